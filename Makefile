@@ -1,0 +1,44 @@
+# Every target makes the environment it needs; nothing but Python >= 3.11 with venv and pip is assumed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+TASK   ?= A
+PEERS  ?= some
+
+.PHONY: help demo test check format api bench clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "curador needs Python 3.11 or later; set PYTHON=..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing curador and its tools into $(VENV) (about a minute, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## what curador does today, in a terminal
+	@$(BIN)/curador demo
+
+test: $(READY) ## every test (minutes)
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(READY) ## format, lint, types, fast tests (under a minute)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/unit tests/laws tests/golden tests/docs
+
+format: $(READY) ## rewrite the sources in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+api: $(READY) ## rewrite the checked-in list of public names and signatures
+	$(BIN)/python -m tests.docs.public_names > docs/reference/public-names.txt
+
+bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
+	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
+
+clean: ## remove the environments this file made
+	rm -rf $(VENV) .bench

@@ -1,0 +1,66 @@
+"""Directed rounding: which side of the truth a float lies on is part of every function.
+
+IEEE 754 rounds + − × ÷ √ to nearest: half a unit in the last place (ulp). The elementary functions of libm
+and NumPy promise nothing; the tests hold them to LIBM_ULPS against 60-digit values over the ranges in use.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+UNIT = 2.0**-53
+"""Half an ulp of 1: the relative error of one correctly rounded operation."""
+
+LIBM_ULPS = 4
+"""Largest error, in ulps, that we assume of exp, expm1, log, log1p, sin, cos, sinh, cosh, tanh, erfcx."""
+
+
+def float_up(exact: Fraction | int) -> float:
+    """Return the smallest float that is at least the rational. Rounds: up."""
+    if exact == 0:
+        return 0.0
+    near = _to_float(Fraction(exact))
+    return near if math.isinf(near) and near > 0 or Fraction(near) >= exact else math.nextafter(near, math.inf)
+
+
+def float_down(exact: Fraction | int) -> float:
+    """Return the largest float that is at most the rational. Rounds: down."""
+    return -float_up(-Fraction(exact))
+
+
+def _to_float(exact: Fraction) -> float:
+    try:
+        near = float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.nextafter(math.inf, 0.0)
+    return -math.nextafter(math.inf, 0.0) if near == -math.inf else near
+
+
+def up(x: float, ulps: float = 1.0, of: float | None = None) -> float:
+    """Return an upper bound of the real number that x approximates within `ulps` ulps of `of`.
+
+    `of` is the largest intermediate result (default x itself). Rounds: up.
+    """
+    if math.isnan(x):
+        return math.inf
+    return math.nextafter(x + ulps * math.ulp(abs(x if of is None else of)), math.inf)
+
+
+def down(x: float, ulps: float = 1.0, of: float | None = None) -> float:
+    """Return a lower bound of the real number that x approximates. Rounds: down."""
+    return -up(-x, ulps, of)
+
+
+def ups(x: FloatArray, ulps: float = 1.0, of: FloatArray | None = None) -> FloatArray:
+    """`up` for arrays; a NaN becomes +∞."""
+    scale = np.abs(x if of is None else of)
+    finite = np.where(np.isfinite(scale), scale, 0.0)
+    raised = np.nextafter(x + ulps * np.spacing(finite), np.inf)
+    return np.where(np.isnan(raised), np.inf, raised)
