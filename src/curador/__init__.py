@@ -1,0 +1,1 @@
+"""curador: a differential-privacy curator."""

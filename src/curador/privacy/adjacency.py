@@ -1,0 +1,38 @@
+"""Who is a neighbour of whom.
+
+The textbooks disagree, and a sensitivity or a loss means nothing without it, so adjacency is a type.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from curador.errors import InvalidParameter, sentence
+
+
+class Adjacency(enum.Enum):
+    """The relation between two databases that must look alike.
+
+    ADD_OR_REMOVE_ONE   one record is present in one and absent in the other; their sizes differ by one
+    REPLACE_ONE         one record has another value; both have the same, public size
+    """
+
+    ADD_OR_REMOVE_ONE = "add_or_remove_one"
+    REPLACE_ONE = "replace_one"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+ADD_OR_REMOVE_ONE = Adjacency.ADD_OR_REMOVE_ONE
+REPLACE_ONE = Adjacency.REPLACE_ONE
+
+
+def as_adjacency(value: object, name: str = "adjacency") -> Adjacency:
+    """Return the adjacency that the value names."""
+    if isinstance(value, Adjacency):
+        return value
+    for adjacency in Adjacency:
+        if value == adjacency.value:
+            return adjacency
+    raise InvalidParameter(sentence(name, '"add_or_remove_one" or "replace_one"', value))
