@@ -1,0 +1,37 @@
+"""Benchmarks: `python bench/run.py --task A|A1..A5|F|G --peers some|all`.
+
+Ends with 1 if a target that could be measured was missed, otherwise with 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import footprint
+from accounting import room as accounting
+from accounting.tasks import TASKS
+from growth import room as growth
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def main() -> int:
+    """Read the command line and run one room."""
+    parser = argparse.ArgumentParser(description="Ratios against the peers, side by side in one run.")
+    parser.add_argument("--task", default="A", choices=["A", *TASKS, "F", "G"])
+    parser.add_argument("--peers", default="some", choices=["some", "all"])
+    chosen = parser.parse_args()
+    if chosen.task == "F":
+        return footprint.run(RESULTS)
+    if chosen.task == "G":
+        return growth.run(RESULTS)
+    everyone = chosen.peers == "all"
+    if chosen.task == "A":
+        return accounting.run(TASKS, everyone=everyone, folder=RESULTS)
+    return accounting.run([chosen.task], everyone=everyone, folder=None)  # a part is shown, not kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""Certified δ(ε) and ε(δ) of a total of independent losses: picks the cheapest exact path, then certifies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+
+from curador.errors import NumericalFailure
+from curador.numerics.roots import secant
+from curador.numerics.tilted.atoms import MOST_ATOMS, AtomSum
+from curador.numerics.tilted.fourier import fourier_sum
+from curador.numerics.tilted.lattice import lattice_sum
+from curador.numerics.tilted.plan import MOST_NODES, Aim, Tilts, aim_at_delta, aim_at_epsilon, period, plan, tilts
+
+if TYPE_CHECKING:
+    from curador.numerics.tilted.moments import Total
+
+Path = Literal["enumerated", "lattice", "direct", "smoothed"]
+ALL_PATHS: tuple[Path, ...] = ("enumerated", "lattice", "direct", "smoothed")
+
+
+class Interval(NamedTuple):
+    """A certified enclosure: the true number lies between the two ends."""
+
+    lower: float
+    upper: float
+
+
+class Sum(Protocol):
+    """An enclosure of D(ε), the finite part of δ(ε)."""
+
+    def middle(self, epsilon: float) -> float: ...
+    def enclose(self, epsilon: float) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class OneStep(Protocol):
+    """A family that knows D(ε) in closed form when it happens once."""
+
+    @property
+    def count(self) -> int: ...
+    def one_step(self, epsilon: float) -> tuple[float, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedSum:
+    """D(ε) from the family's own closed form."""
+
+    family: OneStep
+
+    def middle(self, epsilon: float) -> float:
+        """Return the middle of the enclosure."""
+        return 0.5 * sum(self.family.one_step(epsilon))
+
+    def enclose(self, epsilon: float) -> tuple[float, float]:
+        """Return (lower, upper) bounds of D(ε)."""
+        return self.family.one_step(epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Which paths may be taken and how many frequencies; anything is valid, the default is best."""
+
+    paths: tuple[Path, ...] = ALL_PATHS
+    nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """δ(ε) = P[L = ∞] + D(ε) for a total of independent losses.
+
+    Claim   delta(ε) and epsilon(δ) return intervals that hold the true values.
+    Rounds  Outward; where no tilt has a finite moment, to [0, 1] and [0, ∞].
+    """
+
+    total: Total
+    infinite: Interval
+    options: Options = Options()
+
+    def delta(self, epsilon: float) -> Interval:
+        """Return the certified interval of δ(ε)."""
+        if not self.total.families:
+            return self.infinite
+        try:
+            low, high = self._sum_at_epsilon(epsilon).enclose(epsilon)
+        except NumericalFailure:
+            low, high = 0.0, 1.0
+        return Interval(max(low * (1 - 1e-15) + self.infinite.lower, 0.0), min(high + self.infinite.upper, 1.0))
+
+    def epsilon(self, delta: float) -> Interval:
+        """Return the certified interval of the smallest ε ≥ 0 with δ(ε) ≤ δ."""
+        if not self.total.families:
+            return Interval(math.inf if delta < self.infinite.lower else 0.0, 0.0 if delta >= self.infinite.upper else math.inf)
+        if delta < self.infinite.lower:
+            return Interval(math.inf, math.inf)
+        lower = self._solve(delta - self.infinite.lower) if self._split else None
+        room = delta - self.infinite.upper
+        if room <= 0.0:  # δ cannot be told from P[L = ∞]: only the largest loss is certain
+            return Interval(0.0 if lower is None else lower.lower, self.total.top)
+        upper = self._solve(room * (1 - 1e-15))
+        return Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper)
+
+    @property
+    def _split(self) -> bool:
+        return self.infinite.upper > 0.0
+
+    def _solve(self, target: float) -> Interval:
+        try:
+            source, start, slope = self._sum_at_delta(target)
+        except NumericalFailure:
+            return Interval(0.0, self.total.top)
+        return _invert(source, target, start=start, slope=slope, top=self.total.top)
+
+    def _sum_at_epsilon(self, epsilon: float) -> Sum:
+        closed = self._atoms() or self._closed()
+        if closed is not None:
+            return closed
+        table = tilts(self.total)
+        aim, table = aim_at_epsilon(self.total, table, epsilon)
+        return self._sum(table, aim)
+
+    def _sum_at_delta(self, target: float) -> tuple[Sum, float, float]:
+        atoms = self._atoms()
+        if atoms is not None:
+            top = float(atoms.law.losses[-1])
+            return atoms, 0.5 * max(top, 0.0), -1.0
+        table = tilts(self.total)
+        aim, table = aim_at_delta(self.total, table, math.log(target))
+        return self._closed() or self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
+
+    def _closed(self) -> Sum | None:
+        families = self.total.families
+        if len(families) == 1 and isinstance(families[0], OneStep) and families[0].count == 1 and "direct" in self.options.paths:
+            return ClosedSum(families[0])
+        return None
+
+    def _atoms(self) -> AtomSum | None:
+        if "enumerated" not in self.options.paths:
+            return None
+        law = self.total.atoms(MOST_ATOMS)
+        return None if law is None else AtomSum(law)
+
+    def _sum(self, table: Tilts, aim: Aim) -> Sum:
+        paths = self.options.paths
+        lattice = self.total.lattice() if "lattice" in paths else None
+        if lattice is not None:
+            points = math.ceil(period(table, aim, self.total.top) / lattice.step) + 2
+            if points <= 2 * (self.options.nodes or MOST_NODES):
+                return lattice_sum(self.total, table, lattice, theta=aim.theta, points=points)
+        smooth = None if "direct" in paths else True
+        return fourier_sum(self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth))
+
+
+def _invert(source: Sum, target: float, *, start: float, slope: float, top: float) -> Interval:
+    """Return [ε₋, ε₊] with certified lower(ε₋) ≥ target and upper(ε₊) ≤ target.
+
+    Claim   D is non-increasing, so the smallest ε ≥ 0 with D(ε) ≤ target lies in the interval.
+    """
+    if source.enclose(0.0)[1] <= target:
+        return Interval(0.0, 0.0)
+    log_target = math.log(target)
+    tiny = math.exp(max(log_target - 60.0, -740.0))
+    ceiling = min(top, 1e9)
+
+    def distance(epsilon: float) -> float:
+        return math.log(max(source.middle(epsilon), tiny)) - log_target
+
+    middle = secant(distance, start=min(max(start, 0.0), ceiling), slope=slope, lower=0.0, upper=ceiling)
+    low, high = source.enclose(middle)
+    smallest = 1e-15 * max(middle, 1e-3)
+    gain = 0.3 / (target * max(abs(slope), 1e-300))
+    return Interval(
+        _walk_down(source, target, middle, max(min(gain * (target - low), middle), smallest)),
+        _walk_up(source, target, middle, max(min(gain * (high - target), 1e9), smallest), top),
+    )
+
+
+def _walk_up(source: Sum, target: float, point: float, step: float, top: float) -> float:
+    for _ in range(200):
+        if point >= top:
+            return top
+        if source.enclose(point)[1] <= target:
+            return point
+        point, step = point + step, 1.5 * step
+    return top
+
+
+def _walk_down(source: Sum, target: float, point: float, step: float) -> float:
+    for _ in range(200):
+        if point <= 0.0:
+            return 0.0
+        if source.enclose(point)[0] >= target:
+            return point
+        point, step = point - step, 1.5 * step
+    return 0.0
+
+

@@ -1,0 +1,161 @@
+"""What the sum needs to know of a family of independent losses, and the total of several families."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curador.numerics.rounding import UNIT, FloatArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ComplexArray = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """The moment function on the line θ + i·step·k, k = 0 … size − 1, relative to its value at θ.
+
+    value   Σ n_j log φ_j, complex, φ_j = M_j(s_k) / M_j(θ)
+    bound   Σ n_j log(|φ_j| + w_j), real, where |computed φ_j − φ_j| ≤ w_j
+    log_scale, log_error   log M(θ) and a bound of its error
+    """
+
+    value: ComplexArray
+    bound: FloatArray
+    log_scale: float
+    log_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """A law with finitely many losses: values, P-probabilities, and a bound of the latter's relative error."""
+
+    losses: FloatArray
+    masses: FloatArray
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """All losses lie on offset + step·ℤ, exactly."""
+
+    offset: Fraction
+    step: Fraction
+
+    def join(self, other: Lattice) -> Lattice:
+        """Return the lattice that carries the sum of a loss of each."""
+        return Lattice(self.offset + other.offset, rational_gcd(self.step, other.step))
+
+
+def rational_gcd(a: Fraction, b: Fraction) -> Fraction:
+    """Return the largest rational of which both are whole multiples."""
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+
+
+class Moments(Protocol):
+    """A family of independent losses, counts included.
+
+    log_moment   upper bounds of log E[e^(θL); L < ∞], one per tilt θ > 0
+    transform    the moment function on a vertical line
+    log_decay    upper bounds of sup over u in [t, horizon] of log |M(θ + iu)| / M(θ), one per t
+    horizon      frequency up to which log_decay speaks; beyond it only |M(θ + iu)| ≤ M(θ) is used
+    top          the largest finite total loss, +∞ if there is none
+    records      how many distinct records, for the node budget
+    """
+
+    @property
+    def horizon(self) -> float: ...
+    @property
+    def top(self) -> float: ...
+    @property
+    def records(self) -> int: ...
+    def log_moment(self, theta: FloatArray) -> FloatArray: ...
+    def transform(self, theta: float, step: float, size: int) -> Transform: ...
+    def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray: ...
+    def atoms(self, limit: int) -> Sequence[Atoms] | None: ...
+    def lattice(self) -> Lattice | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Several independent families together."""
+
+    families: tuple[Moments, ...]
+
+    @property
+    def horizon(self) -> float:
+        """The nearest horizon."""
+        return min(family.horizon for family in self.families)
+
+    @property
+    def top(self) -> float:
+        """The largest finite total loss."""
+        return sum(family.top for family in self.families)
+
+    @property
+    def records(self) -> int:
+        """Distinct records in all."""
+        return sum(family.records for family in self.families)
+
+    def log_moment(self, theta: FloatArray) -> FloatArray:
+        """Upper bounds of log M(θ). Rounds: up (each addition by a few ulps)."""
+        parts = [family.log_moment(theta) for family in self.families]
+        total = np.sum(parts, axis=0)
+        return total + 4 * UNIT * len(parts) * np.sum(np.abs(parts), axis=0)
+
+    def transform(self, theta: float, step: float, size: int) -> Transform:
+        """The product of the families' moment functions, in the log domain."""
+        parts = [family.transform(theta, step, size) for family in self.families]
+        value = np.sum([part.value for part in parts], axis=0)
+        return Transform(
+            value=value,
+            bound=np.sum([part.bound for part in parts], axis=0),
+            log_scale=math.fsum(part.log_scale for part in parts),
+            log_error=math.fsum(part.log_error for part in parts)
+            + 2 * UNIT * math.fsum(abs(part.log_scale) for part in parts),
+        )
+
+    def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
+        """Upper bounds of the decay of the product."""
+        return np.sum([family.log_decay(theta, frequency) for family in self.families], axis=0)
+
+    def lattice(self) -> Lattice | None:
+        """The common lattice, if every family has one."""
+        joint: Lattice | None = None
+        for family in self.families:
+            own = family.lattice()
+            if own is None:
+                return None
+            joint = own if joint is None else joint.join(own)
+        return joint
+
+    def atoms(self, limit: int) -> Atoms | None:
+        """The whole law, if it has at most `limit` atoms."""
+        everything: list[Atoms] = []
+        for family in self.families:
+            own = family.atoms(limit)
+            if own is None:
+                return None
+            everything.extend(own)
+        if math.prod(len(one.losses) for one in everything) > limit:
+            return None
+        return _product(everything)
+
+
+def _product(laws: Sequence[Atoms]) -> Atoms:
+    losses = np.zeros(1)
+    masses = np.ones(1)
+    error = 0.0
+    for law in laws:
+        losses = np.add.outer(losses, law.losses).ravel()
+        masses = np.multiply.outer(masses, law.masses).ravel()
+        error += law.error + 2 * UNIT
+    order = np.argsort(losses)
+    return Atoms(losses[order], masses[order], error)

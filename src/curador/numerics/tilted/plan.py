@@ -1,0 +1,166 @@
+"""Which tilt, which period, how many frequencies.
+
+Nothing here is a claim: the error terms are evaluated for whatever was chosen, so a poor choice widens the interval and
+never breaks it. The search may therefore be sloppy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curador.errors import NumericalFailure
+from curador.numerics.logspace import log_chernoff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from curador.numerics.rounding import FloatArray
+    from curador.numerics.tilted.moments import Total
+
+TOLERANCE = 1e-9
+"""Aliasing and truncation are pushed below this share of δ."""
+
+MOST_NODES = 32_768
+MOST_PAIRS = 6_000_000
+"""Frequencies in all, and frequencies times distinct records, that one sum may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tilts:
+    """Upper bounds of log M(θ) + log c(θ) and of log M(θ) on a grid of tilts."""
+
+    theta: FloatArray
+    log_moment: FloatArray
+    spread: float
+
+    @property
+    def log_chernoff(self) -> FloatArray:
+        """log(c(θ) M(θ)): D(x) ≤ c(θ) M(θ) e^(−θx)."""
+        return self.log_moment + log_chernoff(self.theta)
+
+    def merged(self, theta: FloatArray, log_moment: FloatArray) -> Tilts:
+        """Return the table with more rows."""
+        order = np.argsort(np.concatenate([self.theta, theta]))
+        return replace(
+            self,
+            theta=np.concatenate([self.theta, theta])[order],
+            log_moment=np.concatenate([self.log_moment, log_moment])[order],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A tilt, and about where (ε) and how small (log D) the sum will be."""
+
+    theta: float
+    epsilon: float
+    log_delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Parameters of one sum; `smoothing` is the μ of the Gaussian loss that is mixed in (0 for none)."""
+
+    theta: float
+    step: float
+    size: int
+    smoothing: float
+
+
+def tilts(total: Total) -> Tilts:
+    """Return bounds of log M on 64 tilts around 1 / standard deviation of the loss."""
+    for probe in (1e-2, 1e-4, 1e-6):
+        value = float(total.log_moment(np.array([probe]))[0])
+        if math.isfinite(value) and value > 0.0:
+            spread = math.sqrt(2.0 * value / (probe * (1.0 + probe)))
+            theta = np.geomspace(0.02 / spread, 40.0 / spread, 64)
+            return Tilts(theta, total.log_moment(theta), spread)
+    raise NumericalFailure("the moment function is not finite near 0")
+
+
+def aim_at_delta(total: Total, table: Tilts, log_delta: float) -> tuple[Aim, Tilts]:
+    """Choose the tilt whose Chernoff bound gives the smallest ε with D(ε) ≤ δ."""
+
+    def objective(rows: Tilts) -> FloatArray:
+        return (rows.log_chernoff - log_delta) / rows.theta
+
+    table = _refined(total, table, objective)
+    best = int(np.argmin(objective(table)))
+    theta = float(table.theta[best])
+    epsilon = float(objective(table)[best]) - 2.5 / theta  # the sum lies below Chernoff's bound by about this
+    return Aim(theta, min(epsilon, total.top), log_delta), _with_room(total, table, theta)
+
+
+def aim_at_epsilon(total: Total, table: Tilts, epsilon: float) -> tuple[Aim, Tilts]:
+    """Choose the tilt whose Chernoff bound gives the smallest δ at ε."""
+
+    def objective(rows: Tilts) -> FloatArray:
+        return rows.log_chernoff - rows.theta * epsilon
+
+    table = _refined(total, table, objective)
+    best = int(np.argmin(objective(table)))
+    theta = float(table.theta[best])
+    return Aim(theta, epsilon, float(objective(table)[best]) - 2.5), _with_room(total, table, theta)
+
+
+def _refined(total: Total, table: Tilts, objective: Callable[[Tilts], FloatArray]) -> Tilts:
+    for _ in range(3):  # the best tilt may lie beyond the table
+        best = int(np.argmin(objective(table)))
+        if best < len(table.theta) - 1 or table.theta[-1] * table.spread > 4e3:
+            break
+        more = np.geomspace(table.theta[-1] * 1.2, table.theta[-1] * 12.0, 24)
+        table = table.merged(more, total.log_moment(more))
+    best = int(np.argmin(objective(table)))
+    low = table.theta[max(best - 1, 0)]
+    high = table.theta[min(best + 1, len(table.theta) - 1)]
+    between = np.geomspace(low, high, 9)[1:-1]
+    return table.merged(between, total.log_moment(between))
+
+
+def _with_room(total: Total, table: Tilts, theta: float) -> Tilts:
+    """Aliasing needs tilts above the chosen one."""
+    if theta < table.theta[-1]:
+        return table
+    more = theta * np.array([1.3, 2.0, 4.0])
+    return table.merged(more, total.log_moment(more))
+
+
+def period(table: Tilts, aim: Aim, top: float) -> float:
+    """Return a period whose aliasing terms are below TOLERANCE · δ on both sides."""
+    wanted = math.log(TOLERANCE) + aim.log_delta - 0.7
+    above = table.theta > aim.theta * 1.0001
+    below = table.theta < aim.theta * 0.9999
+    reach = table.log_chernoff - table.theta * aim.epsilon - wanted
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = reach / np.abs(table.theta - aim.theta)
+    right = float(np.min(length[above], initial=math.inf))
+    right = min(right, max(top - aim.epsilon, 0.0) * 1.001 + 1e-12)  # nothing lies beyond the largest loss
+    left = min(float(np.min(length[below], initial=math.inf)), -wanted / aim.theta)
+    if not math.isfinite(right):
+        raise NumericalFailure("no tilt beyond the chosen one has a finite moment")
+    return max(right, left, 1e-12)
+
+
+def plan(
+    total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smooth: bool | None = None
+) -> Plan:
+    """Return the parameters of the plain sum, or of the smoothed one where the plain one would be too long."""
+    length = period(table, aim, total.top)
+    step = 2.0 * math.pi / length
+    budget = nodes or max(64, min(MOST_NODES, MOST_PAIRS // max(1, total.records)))
+    limit = step * budget
+    log_scale = float(total.log_moment(np.array([aim.theta]))[0]) - aim.theta * aim.epsilon
+    wanted = math.log(TOLERANCE) + aim.log_delta
+    start = min(0.3 / table.spread, limit)
+    frequency = np.geomspace(start, limit, 2 + int(math.log(limit / start) / math.log(1.15)))
+    lost = log_scale + total.log_decay(aim.theta, frequency) - np.log(math.pi * frequency)
+    enough = np.flatnonzero(lost <= wanted)
+    if smooth is not True and (enough.size or smooth is False):
+        reach = float(frequency[enough[0]]) if enough.size else limit
+        return Plan(aim.theta, step, max(2, math.ceil(reach / step) + 1), 0.0)
+    missing = max(0.0, float(lost[-1]) - wanted) + 1.0
+    return Plan(aim.theta, step, budget, math.sqrt(2.0 * missing) / limit)

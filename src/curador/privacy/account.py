@@ -1,0 +1,231 @@
+"""ε and δ of any loss: every reading that has a proof, and the least of them.
+
+| reading   | speaks of                                       | how                                                          |
+|-----------|-------------------------------------------------|--------------------------------------------------------------|
+| numerical | every record with a law (all but Concentrated)  | certified: closed form for Gaussians, else the tilted sum    |
+| renyi     | every record                                    | Chernoff on the Rényi curve, orders minimised continuously   |
+| basic     | pure and approximate losses                     | Σ ε, Σ δ                                                     |
+
+Lower ends come from mechanisms that the records describe, so they bound every reading from below.
+These readings hold for losses fixed in advance or composed adaptively with fixed parameters; they never decide whether a
+further question fits a budget (that is `filters`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from curador.numerics.exact import Number, at_least_zero, probability
+from curador.numerics.rounding import float_down, float_up, up
+from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Interval, Options, Path
+from curador.privacy.laws.gaussian import GaussianLaw
+from curador.privacy.laws.resolve import Direction, one_sided, sides
+from curador.privacy.laws.side import Side
+from curador.privacy.loss import Loss, parts_of
+from curador.privacy.losses import Approx
+
+WIDE = 1e-6
+"""Relative width of a numerical interval from which the other readings are asked too."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumericalReading:
+    """Certified intervals in both directions, taken at their maxima.
+
+    Claim   epsilon(δ).upper is proved for everything the records describe; epsilon(δ).lower is attained by some mechanism
+            that they describe. Where a record has no law above, upper is +∞ (or 1).
+    """
+
+    above: tuple[Enclosure | None, ...]
+    below: tuple[Enclosure | None, ...]
+
+    def epsilon(self, delta: float) -> Interval:
+        """Return the interval of ε at δ, over both directions."""
+        pairs = [_joined(a, b, lambda e: _epsilon(e, delta), math.inf) for a, b in zip(self.above, self.below, strict=True)]
+        return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
+
+    def delta(self, epsilon: float) -> Interval:
+        """Return the interval of δ at ε, over both directions."""
+        pairs = [_joined(a, b, lambda e: _delta(e, epsilon), 1.0) for a, b in zip(self.above, self.below, strict=True)]
+        return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
+
+
+def _joined(above: Enclosure | None, below: Enclosure | None, ask: object, nothing: float) -> Interval:
+    assert callable(ask)
+    upper = ask(above) if above is not None else Interval(0.0, nothing)
+    lower = upper if below is above else ask(below) if below is not None else Interval(0.0, nothing)
+    return Interval(min(lower.lower, upper.upper), upper.upper)
+
+
+def _gaussian_only(enclosure: Enclosure) -> GaussianLaw | None:
+    families = enclosure.total.families
+    plain = len(families) == 1 and enclosure.infinite.upper == 0.0 and "direct" in enclosure.options.paths
+    return families[0] if plain and isinstance(families[0], GaussianLaw) and families[0].spread <= 1e-12 else None
+
+
+def _epsilon(enclosure: Enclosure, delta: float) -> Interval:
+    law = _gaussian_only(enclosure)
+    if law is None:
+        return enclosure.epsilon(delta)
+    from curador.privacy.gaussian import gaussian_epsilon
+
+    return Interval(gaussian_epsilon(_mu(law, -1), delta=delta)[0], gaussian_epsilon(_mu(law, +1), delta=delta)[1])
+
+
+def _delta(enclosure: Enclosure, epsilon: float) -> Interval:
+    law = _gaussian_only(enclosure)
+    if law is None:
+        return enclosure.delta(epsilon)
+    from curador.privacy.gaussian import gaussian_delta
+
+    return Interval(gaussian_delta(_mu(law, -1), epsilon=epsilon)[0], gaussian_delta(_mu(law, +1), epsilon=epsilon)[1])
+
+
+def _mu(law: GaussianLaw, side: int) -> float:
+    """μ moved outward by the law's doubt and a few ulps."""
+    return math.sqrt(law.mu2) * (1.0 + side * (law.spread + 2e-15))
+
+
+def enclosure(loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | None = None) -> NumericalReading:
+    """Return the numerical reading of a loss, both directions where they differ."""
+    options = Options(paths, nodes)
+    directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
+    above: list[Enclosure | None] = []
+    below: list[Enclosure | None] = []
+    for direction in directions:
+        upper, lower = sides(loss, direction)
+        above.append(_built(upper, options))
+        below.append(above[-1] if _same(upper, lower) else _built(lower, options))
+    return NumericalReading(tuple(above), tuple(below))
+
+
+def _same(upper: Side, lower: Side) -> bool:
+    return upper == lower
+
+
+def _built(side: Side, options: Options) -> Enclosure | None:
+    if side.missing is not None:
+        return None
+    total, infinite = side.total()
+    return Enclosure(total, infinite, options)
+
+
+# ---- the questions ----------------------------------------------------------------------------------------------------
+
+
+def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Interval:
+    """Return certified bounds of ε at δ. Rounds: outward."""
+    exact = probability(delta, "delta")
+    pure = loss.pure_epsilon
+    if exact == 0:
+        ceiling = math.inf if pure is None else float_up(pure)
+        return Interval(_largest_loss(loss, pure), ceiling)
+    numerical = enclosure(loss)
+    if verify:
+        from curador.privacy.verify import verify_epsilon
+
+        verify_epsilon(numerical, float_down(exact))
+    low = numerical.epsilon(float_up(exact)).lower if float_up(exact) != float_down(exact) else None
+    found = numerical.epsilon(float_down(exact))
+    upper = min([found.upper, *_basic(loss, exact)])
+    if upper - found.lower > WIDE * upper:
+        upper = min(upper, _renyi_epsilon(loss, exact))
+    return Interval(min(found.lower if low is None else low, upper), upper)
+
+
+def _largest_loss(loss: Loss, pure: Fraction | None) -> float:
+    """ε at δ = 0 from below: attained where the largest loss is."""
+    from curador.privacy.losses import BoundedRange, Group, Subsampled
+
+    if pure is None:
+        return 0.0 if any(isinstance(record, Group) for record, _ in parts_of(loss)) else math.inf
+    loose = any(isinstance(record, (BoundedRange, Subsampled, Group)) for record, _ in parts_of(loss))
+    return 0.0 if loose else float_down(pure)
+
+
+def delta_interval(loss: Loss, epsilon: Number, *, verify: bool = False) -> Interval:
+    """Return certified bounds of δ at ε. Rounds: outward."""
+    exact = at_least_zero(epsilon, "epsilon")
+    numerical = enclosure(loss)
+    if verify:
+        from curador.privacy.verify import verify_delta
+
+        verify_delta(numerical, float_down(exact))
+    found = numerical.delta(float_down(exact))
+    lower = found.lower if float_up(exact) == float_down(exact) else numerical.delta(float_up(exact)).lower
+    upper = found.upper
+    if loss.pure_epsilon is not None and loss.pure_epsilon <= exact:
+        upper = 0.0
+    if upper - lower > WIDE * upper:
+        upper = min(upper, _renyi_delta(loss, exact))
+    return Interval(min(lower, upper), min(upper, 1.0))
+
+
+def readings(loss: Loss, delta: Number) -> dict[str, float]:
+    """Return every proved ε at δ by the name of its reading; +∞ where a reading is silent."""
+    exact = probability(delta, "delta")
+    if exact == 0:
+        pure = loss.pure_epsilon
+        return {"numerical": math.inf, "renyi": math.inf, "basic": math.inf if pure is None else float_up(pure)}
+    return {
+        "numerical": enclosure(loss).epsilon(float_down(exact)).upper,
+        "renyi": _renyi_epsilon(loss, exact),
+        "basic": min(_basic(loss, exact), default=math.inf),
+    }
+
+
+def epsilon(loss: Loss, delta: Number) -> float:
+    """Return the least proved ε at δ. Rounds: up."""
+    least = min(readings(loss, delta).values())
+    if math.isnan(least):
+        return math.inf
+    return least
+
+
+def delta(loss: Loss, epsilon: Number) -> float:  # noqa: A001 -- the word of the field
+    """Return the least proved δ at ε. Rounds: up."""
+    exact = at_least_zero(epsilon, "epsilon")
+    return min(delta_interval(loss, exact).upper, _renyi_delta(loss, exact))
+
+
+# ---- the readings that are not numerical ------------------------------------------------------------------------------
+
+
+def _basic(loss: Loss, delta: Fraction) -> list[float]:
+    """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14, Thm. 3.16]."""
+    total_epsilon, total_delta = Fraction(0), Fraction(0)
+    for record, count in parts_of(loss):
+        pure = record.pure_epsilon
+        if isinstance(record, Approx):
+            total_epsilon += count * record.epsilon0
+            total_delta += count * record.delta0
+        elif pure is not None:
+            total_epsilon += count * pure
+        else:
+            return []
+    return [float_up(total_epsilon)] if total_delta <= delta else []
+
+
+def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
+    from curador.privacy.convert import curve_to_epsilon
+    from curador.privacy.renyi import curve
+
+    reading = curve(loss)
+    room = delta - reading.infinite
+    if room <= 0:
+        return math.inf
+    found, _ = curve_to_epsilon(reading.divergence, delta=float_down(room))
+    return max(found, 0.0)
+
+
+def _renyi_delta(loss: Loss, epsilon: Fraction) -> float:
+    from curador.privacy.convert import curve_to_delta
+    from curador.privacy.renyi import curve
+
+    reading = curve(loss)
+    found, _ = curve_to_delta(reading.divergence, epsilon=float_down(epsilon))
+    return min(1.0, up(found + float_up(reading.infinite), 2))
+
+

@@ -1,0 +1,103 @@
+"""The distributions a divergence is taken between; every parameter is the exact rational its writer sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+
+from curador.errors import InvalidParameter, require, sentence
+from curador.numerics.exact import Number, at_least_zero, positive, rational
+from curador.privacy.divergence.digits import ONE, decimal_of, near, settle
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+_SLACK = Fraction(1, 10**12)  # how far written probabilities may be from summing to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bernoulli:
+    """1 with probability p, 0 otherwise."""
+
+    p: Fraction
+
+    def __init__(self, p: Number) -> None:
+        exact = rational(p, "p")
+        require(0 <= exact <= 1, "p", "at least 0 and at most 1", p)
+        object.__setattr__(self, "p", exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Finite:
+    """The index i with the i-th probability; sums within 1e-12 of 1 are divided by, exactly."""
+
+    probabilities: tuple[Fraction, ...]
+
+    def __init__(self, probabilities: Iterable[Number]) -> None:
+        if isinstance(probabilities, (str, bytes)) or not isinstance(probabilities, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+            raise InvalidParameter(sentence("probabilities", "a sequence of numbers", probabilities))
+        exact = tuple(at_least_zero(value, "probability") for value in probabilities)
+        total = sum(exact, Fraction(0))
+        require(abs(total - 1) <= _SLACK, "the sum of the probabilities", "1 (within 1e-12)", float(total))
+        object.__setattr__(self, "probabilities", exact if total == 1 else tuple(p / total for p in exact))
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """The normal distribution; `deviation` is the standard deviation, not its square."""
+
+    mean: Fraction
+    deviation: Fraction
+
+    def __init__(self, mean: Number, deviation: Number) -> None:
+        object.__setattr__(self, "mean", rational(mean, "mean"))
+        object.__setattr__(self, "deviation", positive(deviation, "deviation"))
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """The density e^(-|x - location| / scale) / (2 scale); its variance is 2 scale²."""
+
+    location: Fraction
+    scale: Fraction
+
+    def __init__(self, location: Number, scale: Number) -> None:
+        object.__setattr__(self, "location", rational(location, "location"))
+        object.__setattr__(self, "scale", positive(scale, "scale"))
+
+    def density(self, x: Number) -> float:
+        """Return the density at x. Rounds: near."""
+        away = abs(self._standard(x))
+        return near(settle(lambda: (-decimal_of(away)).exp() / decimal_of(2 * self.scale)))
+
+    def distribution(self, x: Number) -> float:
+        """Return P[X <= x]. Rounds: near."""
+        standard = self._standard(x)
+        if standard < 0:
+            return near(settle(lambda: decimal_of(standard).exp() / 2))
+        return near(settle(lambda: ONE - (-decimal_of(standard)).exp() / 2))
+
+    def log_tail(self, x: Number) -> float:
+        """Return the natural logarithm of P[X > x], finite even where P[X > x] is below every float.
+
+        Rounds: near.
+        """
+        standard = self._standard(x)
+        if standard >= 0:
+            return float(settle(lambda: (ONE / 2).ln() - decimal_of(standard)))
+        if standard < -2000:  # log1p(-y) is -y, here below the smallest float; it is negative all the same
+            return -math.nextafter(0.0, 1.0)
+        return float(settle(lambda: self._log_above(standard)))
+
+    @staticmethod
+    def _log_above(standard: Fraction) -> Decimal:
+        return (ONE - decimal_of(standard).exp() / 2).ln()
+
+    def _standard(self, x: Number) -> Fraction:
+        return (rational(x, "x") - self.location) / self.scale
+
+
+Distribution: TypeAlias = Bernoulli | Finite | Normal | Laplace

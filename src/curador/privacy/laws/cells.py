@@ -1,0 +1,129 @@
+"""Pairs known by their masses between grid points, and their two finite twins: one above, one below.
+
+A pair is cut into cells of the loss; a cell keeps only its masses p = P(cell) and q = Q(cell). *Above*, connect the dots:
+each cell's mass goes to its two ends so that both p and q are kept. *Below*, half of each cell meets half of its neighbour
+at the grid point between them and is merged there (post-processing) as far as the merged ratio stays at least the grid
+point's; the rest is rounded down. Both are O(step²) from the truth and survive composition.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curador.numerics.rounding import UNIT
+from curador.privacy.laws.finite import FiniteLaw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from curador.numerics.rounding import FloatArray
+
+Tails = "Callable[[FloatArray], tuple[FloatArray, FloatArray]]"
+
+
+@dataclass(frozen=True, slots=True)
+class CellPair:
+    """Edges of the cells, their masses under P and Q, exact atoms (loss, p, q), and P-mass that lies above all cells."""
+
+    edges: FloatArray
+    p: FloatArray
+    q: FloatArray
+    atoms: tuple[tuple[float, float, float], ...] = ()
+    beyond: float = 0.0
+    doubt: float = 1e-13  # relative to the masses from here up: round-off of tails
+
+    def reversed(self) -> CellPair:
+        """The pair (Q, P)."""
+        return replace(
+            self,
+            edges=-self.edges[::-1],
+            p=self.q[::-1],
+            q=self.p[::-1],
+            atoms=tuple((-loss, q, p) for loss, p, q in self.atoms),
+            beyond=0.0,
+        )
+
+    def doubts(self) -> FloatArray:
+        """Absolute doubt of each cell's P-mass: tails were subtracted."""
+        from_here = np.cumsum(self.p[::-1])[::-1] + self.beyond + sum(p for _, p, _ in self.atoms)
+        return self.doubt * np.minimum(from_here, 1.0)
+
+
+def above(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
+    """Return the dominating finite law and the mass it puts at +∞.
+
+    Claim   For every ε and after any composition, its δ is at least the pair's.
+    Source  [DGK+22, Thm. 3]; mass moved up for round-off only raises δ.
+    """
+    x = np.exp(pair.edges)
+    doubt = pair.doubts()
+    moved = (pair.p - x[:-1] * pair.q + 2.0 * doubt) / np.diff(x)  # Q-mass sent to the right end
+    right = np.clip(moved * x[1:] * (1 + 1e-12), 0.0, pair.p + doubt)
+    masses = np.zeros(len(x))
+    masses[1:] += right
+    masses[:-1] += np.maximum(pair.p + doubt - right, 0.0)
+    losses = np.concatenate([pair.edges, [loss + 4 * UNIT * (1 + abs(loss)) for loss, _, _ in pair.atoms]])
+    return _law(losses, np.concatenate([masses, [p for _, p, _ in pair.atoms]]), count), pair.beyond
+
+
+def below(pair: CellPair, count: int) -> FiniteLaw:
+    """Return a finite law that the pair dominates.
+
+    Claim   For every ε and after any composition, its δ is at most the pair's.
+    Source  docs/explanation/accounting.md, theorem 7.
+    """
+    x = np.exp(pair.edges)
+    doubt = pair.doubts()
+    p = np.maximum(pair.p - doubt, 0.0)
+    deficit = 0.5 * (x[1:] * pair.q - pair.p) + 2.0 * doubt  # of the half that a cell sends up, at its right end
+    excess = 0.5 * (pair.p - x[:-1] * pair.q) - 2.0 * doubt  # of the half that it sends down, at its left end
+    share = np.zeros(len(p))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share[:-1] = np.clip(np.nan_to_num(excess[1:] / deficit[:-1], nan=0.0), 0.0, 1.0) * (1 - 1e-9)
+    masses = np.zeros(len(x))
+    masses[:-1] += 0.5 * p + (1.0 - share) * 0.5 * p
+    masses[1:] += share * 0.5 * p
+    losses = np.concatenate([pair.edges, [loss - 4 * UNIT * (1 + abs(loss)) for loss, _, _ in pair.atoms]])
+    return _law(losses, np.concatenate([masses, [mass for _, mass, _ in pair.atoms]]), count)
+
+
+def _law(losses: FloatArray, masses: FloatArray, count: int) -> FiniteLaw:
+    keep = masses > 0.0
+    return FiniteLaw(losses[keep], masses[keep], count, 1e-15, balanced=False)
+
+
+def poisson(base: CellPair, rate: float, *, leaves: bool) -> CellPair:
+    """The pair of a Poisson subsample: ((1−q)Q + qP, Q) when a record leaves, its mirror when one comes."""
+    mixed = CellPair(
+        edges=np.log1p(rate * np.expm1(base.edges)),
+        p=(1.0 - rate) * base.q + rate * base.p,
+        q=base.q,
+        atoms=tuple((math.log1p(rate * math.expm1(l)), (1 - rate) * q + rate * p, q) for l, p, q in base.atoms),
+        beyond=rate * base.beyond,
+        doubt=base.doubt,
+    )
+    return mixed if leaves else mixed.reversed()
+
+
+def without_replacement(base: CellPair, rate: float) -> CellPair:
+    """The symmetric pair with profile q δ(log(1 + (e^ε − 1)/q)) for ε ≥ 0: the mixed pair above 0, its mirror below."""
+    mixed = poisson(base, rate, leaves=True)
+    start = int(np.searchsorted(mixed.edges, -1e-12))
+    edges, p, q = mixed.edges[start:], mixed.p[start:], mixed.q[start:]
+    atoms = tuple(atom for atom in mixed.atoms if atom[0] > 0.0)
+    up = float(p.sum()) + sum(a[1] for a in atoms) + mixed.beyond
+    down = float(q.sum()) + sum(a[2] for a in atoms)
+    middle = (0.0, max(1.0 - up - down, 0.0), max(1.0 - up - down, 0.0))
+    edges = np.concatenate([[0.0], edges[1:]])
+    return CellPair(
+        edges=np.concatenate([-edges[:0:-1], edges]),
+        p=np.concatenate([q[::-1], p]),
+        q=np.concatenate([p[::-1], q]),
+        atoms=(*atoms, middle, *((-loss, below_mass, above_mass) for loss, above_mass, below_mass in atoms)),
+        beyond=mixed.beyond,
+        doubt=base.doubt,
+    )

@@ -1,0 +1,192 @@
+"""Losses of Laplace noise, discrete or continuous, and of bounded-range mechanisms: one formula, many records at once.
+
+With ε₀ = sensitivity/scale, T the scale in grid units (∞ for continuous noise) and w = e^(−(2s+1)/T),
+
+    M(s) = e^(s ε₀) { atom (1 + e^(−(2s+1) ε₀)) + body · B(s) },
+    B(s) = w (1 − w^(Δ−1)) (1 − e^(−1/T)) / ((1 + e^(−1/T)) (1 − w))      → (1 − e^(−(2s+1) ε₀)) / (2 (2s+1)) as T → ∞,
+
+atom = 1/(1 + e^(−1/T)) → 1/2, body = 1: noise on each side of both centres gives the two atoms ±ε₀, noise between the
+centres the body. The closed-form pair that dominates every ε₀-bounded-range mechanism is the body alone, normalised:
+atom = 0, body = 2/(1 − e^(−ε₀)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curador.numerics.logspace import expm1_minus, sinh_minus
+from curador.numerics.rounding import UNIT
+from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
+from curador.privacy.laws.chunks import in_chunks
+
+if TYPE_CHECKING:
+    from curador.numerics.rounding import FloatArray
+    from curador.numerics.tilted.moments import ComplexArray
+
+_MOST_ATOMS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLaw:
+    """Independent Laplace-like losses; arrays have one entry a record.
+
+    Claim   M is the moment function above; log_moment bounds it from above on the real line; |φ| ≤ atoms + the smaller of
+            the body's mass and its explicit decay, up to frequency πT/2.
+    Source  [Mir17, Prop. 6] for the Rényi divergence; docs/explanation/accounting.md for body and decay.
+    """
+
+    epsilon: FloatArray  # ε₀
+    inverse_scale: FloatArray  # 1/T, 0 for continuous noise
+    bounded_range: FloatArray  # 1 where the record is the bounded-range pair, else 0
+    count: FloatArray
+    exact: tuple[tuple[Fraction, int], ...] = ()  # (scale, sensitivity) of discrete records, for atoms and lattices
+
+    @property
+    def horizon(self) -> float:
+        """πT/2, half a turn of w."""
+        largest = float(self.inverse_scale.max())
+        return math.inf if largest == 0.0 else 0.5 * math.pi / largest * (1 - 1e-12)
+
+    @property
+    def top(self) -> float:
+        """Σ n ε₀. Rounds: up."""
+        return float((self.count * self.epsilon).sum()) * (1.0 + 4 * UNIT * (4 + len(self.count)))
+
+    @property
+    def records(self) -> int:
+        """Distinct records."""
+        return len(self.count)
+
+    def log_moment(self, theta: FloatArray) -> FloatArray:
+        """Σ n log M(θ), from M − 1 as a sum of positive terms. Rounds: up."""
+        excess = self._excess(np.asarray(theta, dtype=np.float64)[None, :])
+        with np.errstate(over="ignore", invalid="ignore"):
+            small = np.log1p(excess)
+            large = theta[None, :] * self.epsilon[:, None]  # M ≤ e^(θ ε₀) always
+        single = np.where(np.isfinite(small), np.minimum(small, large), large)
+        error = 1.0 + UNIT * (48.0 + 4.0 * theta[None, :] * self.epsilon[:, None])
+        return (self.count[:, None] * single * error).sum(axis=0)
+
+    def _excess(self, theta: FloatArray) -> FloatArray:
+        """M(θ) − 1 for θ of shape (1, tilts); shape (records, tilts)."""
+        epsilon, inverse = self.epsilon[:, None], self.inverse_scale[:, None]
+        alpha = theta + 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            rise, fall = expm1_minus(theta * epsilon), expm1_minus(-alpha * epsilon)
+            # sinh(αx)/x and sinh(θx)/x with x = 1/T, equal to α and θ for continuous noise
+            safe = np.where(inverse > 0, inverse, 1.0)
+            extra_alpha = np.where(inverse > 0, sinh_minus(alpha * safe) / safe, 0.0)
+            extra_theta = np.where(inverse > 0, sinh_minus(theta * safe) / safe, 0.0)
+            bend = np.maximum(theta * extra_alpha - alpha * extra_theta, 0.0) * (1 + 1e-12) * epsilon
+            up, down = alpha + extra_alpha, theta + extra_theta
+            noise = (up * rise + down * fall + bend) / (up + down)
+            ranged = self._range_excess(theta, epsilon, rise, fall)
+        return np.where(self.bounded_range[:, None] > 0, ranged, noise)
+
+    @staticmethod
+    def _range_excess(theta: FloatArray, epsilon: FloatArray, rise: FloatArray, fall: FloatArray) -> FloatArray:
+        # e^(θε) − e^(−αε) = (2θ+1)ε + g(θε) − g(−αε);  1 − e^(−ε) = ε − g(−ε)
+        base = -np.expm1(-epsilon)
+        return np.maximum((rise - fall) / (2.0 * theta + 1.0) + expm1_minus(-epsilon), 0.0) / base + 4 * UNIT
+
+    def _shape(self, s: ComplexArray | FloatArray) -> tuple[ComplexArray, ComplexArray]:
+        """Atoms' and body's part of M(s) e^(−s ε₀), for s of shape (1, k)."""
+        epsilon, inverse = self.epsilon[:, None], self.inverse_scale[:, None]
+        width = 2.0 * s + 1.0
+        ratio = np.exp(-inverse)
+        safe = np.where(inverse > 0, inverse, 1.0)
+        slope = np.where(inverse > 0, np.expm1(-safe) / np.expm1(-width * safe), 1.0 / width)
+        between = np.exp(-width * inverse) * -np.expm1(-width * (epsilon - inverse))
+        ranged = self.bounded_range[:, None] > 0
+        weight = np.where(ranged, 1.0 / -np.expm1(-epsilon), 1.0 / (1.0 + ratio))
+        atoms = np.where(ranged, 0.0, weight) * (1.0 + np.exp(-width * epsilon))
+        return atoms + 0j, weight * slope * between + 0j
+
+    def transform(self, theta: float, step: float, size: int) -> Transform:
+        """Closed form at every frequency."""
+        at_theta = np.array([[theta]])
+        atoms, body = self._shape(at_theta)
+        scale = (atoms + body).real
+        log_scale = self._log_at(theta)
+
+        def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
+            line = frequency[None, :]
+            first, second = self._shape(theta + 1j * line)
+            phi = (first + second) / scale
+            error = UNIT * (40.0 + 8.0 * line * self.epsilon[:, None])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = np.log(phi)
+            turn = 1j * line * self.epsilon[:, None]
+            weight = self.count[:, None]
+            value = (weight * (logs + turn)).sum(axis=0)
+            bound = (weight * np.log(np.abs(phi) + error)).sum(axis=0)
+            wobble = (weight * (np.abs(logs) + 2.0 * np.abs(turn))).sum(axis=0)
+            return value, bound + 4 * UNIT * wobble
+
+        value, bound = in_chunks(block, step, size, len(self.count))
+        relative = 64.0 + 4.0 * theta * self.epsilon
+        absolute = np.where(self.bounded_range > 0, 64.0, 8.0 * UNIT)  # the range's M − 1 cancels for small ε₀
+        log_error = UNIT * float((self.count * (relative * np.abs(log_scale) + absolute)).sum())
+        return Transform(value, bound, float((self.count * log_scale).sum()), log_error)
+
+    def _log_at(self, theta: float) -> FloatArray:
+        excess = self._excess(np.array([[theta]]))
+        with np.errstate(over="ignore"):
+            direct = np.log1p(excess)
+        atoms, body = self._shape(np.array([[theta]]))
+        return np.where(excess[:, 0] < 1.0, direct[:, 0], theta * self.epsilon + np.log((atoms + body).real[:, 0]))
+
+    def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
+        """atoms + min(body, explicit decay of the body)."""
+        atoms, body = self._shape(np.array([[theta]]))
+        total = (atoms + body).real
+        share = np.minimum(atoms.real / total + 16 * UNIT, 1.0)
+        inverse = self.inverse_scale[:, None]
+        line = frequency[None, :]
+        width = 2.0 * theta + 1.0
+        safe = np.where(inverse > 0, inverse, 1.0)
+        angle = np.minimum(line * safe, 0.5 * math.pi)
+        gap = np.hypot(np.expm1(-width * safe), 2.0 * np.exp(-0.5 * width * safe) * np.sin(angle))
+        rate = np.where(inverse > 0, -np.expm1(-safe) / gap, 1.0 / np.hypot(width, 2.0 * line))
+        ranged = self.bounded_range[:, None] > 0
+        weight = np.where(ranged, 1.0 / -np.expm1(-self.epsilon[:, None]), 1.0 / (1.0 + np.exp(-inverse)))
+        reach = np.exp(-width * inverse) + np.exp(-width * self.epsilon[:, None])
+        explicit = weight * rate * reach / total
+        bound = np.minimum(share + np.minimum(body.real / total, explicit) * (1 + 32 * UNIT), 1.0)
+        decay = (self.count[:, None] * np.log(bound)).sum(axis=0)
+        return np.where(frequency > self.horizon, 0.0, np.minimum(decay, 0.0))
+
+    def atoms(self, limit: int) -> list[Atoms] | None:
+        """Atoms of discrete records of small sensitivity."""
+        if len(self.exact) != len(self.count):
+            return None
+        out: list[Atoms] = []
+        for (scale, sensitivity), count in zip(self.exact, self.count, strict=True):
+            if sensitivity > _MOST_ATOMS or count > 64 or (sensitivity + 1.0) ** count > limit:
+                return None
+            out.extend([_discrete_atoms(scale, sensitivity)] * int(count))
+        return out
+
+    def lattice(self) -> Lattice | None:
+        """Discrete Laplace losses are (Δ − 2x)/T."""
+        if len(self.exact) != len(self.count) or not self.exact:
+            return None
+        offset = sum((int(n) * Fraction(d) / t for (t, d), n in zip(self.exact, self.count, strict=True)), Fraction(0))
+        return Lattice(offset, reduce(rational_gcd, (2 / t for t, _ in self.exact)))
+
+
+def _discrete_atoms(scale: Fraction, sensitivity: int) -> Atoms:
+    inverse = float(1 / scale)
+    places = np.arange(sensitivity + 1)
+    ratio = math.exp(-inverse)
+    masses = np.exp(-places * inverse) * -math.expm1(-inverse) / (1.0 + ratio)
+    masses[0] = 1.0 / (1.0 + ratio)
+    masses[-1] = math.exp(-sensitivity * inverse) / (1.0 + ratio)
+    losses = np.array([float((sensitivity - 2 * int(x)) / scale) for x in places])
+    return Atoms(losses, masses, UNIT * (32.0 + 4.0 * sensitivity * inverse))

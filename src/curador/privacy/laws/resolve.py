@@ -1,0 +1,369 @@
+"""From loss records to laws: a dominating one above and an attainable one below, per direction.
+
+`above` bounds what the records allow (its pair dominates every mechanism that a record describes); `below` is the loss of
+some mechanism that the records describe, so that no honest accounting can go lower. For noise the two are the same.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from fractions import Fraction
+from functools import singledispatch
+
+import numpy as np
+
+from curador.errors import NotPrivate
+from curador.numerics.rounding import UNIT
+from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
+from curador.privacy.laws import cells, pairs
+from curador.privacy.laws.discrete_gaussian import SMALLEST
+from curador.privacy.laws.finite import FiniteLaw
+from curador.privacy.laws.gaussian import sandwich
+from curador.privacy.laws.mixture import MixtureLaw
+from curador.privacy.laws.side import Side
+from curador.privacy.loss import Loss, parts_of
+from curador.privacy.losses import (
+    Approx,
+    BoundedRange,
+    Concentrated,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    Finite,
+    GaussianLoss,
+    Group,
+    KeySelection,
+    LaplaceLoss,
+    Pure,
+    RandomizedResponseLoss,
+    Subsampled,
+)
+
+FINE = 2e-8
+"""Largest relative doubt of μ² at which discrete Gaussian noise is accounted as a Gaussian, by the sandwich."""
+
+
+class Direction(enum.Enum):
+    """P is the world with the person, who leaves; or the world without, to which he or she comes."""
+
+    LEAVES = "leaves"
+    COMES = "comes"
+
+
+def sides(loss: Loss, direction: Direction) -> tuple[Side, Side]:
+    """Return the laws above and below all records of the loss, in one direction. The same object where they agree."""
+    above, below = Side(), Side()
+    for record, count in parts_of(loss):
+        law(record, count, direction, above, below)
+    return above, below
+
+
+def one_sided(loss: Loss) -> bool:
+    """Whether the two directions differ."""
+    return any(isinstance(record, (Finite, Subsampled, Group)) for record, _ in parts_of(loss))
+
+
+@singledispatch
+def law(record: Loss, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Add the laws of `count` such records to both sides."""
+    del count, direction, above, below
+    raise NotPrivate(f"no numerical rule for {type(record).__name__}")
+
+
+@law.register
+def _(record: GaussianLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+    del direction
+    for side in (above, below):
+        side.gaussian(float(record.mu * record.mu), count)
+
+
+@law.register
+def _(record: DiscreteGaussianLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+    del direction
+    _discrete_gaussian(record.sigma2, record.sensitivity, count, above, below)
+
+
+def _discrete_gaussian(sigma2: Fraction, shift: int, count: int, above: Side, below: Side) -> None:
+    """Claim: a fine grid by the sandwich, a coarse one by the theta series, a very coarse one atom by atom."""
+    if shift == 0:
+        return
+    spread = sandwich(float(sigma2), count)
+    if spread <= FINE:
+        for side in (above, below):
+            side.gaussian(float(shift * shift / sigma2), count, spread)
+    elif sigma2 >= SMALLEST:
+        for side in (above, below):
+            side.thetas.append((sigma2, shift, count))
+    else:
+        finite, lost = _gaussian_atoms(sigma2, shift, count)
+        above.others.append(finite)
+        below.others.append(finite)
+        above.infinite(Fraction(0), Fraction(lost), count)
+
+
+def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw, float]:
+    """Atoms of the discrete Gaussian loss within 45 σ, and a bound of the mass left out (losses above all others)."""
+    sigma = math.sqrt(sigma2)
+    reach = math.ceil(45.0 * sigma) + 2
+    places = np.arange(-reach, reach + 1)
+    weights = np.exp(-(places.astype(np.float64) ** 2) / (2.0 * float(sigma2)))
+    masses = weights / math.fsum(weights)
+    exact = [Fraction(shift * shift - 2 * int(x) * shift) / (2 * sigma2) for x in places]
+    keep = masses > 0.0
+    losses = np.array([float(value) for value in exact])
+    grid = (Fraction(shift * shift) / (2 * sigma2), Fraction(shift) / sigma2)
+    return FiniteLaw(losses[keep], masses[keep], count, UNIT * 6_000, balanced=False, grid=grid), 1e-300
+
+
+@law.register
+def _(record: LaplaceLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+    del direction
+    if record.epsilon0 > 0:
+        for side in (above, below):
+            side.laplaces.append((float(record.epsilon0), 0.0, 0.0, count))
+
+
+@law.register
+def _(record: DiscreteLaplaceLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+    del direction
+    if record.sensitivity > 0:
+        for side in (above, below):
+            side.discretes.append((record.scale, record.sensitivity, count))
+
+
+@law.register
+def _(record: RandomizedResponseLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+    del direction
+    if record.epsilon0 > 0:
+        for side in (above, below):
+            side.points.append((record.epsilon0, record.categories, count))
+
+
+@law.register
+def _(record: BoundedRange, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Claim: above, the closed-form dominating pair; below, randomized response of ε/2, whose log-ratios span ε."""
+    del direction
+    if record.epsilon0 > 0:
+        above.laplaces.append((float(record.epsilon0), 0.0, 1.0, count))
+        below.points.append((record.epsilon0 / 2, 2, count))
+
+
+@law.register
+def _(record: Pure, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Claim: randomized response is both the worst case and attained. Source: [KOV15, Thm. 3.3]."""
+    del direction
+    if record.epsilon0 > 0:
+        for side in (above, below):
+            side.points.append((record.epsilon0, 2, count))
+
+
+@law.register
+def _(record: Approx, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Claim: infinite loss with probability δ, else randomized response. Source: [KOV15, Thm. 3.3]."""
+    del direction
+    for side in (above, below):
+        side.infinite(record.delta0, record.delta0, count)
+        if record.epsilon0 > 0:
+            side.points.append((record.epsilon0, 2, count))
+
+
+@law.register
+def _(record: Concentrated, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Claim: Gaussian noise of μ² = 2ρ is ρ-zCDP, so it bounds from below; above, only the Rényi reading speaks."""
+    del direction
+    above.missing = "Concentrated"
+    above.rho += float(count * record.rho0)
+    above.infinite(record.delta0, record.delta0, count)
+    below.gaussian(float(2 * record.rho0), count)
+    below.infinite(record.delta0, record.delta0, count)
+
+
+@law.register
+def _(record: KeySelection, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Claim: δ and `keys` discrete Gaussian losses above; below, one key shared with somebody and none alone."""
+    del direction
+    _discrete_gaussian(record.sigma2, record.sensitivity, count * record.keys, above, Side())
+    above.infinite(Fraction(0), record.delta0, count)
+
+
+@law.register
+def _(record: Finite, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Claim: the pair itself, atom by atom."""
+    p, q = (record.p, record.q) if direction is Direction.LEAVES else (record.q, record.p)
+    _finite(list(zip(p, q, strict=True)), count, above, below)
+
+
+def _finite(rows: list[tuple[Fraction, Fraction]], count: int, above: Side, below: Side) -> None:
+    alone = sum((p for p, q in rows if q == 0), Fraction(0))
+    shared = [(p, q) for p, q in rows if p > 0 and q > 0]
+    for side in (above, below):
+        side.infinite(alone, alone, count)
+    if alone < 1:
+        losses = np.array([_log_ratio(p, q) for p, q in shared])
+        masses = np.array([float(p / (1 - alone)) for p, _ in shared])
+        balanced = alone == 0 and sum(q for _, q in shared) == 1
+        finite = FiniteLaw(losses, masses, count, 32 * UNIT, balanced=balanced)
+        above.others.append(finite)
+        below.others.append(finite)
+
+
+def _log_ratio(p: Fraction, q: Fraction) -> float:
+    ratio = p / q
+    return math.log1p(float(ratio - 1)) if Fraction(1, 2) < ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+@law.register
+def _(record: Group, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24, Thm. 1]."""
+    shape = _gaussian_shape(record.base.base, count) if isinstance(record.base, Subsampled) else None
+    if shape is None:
+        raise NotPrivate(f"no group rule is proved for {type(record.base).__name__} losses of this kind")
+    rate = float(record.base.rate)
+    size = record.size
+    weights = tuple(math.comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1))
+    _mixture(shape, weights, count, direction, above, below)
+
+
+@law.register
+def _(record: Subsampled, count: int, direction: Direction, above: Side, below: Side) -> None:
+    shape = _gaussian_shape(record.base, count)
+    rate = float(record.rate)
+    weights = (1.0 - rate, rate)
+    if record.scheme == "poisson" and record.relation is not ADD_OR_REMOVE_ONE:
+        if shape is None:
+            raise NotPrivate("poisson subsampling under replace_one is proved for Gaussian noise only")
+        mu, spread = shape
+        for side in (above, below):
+            side.others.append(MixtureLaw(1.0 / mu, weights, weights, -1, count, spread))
+    elif record.scheme == "poisson" and shape is not None:
+        _mixture(shape, weights, count, direction, above, below)
+    else:
+        _cells(record, shape, count, direction, above, below)
+
+
+def _mixture(
+    shape: tuple[float, float], weights: tuple[float, ...], count: int, direction: Direction, above: Side, below: Side
+) -> None:
+    mu, spread = shape
+    p, q = (weights, (1.0,)) if direction is Direction.LEAVES else ((1.0,), weights)
+    for side in (above, below):
+        side.others.append(MixtureLaw(1.0 / mu, p, q, 1, count, spread))
+
+
+def _gaussian_shape(base: Loss, count: int) -> tuple[float, float] | None:
+    """μ and the relative doubt of μ² if the base is Gaussian noise and nothing else."""
+    mu2: list[float] = []
+    doubt = 0.0
+    for record, times in parts_of(base):
+        if isinstance(record, GaussianLoss):
+            mu2.append(float(record.mu * record.mu) * times)
+        elif isinstance(record, DiscreteGaussianLoss) and sandwich(float(record.sigma2), count * times) <= 1e-3:
+            mu2.append(float(record.sensitivity**2 / record.sigma2) * times)
+            doubt = max(doubt, sandwich(float(record.sigma2), count * times))
+        else:
+            return None
+    total = math.fsum(mu2)
+    return (math.sqrt(total), doubt + 4 * UNIT) if total > 0 else None
+
+
+def _cells(record: Subsampled, shape: tuple[float, float] | None, count: int, direction: Direction, above: Side, below: Side) -> None:
+    """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise."""
+    parts = parts_of(record.base)
+    if not parts or (shape is None and all(getattr(part, "epsilon0", 1) == 0 for part, _ in parts)):
+        return
+    rows = finite_rows(record.base) if shape is None else None
+    if rows is not None:
+        _finite(_subsampled_rows(rows, record, direction), count, above, below)
+        return
+    upper, lower = _base_cells(record.base, shape)
+    for pair, side, build in ((upper, above, cells.above), (lower, below, cells.below)):
+        if pair is None:  # a bounded range: attained by randomized response of half its length
+            base = next(part for part, _ in parts if isinstance(part, BoundedRange))
+            rows = _subsampled_rows(_response_rows(base.epsilon0 / 2, 2, Fraction(0)), record, direction)
+            _finite(rows, count, Side(), side)
+            continue
+        rate = float(record.rate)
+        if record.scheme == "poisson":
+            mixed = cells.poisson(pair, rate, leaves=direction is Direction.LEAVES)
+        else:
+            mixed = cells.without_replacement(pair, rate)
+        built = build(mixed, count)
+        finite, beyond = built if isinstance(built, tuple) else (built, 0.0)
+        side.others.append(finite)
+        side.infinite(Fraction(0) if side is above else Fraction(beyond), Fraction(beyond), count)
+
+
+def _base_cells(base: Loss, shape: tuple[float, float] | None) -> tuple[cells.CellPair | None, cells.CellPair | None]:
+    parts = parts_of(base)
+    if shape is not None:
+        mu, doubt = shape
+        if doubt <= 1e-12:
+            return pairs.gaussian_cells(mu * (1 + 1e-12)), pairs.gaussian_cells(mu * (1 - 1e-12))
+        return pairs.gaussian_cells(mu * math.sqrt(1 + doubt)), pairs.gaussian_cells(mu * math.sqrt(1 - doubt))
+    if len(parts) == 1 and parts[0][1] == 1:
+        match parts[0][0]:
+            case LaplaceLoss(epsilon0=epsilon0):
+                pair = pairs.laplace_cells(float(epsilon0))
+                return pair, pair
+            case DiscreteLaplaceLoss(scale=scale, sensitivity=shift):
+                pair = pairs.laplace_cells(float(shift / scale), scale=float(scale), sensitivity=float(shift))
+                return pair, pair
+            case BoundedRange(epsilon0=epsilon0):
+                return pairs.bounded_range_cells(float(epsilon0)), None
+            case _:
+                pass
+    raise NotPrivate(
+        "no subsampling rule is proved for this base: it is neither finite, nor Gaussian, nor a single noise record.\n"
+        "Hint: subsample each mechanism by itself if each sees its own sample."
+    )
+
+
+MOST_ROWS = 4_000
+
+
+def finite_rows(base: Loss) -> list[tuple[Fraction, Fraction]] | None:
+    """(p, q) of every output of the base, exact, if it is finite and small; None otherwise."""
+    rows = [(Fraction(1), Fraction(1))]
+    for record, count in parts_of(base):
+        single = _single_rows(record)
+        if single is None or len(single) ** min(count, 64) * len(rows) > MOST_ROWS:
+            return None
+        for _ in range(count):
+            rows = [(p * a, q * b) for p, q in rows for a, b in single]
+    return rows
+
+
+def _single_rows(record: Loss) -> list[tuple[Fraction, Fraction]] | None:
+    match record:
+        case Finite():
+            return list(zip(record.p, record.q, strict=True))
+        case RandomizedResponseLoss():
+            return _response_rows(record.epsilon0, record.categories, Fraction(0))
+        case Pure():
+            return _response_rows(record.epsilon0, 2, Fraction(0))
+        case Approx():
+            return _response_rows(record.epsilon0, 2, record.delta0)
+        case _:
+            return None
+
+
+def _response_rows(epsilon: Fraction, categories: int, delta: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """Randomized response with the rational next to e^ε; the law's stated error covers the difference both ways."""
+    ratio = Fraction(math.exp(epsilon))
+    total = ratio + categories - 1
+    high, low, middle = ratio / total, 1 / total, (categories - 2) / total
+    keep = 1 - delta
+    rows = [(high * keep, low * keep), (low * keep, high * keep), (middle * keep, middle * keep), (delta, Fraction(0)), (Fraction(0), delta)]
+    return [row for row in rows if row != (0, 0)]
+
+
+def _subsampled_rows(
+    rows: list[tuple[Fraction, Fraction]], record: Subsampled, direction: Direction
+) -> list[tuple[Fraction, Fraction]]:
+    rate = record.rate
+    mixed = [((1 - rate) * q + rate * p, q) for p, q in rows]
+    if record.scheme == "poisson":
+        return mixed if direction is Direction.LEAVES else [(q, p) for p, q in mixed]
+    up = [(p, q) for p, q in mixed if p > q]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
+    rest = 1 - sum((p + q for p, q in up), Fraction(0))
+    return [*up, *((q, p) for p, q in up), (rest, rest)]

@@ -1,0 +1,94 @@
+"""Gathers the laws of many records, equal kinds in one array, in an order that does not depend on theirs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curador.numerics.rounding import UNIT, float_down, float_up
+from curador.numerics.tilted.enclosure import Interval
+from curador.numerics.tilted.moments import Moments, Total
+from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
+from curador.privacy.laws.gaussian import GaussianLaw
+from curador.privacy.laws.laplace import LaplaceLaw
+from curador.privacy.laws.survival import SurvivalLaw
+from curador.privacy.laws.three_points import ThreePointLaw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from curador.numerics.rounding import FloatArray
+
+
+@dataclass(slots=True)
+class Side:
+    """Laws being gathered."""
+
+    gaussians: list[float] = field(default_factory=list[float])
+    spread: float = 0.0
+    laplaces: list[tuple[float, float, float, int]] = field(default_factory=list[tuple[float, float, float, int]])
+    discretes: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
+    points: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
+    thetas: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
+    others: list[Moments] = field(default_factory=list[Moments])
+    log_finite: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    rho: float = 0.0  # zCDP known by its ρ alone: only the Rényi reading can use it
+    missing: str | None = None  # the name of a record that has no law on this side
+
+    def gaussian(self, mu2: float, count: int, spread: float = 0.0) -> None:
+        """Add `count` Gaussian losses of μ² known within a relative spread."""
+        self.gaussians.append(mu2 * count)
+        self.spread = max(self.spread, spread)
+
+    def infinite(self, low: Fraction, high: Fraction, count: int) -> None:
+        """Add `count` independent chances, between low and high, of an infinite loss."""
+        if high > 0:
+            least, most = float_down(low), min(float_up(high), math.nextafter(1.0, 0.0))
+            self.log_finite.append((count * math.log1p(-most), count * math.log1p(-least)))
+
+    def total(self) -> tuple[Total, Interval]:
+        """Return the families and the interval of P[L = ∞]."""
+        families: list[Moments] = []
+        if (mu2 := math.fsum(self.gaussians)) > 0.0:
+            families.append(GaussianLaw(mu2, self.spread))
+        if self.laplaces:
+            rows = sorted(self.laplaces)
+            families.append(LaplaceLaw(*(_floats(row[i] for row in rows) for i in range(4))))
+        if self.discretes:
+            families.append(_discrete_laplace(self.discretes))
+        if self.points:
+            rows = sorted(self.points)
+            exact = tuple(row[0] for row in rows)
+            families.append(ThreePointLaw(_floats(exact), _floats(r[1] for r in rows), _floats(r[2] for r in rows), exact))
+        if self.thetas:
+            rows = sorted(self.thetas)
+            families.append(
+                DiscreteGaussianLaw(tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows))
+            )
+        families.extend(self.others)
+        if not self.log_finite:
+            return Total(tuple(families)), Interval(0.0, 0.0)
+        worst, best = (math.fsum(pair[i] for pair in self.log_finite) for i in (0, 1))
+        if families:
+            families.append(SurvivalLaw(best))
+        return Total(tuple(families)), Interval(-math.expm1(best) * (1 - 16 * UNIT), min(1.0, -math.expm1(worst) * (1 + 16 * UNIT)))
+
+
+def _discrete_laplace(records: list[tuple[Fraction, int, int]]) -> LaplaceLaw:
+    rows = sorted(records)
+    scales = [float(row[0]) for row in rows]
+    return LaplaceLaw(
+        epsilon=_floats(row[1] / scale for row, scale in zip(rows, scales, strict=True)),
+        inverse_scale=_floats(1.0 / scale for scale in scales),
+        bounded_range=np.zeros(len(rows)),
+        count=_floats(row[2] for row in rows),
+        exact=tuple((row[0], row[1]) for row in rows),
+    )
+
+
+def _floats(values: Iterable[float | Fraction]) -> FloatArray:
+    return np.array([float(value) for value in values])

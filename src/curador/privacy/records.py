@@ -1,0 +1,101 @@
+"""Losses as plain values, for ledgers and receipts.
+
+A contract: the meaning of a kind never changes, fields are only ever added with defaults, an unknown kind is refused rather
+than guessed. Numbers are exact, written as strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, cast
+
+from curador.errors import InvalidParameter, require, sentence
+from curador.numerics.exact import rational, whole
+from curador.privacy import losses
+from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.loss import Composed, Loss
+
+VERSION = 1
+
+_PLAIN: dict[str, type[Loss]] = {
+    kind.__name__: kind
+    for kind in (
+        losses.GaussianLoss,
+        losses.DiscreteGaussianLoss,
+        losses.LaplaceLoss,
+        losses.DiscreteLaplaceLoss,
+        losses.RandomizedResponseLoss,
+        losses.BoundedRange,
+        losses.Pure,
+        losses.Approx,
+        losses.Concentrated,
+        losses.KeySelection,
+        losses.Finite,
+    )
+}
+
+
+def to_record(loss: Loss) -> dict[str, object]:
+    """Return the loss as a dictionary of strings, integers, lists and dictionaries."""
+    return {"version": VERSION, **_body(loss)}
+
+
+def _body(loss: Loss) -> dict[str, object]:
+    match loss:
+        case Composed():
+            rows = [{"count": count, "loss": _body(record)} for record, count in loss.parts]
+            return {"kind": "Composed", "parts": sorted(rows, key=str)}
+        case losses.Subsampled():
+            body = {"kind": "Subsampled", "rate": str(loss.rate), "scheme": loss.scheme}
+            return {**body, "adjacency": str(loss.relation), "base": _body(loss.base)}
+        case losses.Group():
+            return {"kind": "Group", "size": loss.size, "base": _body(loss.base)}
+        case _ if type(loss).__name__ in _PLAIN:
+            return {"kind": type(loss).__name__} | {
+                _outer(one.name): _plain(getattr(loss, one.name)) for one in fields(cast("Any", loss))
+            }
+        case _:
+            raise InvalidParameter(sentence("loss", "one of curador's loss records", type(loss).__name__))
+
+
+def _outer(name: str) -> str:
+    return name.removesuffix("0")
+
+
+def _plain(value: object) -> object:
+    match value:
+        case Adjacency() | Fraction():
+            return str(value)
+        case tuple():
+            return [str(one) for one in cast("tuple[object, ...]", value)]
+        case _:
+            return value
+
+
+def loss_from_record(record: Mapping[str, Any]) -> Loss:
+    """Return the loss that a record describes; anything unknown is refused."""
+    require(isinstance(record, Mapping), "record", "a mapping", record)
+    require(record.get("version") == VERSION, "version", str(VERSION), record.get("version"))
+    return _loss({key: value for key, value in record.items() if key != "version"})
+
+
+def _loss(body: Mapping[str, Any]) -> Loss:
+    require(isinstance(body, Mapping) and "kind" in body, "record", "a mapping with a kind", body)
+    arguments = {key: value for key, value in body.items() if key != "kind"}
+    match body["kind"], sorted(arguments):
+        case "Composed", ["parts"]:
+            return Composed([(_loss(row["loss"]), whole(row["count"], "count")) for row in arguments["parts"]])
+        case "Subsampled", ["adjacency", "base", "rate", "scheme"]:
+            base, rate = _loss(arguments["base"]), rational(arguments["rate"], "rate")
+            return base.subsample(rate=rate, scheme=arguments["scheme"], adjacency=as_adjacency(arguments["adjacency"]))
+        case "Group", ["base", "size"]:
+            return _loss(arguments["base"]).group(whole(arguments["size"], "size"))
+        case kind, _ if kind in _PLAIN:
+            try:
+                return _PLAIN[kind](**arguments)
+            except TypeError:
+                raise InvalidParameter(sentence(f"fields of {kind}", "those of version 1", ", ".join(arguments))) from None
+        case kind, _:
+            raise InvalidParameter(sentence("kind", "a known loss record", kind))

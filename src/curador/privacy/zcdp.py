@@ -1,0 +1,210 @@
+"""The exact scalars of a loss: ε of pure privacy, (ρ, δ) of approximate zero-concentrated privacy.
+
+These are what the interactive ledger adds up, so they are rationals, rounded up where the truth is irrational.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import singledispatch
+
+from curador.errors import NotPrivate
+from curador.numerics.rounding import float_up, up
+from curador.privacy.loss import Loss, parts_of
+from curador.privacy.losses import (
+    Approx,
+    BoundedRange,
+    Concentrated,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    Finite,
+    GaussianLoss,
+    Group,
+    KeySelection,
+    LaplaceLoss,
+    Pure,
+    RandomizedResponseLoss,
+    Subsampled,
+)
+
+Amounts = tuple[Fraction, Fraction]
+
+
+def pure_epsilon(loss: Loss) -> Fraction | None:
+    """Return Σ ε, None if a part is not pure. Rounds: up where irrational."""
+    total = Fraction(0)
+    for record, count in parts_of(loss):
+        single = single_pure(record)
+        if single is None:
+            return None
+        total += count * single
+    return total
+
+
+def concentrated(loss: Loss) -> Amounts | None:
+    """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16, Lem. 8.2]. Rounds: up."""
+    rho_total, delta_total = Fraction(0), Fraction(0)
+    for record, count in parts_of(loss):
+        single = single_concentrated(record)
+        if single is None:
+            return None
+        rho_total += count * single[0]
+        delta_total += count * single[1]
+    return rho_total, delta_total
+
+
+def rho(loss: Loss) -> Fraction | float:
+    """Return ρ where the loss is ρ-zCDP with δ = 0, else +∞."""
+    amounts = concentrated(loss)
+    return math.inf if amounts is None or amounts[1] > 0 else amounts[0]
+
+
+@singledispatch
+def single_pure(record: Loss) -> Fraction | None:
+    """The ε of one record."""
+    raise NotPrivate(f"no rule for {type(record).__name__}: it is not one of curador's loss records")
+
+
+@single_pure.register(LaplaceLoss)
+@single_pure.register(RandomizedResponseLoss)
+@single_pure.register(BoundedRange)
+@single_pure.register(Pure)
+def _(record: LaplaceLoss | RandomizedResponseLoss | BoundedRange | Pure) -> Fraction | None:
+    """Claim: ε, by definition; a bounded range of ε is ε-private. Source: [DDR20, Lem. 3.2]."""
+    return record.epsilon0
+
+
+@single_pure.register
+def _(record: DiscreteLaplaceLoss) -> Fraction | None:
+    return record.sensitivity / record.scale
+
+
+@single_pure.register(Approx)
+@single_pure.register(Concentrated)
+@single_pure.register(KeySelection)
+@single_pure.register(GaussianLoss)
+@single_pure.register(DiscreteGaussianLoss)
+def _(record: Approx | Concentrated | KeySelection | GaussianLoss | DiscreteGaussianLoss) -> Fraction | None:
+    """Claim: pure only where nothing is spent, or where δ = 0."""
+    match record:
+        case Approx():
+            return record.epsilon0 if record.delta0 == 0 else None
+        case Concentrated():
+            return Fraction(0) if record.rho0 == 0 and record.delta0 == 0 else None
+        case GaussianLoss():
+            return Fraction(0) if record.mu == 0 else None
+        case DiscreteGaussianLoss():
+            return Fraction(0) if record.sensitivity == 0 else None
+        case KeySelection():
+            return Fraction(0) if record.sensitivity == 0 and record.delta0 == 0 else None
+
+
+@single_pure.register
+def _(record: Finite) -> Fraction | None:
+    """Claim: the largest |log p/q|, +∞ where one of them is 0. Rounds: up."""
+    rows = [(p, q) for p, q in zip(record.p, record.q, strict=True) if (p, q) != (0, 0)]
+    if any(p == 0 or q == 0 for p, q in rows):
+        return None
+    worst = max(max(p / q, q / p) for p, q in rows)
+    return Fraction(0) if worst == 1 else Fraction(up(_log(worst), 4))
+
+
+def _log(ratio: Fraction) -> float:
+    return math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+@single_pure.register
+def _(record: Subsampled) -> Fraction | None:
+    """Claim: log(1 + q(e^ε − 1)) for either scheme. Source: [BBG18, Thm. 8, Thm. 9]. Rounds: up."""
+    base = pure_epsilon(record.base)
+    if base is None:
+        return None
+    epsilon = float_up(base)
+    if epsilon > 700:
+        return base
+    return min(base, Fraction(up(math.log1p(up(float_up(record.rate) * up(math.expm1(epsilon), 4), 2)), 4)))
+
+
+@single_pure.register
+def _(record: Group) -> Fraction | None:
+    base = pure_epsilon(record.base)
+    return None if base is None else record.size * base
+
+
+@singledispatch
+def single_concentrated(record: Loss) -> Amounts | None:
+    """(ρ, δ) of one record; by default from its pure ε, ρ = ε tanh(ε/2). Source: randomized response is the worst case."""
+    epsilon = single_pure(record)
+    return None if epsilon is None else (pure_rho(epsilon), Fraction(0))
+
+
+def pure_rho(epsilon: Fraction) -> Fraction:
+    """ε tanh(ε/2), the least ρ of every ε-private mechanism; proof in docs/explanation/zcdp.md. Rounds: up."""
+    high = float_up(epsilon)
+    return min(Fraction(up(high * math.tanh(high / 2), 4)), epsilon * epsilon / 2)
+
+
+@single_concentrated.register
+def _(record: GaussianLoss) -> Amounts | None:
+    return record.mu * record.mu / 2, Fraction(0)
+
+
+@single_concentrated.register
+def _(record: DiscreteGaussianLoss) -> Amounts | None:
+    """Claim: Δ²/2σ², exactly. Source: [CKS20, Thm. 14]."""
+    return record.sensitivity**2 / (2 * record.sigma2), Fraction(0)
+
+
+@single_concentrated.register
+def _(record: KeySelection) -> Amounts | None:
+    return record.keys * record.sensitivity**2 / (2 * record.sigma2), record.delta0
+
+
+@single_concentrated.register
+def _(record: Concentrated) -> Amounts | None:
+    return record.rho0, record.delta0
+
+
+@single_concentrated.register
+def _(record: Approx) -> Amounts | None:
+    """Claim: δ-approximately ε tanh(ε/2)-zCDP, by the four-point worst case. Source: [KOV15, Thm. 3.3]."""
+    return pure_rho(record.epsilon0), record.delta0
+
+
+@single_concentrated.register
+def _(record: BoundedRange) -> Amounts | None:
+    """Claim: ε²/8. Source: [CR21, Lem. 6]; also [DDR20]."""
+    return record.epsilon0**2 / 8, Fraction(0)
+
+
+@single_concentrated.register
+def _(record: LaplaceLoss) -> Amounts | None:
+    """Claim: ε − 1 + e^(−ε); proof in docs/explanation/zcdp.md. Rounds: up."""
+    return laplace_rho(record.epsilon0, 0.0), Fraction(0)
+
+
+@single_concentrated.register
+def _(record: DiscreteLaplaceLoss) -> Amounts | None:
+    """Claim: ε − (1 − e^(−ε)) x/sinh x with x = 1/scale; proof in docs/explanation/zcdp.md. Rounds: up."""
+    return laplace_rho(record.sensitivity / record.scale, float(1 / record.scale)), Fraction(0)
+
+
+def laplace_rho(epsilon: Fraction, inverse_scale: float) -> Fraction:
+    """Return sup over α of D_α/α for Laplace noise on a grid of step 1/(inverse scale), 0 for none. Rounds: up.
+
+    ε − 1 + e^(−ε) is the sum of a positive series for small ε; the grid's part (1 − e^(−ε))(1 − x/sinh x) is added.
+    """
+    import numpy as np
+
+    from curador.numerics.logspace import expm1_minus, sinh_minus
+
+    high = float_up(epsilon)
+    smooth = float(expm1_minus(np.array([-high]))[0])
+    grid = 0.0
+    if inverse_scale > 0.0:
+        shortfall = float(sinh_minus(np.array([min(inverse_scale, 700.0)]))[0]) / math.sinh(min(inverse_scale, 700.0))
+        grid = -math.expm1(-high) * shortfall
+    return min(Fraction(up(up(smooth, 24) + up(grid, 24), 4)), pure_rho(epsilon))
+
+
