@@ -20,7 +20,7 @@ INSTALL_SECONDS = 1800  # opacus brings torch: several gigabytes
 PACKAGES: dict[str, tuple[str, ...]] = {
     "dpacc": ("dp-accounting",),
     "prv": ("prv-accountant",),
-    "autodp": ("autodp", "setuptools"),  # autodp imports setuptools' distutils on some versions
+    "autodp": ("autodp",),
     "opendp": ("opendp",),
     "opacus": ("opacus",),
     "tmlt": ("tmlt.analytics",),

@@ -1,1 +1,134 @@
-"""curador: a differential-privacy curator."""
+"""curador: a differential-privacy curator.
+
+The public surface. Names are loaded when they are first used, so that `import curador` costs no more than numpy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from curador.errors import (
+        BudgetExceeded,
+        CuradorError,
+        Failed,
+        InvalidParameter,
+        NotPrivate,
+        NumericalFailure,
+        Refused,
+    )
+    from curador.mechanisms import (
+        DiscreteGaussian,
+        DiscreteLaplace,
+        Exponential,
+        Gaussian,
+        Laplace,
+        RandomizedResponse,
+    )
+    from curador.numerics.tilted.enclosure import Interval
+    from curador.privacy import compose as composition
+    from curador.privacy import convert, divergence, filters, losses, odds, sensitivity
+    from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
+    from curador.privacy.filters import ConcentratedFilter, PureFilter, RenyiFilter
+    from curador.privacy.loss import Loss, compose
+    from curador.privacy.losses import Approx, BoundedRange, Concentrated, Finite, KeySelection, Pure
+    from curador.privacy.records import loss_from_record
+    from curador.privacy.sensitivity import Norm, Sensitivity
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "curador.errors": (
+        "BudgetExceeded",
+        "CuradorError",
+        "Failed",
+        "InvalidParameter",
+        "NotPrivate",
+        "NumericalFailure",
+        "Refused",
+    ),
+    "curador.mechanisms": (
+        "DiscreteGaussian",
+        "DiscreteLaplace",
+        "Exponential",
+        "Gaussian",
+        "Laplace",
+        "RandomizedResponse",
+    ),
+    "curador.numerics.tilted.enclosure": ("Interval",),
+    "curador.privacy.adjacency": ("ADD_OR_REMOVE_ONE", "REPLACE_ONE", "Adjacency"),
+    "curador.privacy.filters": ("ConcentratedFilter", "PureFilter", "RenyiFilter"),
+    "curador.privacy.loss": ("Loss", "compose"),
+    "curador.privacy.losses": ("Approx", "BoundedRange", "Concentrated", "Finite", "KeySelection", "Pure"),
+    "curador.privacy.records": ("loss_from_record",),
+    "curador.privacy.sensitivity": ("Norm", "Sensitivity"),
+}
+_MODULES = {
+    "composition": "curador.privacy.compose",
+    "convert": "curador.privacy.convert",
+    "divergence": "curador.privacy.divergence",
+    "filters": "curador.privacy.filters",
+    "losses": "curador.privacy.losses",
+    "odds": "curador.privacy.odds",
+    "sensitivity": "curador.privacy.sensitivity",
+}
+_HOME = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "ADD_OR_REMOVE_ONE",
+    "REPLACE_ONE",
+    "Adjacency",
+    "Approx",
+    "BoundedRange",
+    "BudgetExceeded",
+    "Concentrated",
+    "ConcentratedFilter",
+    "CuradorError",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
+    "Failed",
+    "Finite",
+    "Gaussian",
+    "Interval",
+    "InvalidParameter",
+    "KeySelection",
+    "Laplace",
+    "Loss",
+    "Norm",
+    "NotPrivate",
+    "NumericalFailure",
+    "Pure",
+    "PureFilter",
+    "RandomizedResponse",
+    "Refused",
+    "RenyiFilter",
+    "Sensitivity",
+    "compose",
+    "composition",
+    "convert",
+    "divergence",
+    "filters",
+    "loss_from_record",
+    "losses",
+    "odds",
+    "sensitivity",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use."""
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'curador' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names before they are loaded."""
+    return sorted([*__all__, "__version__"])

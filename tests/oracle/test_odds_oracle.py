@@ -1,4 +1,4 @@
-"""The adversary's game against 60-digit values, from ε = 1e-6 to 50, μ = 1e-3 to 40, rates 1e-12 to 1 − 1e-12."""
+"""The adversary's game against 60-digit values: ε 1e-6 to 50, μ 1e-3 to 40, rates 1e-12 to 1 − 1e-12."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ def test_gaussian(mu):
 
 
 @pytest.mark.parametrize("mu", MUS)
-@pytest.mark.parametrize("threshold", ["1e-12", "0.1", "0.4999999999", "0.5", "0.500001", "0.9", "0.999999999999"])
+@pytest.mark.parametrize(
+    "threshold", ["1e-12", "0.1", "0.4999999999", "0.5", "0.500001", "0.9", "0.999999999999"]
+)
 def test_gaussian_posterior_tail(mu, threshold):
     """Φ(μ/2 − logit(t)/μ); where it is below every float, the smallest one."""
     t = real(threshold)
@@ -131,7 +133,9 @@ def test_gaussian_renyi(mu):
         if reach > shift:
             best = float(reach / shift)
             divergence = math.nextafter(float(best * shift**2 / 2), math.inf)
-            assert_above(odds.renyi_true_positive(fpr, orders=[best], divergences=[divergence]), true, relative=1e-11)
+            assert_above(
+                odds.renyi_true_positive(fpr, orders=[best], divergences=[divergence]), true, relative=1e-11
+            )
         assert got >= odds.gaussian_true_positive(fpr, mu=mu) * (1 - 1e-12)
 
 

@@ -22,7 +22,6 @@ def sigma(name: str) -> float:
         sample_rate=tasks.A2_RATE,
         steps=tasks.A2_COUNT,
         accountant=name,
-        epsilon_tolerance=1e-6,
     )
 
 

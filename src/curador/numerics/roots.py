@@ -8,7 +8,12 @@ from curador.errors import NumericalFailure
 
 
 def bisect(
-    holds: Callable[[float], bool], *, fails_at: float, holds_at: float, relative: float = 1e-15, steps: int = 200
+    holds: Callable[[float], bool],
+    *,
+    fails_at: float,
+    holds_at: float,
+    relative: float = 1e-15,
+    steps: int = 200,
 ) -> tuple[float, float]:
     """Narrow a bracket of a monotone predicate and return (last point that fails, last point that holds).
 
@@ -26,7 +31,9 @@ def bisect(
     return fails_at, holds_at
 
 
-def expand(holds: Callable[[float], bool], *, start: float, factor: float = 2.0, steps: int = 400) -> tuple[float, float]:
+def expand(
+    holds: Callable[[float], bool], *, start: float, factor: float = 2.0, steps: int = 400
+) -> tuple[float, float]:
     """Walk start, start·factor, … and return (last point that failed, first that holds).
 
     Claim   The predicate holds at the second point; at the first it fails, or the two are equal.
@@ -41,7 +48,13 @@ def expand(holds: Callable[[float], bool], *, start: float, factor: float = 2.0,
 
 
 def secant(
-    value: Callable[[float], float], *, start: float, slope: float, lower: float, upper: float, steps: int = 60
+    value: Callable[[float], float],
+    *,
+    start: float,
+    slope: float,
+    lower: float,
+    upper: float,
+    steps: int = 60,
 ) -> float:
     """Return an approximate root of a decreasing function; no side is promised, so the caller certifies.
 

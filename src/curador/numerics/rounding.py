@@ -27,7 +27,9 @@ def float_up(exact: Fraction | int) -> float:
     if exact == 0:
         return 0.0
     near = _to_float(Fraction(exact))
-    return near if math.isinf(near) and near > 0 or Fraction(near) >= exact else math.nextafter(near, math.inf)
+    return (
+        near if math.isinf(near) and near > 0 or Fraction(near) >= exact else math.nextafter(near, math.inf)
+    )
 
 
 def float_down(exact: Fraction | int) -> float:

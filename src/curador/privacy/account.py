@@ -43,12 +43,18 @@ class NumericalReading:
 
     def epsilon(self, delta: float) -> Interval:
         """Return the interval of ε at δ, over both directions."""
-        pairs = [_joined(a, b, lambda e: _epsilon(e, delta), math.inf) for a, b in zip(self.above, self.below, strict=True)]
+        pairs = [
+            _joined(a, b, lambda e: _epsilon(e, delta), math.inf)
+            for a, b in zip(self.above, self.below, strict=True)
+        ]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
     def delta(self, epsilon: float) -> Interval:
         """Return the interval of δ at ε, over both directions."""
-        pairs = [_joined(a, b, lambda e: _delta(e, epsilon), 1.0) for a, b in zip(self.above, self.below, strict=True)]
+        pairs = [
+            _joined(a, b, lambda e: _delta(e, epsilon), 1.0)
+            for a, b in zip(self.above, self.below, strict=True)
+        ]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
 
@@ -62,7 +68,11 @@ def _joined(above: Enclosure | None, below: Enclosure | None, ask: object, nothi
 def _gaussian_only(enclosure: Enclosure) -> GaussianLaw | None:
     families = enclosure.total.families
     plain = len(families) == 1 and enclosure.infinite.upper == 0.0 and "direct" in enclosure.options.paths
-    return families[0] if plain and isinstance(families[0], GaussianLaw) and families[0].spread <= 1e-12 else None
+    return (
+        families[0]
+        if plain and isinstance(families[0], GaussianLaw) and families[0].spread <= 1e-12
+        else None
+    )
 
 
 def _epsilon(enclosure: Enclosure, delta: float) -> Interval:
@@ -71,7 +81,10 @@ def _epsilon(enclosure: Enclosure, delta: float) -> Interval:
         return enclosure.epsilon(delta)
     from curador.privacy.gaussian import gaussian_epsilon
 
-    return Interval(gaussian_epsilon(_mu(law, -1), delta=delta)[0], gaussian_epsilon(_mu(law, +1), delta=delta)[1])
+    low, high = delta * (1 + 4e-16), delta * (1 - 4e-16)  # δ may be off by an ulp
+    return Interval(
+        gaussian_epsilon(_mu(law, -1), delta=low)[0], gaussian_epsilon(_mu(law, +1), delta=high)[1]
+    )
 
 
 def _delta(enclosure: Enclosure, epsilon: float) -> Interval:
@@ -80,7 +93,9 @@ def _delta(enclosure: Enclosure, epsilon: float) -> Interval:
         return enclosure.delta(epsilon)
     from curador.privacy.gaussian import gaussian_delta
 
-    return Interval(gaussian_delta(_mu(law, -1), epsilon=epsilon)[0], gaussian_delta(_mu(law, +1), epsilon=epsilon)[1])
+    return Interval(
+        gaussian_delta(_mu(law, -1), epsilon=epsilon)[0], gaussian_delta(_mu(law, +1), epsilon=epsilon)[1]
+    )
 
 
 def _mu(law: GaussianLaw, side: int) -> float:
@@ -88,7 +103,9 @@ def _mu(law: GaussianLaw, side: int) -> float:
     return math.sqrt(law.mu2) * (1.0 + side * (law.spread + 2e-15))
 
 
-def enclosure(loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | None = None) -> NumericalReading:
+def enclosure(
+    loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | None = None
+) -> NumericalReading:
     """Return the numerical reading of a loss, both directions where they differ."""
     options = Options(paths, nodes)
     directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
@@ -118,8 +135,8 @@ def _built(side: Side, options: Options) -> Enclosure | None:
 def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Interval:
     """Return certified bounds of ε at δ. Rounds: outward."""
     exact = probability(delta, "delta")
-    pure = loss.pure_epsilon
     if exact == 0:
+        pure = loss.pure_epsilon
         ceiling = math.inf if pure is None else float_up(pure)
         return Interval(_largest_loss(loss, pure), ceiling)
     numerical = enclosure(loss)
@@ -127,12 +144,11 @@ def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Inte
         from curador.privacy.verify import verify_epsilon
 
         verify_epsilon(numerical, float_down(exact))
-    low = numerical.epsilon(float_up(exact)).lower if float_up(exact) != float_down(exact) else None
-    found = numerical.epsilon(float_down(exact))
+    found = numerical.epsilon(float(exact))
     upper = min([found.upper, *_basic(loss, exact)])
     if upper - found.lower > WIDE * upper:
         upper = min(upper, _renyi_epsilon(loss, exact))
-    return Interval(min(found.lower if low is None else low, upper), upper)
+    return Interval(min(found.lower, upper), upper)
 
 
 def _largest_loss(loss: Loss, pure: Fraction | None) -> float:
@@ -168,9 +184,13 @@ def readings(loss: Loss, delta: Number) -> dict[str, float]:
     exact = probability(delta, "delta")
     if exact == 0:
         pure = loss.pure_epsilon
-        return {"numerical": math.inf, "renyi": math.inf, "basic": math.inf if pure is None else float_up(pure)}
+        return {
+            "numerical": math.inf,
+            "renyi": math.inf,
+            "basic": math.inf if pure is None else float_up(pure),
+        }
     return {
-        "numerical": enclosure(loss).epsilon(float_down(exact)).upper,
+        "numerical": enclosure(loss).epsilon(float(exact)).upper,
         "renyi": _renyi_epsilon(loss, exact),
         "basic": min(_basic(loss, exact), default=math.inf),
     }
@@ -195,17 +215,18 @@ def delta(loss: Loss, epsilon: Number) -> float:  # noqa: A001 -- the word of th
 
 def _basic(loss: Loss, delta: Fraction) -> list[float]:
     """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14, Thm. 3.16]."""
-    total_epsilon, total_delta = Fraction(0), Fraction(0)
+    total_delta = Fraction(0)
+    terms: list[float] = []
     for record, count in parts_of(loss):
-        pure = record.pure_epsilon
         if isinstance(record, Approx):
-            total_epsilon += count * record.epsilon0
+            terms.append(count * float_up(record.epsilon0))
             total_delta += count * record.delta0
-        elif pure is not None:
-            total_epsilon += count * pure
+        elif (pure := record.pure_epsilon) is not None:
+            terms.append(count * float_up(pure))
         else:
             return []
-    return [float_up(total_epsilon)] if total_delta <= delta else []
+    # the exact sum of many rationals grows with their number; floats rounded up do not
+    return [up(math.fsum(terms), 2)] if total_delta <= delta else []
 
 
 def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
@@ -227,5 +248,3 @@ def _renyi_delta(loss: Loss, epsilon: Fraction) -> float:
     reading = curve(loss)
     found, _ = curve_to_delta(reading.divergence, epsilon=float_down(epsilon))
     return min(1.0, up(found + float_up(reading.infinite), 2))
-
-

@@ -6,7 +6,15 @@ from curador.errors import InvalidParameter, NotPrivate, require, sentence
 from curador.numerics.exact import Number, positive
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.loss import Loss, Scheme, parts_of
-from curador.privacy.losses import Concentrated, DiscreteGaussianLoss, Finite, GaussianLoss, Group, KeySelection, Subsampled
+from curador.privacy.losses import (
+    Concentrated,
+    DiscreteGaussianLoss,
+    Finite,
+    GaussianLoss,
+    Group,
+    KeySelection,
+    Subsampled,
+)
 
 
 def subsample(loss: Loss, *, rate: Number, scheme: Scheme, adjacency: Adjacency | str | None) -> Loss:
@@ -44,7 +52,9 @@ def _relation_of(scheme: str, adjacency: Adjacency | str | None) -> Adjacency:
     if scheme == "without_replacement":
         relation = REPLACE_ONE if adjacency is None else as_adjacency(adjacency)
         if relation is not REPLACE_ONE:
-            raise NotPrivate("sampling without replacement is proved for replace_one only: the sample's size is public")
+            raise NotPrivate(
+                "sampling without replacement is proved for replace_one only: the sample's size is public"
+            )
         return relation
     raise InvalidParameter(sentence("scheme", '"poisson" or "without_replacement"', scheme))
 
@@ -57,8 +67,14 @@ def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
             f"no subsampling rule is proved for {type(record).__name__}.\n"
             "Hint: subsample the loss of the mechanism itself, or Approx(epsilon=, delta=)."
         )
-    if scheme == "without_replacement" and isinstance(record, Finite) and sorted(zip(record.p, record.q)) != sorted(zip(record.q, record.p)):
-        raise NotPrivate("sampling without replacement is proved for pairs that look alike in both directions; this Finite does not")
+    if (
+        scheme == "without_replacement"
+        and isinstance(record, Finite)
+        and sorted(zip(record.p, record.q)) != sorted(zip(record.q, record.p))
+    ):
+        raise NotPrivate(
+            "sampling without replacement is proved for pairs that look alike in both directions; this Finite does not"
+        )
     gaussian = isinstance(record, (GaussianLoss, DiscreteGaussianLoss))
     if scheme == "poisson" and relation is REPLACE_ONE and not gaussian:
         raise NotPrivate(

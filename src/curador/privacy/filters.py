@@ -1,17 +1,17 @@
 """May this loss still be spent? The only place that decides.
 
-The next question is chosen after seeing the last answer, and so is its loss. Ordinary composition theorems are about
-losses fixed beforehand; a filter's theorem is about any such choice, as long as what decides was fixed at creation:
+The next question is chosen after seeing the last answer, and so is its loss. Ordinary composition is about
+losses fixed beforehand; a filter's theorem is about any choice, if what decides was fixed at creation:
 
 PureFilter           Σ ε ≤ limit
 ConcentratedFilter   Σ ρ ≤ rho_limit and Σ δ ≤ delta_keys
 RenyiFilter          Σ ζ(α) ≤ limit at one order α
 
-Two natural relaxations are false, and the tests keep an adversary against each: moving δ between keys and conversion as
-one goes reaches 1.204 δ; admitting whatever fits at some order of a grid reaches 1.964 δ. No other reading of a loss
-decides here.
+Two natural relaxations are false, and the tests keep an adversary against each: moving δ between keys and
+conversion as one goes reaches 1.204 δ; admitting what fits at some order of a grid reaches 1.964 δ. No other
+reading of a loss decides.
 
-A filter is a value: charging returns a new one, a refusal leaves the old one as it was. Amounts are exact rationals.
+A filter is a value: charging returns a new one, a refusal changes nothing. Amounts are exact rationals.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require, sentence
+from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, rational
-from curador.numerics.rounding import LIBM_ULPS, float_up, up
 from curador.numerics.roots import bisect
+from curador.numerics.rounding import LIBM_ULPS, float_up, up
 from curador.privacy.adjacency import Adjacency, as_adjacency
 
 if TYPE_CHECKING:
@@ -40,17 +40,14 @@ class Chargeable(Protocol):
     @property
     def adjacency(self) -> Adjacency | None:
         """The neighbours that the bounds are about; None: whichever the sensitivity was computed for."""
-        ...
 
     @property
     def pure_epsilon(self) -> Fraction | None:
         """The ε of pure differential privacy."""
-        ...
 
     @property
     def concentrated(self) -> tuple[Fraction, Fraction] | None:
         """(ρ, δ): δ-approximately ρ-zCDP."""
-        ...
 
     def renyi(self, alpha: Number) -> float:
         """Return the Rényi divergence of order α, of either direction."""
@@ -101,7 +98,7 @@ class PureFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            raise BudgetExceeded(f"the loss must fit; {_told('epsilon', asked, self.left, self.limit)}.")
+            raise BudgetExceeded(_told("epsilon", asked, self.left, self.limit))
         return replace(self, spent=self.spent + asked, adjacency=_joint(self.adjacency, loss))
 
     def epsilon(self) -> float:
@@ -117,11 +114,11 @@ class PureFilter:
 class ConcentratedFilter:
     """Admits losses while their ρ add up to at most rho_limit and their δ to at most delta_keys.
 
-    Claim   Whatever is charged, however it is chosen, is delta_keys-approximately rho_limit-zCDP together, and so
+    Claim   Whatever is charged, however it is chosen, is delta_keys-approximately rho_limit-zCDP together, so
             (epsilon_limit, delta_limit)-differentially private: delta_keys + delta_conv = delta_limit.
-    Needs   As PureFilter. The two limits never change; moving δ from one to the other as one goes is not private.
+    Needs   As PureFilter. The limits never change; moving δ from one to the other as one goes is not private.
     Rounds  Exact; rho_limit was rounded down.
-    Source  [WRRW23] for the filter, [CKS20, Prop. 12] and [BS16, Lem. 8.8] for its conversion
+    Source  [WRRW23] for the filter, [CKS20, Prop. 12] and [BS16, Sec. 8] for its conversion
     """
 
     epsilon_limit: Fraction
@@ -162,16 +159,16 @@ class ConcentratedFilter:
         delta_keys: Number | None = None,
         adjacency: Adjacency | str | None = None,
     ) -> ConcentratedFilter:
-        """Return a new filter for an (ε, δ) budget; `delta_keys` of its δ, half unless told, is for what costs δ.
+        """Return a new filter for an (ε, δ) budget; `delta_keys` of it, half by default, is for what costs δ.
 
         Claim   rho_limit converts into at most ε at δ − delta_keys.
         Rounds  rho_limit down.
         Source  [CKS20, Prop. 12]
         """
-        from curador.privacy.convert import rho_for
-
         budget, failure = positive(epsilon, "epsilon"), open_probability(delta, "delta")
         keys = _share(failure / 2 if delta_keys is None else delta_keys, failure)
+        from curador.privacy.convert import rho_for
+
         return cls(
             epsilon_limit=budget,
             delta_limit=failure,
@@ -199,9 +196,8 @@ class ConcentratedFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked, left = self._asked(loss), self.left
         if asked.rho > left.rho or asked.delta > left.delta:
-            rho = _told("rho", asked.rho, left.rho, self.rho_limit)
-            delta = _told("delta", asked.delta, left.delta, self.delta_keys)
-            raise BudgetExceeded(f"the loss must fit; {rho}; {delta}.")
+            told = _told("rho", asked.rho, left.rho, self.rho_limit)
+            raise BudgetExceeded(f"{told} {_told('delta', asked.delta, left.delta, self.delta_keys)}")
         total = Amounts(self.spent.rho + asked.rho, self.spent.delta + asked.delta)
         return replace(self, spent=total, adjacency=_joint(self.adjacency, loss))
 
@@ -227,8 +223,8 @@ class ConcentratedFilter:
 class RenyiFilter:
     """Admits losses while their Rényi divergences of one order α add up to at most the limit.
 
-    Claim   Whatever is charged, however it is chosen, has a Rényi divergence of order α of at most the limit together.
-    Needs   As PureFilter. The order is fixed here; asking at each step whether some order fits is not private.
+    Claim   Whatever is charged, however it is chosen, has together a divergence of order α within the limit.
+    Needs   As PureFilter. The order is fixed here; asking each time whether some order fits is not private.
     Rounds  Divergences are floats rounded up; their sum is exact.
     Source  [FZ21]
     """
@@ -241,8 +237,7 @@ class RenyiFilter:
     def __init__(
         self, *, alpha: Number, limit: Number, spent: Number = ZERO, adjacency: Adjacency | str | None = None
     ) -> None:
-        object.__setattr__(self, "alpha", rational(alpha, "alpha"))
-        require(self.alpha > 1, "alpha", "above 1", alpha)
+        object.__setattr__(self, "alpha", _order(alpha))
         object.__setattr__(self, "limit", positive(limit, "limit"))
         object.__setattr__(self, "spent", _within(spent, self.limit, "spent"))
         object.__setattr__(self, "adjacency", _typed(adjacency))
@@ -255,12 +250,10 @@ class RenyiFilter:
 
         Claim   (α, limit) converts into at most ε at δ.
         Rounds  The limit down.
-        Source  [CKS20, Prop. 12]
+        Source  [ALCKS20, Thm. 3]
         """
         budget, failure = positive(epsilon, "epsilon"), open_probability(delta, "delta")
-        order = rational(alpha, "alpha")
-        require(order > 1, "alpha", "above 1", alpha)
-        return cls(alpha=order, limit=_renyi_limit(order, budget, failure), adjacency=adjacency)
+        return cls(alpha=alpha, limit=_renyi_limit(_order(alpha), budget, failure), adjacency=adjacency)
 
     @property
     def left(self) -> Fraction:
@@ -275,8 +268,7 @@ class RenyiFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            what = f"zeta at order {self.alpha}"
-            raise BudgetExceeded(f"the loss must fit; {_told(what, asked, self.left, self.limit)}.")
+            raise BudgetExceeded(_told(f"zeta of order {self.alpha}", asked, self.left, self.limit))
         return replace(self, spent=self.spent + asked, adjacency=_joint(self.adjacency, loss))
 
     def epsilon(self, *, delta: Number) -> float:
@@ -284,14 +276,11 @@ class RenyiFilter:
         from curador.privacy.convert import renyi_to_epsilon
 
         failure = open_probability(delta, "delta")
-        return renyi_to_epsilon(self.alpha, float_up(self.spent), delta=failure) if self.spent else 0.0
+        return renyi_to_epsilon(self.alpha, self.spent, delta=failure) if self.spent else 0.0
 
     def _asked(self, loss: Chargeable) -> Fraction:
         _joint(self.adjacency, loss)
-        bound = loss.renyi(self.alpha)
-        if not isinstance(bound, (int, float)) or isinstance(bound, bool) or not 0 <= bound < math.inf:
-            raise NotPrivate(f"the loss has no known finite Rényi divergence of order {self.alpha}")
-        return Fraction(bound)
+        return _divergence(loss.renyi(self.alpha), self.alpha)
 
 
 Filter: TypeAlias = PureFilter | ConcentratedFilter | RenyiFilter
@@ -312,10 +301,10 @@ def adaptive_pure_epsilon(epsilons: Iterable[Number], *, delta: Number) -> float
 
 
 def odometer_epsilon(variance: Number, *, nu: Number, delta: Number) -> float:
-    """Return how large the privacy loss may be at every moment at once, once pure mechanisms with Σ ε² = V ran.
+    """Return how large the privacy loss may be after pure mechanisms with Σ ε² = V, at all times at once.
 
-    Claim   With probability 1 − δ the loss stays below V/2 + √((V + ν) log((V + ν)/(ν δ²))) for ever, so it may be read
-            at any time, and stopping may depend on it.
+    Claim   With probability 1 − δ the loss stays below V/2 + √((V + ν) log((V + ν)/(ν δ²))) for ever, so it
+            may be read at any time, and stopping may depend on it.
     Needs   ν > 0 is fixed in advance; the bound is best near V = ν.
     Rounds  Up.
     Source  [WRRW23]
@@ -343,17 +332,16 @@ def _renyi_limit(order: Fraction, budget: Fraction, failure: Fraction) -> Fracti
     from curador.privacy.convert import renyi_to_epsilon
 
     def converts(zeta: float) -> bool:
-        reached = renyi_to_epsilon(order, zeta, delta=failure)
+        reached = renyi_to_epsilon(order, Fraction(zeta), delta=failure)
         return math.isfinite(reached) and Fraction(reached) <= budget
 
-    if not converts(0.0):
-        hint = "a higher order, or a larger delta"
-        rule = f"an order that turns delta into less than epsilon ({budget})"
-        raise InvalidParameter(sentence("alpha", rule, order, hint))
     beyond = 1.0 + float_up(budget)
     while converts(beyond):
         beyond *= 2.0
-    return Fraction(bisect(converts, fails_at=beyond, holds_at=0.0)[1])
+    limit = bisect(converts, fails_at=beyond, holds_at=0.0)[1]
+    rule = f"an order at which some divergence converts into epsilon {budget}"
+    require(limit > 0, "alpha", rule, order, "a higher order, or a larger delta")
+    return Fraction(limit)
 
 
 @functools.lru_cache(maxsize=256)
@@ -372,6 +360,13 @@ def _amount(bound: object, name: str) -> Fraction:
     return Fraction(bound)
 
 
+def _divergence(bound: object, order: Fraction) -> Fraction:
+    """Return the float as the exact rational that it is; NaN and infinities are no bound."""
+    if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not 0 <= bound < math.inf:
+        raise NotPrivate(f"the loss has no known finite Rényi divergence of order {order}; got {bound}")
+    return Fraction(bound)
+
+
 def _joint(own: Adjacency | None, loss: Chargeable) -> Adjacency | None:
     """Return the one adjacency of the filter and the loss."""
     other = _typed(loss.adjacency)
@@ -385,6 +380,12 @@ def _joint(own: Adjacency | None, loss: Chargeable) -> Adjacency | None:
 
 def _typed(adjacency: Adjacency | str | None) -> Adjacency | None:
     return None if adjacency is None else as_adjacency(adjacency)
+
+
+def _order(alpha: Number) -> Fraction:
+    order = rational(alpha, "alpha")
+    require(order > 1, "alpha", "above 1", alpha)
+    return order
 
 
 def _within(spent: Number, limit: Fraction, name: str) -> Fraction:
@@ -401,4 +402,5 @@ def _share(delta_keys: Number, delta: Fraction) -> Fraction:
 
 
 def _told(what: str, asked: Fraction, left: Fraction, limit: Fraction) -> str:
-    return f"{what} {asked} was asked, {left} is left of {limit}"
+    """Return the sentence of a refusal; its numbers are exact, so they are never cut."""
+    return f"{what} must be at most {left}, what is left of {limit}; got {asked}."

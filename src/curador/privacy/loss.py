@@ -59,7 +59,9 @@ class Loss:
 
         return group(self, whole(size, "size"))
 
-    def subsample(self, *, rate: Number, scheme: Scheme = "poisson", adjacency: Adjacency | str | None = None) -> Loss:
+    def subsample(
+        self, *, rate: Number, scheme: Scheme = "poisson", adjacency: Adjacency | str | None = None
+    ) -> Loss:
         """The loss when the mechanism saw a random subsample that nobody else saw.
 
         "poisson" keeps each record with probability `rate` (add-or-remove-one unless told otherwise);
@@ -177,7 +179,12 @@ class Composed(Loss):
         return hash(frozenset(self.parts))
 
     def __repr__(self) -> str:
-        return " + ".join(f"{count} × {record!r}" if count != 1 else repr(record) for record, count in self.parts) or "0"
+        return (
+            " + ".join(
+                f"{count} × {record!r}" if count != 1 else repr(record) for record, count in self.parts
+            )
+            or "0"
+        )
 
 
 def _merged(loss: Composed) -> tuple[tuple[Loss, int], ...]:

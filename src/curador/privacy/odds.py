@@ -16,10 +16,10 @@ few ulps at every x. Normal quantiles are guessed, then moved until such a tail 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
@@ -35,10 +35,10 @@ from curador.numerics.exact import (
 )
 from curador.numerics.rounding import LIBM_ULPS, FloatArray, down, float_down, float_up, up, ups
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 Floats: TypeAlias = Sequence[float] | FloatArray
+Rates: TypeAlias = Number | FloatArray
+Curve: TypeAlias = Callable[[FloatArray], FloatArray]
+Bound: TypeAlias = float | FloatArray
 
 HALF = Fraction(1, 2)
 
@@ -125,7 +125,8 @@ def renyi_odds_tail(*, alpha: Number, zeta: Number, factor: Number) -> float:
     Rounds  Up.
     Source  Markov's inequality; [Mir17, Sec. VII] has it with a wrong exponent
     """
-    order, bound, growth = _order(alpha), at_least_zero(zeta, "zeta"), positive(factor, "factor")
+    order, bound, growth = rational(alpha, "alpha"), at_least_zero(zeta, "zeta"), positive(factor, "factor")
+    require(order > 1, "alpha", "above 1", alpha)
     if growth <= 1:
         return 1.0
     exponent = (order - 1) * (bound - Fraction(down(math.log(float_down(growth)), LIBM_ULPS)))
@@ -137,7 +138,7 @@ def loss_tail(delta: Number, *, t: Number) -> float:
 
     Claim   P[L > ε + t] ≤ δ/(1 − e^−t); P[L > ε] itself may be anything up to 1.
     Rounds  Up.
-    Source  [CKS20, Prop. 7], δ(ε) = E[(1 − e^(ε−L))₊], and (1 − e^(ε−L))₊ ≥ 1 − e^−t where L > ε + t
+    Source  [CKS20], δ(ε) = E[(1 − e^(ε−L))₊], and (1 − e^(ε−L))₊ ≥ 1 − e^−t where L > ε + t
     """
     failure, excess = probability(delta, "delta"), positive(t, "t")
     if failure == 0:
@@ -150,9 +151,7 @@ def loss_tail(delta: Number, *, t: Number) -> float:
 def true_positive_bound(fpr: Number, *, epsilon: Number, delta: Number = 0) -> float: ...
 @overload
 def true_positive_bound(fpr: FloatArray, *, epsilon: Number, delta: Number = 0) -> FloatArray: ...
-def true_positive_bound(
-    fpr: Number | FloatArray, *, epsilon: Number, delta: Number = 0
-) -> float | FloatArray:
+def true_positive_bound(fpr: Rates, *, epsilon: Number, delta: Number = 0) -> Bound:
     """Return the largest true positive rate of any test under (ε, δ).
 
     Claim   TPR ≤ min(1, e^ε x + δ, 1 − e^−ε(1 − δ − x)).
@@ -171,7 +170,7 @@ def true_positive_bound(
 def gaussian_true_positive(fpr: Number, *, mu: Number) -> float: ...
 @overload
 def gaussian_true_positive(fpr: FloatArray, *, mu: Number) -> FloatArray: ...
-def gaussian_true_positive(fpr: Number | FloatArray, *, mu: Number) -> float | FloatArray:
+def gaussian_true_positive(fpr: Rates, *, mu: Number) -> Bound:
     """Return the largest true positive rate of any test under μ-GDP.
 
     Claim   TPR ≤ Φ(Φ⁻¹(x) + μ).
@@ -187,12 +186,7 @@ def gaussian_true_positive(fpr: Number | FloatArray, *, mu: Number) -> float | F
 def renyi_true_positive(fpr: Number, *, orders: Floats, divergences: Floats) -> float: ...
 @overload
 def renyi_true_positive(fpr: FloatArray, *, orders: Floats, divergences: Floats) -> FloatArray: ...
-def renyi_true_positive(
-    fpr: Number | FloatArray,
-    *,
-    orders: Floats,
-    divergences: Floats,
-) -> float | FloatArray:
+def renyi_true_positive(fpr: Rates, *, orders: Floats, divergences: Floats) -> Bound:
     """Return the largest true positive rate that a Rényi curve allows.
 
     Claim   TPR ≤ (e^ζ(α) x)^(1 − 1/α) at every order α in (1, ∞], so at the best of them.
@@ -213,7 +207,7 @@ def renyi_true_positive(
 def gaussian_renyi_true_positive(fpr: Number, *, mu: Number) -> float: ...
 @overload
 def gaussian_renyi_true_positive(fpr: FloatArray, *, mu: Number) -> FloatArray: ...
-def gaussian_renyi_true_positive(fpr: Number | FloatArray, *, mu: Number) -> float | FloatArray:
+def gaussian_renyi_true_positive(fpr: Rates, *, mu: Number) -> Bound:
     """Return what the whole Rényi curve α μ²/2 allows: weaker than `gaussian_true_positive`, in closed form.
 
     Claim   min over α of (e^(α μ²/2) x)^(1 − 1/α) = exp(−(√(2 ln 1/x) − μ)²/2), at α = √(2 ln 1/x)/μ;
@@ -228,9 +222,7 @@ def gaussian_renyi_true_positive(fpr: Number | FloatArray, *, mu: Number) -> flo
     return _answer(fpr, np.where(rate.upper == 0, 0.0, bound))
 
 
-def roc(
-    bound: Callable[[FloatArray], FloatArray], points: int | FloatArray = 201
-) -> tuple[FloatArray, FloatArray]:
+def roc(bound: Curve, points: int | FloatArray = 201) -> tuple[FloatArray, FloatArray]:
     """Return (false positive rates, bounds of the true positive rate) of a curve to draw.
 
     A number of points is spread over [0, 1], both ends included and denser there; an array is used as it is.
@@ -248,9 +240,7 @@ def roc(
 def tradeoff_approximate(fpr: Number, *, epsilon: Number, delta: Number = 0) -> float: ...
 @overload
 def tradeoff_approximate(fpr: FloatArray, *, epsilon: Number, delta: Number = 0) -> FloatArray: ...
-def tradeoff_approximate(
-    fpr: Number | FloatArray, *, epsilon: Number, delta: Number = 0
-) -> float | FloatArray:
+def tradeoff_approximate(fpr: Rates, *, epsilon: Number, delta: Number = 0) -> Bound:
     """Return the least false negative rate of any test under (ε, δ).
 
     Claim   FNR ≥ max(0, 1 − δ − e^ε x, e^−ε(1 − δ − x)).
@@ -269,7 +259,7 @@ def tradeoff_approximate(
 def tradeoff_gaussian(fpr: Number, *, mu: Number) -> float: ...
 @overload
 def tradeoff_gaussian(fpr: FloatArray, *, mu: Number) -> FloatArray: ...
-def tradeoff_gaussian(fpr: Number | FloatArray, *, mu: Number) -> float | FloatArray:
+def tradeoff_gaussian(fpr: Rates, *, mu: Number) -> Bound:
     """Return the least false negative rate of any test under μ-GDP.
 
     Claim   FNR ≥ Φ(Φ⁻¹(1 − x) − μ).
@@ -285,7 +275,7 @@ def tradeoff_gaussian(fpr: Number | FloatArray, *, mu: Number) -> float | FloatA
 def tradeoff_laplace(fpr: Number, *, epsilon: Number) -> float: ...
 @overload
 def tradeoff_laplace(fpr: FloatArray, *, epsilon: Number) -> FloatArray: ...
-def tradeoff_laplace(fpr: Number | FloatArray, *, epsilon: Number) -> float | FloatArray:
+def tradeoff_laplace(fpr: Rates, *, epsilon: Number) -> Bound:
     """Return the least false negative rate of any test of Laplace noise of scale sensitivity/ε.
 
     Claim   1 − e^ε x up to x = e^−ε/2, e^−ε/(4x) up to x = 1/2, e^−ε(1 − x) beyond.
@@ -321,11 +311,11 @@ class _Rate:
         """Log x, from whichever side keeps its digits. Rounds: up."""
         with np.errstate(divide="ignore"):
             near_one = ups(np.log1p(-np.minimum(np.maximum(self.rest(), 0.0), 0.5)), LIBM_ULPS)
-            near_zero = ups(np.log(self.upper), LIBM_ULPS)
+            near_zero = ups(np.log(np.maximum(self.upper, math.ulp(0.0))), LIBM_ULPS)  # x = 0 is told apart
         return np.minimum(np.where(self.upper > 0.5, near_one, near_zero), 0.0)
 
 
-def _rate(fpr: Number | FloatArray) -> _Rate:
+def _rate(fpr: Rates) -> _Rate:
     if isinstance(fpr, np.ndarray):
         require(fpr.dtype.kind in "fiu", "fpr", "an array of numbers", fpr.dtype)
         values = fpr.astype(np.float64)
@@ -337,24 +327,16 @@ def _rate(fpr: Number | FloatArray) -> _Rate:
     return _Rate(exact, np.array([float_up(exact)]))
 
 
-def _answer(fpr: Number | FloatArray, values: FloatArray) -> float | FloatArray:
+def _answer(fpr: Rates, values: FloatArray) -> Bound:
     clipped = np.clip(values, 0.0, 1.0)
     return clipped if isinstance(fpr, np.ndarray) else float(clipped[0])
-
-
-def _order(alpha: Number) -> Fraction:
-    order = rational(alpha, "alpha")
-    require(order > 1, "alpha", "above 1", alpha)
-    return order
 
 
 def _curve(orders: Floats, divergences: Floats) -> list[tuple[float, float]]:
     """Return the orders with their divergences, those left out where nothing is known."""
     alphas, bounds = _floats(orders, "orders"), _floats(divergences, "divergences")
     lengths = (len(alphas), len(bounds))
-    require(
-        lengths[0] == lengths[1] > 0, "the numbers of orders and of divergences", "equal and not 0", lengths
-    )
+    require(lengths[0] == lengths[1] > 0, "the numbers of orders and divergences", "equal, not 0", lengths)
     require(bool(np.all(alphas > 1.0)), "every order", "above 1", orders)
     require(bool(np.all(bounds >= 0.0)), "every divergence", "at least 0", divergences)
     return [(float(a), float(z)) for a, z in zip(alphas, bounds, strict=True) if math.isfinite(z)]

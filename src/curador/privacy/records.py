@@ -86,16 +86,22 @@ def _loss(body: Mapping[str, Any]) -> Loss:
     arguments = {key: value for key, value in body.items() if key != "kind"}
     match body["kind"], sorted(arguments):
         case "Composed", ["parts"]:
-            return Composed([(_loss(row["loss"]), whole(row["count"], "count")) for row in arguments["parts"]])
+            return Composed(
+                [(_loss(row["loss"]), whole(row["count"], "count")) for row in arguments["parts"]]
+            )
         case "Subsampled", ["adjacency", "base", "rate", "scheme"]:
             base, rate = _loss(arguments["base"]), rational(arguments["rate"], "rate")
-            return base.subsample(rate=rate, scheme=arguments["scheme"], adjacency=as_adjacency(arguments["adjacency"]))
+            return base.subsample(
+                rate=rate, scheme=arguments["scheme"], adjacency=as_adjacency(arguments["adjacency"])
+            )
         case "Group", ["base", "size"]:
             return _loss(arguments["base"]).group(whole(arguments["size"], "size"))
         case kind, _ if kind in _PLAIN:
             try:
                 return _PLAIN[kind](**arguments)
             except TypeError:
-                raise InvalidParameter(sentence(f"fields of {kind}", "those of version 1", ", ".join(arguments))) from None
+                raise InvalidParameter(
+                    sentence(f"fields of {kind}", "those of version 1", ", ".join(arguments))
+                ) from None
         case kind, _:
             raise InvalidParameter(sentence("kind", "a known loss record", kind))

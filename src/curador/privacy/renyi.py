@@ -66,7 +66,11 @@ def curve(loss: Loss) -> Curve:
             moment = total.log_moment(safe) if total.families else np.zeros_like(safe)
             moment = moment + side.rho * safe * (safe + 1.0) * (1.0 + 8 * UNIT)
             worst = np.maximum(worst, moment / safe * (1.0 + 4 * UNIT))
-        top = max(total.top if total.families else 0.0 for total, _ in totals) if all(s.rho == 0 for s in gathered) else math.inf
+        top = (
+            max(total.top if total.families else 0.0 for total, _ in totals)
+            if all(s.rho == 0 for s in gathered)
+            else math.inf
+        )
         return np.where(finite, np.minimum(worst, top), top)
 
     return Curve(divergence, Fraction(max(infinite.upper for _, infinite in totals)))

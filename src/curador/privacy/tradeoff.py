@@ -63,8 +63,12 @@ def profile(loss: Loss) -> list[tuple[float, float]]:
     largest = min(loss.epsilon(1e-12), 60.0)
     if not math.isfinite(largest) or largest <= 0.0:
         largest = 1.0
-    points = [(epsilon, reading.delta(epsilon).upper) for epsilon in np.linspace(0.0, largest, _POINTS).tolist()]
-    points = [(epsilon, min(delta, loss.delta(epsilon)) if delta >= 1.0 else delta) for epsilon, delta in points]
+    points = [
+        (epsilon, reading.delta(epsilon).upper) for epsilon in np.linspace(0.0, largest, _POINTS).tolist()
+    ]
+    points = [
+        (epsilon, min(delta, loss.delta(epsilon)) if delta >= 1.0 else delta) for epsilon, delta in points
+    ]
     if pure is not None:
         points.append((float(pure) * (1 + 1e-15), 0.0))
     return [(epsilon, delta) for epsilon, delta in points if delta < 1.0]

@@ -33,13 +33,10 @@ Amounts = tuple[Fraction, Fraction]
 
 def pure_epsilon(loss: Loss) -> Fraction | None:
     """Return Σ ε, None if a part is not pure. Rounds: up where irrational."""
-    total = Fraction(0)
-    for record, count in parts_of(loss):
-        single = single_pure(record)
-        if single is None:
-            return None
-        total += count * single
-    return total
+    singles = [(single_pure(record), count) for record, count in parts_of(loss)]
+    if any(single is None for single, _ in singles):
+        return None
+    return sum((count * single for single, count in singles if single is not None), Fraction(0))
 
 
 def concentrated(loss: Loss) -> Amounts | None:
@@ -111,7 +108,9 @@ def _(record: Finite) -> Fraction | None:
 
 
 def _log(ratio: Fraction) -> float:
-    return math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
+    return (
+        math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
+    )
 
 
 @single_pure.register
@@ -203,8 +202,8 @@ def laplace_rho(epsilon: Fraction, inverse_scale: float) -> Fraction:
     smooth = float(expm1_minus(np.array([-high]))[0])
     grid = 0.0
     if inverse_scale > 0.0:
-        shortfall = float(sinh_minus(np.array([min(inverse_scale, 700.0)]))[0]) / math.sinh(min(inverse_scale, 700.0))
+        shortfall = float(sinh_minus(np.array([min(inverse_scale, 700.0)]))[0]) / math.sinh(
+            min(inverse_scale, 700.0)
+        )
         grid = -math.expm1(-high) * shortfall
     return min(Fraction(up(up(smooth, 24) + up(grid, 24), 4)), pure_rho(epsilon))
-
-

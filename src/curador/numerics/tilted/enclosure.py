@@ -11,7 +11,16 @@ from curador.numerics.roots import secant
 from curador.numerics.tilted.atoms import MOST_ATOMS, AtomSum
 from curador.numerics.tilted.fourier import fourier_sum
 from curador.numerics.tilted.lattice import lattice_sum
-from curador.numerics.tilted.plan import MOST_NODES, Aim, Tilts, aim_at_delta, aim_at_epsilon, period, plan, tilts
+from curador.numerics.tilted.plan import (
+    MOST_NODES,
+    Aim,
+    Tilts,
+    aim_at_delta,
+    aim_at_epsilon,
+    period,
+    plan,
+    tilts,
+)
 
 if TYPE_CHECKING:
     from curador.numerics.tilted.moments import Total
@@ -83,22 +92,27 @@ class Enclosure:
         if not self.total.families:
             return self.infinite
         try:
-            low, high = self._sum_at_epsilon(epsilon).enclose(epsilon)
+            low, high = self.sum_at_epsilon(epsilon).enclose(epsilon)
         except NumericalFailure:
             low, high = 0.0, 1.0
-        return Interval(max(low * (1 - 1e-15) + self.infinite.lower, 0.0), min(high + self.infinite.upper, 1.0))
+        return Interval(
+            max(low * (1 - 1e-15) + self.infinite.lower, 0.0), min(high + self.infinite.upper, 1.0)
+        )
 
     def epsilon(self, delta: float) -> Interval:
-        """Return the certified interval of the smallest ε ≥ 0 with δ(ε) ≤ δ."""
+        """Return the certified interval of the smallest ε ≥ 0 with δ(ε) ≤ δ, for every δ within an ulp of the one given."""
         if not self.total.families:
-            return Interval(math.inf if delta < self.infinite.lower else 0.0, 0.0 if delta >= self.infinite.upper else math.inf)
+            return Interval(
+                math.inf if delta < self.infinite.lower else 0.0,
+                0.0 if delta >= self.infinite.upper else math.inf,
+            )
         if delta < self.infinite.lower:
             return Interval(math.inf, math.inf)
         lower = self._solve(delta - self.infinite.lower) if self._split else None
         room = delta - self.infinite.upper
         if room <= 0.0:  # δ cannot be told from P[L = ∞]: only the largest loss is certain
             return Interval(0.0 if lower is None else lower.lower, self.total.top)
-        upper = self._solve(room * (1 - 1e-15))
+        upper = self._solve(room)
         return Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper)
 
     @property
@@ -107,12 +121,13 @@ class Enclosure:
 
     def _solve(self, target: float) -> Interval:
         try:
-            source, start, slope = self._sum_at_delta(target)
+            source, start, slope = self.sum_at_delta(target)
         except NumericalFailure:
             return Interval(0.0, self.total.top)
         return _invert(source, target, start=start, slope=slope, top=self.total.top)
 
-    def _sum_at_epsilon(self, epsilon: float) -> Sum:
+    def sum_at_epsilon(self, epsilon: float) -> Sum:
+        """Return the enclosure of D that is sharpest around ε."""
         closed = self._atoms() or self._closed()
         if closed is not None:
             return closed
@@ -120,7 +135,8 @@ class Enclosure:
         aim, table = aim_at_epsilon(self.total, table, epsilon)
         return self._sum(table, aim)
 
-    def _sum_at_delta(self, target: float) -> tuple[Sum, float, float]:
+    def sum_at_delta(self, target: float) -> tuple[Sum, float, float]:
+        """Return the enclosure of D that is sharpest where D = target, about where that is, and the slope of log D there."""
         atoms = self._atoms()
         if atoms is not None:
             top = float(atoms.law.losses[-1])
@@ -131,7 +147,12 @@ class Enclosure:
 
     def _closed(self) -> Sum | None:
         families = self.total.families
-        if len(families) == 1 and isinstance(families[0], OneStep) and families[0].count == 1 and "direct" in self.options.paths:
+        if (
+            len(families) == 1
+            and isinstance(families[0], OneStep)
+            and families[0].count == 1
+            and "direct" in self.options.paths
+        ):
             return ClosedSum(families[0])
         return None
 
@@ -149,7 +170,9 @@ class Enclosure:
             if points <= 2 * (self.options.nodes or MOST_NODES):
                 return lattice_sum(self.total, table, lattice, theta=aim.theta, points=points)
         smooth = None if "direct" in paths else True
-        return fourier_sum(self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth))
+        return fourier_sum(
+            self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth)
+        )
 
 
 def _invert(source: Sum, target: float, *, start: float, slope: float, top: float) -> Interval:
@@ -157,7 +180,8 @@ def _invert(source: Sum, target: float, *, start: float, slope: float, top: floa
 
     Claim   D is non-increasing, so the smallest ε ≥ 0 with D(ε) ≤ target lies in the interval.
     """
-    if source.enclose(0.0)[1] <= target:
+    less, more = target * (1 - 1e-15), target * (1 + 1e-15)  # δ was rounded to a float on its way here
+    if source.enclose(0.0)[1] <= less:
         return Interval(0.0, 0.0)
     log_target = math.log(target)
     tiny = math.exp(max(log_target - 60.0, -740.0))
@@ -171,8 +195,8 @@ def _invert(source: Sum, target: float, *, start: float, slope: float, top: floa
     smallest = 1e-15 * max(middle, 1e-3)
     gain = 0.3 / (target * max(abs(slope), 1e-300))
     return Interval(
-        _walk_down(source, target, middle, max(min(gain * (target - low), middle), smallest)),
-        _walk_up(source, target, middle, max(min(gain * (high - target), 1e9), smallest), top),
+        _walk_down(source, more, middle, max(min(gain * (target - low), middle), smallest)),
+        _walk_up(source, less, middle, max(min(gain * (high - target), 1e9), smallest), top),
     )
 
 
@@ -194,5 +218,3 @@ def _walk_down(source: Sum, target: float, point: float, step: float) -> float:
             return point
         point, step = point - step, 1.5 * step
     return 0.0
-
-

@@ -58,7 +58,9 @@ class FourierSum:
         size = len(self.frequency)
         growing = UNIT * float((self.moduli * (24.0 + size / 4 + 2.0 * self.frequency * abs(epsilon))).sum())
         round_off = float(self.noise.sum()) + growing
-        drift = self.log_error + UNIT * (4.0 * abs(self.log_scale) + 8.0 * self.plan.theta * abs(epsilon) + 8.0)
+        drift = self.log_error + UNIT * (
+            4.0 * abs(self.log_scale) + 8.0 * self.plan.theta * abs(epsilon) + 8.0
+        )
         if not drift < 0.5:
             return 0.0, math.inf
         high = float((self.upper_terms * wave).real.sum()) + self.cut_upper + round_off
@@ -88,12 +90,19 @@ def _smoothing(plan: Plan, theta: FloatArray | float) -> FloatArray | float:
 
 def _cut(total: Total, plan: Plan, last: float) -> float:
     """Bound what lies beyond the last frequency, relative to e^(log M(θ) − θε) (theorem 2, one piece a horizon)."""
-    starts = [last, *sorted({family.horizon for family in total.families if last < family.horizon < math.inf})]
+    starts = [
+        last,
+        *sorted({family.horizon for family in total.families if last < family.horizon < math.inf}),
+    ]
     size = 0.0
     for start in starts:
-        log_size = float(total.log_decay(plan.theta, np.array([start]))[0]) - 0.5 * (plan.smoothing * start) ** 2
-        size += math.exp(min(log_size, 0.0)) / (math.pi * max(start - (plan.step if start > last else 0.0), last))
-    return size * (1.0 + 1e-12)
+        log_size = (
+            float(total.log_decay(plan.theta, np.array([start]))[0]) - 0.5 * (plan.smoothing * start) ** 2
+        )
+        size += math.exp(min(log_size, 0.0)) / (
+            math.pi * max(start - (plan.step if start > last else 0.0), last)
+        )
+    return size * (1.0 + 1e-12) + 1e-290  # and what underflowed
 
 
 def fourier_sum(total: Total, table: Tilts, plan: Plan) -> FourierSum:

@@ -44,7 +44,10 @@ class LatticeSum:
 
     def _first_above(self, epsilon: float) -> Fraction:
         exact = Fraction(epsilon)
-        return self.lattice.offset + (math.floor((exact - self.lattice.offset) / self.lattice.step) + 1) * self.lattice.step
+        return (
+            self.lattice.offset
+            + (math.floor((exact - self.lattice.offset) / self.lattice.step) + 1) * self.lattice.step
+        )
 
     def _parts(self, epsilon: float) -> tuple[float, float, float]:
         first = self._first_above(epsilon)

@@ -56,7 +56,9 @@ class Lattice:
 
 def rational_gcd(a: Fraction, b: Fraction) -> Fraction:
     """Return the largest rational of which both are whole multiples."""
-    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+    return Fraction(
+        math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
+    )
 
 
 class Moments(Protocol):

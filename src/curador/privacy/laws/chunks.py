@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
     from curador.numerics.tilted.moments import ComplexArray
 
+SMALLEST = 5e-324
+
+
+def safe_log(phi: ComplexArray) -> ComplexArray:
+    """Return log φ with zeros taken as the smallest float: an exact −∞ would turn into NaN when multiplied by a count."""
+    return np.log(np.where(phi == 0.0, SMALLEST, phi))
+
+
 _PAIRS = 1 << 18  # 4 MiB of complex numbers a temporary
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Lattice, Transform, rational_gcd
-from curador.privacy.laws.chunks import in_chunks
+from curador.privacy.laws.chunks import in_chunks, safe_log
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -60,7 +60,9 @@ class DiscreteGaussianLaw:
     def log_moment(self, theta: FloatArray) -> FloatArray:
         """θ(θ+1)μ²/2. Rounds: up."""
         theta = np.asarray(theta, dtype=np.float64)
-        return 0.5 * float((self.count * self._mu2()).sum()) * theta * (theta + 1.0) * (1.0 + 16 * UNIT) + 1e-30
+        return (
+            0.5 * float((self.count * self._mu2()).sum()) * theta * (theta + 1.0) * (1.0 + 16 * UNIT) + 1e-30
+        )
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """The nearest terms of the dual series."""
@@ -75,14 +77,16 @@ class DiscreteGaussianLaw:
             phi = np.zeros(nearest.shape, dtype=np.complex128)
             for offset in (-1.0, 0.0, 1.0):
                 j = nearest + offset
-                phi += np.exp(-0.5 * (mu * line + turn * j) ** 2) * np.exp(2j * math.pi * np.remainder(j * theta * shift, 1.0))
+                phi += np.exp(-0.5 * (mu * line + turn * j) ** 2) * np.exp(
+                    2j * math.pi * np.remainder(j * theta * shift, 1.0)
+                )
             angle = line * (2.0 * theta + 1.0) * mu2 / 2.0
             distance = np.abs(mu * line + turn * nearest)
             slip = 8.0 * np.abs(nearest) * (theta * shift + 1.0) + 4.0 * (distance + 1.0) * mu * line
             error = UNIT * (40.0 + slip)
             weight = self.count[:, None]
             with np.errstate(divide="ignore"):
-                logs = np.log(phi)
+                logs = safe_log(phi)
                 bound = (weight * np.log(np.abs(phi) + error)).sum(axis=0)
             value = (weight * (logs + 1j * angle)).sum(axis=0)
             wobble = (weight * (np.minimum(np.abs(logs), 1e3) + 4.0 * angle)).sum(axis=0)
@@ -104,5 +108,7 @@ class DiscreteGaussianLaw:
     def lattice(self) -> Lattice | None:
         """Losses are (Δ² − 2xΔ)/(2σ²)."""
         pairs = list(zip(self.sigma2, self.sensitivity, strict=True))
-        offset = sum((int(n) * d * d / (2 * s) for (s, d), n in zip(pairs, self.count, strict=True)), Fraction(0))
+        offset = sum(
+            (int(n) * d * d / (2 * s) for (s, d), n in zip(pairs, self.count, strict=True)), Fraction(0)
+        )
         return Lattice(offset, reduce(rational_gcd, (d / s for s, d in pairs)))

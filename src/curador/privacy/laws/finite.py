@@ -11,6 +11,7 @@ import numpy as np
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Atoms, Lattice, Transform
+from curador.privacy.laws.chunks import safe_log
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -60,8 +61,13 @@ class FiniteLaw:
             error = self.error + UNIT * (16.0 + 4.0 * np.abs(exponent).max(axis=0) + len(self.losses))
             upper = tilted + error
             if self.balanced:
-                excess = (self.masses[:, None] * (expm1_minus(exponent) + theta * expm1_minus(-self.losses)[:, None])).sum(axis=0)
-                upper = np.minimum(upper, np.log1p(excess) * (1.0 + 2.0 * error) + 2.0 * theta * self.error * self._tilt())
+                excess = (
+                    self.masses[:, None]
+                    * (expm1_minus(exponent) + theta * expm1_minus(-self.losses)[:, None])
+                ).sum(axis=0)
+                upper = np.minimum(
+                    upper, np.log1p(excess) * (1.0 + 2.0 * error) + 2.0 * theta * self.error * self._tilt()
+                )
         return self.count * np.where(np.isnan(upper), np.inf, upper)
 
     def _tilt(self) -> float:
@@ -77,11 +83,15 @@ class FiniteLaw:
         phi = characteristic(weights / total, self.losses, step, size)
         reach = float(np.abs(self.losses).max())
         frequency = step * np.arange(size)
-        error = 2.0 * self.error + UNIT * (24.0 + 8.0 * math.sqrt(len(weights)) + 6.0 * (frequency + abs(theta)) * reach)
+        error = 2.0 * self.error + UNIT * (
+            24.0 + 8.0 * math.sqrt(len(weights)) + 6.0 * (frequency + abs(theta)) * reach
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(phi)
+            logs = safe_log(phi)
         value = self.count * logs
-        bound = self.count * np.log(np.abs(phi) + error) + 4 * UNIT * self.count * np.minimum(np.abs(logs), 1e3)
+        bound = self.count * np.log(np.abs(phi) + error) + 4 * UNIT * self.count * np.minimum(
+            np.abs(logs), 1e3
+        )
         log_scale = peak + math.log(total)
         drift = self.error + UNIT * (24.0 + math.sqrt(len(weights)) + 4.0 * abs(theta) * reach)
         return Transform(value, bound, self.count * log_scale, self.count * drift)

@@ -21,6 +21,7 @@ import numpy as np
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Transform
+from curador.privacy.laws.chunks import safe_log
 from curador.privacy.laws.finite import characteristic
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ class MixtureLaw:
 
     def _round_off(self, grid: _Grid, shape: FloatArray, theta: FloatArray) -> FloatArray:
         size = (shape * grid.scale[:, None]).sum(axis=0) / shape.sum(axis=0)
-        return (6 * UNIT + 2.0 * self.spread) * (theta + 1.0) * size + UNIT * (24.0 + 8.0 * math.sqrt(len(grid.x)))
+        return (6 * UNIT + 2.0 * self.spread) * (theta + 1.0) * size + UNIT * (
+            24.0 + 8.0 * math.sqrt(len(grid.x))
+        )
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """A trapezoid sum at every frequency, as one matrix product."""
@@ -101,10 +104,15 @@ class MixtureLaw:
         quadrature = grid.error(tilt, frequency)[0]
         error = 2.0 * floor + 2.0 * quadrature + (6 * UNIT + 2.0 * self.spread) * frequency * spread
         with np.errstate(divide="ignore"):
-            logs = np.log(phi)
+            logs = safe_log(phi)
             bound = self.count * (np.log(np.abs(phi) + error) + 4 * UNIT * np.minimum(np.abs(logs), 1e3))
         log_scale = float(log_f.max()) + math.log(total * grid.step)
-        return Transform(self.count * logs, bound, self.count * log_scale, self.count * 2.0 * (floor + float(quadrature[0])))
+        return Transform(
+            self.count * logs,
+            bound,
+            self.count * log_scale,
+            self.count * 2.0 * (floor + float(quadrature[0])),
+        )
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
         """Count times log(1 − Σ layers' masses (1 − sinc)): theorem 2."""
@@ -125,7 +133,10 @@ class MixtureLaw:
 
         def loss_at(x: float) -> float:
             point = np.array([x])
-            return float(_mixture(self, self.above, 1, point)[0][0] - _mixture(self, self.below, self.sign, point)[0][0])
+            return float(
+                _mixture(self, self.above, 1, point)[0][0]
+                - _mixture(self, self.below, self.sign, point)[0][0]
+            )
 
         k = max(len(self.above), len(self.below)) - 1
         far = sigma * sigma * (abs(epsilon) + 750.0) + k + 60.0 * sigma
@@ -134,10 +145,19 @@ class MixtureLaw:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if flip * (loss_at(middle) - epsilon) < 0 else (low, middle)
         at = 0.5 * (low + high)
-        p = sum(a * float(ndtr(flip * (j - at) / sigma)) for j, a in enumerate(self.above))
-        q = math.exp(epsilon) * sum(b * float(ndtr(flip * (self.sign * j - at) / sigma)) for j, b in enumerate(self.below))
-        tail = 1.0 + (abs(at) / sigma + 1.0) ** 2  # relative condition of a normal tail
-        error = (64 * UNIT * tail + 4.0 * self.spread * tail) * (p + q)
+        p_places = [(a, flip * (j - at) / sigma) for j, a in enumerate(self.above)]
+        q_places = [
+            (b * math.exp(epsilon), flip * (self.sign * j - at) / sigma) for j, b in enumerate(self.below)
+        ]
+        p = math.fsum(a * float(ndtr(z)) for a, z in p_places)
+        q = math.fsum(b * float(ndtr(z)) for b, z in q_places)
+        # a normal tail at z < 0 magnifies relative errors of z by up to 1 + z²
+        doubt = 4 * UNIT + self.spread
+        error = math.fsum(
+            a * float(ndtr(z)) * (12 * UNIT + doubt * (1.0 + min(z, 0.0) ** 2))
+            for a, z in p_places + q_places
+        )
+        error += 4 * UNIT * (1.0 + abs(epsilon)) * q
         return max(p - q - error, 0.0), max(p - q, 0.0) + error
 
     def atoms(self, limit: int) -> list[Atoms] | None:
@@ -168,7 +188,9 @@ class _Grid:
     def scale(self) -> FloatArray:
         """Size of the terms that round-off in log A and log B is relative to."""
         k = max(len(self.law.above), len(self.law.below)) - 1
-        return (np.abs(self.x) * k + k * k) / self.law.sigma**2 + np.abs(self.log_a) + np.abs(self.log_b) + 1.0
+        return (
+            (np.abs(self.x) * k + k * k) / self.law.sigma**2 + np.abs(self.log_a) + np.abs(self.log_b) + 1.0
+        )
 
     def log_f(self, theta: FloatArray) -> FloatArray:
         """log of the tilted integrand, shape (nodes, tilts)."""
@@ -179,9 +201,13 @@ class _Grid:
     def excess(self, theta: FloatArray) -> FloatArray:
         """M(θ) − 1 = E_Q[g(αL) − α g(L)], g(x) = eˣ − 1 − x: positive terms, because E_Q[e^L] = 1."""
         sigma = self.law.sigma
-        weight = np.exp(-0.5 * (self.x / sigma) ** 2 + self.log_b) * (self.step / (sigma * math.sqrt(2.0 * math.pi)))
+        weight = np.exp(-0.5 * (self.x / sigma) ** 2 + self.log_b) * (
+            self.step / (sigma * math.sqrt(2.0 * math.pi))
+        )
         alpha = theta + 1.0
-        bend = expm1_minus(np.multiply.outer(self.loss, alpha)) - np.multiply.outer(expm1_minus(self.loss), alpha)
+        bend = expm1_minus(np.multiply.outer(self.loss, alpha)) - np.multiply.outer(
+            expm1_minus(self.loss), alpha
+        )
         return (weight[:, None] * np.maximum(bend, 0.0)).sum(axis=0)
 
     def lost(self, log_f: FloatArray, theta: FloatArray) -> FloatArray:
@@ -200,19 +226,27 @@ class _Grid:
         up, down = len(law.above) - 1, len(law.below) - 1
         widest = math.pi * s2 / max(up, down, 1)
         strip = widest * np.geomspace(1e-3, 0.98, 48)
-        fixed = strip**2 / (2 * s2) - 2 * math.pi * strip / self.step - np.log(-np.expm1(-2 * math.pi * strip / self.step))
+        fixed = (
+            strip**2 / (2 * s2)
+            - 2 * math.pi * strip / self.step
+            - np.log(-np.expm1(-2 * math.pi * strip / self.step))
+        )
         bend = -np.log(np.cos(np.minimum(down * strip / (2 * s2), 1.57))) if down else np.zeros_like(strip)
         swing = (up + down) * strip / s2
         best = np.full((len(theta), len(frequency)), math.log(2.0))
         for row in range(len(theta)):
             exponent = fixed + theta[row] * bend
-            best[row] = (exponent[:, None] + np.multiply.outer(swing, frequency)).min(axis=0) if len(frequency) < 512 else (
-                np.minimum.reduce([exponent[i] + swing[i] * frequency for i in range(0, 48, 4)])
+            best[row] = (
+                (exponent[:, None] + np.multiply.outer(swing, frequency)).min(axis=0)
+                if len(frequency) < 512
+                else (np.minimum.reduce([exponent[i] + swing[i] * frequency for i in range(0, 48, 4)]))
             )
         return 2.0 * np.exp(np.minimum(best, math.log(2.0)))
 
 
-def _mixture(law: MixtureLaw, weights: tuple[float, ...], sign: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _mixture(
+    law: MixtureLaw, weights: tuple[float, ...], sign: int, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """log Σ_j w_j exp((2 sign j x − j²)/2σ²) and its derivative in x."""
     if len(weights) == 1:
         return np.zeros_like(x), np.zeros_like(x)
@@ -244,7 +278,9 @@ def _push(law: MixtureLaw, theta: float, *, start: float, far: float) -> float:
     for _ in range(40):
         middle = 0.5 * (start + far)
         pull = theta * law.sigma**2 * abs(float(_mixture(law, law.below, law.sign, np.array([middle]))[1][0]))
-        origin = -_REACH * law.sigma if law.sign > 0 else (theta + 1.0) * (len(law.above) - 1) + _REACH * law.sigma
+        origin = (
+            -_REACH * law.sigma if law.sign > 0 else (theta + 1.0) * (len(law.above) - 1) + _REACH * law.sigma
+        )
         if abs(middle - origin) >= pull:
             far = middle
         else:
@@ -296,7 +332,9 @@ def _layers(law: MixtureLaw, theta: float) -> tuple[FloatArray, FloatArray]:
     edges = np.sort(loss)
     height = height if loss[-1] >= loss[0] else height[::-1]
     peak = int(np.argmax(height * np.diff(edges) > 0)) if not height.any() else int(np.argmax(height))
-    envelope = np.concatenate([np.minimum.accumulate(height[peak::-1])[::-1], np.minimum.accumulate(height[peak + 1 :])])
+    envelope = np.concatenate(
+        [np.minimum.accumulate(height[peak::-1])[::-1], np.minimum.accumulate(height[peak + 1 :])]
+    )
     if peak + 1 < len(height):
         envelope[peak + 1 :] = np.minimum(envelope[peak + 1 :], height[peak])
     levels = height[peak] * np.geomspace(1.0, 1e-7, 240) if height[peak] > 0 else np.zeros(240)
@@ -310,4 +348,14 @@ def _layers(law: MixtureLaw, theta: float) -> tuple[FloatArray, FloatArray]:
 def _sinc_ceiling(u: FloatArray) -> FloatArray:
     """sup over v ≥ u of |sin v / v|, from above."""
     safe = np.maximum(u, 1e-8)
-    return np.where(u <= 2.0, np.minimum(np.sin(np.minimum(safe, 2.0)) / np.minimum(safe, 2.0) + 4 * UNIT, 1.0), np.minimum(1.0 / safe, 0.4547))
+    return np.where(
+        u <= 2.0,
+        np.minimum(np.sin(np.minimum(safe, 2.0)) / np.minimum(safe, 2.0) + 4 * UNIT, 1.0),
+        np.minimum(1.0 / safe, 0.4547),
+    )
+
+
+def integration_range(law: MixtureLaw, theta: float, frequency: float) -> tuple[float, float, float]:
+    """Return (low, high, step) of the nodes that serve a tilt and a frequency."""
+    grid = _grid(law, theta, frequency)
+    return float(grid.x[0]), float(grid.x[-1]), grid.step

@@ -209,7 +209,11 @@ def _finite(rows: list[tuple[Fraction, Fraction]], count: int, above: Side, belo
 
 def _log_ratio(p: Fraction, q: Fraction) -> float:
     ratio = p / q
-    return math.log1p(float(ratio - 1)) if Fraction(1, 2) < ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
+    return (
+        math.log1p(float(ratio - 1))
+        if Fraction(1, 2) < ratio < 2
+        else math.log(ratio.numerator) - math.log(ratio.denominator)
+    )
 
 
 @law.register
@@ -242,7 +246,12 @@ def _(record: Subsampled, count: int, direction: Direction, above: Side, below: 
 
 
 def _mixture(
-    shape: tuple[float, float], weights: tuple[float, ...], count: int, direction: Direction, above: Side, below: Side
+    shape: tuple[float, float],
+    weights: tuple[float, ...],
+    count: int,
+    direction: Direction,
+    above: Side,
+    below: Side,
 ) -> None:
     mu, spread = shape
     p, q = (weights, (1.0,)) if direction is Direction.LEAVES else ((1.0,), weights)
@@ -257,7 +266,9 @@ def _gaussian_shape(base: Loss, count: int) -> tuple[float, float] | None:
     for record, times in parts_of(base):
         if isinstance(record, GaussianLoss):
             mu2.append(float(record.mu * record.mu) * times)
-        elif isinstance(record, DiscreteGaussianLoss) and sandwich(float(record.sigma2), count * times) <= 1e-3:
+        elif (
+            isinstance(record, DiscreteGaussianLoss) and sandwich(float(record.sigma2), count * times) <= 1e-3
+        ):
             mu2.append(float(record.sensitivity**2 / record.sigma2) * times)
             doubt = max(doubt, sandwich(float(record.sigma2), count * times))
         else:
@@ -266,7 +277,14 @@ def _gaussian_shape(base: Loss, count: int) -> tuple[float, float] | None:
     return (math.sqrt(total), doubt + 4 * UNIT) if total > 0 else None
 
 
-def _cells(record: Subsampled, shape: tuple[float, float] | None, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _cells(
+    record: Subsampled,
+    shape: tuple[float, float] | None,
+    count: int,
+    direction: Direction,
+    above: Side,
+    below: Side,
+) -> None:
     """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise."""
     parts = parts_of(record.base)
     if not parts or (shape is None and all(getattr(part, "epsilon0", 1) == 0 for part, _ in parts)):
@@ -293,13 +311,17 @@ def _cells(record: Subsampled, shape: tuple[float, float] | None, count: int, di
         side.infinite(Fraction(0) if side is above else Fraction(beyond), Fraction(beyond), count)
 
 
-def _base_cells(base: Loss, shape: tuple[float, float] | None) -> tuple[cells.CellPair | None, cells.CellPair | None]:
+def _base_cells(
+    base: Loss, shape: tuple[float, float] | None
+) -> tuple[cells.CellPair | None, cells.CellPair | None]:
     parts = parts_of(base)
     if shape is not None:
         mu, doubt = shape
         if doubt <= 1e-12:
             return pairs.gaussian_cells(mu * (1 + 1e-12)), pairs.gaussian_cells(mu * (1 - 1e-12))
-        return pairs.gaussian_cells(mu * math.sqrt(1 + doubt)), pairs.gaussian_cells(mu * math.sqrt(1 - doubt))
+        return pairs.gaussian_cells(mu * math.sqrt(1 + doubt)), pairs.gaussian_cells(
+            mu * math.sqrt(1 - doubt)
+        )
     if len(parts) == 1 and parts[0][1] == 1:
         match parts[0][0]:
             case LaplaceLoss(epsilon0=epsilon0):
@@ -353,7 +375,13 @@ def _response_rows(epsilon: Fraction, categories: int, delta: Fraction) -> list[
     total = ratio + categories - 1
     high, low, middle = ratio / total, 1 / total, (categories - 2) / total
     keep = 1 - delta
-    rows = [(high * keep, low * keep), (low * keep, high * keep), (middle * keep, middle * keep), (delta, Fraction(0)), (Fraction(0), delta)]
+    rows = [
+        (high * keep, low * keep),
+        (low * keep, high * keep),
+        (middle * keep, middle * keep),
+        (delta, Fraction(0)),
+        (Fraction(0), delta),
+    ]
     return [row for row in rows if row != (0, 0)]
 
 
@@ -364,6 +392,8 @@ def _subsampled_rows(
     mixed = [((1 - rate) * q + rate * p, q) for p, q in rows]
     if record.scheme == "poisson":
         return mixed if direction is Direction.LEAVES else [(q, p) for p, q in mixed]
-    up = [(p, q) for p, q in mixed if p > q]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
+    up = [
+        (p, q) for p, q in mixed if p > q
+    ]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
     rest = 1 - sum((p + q for p, q in up), Fraction(0))
     return [*up, *((q, p) for p, q in up), (rest, rest)]

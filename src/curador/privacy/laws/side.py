@@ -30,7 +30,9 @@ class Side:
 
     gaussians: list[float] = field(default_factory=list[float])
     spread: float = 0.0
-    laplaces: list[tuple[float, float, float, int]] = field(default_factory=list[tuple[float, float, float, int]])
+    laplaces: list[tuple[float, float, float, int]] = field(
+        default_factory=list[tuple[float, float, float, int]]
+    )
     discretes: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
     points: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
     thetas: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
@@ -63,11 +65,15 @@ class Side:
         if self.points:
             rows = sorted(self.points)
             exact = tuple(row[0] for row in rows)
-            families.append(ThreePointLaw(_floats(exact), _floats(r[1] for r in rows), _floats(r[2] for r in rows), exact))
+            families.append(
+                ThreePointLaw(_floats(exact), _floats(r[1] for r in rows), _floats(r[2] for r in rows), exact)
+            )
         if self.thetas:
             rows = sorted(self.thetas)
             families.append(
-                DiscreteGaussianLaw(tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows))
+                DiscreteGaussianLaw(
+                    tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows)
+                )
             )
         families.extend(self.others)
         if not self.log_finite:
@@ -75,12 +81,15 @@ class Side:
         worst, best = (math.fsum(pair[i] for pair in self.log_finite) for i in (0, 1))
         if families:
             families.append(SurvivalLaw(best))
-        return Total(tuple(families)), Interval(-math.expm1(best) * (1 - 16 * UNIT), min(1.0, -math.expm1(worst) * (1 + 16 * UNIT)))
+        return Total(tuple(families)), Interval(
+            -math.expm1(best) * (1 - 16 * UNIT), min(1.0, -math.expm1(worst) * (1 + 16 * UNIT))
+        )
 
 
 def _discrete_laplace(records: list[tuple[Fraction, int, int]]) -> LaplaceLaw:
-    rows = sorted(records)
-    scales = [float(row[0]) for row in rows]
+    keyed = sorted((float(row[0]), row[1], row[2], row[0]) for row in records)
+    rows = [(row[3], row[1], row[2]) for row in keyed]
+    scales = [row[0] for row in keyed]
     return LaplaceLaw(
         epsilon=_floats(row[1] / scale for row, scale in zip(rows, scales, strict=True)),
         inverse_scale=_floats(1.0 / scale for scale in scales),

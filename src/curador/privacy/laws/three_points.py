@@ -12,7 +12,7 @@ import numpy as np
 
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
-from curador.privacy.laws.chunks import in_chunks
+from curador.privacy.laws.chunks import in_chunks, safe_log
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -86,7 +86,7 @@ class ThreePointLaw:
             error = UNIT * (32.0 + 8.0 * angle)
             weight = self.count[:, None]
             with np.errstate(divide="ignore"):
-                raw = np.log(phi)
+                raw = safe_log(phi)
                 bound = (weight * np.log(np.abs(phi) + error)).sum(axis=0)
             value = (weight * (raw + 1j * angle)).sum(axis=0)
             wobble = (weight * (np.abs(raw) + 2.0 * angle)).sum(axis=0)
@@ -95,7 +95,10 @@ class ThreePointLaw:
         value, bound = in_chunks(block, step, size, len(self.count))
         relative = 64.0 + 4.0 * theta * self.epsilon
         return Transform(
-            value, bound, float((self.count * logs).sum()), UNIT * float((self.count * relative * np.abs(logs)).sum())
+            value,
+            bound,
+            float((self.count * logs).sum()),
+            UNIT * float((self.count * relative * np.abs(logs)).sum()),
         )
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:

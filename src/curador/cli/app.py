@@ -1,0 +1,99 @@
+"""The commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from curador.cli.expression import loss_of
+from curador.cli.show import account_table, adversary_lines, mechanism_lines
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Differential privacy, accounted as tightly as theory allows.",
+)
+
+Text = Annotated[str, typer.Argument(help='Losses, e.g. "1000*gaussian(sigma=20) + 50*rr(epsilon=0.5)".')]
+
+
+@app.command()
+def account(
+    expression: Text,
+    delta: Annotated[str, typer.Option(help="The δ to report ε at.")] = "1e-6",
+    verify: Annotated[bool, typer.Option("--verify", help="Recompute every node with 50 digits.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print numbers for a program.")] = False,
+) -> None:
+    """Print ε by every reading, certified lower and upper bounds, and what an adversary gains."""
+    loss = loss_of(expression)
+    interval = loss.epsilon_interval(delta, verify=verify)
+    readings = loss.readings(delta)
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "delta": delta,
+                    "lower": interval.lower,
+                    "upper": min(readings.values()),
+                    "readings": readings,
+                }
+            )
+        )
+        return
+    account_table(expression, loss, delta, interval, readings)
+    adversary_lines(loss, min(readings.values()), delta)
+    if verify:
+        print("verified: every node was recomputed with 50 digits and lies within its stated round-off.")
+
+
+@app.command()
+def calibrate(
+    mechanism: Annotated[
+        str, typer.Argument(help="gaussian, laplace, discrete_gaussian, discrete_laplace, rr or exponential.")
+    ],
+    epsilon: Annotated[str | None, typer.Option(help="The ε to reach.")] = None,
+    delta: Annotated[str | None, typer.Option(help="The δ to reach it at; none: pure.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Or the ρ of zCDP to reach.")] = None,
+    accuracy: Annotated[str | None, typer.Option(help="Or the largest error allowed.")] = None,
+    confidence: Annotated[str, typer.Option(help="How often the error may be that large at most.")] = "0.95",
+    sensitivity: Annotated[str, typer.Option(help="How far one person can move the answer.")] = "1",
+    count: Annotated[str, typer.Option(help="How many releases in all.")] = "1",
+    rate: Annotated[str | None, typer.Option(help="Sampling rate, if each release sees a subsample.")] = None,
+    scheme: Annotated[str, typer.Option(help="poisson or without_replacement.")] = "poisson",
+) -> None:
+    """Print the least noise that reaches a privacy goal, or the most that keeps an accuracy."""
+    from curador.cli.calibration import calibrated
+
+    found = calibrated(
+        mechanism,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        accuracy=accuracy,
+        confidence=confidence,
+        sensitivity=sensitivity,
+        count=count,
+        rate=rate,
+        scheme=scheme,
+    )
+    mechanism_lines(found, count=count, delta=delta, rate=rate, scheme=scheme)
+
+
+@app.command()
+def demo() -> None:
+    """Show what curador does, on examples."""
+    from curador.cli.demo import run
+
+    run(sys.stdout)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    import curador
+
+    print(curador.__version__)

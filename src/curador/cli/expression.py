@@ -1,0 +1,137 @@
+"""Losses written as text: `1000*gaussian(sigma=20) + 50*rr(epsilon=0.5).group(2)`.
+
+Python's own grammar, read through an allow-list: sums, whole counts, the mechanisms below with keyword arguments, and the
+methods subsample and group. Numbers keep the digits that were typed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import NoReturn, cast
+
+from curador.errors import InvalidParameter, require
+from curador.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+)
+from curador.privacy.loss import Loss
+from curador.privacy.losses import Approx, Concentrated, GaussianLoss, KeySelection, LaplaceLoss, Pure
+
+_LONGEST = 4_000
+
+Builder = Callable[..., Loss]
+
+
+def _with_sensitivity(mechanism: Callable[..., object]) -> Builder:
+    def build(sensitivity: str = "1", **parameters: str) -> Loss:
+        return cast("Loss", getattr(mechanism(sensitivity=sensitivity, **parameters), "loss"))  # noqa: B009 -- a property of each
+
+    return build
+
+
+def _laplace(sensitivity: str = "1", **parameters: str) -> Loss:
+    if "epsilon" in parameters:
+        return Laplace.calibrate(sensitivity=sensitivity, **parameters).loss
+    return Laplace(sensitivity=sensitivity, **parameters).loss
+
+
+MECHANISMS: dict[str, Builder] = {
+    "gaussian": _with_sensitivity(Gaussian),
+    "laplace": _laplace,
+    "discrete_gaussian": _with_sensitivity(DiscreteGaussian),
+    "discrete_laplace": _with_sensitivity(DiscreteLaplace),
+    "rr": lambda **parameters: RandomizedResponse(**parameters).loss,
+    "exponential": _with_sensitivity(Exponential),
+    "gdp": lambda **parameters: GaussianLoss(**parameters),
+    "ideal_laplace": lambda **parameters: LaplaceLoss(**parameters),
+    "pure": lambda **parameters: Pure(**parameters),
+    "approx": lambda **parameters: Approx(**parameters),
+    "zcdp": lambda **parameters: Concentrated(**parameters),
+    "keys": lambda **parameters: KeySelection(**parameters),
+}
+"""The words of the little language, and what each builds."""
+
+
+def loss_of(text: str) -> Loss:
+    """Return the loss that the text describes; anything outside the allow-list is refused with its place."""
+    require(
+        0 < len(text.strip()) and len(text) <= _LONGEST, "expression", f"1 to {_LONGEST} characters", text
+    )
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        raise InvalidParameter(
+            f"expression must be a sum such as 100*gaussian(sigma=20) + laplace(scale=5); got {text[:80]!r}."
+        ) from None
+    return _loss(tree.body, text.strip())
+
+
+def _loss(node: ast.expr, text: str) -> Loss:
+    match node:
+        case ast.BinOp(op=ast.Add()):
+            return _loss(node.left, text) + _loss(node.right, text)
+        case ast.BinOp(op=ast.Mult(), left=ast.Constant()):
+            return _loss(node.right, text) * _number(node.left, text)
+        case ast.BinOp(op=ast.Mult(), right=ast.Constant()):
+            return _loss(node.left, text) * _number(node.right, text)
+        case ast.Call(func=ast.Name(id=name), args=[]):
+            return _mechanism(name, _arguments(node, text))
+        case ast.Call(func=ast.Attribute(value=inner, attr="subsample"), args=[]):
+            arguments = _arguments(node, text)
+            return _called(lambda **given: _loss(inner, text).subsample(**given), "subsample", arguments)  # type: ignore[arg-type] -- checked inside
+        case ast.Call(func=ast.Attribute(value=inner, attr="group"), args=[size], keywords=[]):
+            return _loss(inner, text).group(_number(size, text))
+        case _:
+            _refuse(node, text)
+
+
+def _mechanism(name: str, arguments: dict[str, str]) -> Loss:
+    if name not in MECHANISMS:
+        raise InvalidParameter(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}; got {name}.")
+    return _called(MECHANISMS[name], name, arguments)
+
+
+def _called(build: Builder, name: str, arguments: dict[str, str]) -> Loss:
+    try:
+        return build(**arguments)
+    except TypeError:
+        given = ", ".join(arguments) or "nothing"
+        raise InvalidParameter(f"arguments of {name} must be its parameters by name; got {given}.") from None
+
+
+def _arguments(node: ast.Call, text: str) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            _refuse(node, text)
+        out[keyword.arg] = _number(keyword.value, text)
+    return out
+
+
+def _number(node: ast.expr, text: str) -> str:
+    """The digits as typed: a constant, a ratio of two, a negative one, or a quoted word."""
+    match node:
+        case ast.Constant(value=str() as word):
+            return word
+        case ast.Constant(value=bool()):
+            _refuse(node, text)
+        case ast.Constant(value=int() | float()):
+            return (ast.get_source_segment(text, node) or "").replace("_", "")
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant() as inner):
+            return "-" + _number(inner, text)
+        case ast.BinOp(op=ast.Div(), left=ast.Constant() as top, right=ast.Constant() as bottom):
+            return f"{_number(top, text)}/{_number(bottom, text)}"
+        case _:
+            _refuse(node, text)
+
+
+def _refuse(node: ast.expr, text: str) -> NoReturn:
+    part = ast.get_source_segment(text, node) or text
+    raise InvalidParameter(
+        f"expression must be made of counts, mechanisms, subsample and group; got {part[:60]!r} at column {node.col_offset + 1}."
+    )

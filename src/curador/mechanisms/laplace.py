@@ -1,0 +1,218 @@
+"""Laplace noise: on the integers, and on real numbers by a fine grid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from curador.mechanisms.parameters import (
+    Accuracy,
+    Goal,
+    accuracy_goal,
+    goal,
+    grid_of,
+    rounded_down,
+    settled,
+    steps_of,
+)
+from curador.mechanisms.search import smallest_scale
+from curador.numerics.exact import Number, positive
+from curador.numerics.rounding import float_down, up
+from curador.privacy.adjacency import Adjacency
+from curador.privacy.loss import Loss, Scheme
+from curador.privacy.losses import DiscreteLaplaceLoss
+from curador.privacy.sensitivity import Norm, Sensitivity
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Laplace:
+    """Laplace noise of the given scale for real values of bounded l1 sensitivity.
+
+    Values are rounded to a power-of-two grid of at most scale/2⁴⁰ and discrete Laplace noise is added on it.
+
+    Claim   ε-private with ε = ⌈sensitivity/g⌉ g / scale, exactly; sensitivity/scale where g divides the sensitivity.
+    Rounds  The sensitivity in grid steps up.
+    Source  [GRS09, Thm. 3.1]
+    """
+
+    scale: Fraction
+    sensitivity_squared: Fraction
+    relation: Adjacency | None
+
+    def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
+        squared, relation = settled(sensitivity, Norm.L1)
+        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "sensitivity_squared", squared)
+        object.__setattr__(self, "relation", relation)
+
+    @property
+    def grid(self) -> Fraction:
+        """The step of the grid that values and noise live on."""
+        return grid_of(self.scale)
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs."""
+        grid = self.grid
+        steps = steps_of(self.sensitivity_squared, grid)
+        return DiscreteLaplaceLoss(scale=self.scale / grid, sensitivity=steps, relation=self.relation)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise drawn; 2 scale² within one part in 10²³. Rounds: up."""
+        return discrete_variance(self.scale / self.grid) * float(self.grid) ** 2
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        sensitivity: Number | Sensitivity,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Number | None = None,
+        confidence: Number = "0.95",
+        count: Number = 1,
+        rate: Number | None = None,
+        scheme: Scheme = "poisson",
+        adjacency: Adjacency | str | None = None,
+    ) -> Self:
+        """Return the mechanism with the least noise that reaches epsilon (at delta, if given) or rho after `count` releases.
+
+        With accuracy: the one with the most noise whose error is at most `accuracy` with probability `confidence`.
+        """
+        if accuracy is not None:
+            wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
+            return cls(scale=_scale_for(wanted), sensitivity=sensitivity)
+        aim = goal(
+            epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency
+        )
+        squared, _ = settled(sensitivity, Norm.L1)
+        if squared == 0:
+            return cls(scale=1, sensitivity=sensitivity)
+        if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
+            return cls(scale=_pure_scale(aim, squared), sensitivity=sensitivity)
+        start = math.sqrt(squared) * _first_guess(aim)
+        scale = smallest_scale(aim, lambda trial: cls(scale=trial, sensitivity=sensitivity).loss, start=start)
+        return cls(scale=scale, sensitivity=sensitivity)
+
+
+def _pure_scale(aim: Goal, squared: Fraction) -> Fraction:
+    """count · sensitivity / ε, the sensitivity in whole grid steps: the pure goal is met exactly."""
+    epsilon = aim.epsilon or Fraction(1)
+    rough = Fraction(math.sqrt(squared)) * aim.count / epsilon
+    grid = grid_of(rough)
+    scale = steps_of(squared, grid) * grid * aim.count / epsilon
+    if grid_of(scale) != grid:  # the last rounding crossed a power of two
+        grid = grid_of(scale)
+        scale = steps_of(squared, grid) * grid * aim.count / epsilon
+    return scale
+
+
+def _first_guess(aim: Goal) -> float:
+    """scale/sensitivity of the right size."""
+    if aim.rho is not None:
+        return math.sqrt(aim.count / (2 * float(aim.rho)))
+    epsilon, delta = float(aim.epsilon or 1), float(aim.delta)
+    whole = aim.count / epsilon
+    if delta == 0.0:
+        return whole
+    root = math.sqrt(aim.count * 2 * math.log(1 / delta)) / epsilon
+    return min(whole, root) * (1.0 if aim.rate is None else max(float(aim.rate), 0.02))
+
+
+def _scale_for(wanted: Accuracy) -> Fraction:
+    """error / log(1/(1 − confidence)), rounded down, a grid step kept in reserve for rounding the value."""
+    log_tail = up(-math.log(float_down(1 - wanted.confidence)), 8)
+    return rounded_down(Fraction(float_down(wanted.error) / log_tail) * (1 - Fraction(1, 2**38)))
+
+
+def discrete_variance(scale: Fraction) -> float:
+    """2r/(1 − r)² with r = e^(−1/scale), that is 1/(2 sinh²(1/2scale)). Rounds: up."""
+    half = float(1 / (2 * scale))
+    return 0.0 if half > 350.0 else 0.5 / math.sinh(half) ** 2 * (1 + 1e-14)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteLaplace:
+    """Discrete Laplace (two-sided geometric) noise, P[k] ∝ exp(−|k|/scale), for integers of bounded l1 sensitivity.
+
+    Claim   ε-private with ε = sensitivity/scale, exactly. Source: [GRS09, Thm. 3.1]
+    """
+
+    scale: Fraction
+    sensitivity: int
+    relation: Adjacency | None
+
+    def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
+        squared, relation = settled(sensitivity, Norm.L1)
+        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "sensitivity", steps_of(squared, Fraction(1)))
+        object.__setattr__(self, "relation", relation)
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs."""
+        return DiscreteLaplaceLoss(scale=self.scale, sensitivity=self.sensitivity, relation=self.relation)
+
+    @property
+    def variance(self) -> float:
+        """2r/(1 − r)², r = e^(−1/scale). Rounds: up."""
+        return discrete_variance(self.scale)
+
+    def tail(self, reach: int) -> float:
+        """Return P[|noise| > reach] = 2 r^(reach+1)/(1 + r). Rounds: up."""
+        inverse = float(1 / self.scale)
+        return min(2.0 * math.exp(-(reach + 1) * inverse) / (1.0 + math.exp(-inverse)) * (1 + 1e-14), 1.0)
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        sensitivity: Number | Sensitivity,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Number | None = None,
+        confidence: Number = "0.95",
+        count: Number = 1,
+        rate: Number | None = None,
+        scheme: Scheme = "poisson",
+        adjacency: Adjacency | str | None = None,
+    ) -> Self:
+        """Return the mechanism with the least noise that reaches the privacy goal, or the most that keeps the accuracy."""
+        if accuracy is not None:
+            wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
+            return cls(scale=_discrete_scale_for(wanted), sensitivity=sensitivity)
+        aim = goal(
+            epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency
+        )
+        shift = cls(scale=1, sensitivity=sensitivity).sensitivity
+        if shift == 0:
+            return cls(scale=1, sensitivity=sensitivity)
+        if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
+            return cls(scale=shift * aim.count / aim.epsilon, sensitivity=sensitivity)
+        start = shift * _first_guess(aim)
+        scale = smallest_scale(aim, lambda trial: cls(scale=trial, sensitivity=sensitivity).loss, start=start)
+        return cls(scale=scale, sensitivity=sensitivity)
+
+
+def _discrete_scale_for(wanted: Accuracy) -> Fraction:
+    """The largest scale whose exact tail beyond the error is at most 1 − confidence. Rounds: down."""
+    from curador.numerics.roots import bisect
+
+    reach = math.floor(wanted.error)
+    allowed = float_down(1 - wanted.confidence)
+
+    def keeps(log_scale: float) -> bool:
+        return DiscreteLaplace(scale=Fraction(math.exp(log_scale)), sensitivity=1).tail(reach) <= allowed
+
+    _, held = bisect(
+        keeps,
+        fails_at=math.log(3.0 * (reach + 1) / (1e-3 + allowed) + 10),
+        holds_at=math.log(0.001),
+        relative=1e-13,
+    )
+    return rounded_down(math.exp(held) * (1 - 1e-12))

@@ -1,0 +1,154 @@
+"""Parameters that several mechanisms share: sensitivities, the grid of real-valued noise, and what to calibrate to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from curador.errors import InvalidParameter, NotPrivate, require
+from curador.numerics.exact import Number, at_least_zero, open_probability, positive, probability, whole
+from curador.privacy.adjacency import Adjacency
+from curador.privacy.loss import Loss, Scheme
+from curador.privacy.sensitivity import Norm, Sensitivity
+
+GRID_BITS = 40
+"""Real-valued noise lives on a power-of-two grid of 2⁻⁴⁰ to 2⁻⁴¹ of its scale: finer than anybody needs, coarser than a
+float's own spacing for all values below 4,000 times the scale."""
+
+
+def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Adjacency | None]:
+    """Return the square of the sensitivity and the adjacency that it names.
+
+    Claim   An L1 sensitivity bounds the L2 one; the reverse is refused.
+    """
+    if isinstance(sensitivity, Sensitivity):
+        if norm is Norm.L1 and sensitivity.norm is Norm.L2:
+            raise NotPrivate(
+                "Laplace noise needs an l1 sensitivity; got an l2 one, which may be smaller by the root of the dimension."
+            )
+        return sensitivity.value_squared, sensitivity.adjacency
+    value = at_least_zero(sensitivity, "sensitivity")
+    return value * value, None
+
+
+def grid_of(scale: Fraction) -> Fraction:
+    """Return the power of two that real-valued noise of this scale is drawn on."""
+    exponent = _log2_floor(scale) - GRID_BITS
+    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
+
+
+def _log2_floor(value: Fraction) -> int:
+    top, bottom = value.numerator, value.denominator
+    guess = top.bit_length() - bottom.bit_length()
+    reached = top >= bottom << guess if guess >= 0 else top << -guess >= bottom
+    return guess if reached else guess - 1
+
+
+def steps_of(squared: Fraction, grid: Fraction) -> int:
+    """Return the number of grid steps that a change of length √squared may become.
+
+    Claim   |a − b| ≤ kg implies |round(a/g) − round(b/g)| ≤ k: rounding costs nothing where g divides the sensitivity.
+    Rounds  Up.
+    """
+    ratio = squared / (grid * grid)
+    whole_part = math.isqrt(ratio.numerator // ratio.denominator)
+    return whole_part if whole_part * whole_part == ratio else whole_part + 1
+
+
+def rounded_up(value: float | Fraction, digits: int = 12) -> Fraction:
+    """Return the next decimal of `digits` significant digits at or above the value, so that parameters read well."""
+    exact = Fraction(value)
+    place = Fraction(10) ** (math.floor(math.log10(exact)) - digits + 1)
+    return -(-exact // place) * place
+
+
+def rounded_down(value: float | Fraction, digits: int = 12) -> Fraction:
+    """Return the decimal of `digits` significant digits at or below the value."""
+    exact = Fraction(value)
+    place = Fraction(10) ** (math.floor(math.log10(exact)) - digits + 1)
+    return exact // place * place
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a mechanism is calibrated to: (ε, δ), or ρ, after `count` releases, each perhaps on a subsample."""
+
+    epsilon: Fraction | None
+    delta: Fraction
+    rho: Fraction | None
+    count: int
+    rate: Fraction | None
+    scheme: Scheme
+    adjacency: Adjacency | str | None
+
+    def whole_loss(self, single: Loss) -> Loss:
+        """Return the loss of all releases together."""
+        one = (
+            single
+            if self.rate is None
+            else single.subsample(rate=self.rate, scheme=self.scheme, adjacency=self.adjacency)
+        )
+        return self.count * one
+
+    def reached(self, single: Loss) -> bool:
+        """Whether that loss is within the goal: the check that every calibration ends with."""
+        return self.cost(single) <= 1.0
+
+    def cost(self, single: Loss) -> float:
+        """Return the share of the goal that the loss takes; at most 1 is within."""
+        loss = self.whole_loss(single)
+        if self.rho is not None:
+            return float(loss.rho / self.rho) if loss.rho > self.rho else 1.0
+        assert_epsilon = self.epsilon or Fraction(0)
+        pure = loss.pure_epsilon
+        if pure is not None and pure <= assert_epsilon:
+            return 1.0
+        upper = loss.epsilon_interval(self.delta).upper
+        return 1.0 if Fraction(upper) <= assert_epsilon else upper / float(assert_epsilon) * (1 + 1e-15)
+
+
+def goal(
+    *,
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
+    count: Number,
+    rate: Number | None = None,
+    scheme: Scheme = "poisson",
+    adjacency: Adjacency | str | None = None,
+) -> Goal:
+    """Return the goal, refused unless exactly one of epsilon and rho is given."""
+    if (epsilon is None) == (rho is None):
+        raise InvalidParameter(
+            "calibrate needs exactly one of epsilon, rho and accuracy; got "
+            + ("none." if rho is None else "two.")
+        )
+    require(rho is None or (delta is None and rate is None), "rho", "given without delta and rate", rho)
+    return Goal(
+        epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
+        delta=Fraction(0) if delta is None else probability(delta, "delta"),
+        rho=None if rho is None else positive(rho, "rho"),
+        count=whole(count, "count"),
+        rate=None if rate is None else positive(rate, "rate"),
+        scheme=scheme,
+        adjacency=adjacency,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """An error that must not be exceeded with the given confidence."""
+
+    error: Fraction
+    confidence: Fraction
+
+
+def accuracy_goal(accuracy: Number, confidence: Number, **others: object) -> Accuracy:
+    """Return the accuracy goal, refused if a privacy goal is given too."""
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise InvalidParameter(
+            f"calibrate needs exactly one of epsilon, rho and accuracy; got accuracy and {given[0]}."
+        )
+    return Accuracy(positive(accuracy, "accuracy"), open_probability(confidence, "confidence"))
