@@ -63,9 +63,7 @@ def _make(place: Path, python: Path, packages: tuple[str, ...]) -> str:
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     for command in ([sys.executable, "-m", "venv", str(place)], pip):
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"{type(error).__name__} while installing"
         if done.returncode != 0:

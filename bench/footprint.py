@@ -1,4 +1,8 @@
-"""Task F: what `import curador` costs, against `import numpy`, each in fresh interpreters by turns."""
+"""Task F: what `import curador` costs, against `import numpy`, each in fresh interpreters by turns.
+
+curador loads its names when they are first used, so the import alone would flatter it: the time to the first
+certified epsilon is shown beside it, without a target.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,20 @@ if TYPE_CHECKING:
 
 TIMES_NUMPY = 1.5
 ROUNDS = 9
-MODULES = ("numpy", "curador")
+STATEMENTS = {
+    "import numpy": "import numpy",
+    "import curador": "import curador",
+    "import curador, first mechanism": "import curador; curador.Gaussian(sigma=20, sensitivity=1).loss",
+    "import curador, first epsilon": (
+        "import curador; curador.Laplace(scale=20, sensitivity=1).loss.epsilon_interval(delta=1e-6)"
+    ),
+}
 HEAVY = ("scipy", "rich", "typer", "pandas", "pyarrow", "duckdb", "sklearn", "matplotlib", "mpmath")
 
 _PROGRAM = """
 import json, sys, time
 start = time.perf_counter()
-import {module}
+{statement}
 taken = time.perf_counter() - start
 heavy = [name for name in {heavy} if name in sys.modules]
 print(json.dumps(dict(seconds=taken, modules=len(sys.modules), heavy=heavy)))
@@ -29,17 +40,17 @@ print(json.dumps(dict(seconds=taken, modules=len(sys.modules), heavy=heavy)))
 
 def run(folder: Path) -> int:
     """Measure, show, write `footprint.md` and `.json`; return the exit code."""
-    found: dict[str, list[dict]] = {module: [] for module in MODULES}
+    found: dict[str, list[dict]] = {name: [] for name in STATEMENTS}
     for _ in range(ROUNDS):
-        for module in MODULES:
-            program = _PROGRAM.format(module=module, heavy=HEAVY)
+        for name, statement in STATEMENTS.items():
+            program = _PROGRAM.format(statement=statement, heavy=HEAVY)
             answer, reason = lines(environments.ours(), ["-c", program])
             if reason:
-                CONSOLE.print(f"import {module}: {reason}")
+                CONSOLE.print(f"{name}: {reason}")
                 return 1
-            found[module] += answer
-    best = {module: min(one["seconds"] for one in rounds) for module, rounds in found.items()}
-    ratio = best["curador"] / best["numpy"]
+            found[name] += answer
+    best = {name: min(one["seconds"] for one in rounds) for name, rounds in found.items()}
+    ratio = best["import curador"] / best["import numpy"]
     verdict = "PASS" if ratio <= TIMES_NUMPY else "FAIL"
     tables = [_times(found, best), _target(ratio, verdict)]
     for table in tables:
@@ -51,15 +62,16 @@ def run(folder: Path) -> int:
 def _times(found: dict[str, list[dict]], best: dict[str, float]) -> Table:
     rows = tuple(
         (
-            f"import {module}",
-            seconds(best[module]),
-            str(found[module][0]["modules"]),
-            ", ".join(found[module][0]["heavy"]) or "none",
+            name,
+            seconds(best[name]),
+            f"{best[name] / best['import numpy']:.2f}",
+            str(found[name][0]["modules"]),
+            ", ".join(found[name][0]["heavy"]) or "none",
         )
-        for module in MODULES
+        for name in STATEMENTS
     )
     title = f"F. Import time, best of {ROUNDS} fresh interpreters each, by turns"
-    return Table(title, ("statement", "best s", "modules loaded", "heavy ones besides numpy"), rows)
+    return Table(title, ("statement", "best s", "ratio to numpy", "modules loaded", "heavy ones besides numpy"), rows)
 
 
 def _target(ratio: float, verdict: str) -> Table:

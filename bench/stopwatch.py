@@ -1,8 +1,9 @@
 """The stopwatch every measured script uses, in every environment: standard library only.
 
 Promise: imports are over before the clock starts; one warm-up call is not counted; fast calls are timed
-seven times and slow ones two or three; one process measures one tool on one task, so that its peak memory
-is that task's. The answer is one line of JSON.
+seven times and slow ones two or three; before each call the tool's own caches are emptied, so that no call
+profits from the one before; one process measures one tool on one task, so that its peak memory is that
+task's. The answer is one line of JSON.
 """
 
 from __future__ import annotations
@@ -40,12 +41,23 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, time.perf_counter() - wall, time.process_time() - cpu
 
 
-def measure(call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+def forget(package: str) -> None:
+    """Empty every functools cache in the loaded modules of a package."""
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(package + "."):
+            for value in list(vars(module).values()):
+                if callable(getattr(value, "cache_clear", None)):
+                    value.cache_clear()
+
+
+def measure(call: Callable[[], Any], package: str) -> tuple[Any, dict[str, float]]:
     """Return the call's result and its times: a warm-up, then as many runs as its length allows."""
     _, first, _ = timed(call)
+    forget(package)
     result, wall, cpu = timed(call)  # the warm-up may have loaded modules: its length decides nothing
     walls, cpus = [wall], [cpu]
     while len(walls) < runs_for(wall):
+        forget(package)
         result, again, cpu = timed(call)
         walls.append(again)
         cpus.append(cpu)
@@ -89,11 +101,12 @@ def main(
     tools: Mapping[str, Mapping[str, Measured]],
     distributions: Sequence[str],
     *,
+    package: str,
     afterwards: Mapping[str, Callable[[float], dict[str, float]]] | None = None,
 ) -> None:
     """Measure `script.py TOOL TASK` and print its line; `afterwards` adds untimed facts about the value."""
     tool, task = sys.argv[1:3]
-    answer, times = measure(tools[tool][task])
+    answer, times = measure(tools[tool][task], package)
     lower, value = answer if isinstance(answer, tuple) else (None, answer)
     line = {
         "task": task,

@@ -63,5 +63,6 @@ if __name__ == "__main__":
     stopwatch.main(
         {"curador": {"A1": a1, "A2": a2, "A3": a3, "A4": a4, "A5": a5}},
         ["curador"],
+        package="curador",
         afterwards={"A5": spent},
     )

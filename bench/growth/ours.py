@@ -31,12 +31,8 @@ def distinct(records: int) -> tuple[float, float]:
         cu.Laplace(scale=wider * scale, sensitivity=1).loss
         for scale in tasks.spaced(5, 50, records - gaussians - answers)
     ]
-    losses += [
-        cu.Gaussian(sigma=wider * sigma, sensitivity=1).loss for sigma in tasks.spaced(20, 100, gaussians)
-    ]
-    losses += [
-        cu.RandomizedResponse(epsilon=epsilon / wider).loss for epsilon in tasks.spaced(0.05, 0.3, answers)
-    ]
+    losses += [cu.Gaussian(sigma=wider * sigma, sensitivity=1).loss for sigma in tasks.spaced(20, 100, gaussians)]
+    losses += [cu.RandomizedResponse(epsilon=epsilon / wider).loss for epsilon in tasks.spaced(0.05, 0.3, answers)]
     return _ends(cu.compose(losses))
 
 
@@ -54,7 +50,7 @@ def report(series: str, size: int, call) -> None:
     """Measure one size and print its line; a failure is a line too."""
     line = {"series": series, "size": size}
     try:
-        (lower, upper), times = stopwatch.measure(call)
+        (lower, upper), times = stopwatch.measure(call, "curador")
     except Exception as error:
         line["reason"] = f"{type(error).__name__}: {error}".splitlines()[0]
     else:

@@ -22,7 +22,7 @@ class Refused(CuradorError):  # noqa: N818 -- a refusal is an answer, not an err
     """The request is not acceptable; nothing was spent."""
 
 
-class InvalidParameter(Refused, ValueError):
+class InvalidParameter(Refused, ValueError):  # noqa: N818 -- idem
     """A value breaks the rule of its parameter."""
 
 

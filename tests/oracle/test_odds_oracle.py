@@ -194,3 +194,34 @@ def test_erf_is_within_the_ulps_assumed(x):
 
     true = MP.erf(MP.mpf(x))
     assert abs(math.erf(x) - true) <= LIBM_ULPS * math.ulp(math.erf(x))
+
+
+@pytest.mark.parametrize("fpr", ["1e-12", "0.05", "0.5", "0.95", "0.999999999999"])
+@pytest.mark.parametrize("error", [1e-9, -1e-9])
+def test_a_wrong_quantile_is_moved_to_the_safe_side(monkeypatch, fpr, error):
+    """The quantile is only a guess: with nine digits instead of sixteen the bounds still hold."""
+    from scipy import special
+
+    exact = special.ndtri
+    monkeypatch.setattr(special, "ndtri", lambda p: exact(p) + error)
+    place = quantile_by_bisection(real(fpr))
+    assert_above(odds.gaussian_true_positive(fpr, mu=1), MP.ncdf(place + 1), relative=1e-6)
+    assert_below(odds.tradeoff_gaussian(fpr, mu=1), MP.ncdf(-place - 1), relative=1e-6)
+
+
+def quantile_by_bisection(p):
+    low, high = MP.mpf(-10), MP.mpf(10)
+    for _ in range(120):
+        middle = (low + high) / 2
+        low, high = (middle, high) if MP.ncdf(middle) < p else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("delta", [0, "1e-9", "0.1"])
+def test_what_is_left_of_a_rate_is_rounded_down(delta):
+    """1 − x − δ of a number is the float below the exact difference, also where a float x knows no more of it."""
+    for numerator in range(1, 97):
+        for x in (Fraction(numerator, 97), 1 - Fraction(numerator, 97 * 10**20)):
+            rest = 1 - x - Fraction(str(delta))
+            got = Fraction(float(odds._rate(x).rest(Fraction(str(delta)))[0]))  # noqa: SLF001 -- every bound uses it
+            assert rest - abs(rest) * Fraction(1, 2**51) <= got <= rest

@@ -462,7 +462,7 @@ def test_a_fixed_split_refuses_a_branch(delta_keys):
 
 
 def test_each_branch_fits_some_split():
-    """The refusals above are not for want of room: with 0 for keys the one branch fits, with much the other."""
+    """The refusals above are not for want of room: each branch fits the split that is made for it."""
     first, low, high, _ = splitting_adversary()
     assert budget(1, "1e-6", 0).charge(first).fits(high)
     assert budget(1, "1e-6", low.concentrated[1]).charge(first).fits(low)

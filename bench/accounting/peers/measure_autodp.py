@@ -42,4 +42,4 @@ def a5() -> float:
 
 
 if __name__ == "__main__":
-    stopwatch.main({"rdp": {"A1": a1, "A2": a2, "A3": a3, "A4": a4, "A5": a5}}, ["autodp"])
+    stopwatch.main({"rdp": {"A1": a1, "A2": a2, "A3": a3, "A4": a4, "A5": a5}}, ["autodp"], package="autodp")

@@ -82,4 +82,5 @@ if __name__ == "__main__":
     stopwatch.main(
         {"pld": tasks_of(pld.PLDAccountant, a3_pld), "rdp": tasks_of(rdp.RdpAccountant, a3_rdp)},
         ["dp-accounting"],
+        package="dp_accounting",
     )

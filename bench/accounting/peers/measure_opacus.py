@@ -37,4 +37,5 @@ if __name__ == "__main__":
     stopwatch.main(
         {"rdp": tasks_of(RDPAccountant, "rdp"), "prv": tasks_of(PRVAccountant, "prv")},
         ["opacus", "torch"],
+        package="opacus",
     )

@@ -18,4 +18,4 @@ def a1() -> float:
 
 
 if __name__ == "__main__":
-    stopwatch.main({"zcdp": {"A1": a1}}, ["opendp"])
+    stopwatch.main({"zcdp": {"A1": a1}}, ["opendp"], package="opendp")

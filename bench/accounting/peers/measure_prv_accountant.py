@@ -19,9 +19,7 @@ from accounting import tasks
 
 
 def ends(variables, counts: list[int], delta: float, error: float) -> tuple[float, float]:
-    accountant = PRVAccountant(
-        prvs=variables, max_self_compositions=counts, eps_error=error, delta_error=delta / 1000
-    )
+    accountant = PRVAccountant(prvs=variables, max_self_compositions=counts, eps_error=error, delta_error=delta / 1000)
     lower, _, upper = accountant.compute_epsilon(delta, counts)
     return lower, upper
 
@@ -58,4 +56,4 @@ def tasks_of(error: float):
 
 
 if __name__ == "__main__":
-    stopwatch.main({"0.1": tasks_of(0.1), "0.01": tasks_of(0.01)}, ["prv-accountant"])
+    stopwatch.main({"0.1": tasks_of(0.1), "0.01": tasks_of(0.01)}, ["prv-accountant"], package="prv_accountant")

@@ -24,4 +24,4 @@ def a1() -> float:
 
 
 if __name__ == "__main__":
-    stopwatch.main({"zcdp": {"A1": a1}}, ["tmlt.core"])
+    stopwatch.main({"zcdp": {"A1": a1}}, ["tmlt.core"], package="tmlt")

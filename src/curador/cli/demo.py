@@ -30,9 +30,7 @@ def run(out: TextIO) -> None:
     _budget(out)
     _heading(out, "Where to go next")
     print("  .venv/bin/curador account --help        your own losses", file=out)
-    print(
-        "  docs/explanation/textbook-corrected.md  errors in the textbooks that would break privacy", file=out
-    )
+    print("  docs/explanation/textbook-corrected.md  errors in the textbooks that would break privacy", file=out)
     print("  docs/explanation/accounting.md          why the intervals above are certified", file=out)
 
 
@@ -56,6 +54,4 @@ def _budget(out: TextIO) -> None:
             budget = budget.charge(answer)
             asked += 1
     except cu.BudgetExceeded as refusal:
-        print(
-            f"(1, 1e-6) allows {asked} counts with noise of standard deviation 50; then:\n{refusal}", file=out
-        )
+        print(f"(1, 1e-6) allows {asked} counts with noise of standard deviation 50; then:\n{refusal}", file=out)

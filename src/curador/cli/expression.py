@@ -34,10 +34,14 @@ def _with_sensitivity(mechanism: Callable[..., object]) -> Builder:
     return build
 
 
-def _laplace(sensitivity: str = "1", **parameters: str) -> Loss:
-    if "epsilon" in parameters:
-        return Laplace.calibrate(sensitivity=sensitivity, **parameters).loss
-    return Laplace(sensitivity=sensitivity, **parameters).loss
+def _laplace(*, scale: str | None = None, epsilon: str | None = None, sensitivity: str = "1") -> Loss:
+    if epsilon is not None and scale is None:
+        return Laplace.calibrate(sensitivity=sensitivity, epsilon=epsilon).loss
+    return Laplace(sensitivity=sensitivity, scale=scale or "0").loss
+
+
+def _response(**parameters: str) -> Loss:
+    return RandomizedResponse(**parameters).loss
 
 
 MECHANISMS: dict[str, Builder] = {
@@ -45,23 +49,21 @@ MECHANISMS: dict[str, Builder] = {
     "laplace": _laplace,
     "discrete_gaussian": _with_sensitivity(DiscreteGaussian),
     "discrete_laplace": _with_sensitivity(DiscreteLaplace),
-    "rr": lambda **parameters: RandomizedResponse(**parameters).loss,
+    "rr": _response,
     "exponential": _with_sensitivity(Exponential),
-    "gdp": lambda **parameters: GaussianLoss(**parameters),
-    "ideal_laplace": lambda **parameters: LaplaceLoss(**parameters),
-    "pure": lambda **parameters: Pure(**parameters),
-    "approx": lambda **parameters: Approx(**parameters),
-    "zcdp": lambda **parameters: Concentrated(**parameters),
-    "keys": lambda **parameters: KeySelection(**parameters),
+    "gdp": GaussianLoss,
+    "ideal_laplace": LaplaceLoss,
+    "pure": Pure,
+    "approx": Approx,
+    "zcdp": Concentrated,
+    "keys": KeySelection,
 }
 """The words of the little language, and what each builds."""
 
 
 def loss_of(text: str) -> Loss:
     """Return the loss that the text describes; anything outside the allow-list is refused with its place."""
-    require(
-        0 < len(text.strip()) and len(text) <= _LONGEST, "expression", f"1 to {_LONGEST} characters", text
-    )
+    require(len(text.strip()) > 0 and len(text) <= _LONGEST, "expression", f"1 to {_LONGEST} characters", text)
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, RecursionError, MemoryError, ValueError):
@@ -83,11 +85,11 @@ def _loss(node: ast.expr, text: str) -> Loss:
             return _mechanism(name, _arguments(node, text))
         case ast.Call(func=ast.Attribute(value=inner, attr="subsample"), args=[]):
             arguments = _arguments(node, text)
-            return _called(lambda **given: _loss(inner, text).subsample(**given), "subsample", arguments)  # type: ignore[arg-type] -- checked inside
+            return _called(_loss(inner, text).subsample, "subsample", arguments)
         case ast.Call(func=ast.Attribute(value=inner, attr="group"), args=[size], keywords=[]):
             return _loss(inner, text).group(_number(size, text))
         case _:
-            _refuse(node, text)
+            return _refuse(node, text)
 
 
 def _mechanism(name: str, arguments: dict[str, str]) -> Loss:
@@ -119,7 +121,7 @@ def _number(node: ast.expr, text: str) -> str:
         case ast.Constant(value=str() as word):
             return word
         case ast.Constant(value=bool()):
-            _refuse(node, text)
+            return _refuse(node, text)
         case ast.Constant(value=int() | float()):
             return (ast.get_source_segment(text, node) or "").replace("_", "")
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant() as inner):
@@ -127,7 +129,7 @@ def _number(node: ast.expr, text: str) -> str:
         case ast.BinOp(op=ast.Div(), left=ast.Constant() as top, right=ast.Constant() as bottom):
             return f"{_number(top, text)}/{_number(bottom, text)}"
         case _:
-            _refuse(node, text)
+            return _refuse(node, text)
 
 
 def _refuse(node: ast.expr, text: str) -> NoReturn:

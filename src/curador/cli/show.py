@@ -27,9 +27,7 @@ def number(value: float) -> str:
     return "—" if math.isinf(value) else f"{value:.10g}"
 
 
-def account_table(
-    expression: str, loss: Loss, delta: str, interval: Interval, readings: dict[str, float]
-) -> None:
+def account_table(expression: str, loss: Loss, delta: str, interval: Interval, readings: dict[str, float]) -> None:
     """Print ε by each reading and mark the least."""
     from curador.privacy.convert import rho_to_epsilon
 
@@ -75,9 +73,7 @@ def adversary_lines(loss: Loss, epsilon: float, delta: str) -> None:
     print(f"An adversary who knows everybody else and must guess {who}")
     print(f"  is right at most {right:.2f} % of the time (50 % would be a coin), and")
     print(f"  at 1 % false alarms finds at most {100 * (1 - false_negative):.2f} % of those who are.")
-    print(
-        f"Odds change by a factor of at most e^ε = {math.exp(min(epsilon, 700)):.4g}, except with probability δ = {delta}."
-    )
+    print(f"Odds change by a factor of at most e^ε = {math.exp(min(epsilon, 700)):.4g}, except with probability δ = {delta}.")
 
 
 def mechanism_lines(mechanism: Any, *, count: str, delta: str | None, rate: str | None, scheme: str) -> None:
@@ -91,9 +87,7 @@ def mechanism_lines(mechanism: Any, *, count: str, delta: str | None, rate: str 
     total = loss * count
     if delta is not None:
         low, high = total.epsilon_interval(delta)
-        print(
-            f"{'cost':<10} ε between {number(low)} and {number(high)} at δ = {delta}, after {count} release(s)"
-        )
+        print(f"{'cost':<10} ε between {number(low)} and {number(high)} at δ = {delta}, after {count} release(s)")
     elif total.pure_epsilon is not None:
         print(f"{'cost':<10} ε = {number(float(total.pure_epsilon))}, pure, after {count} release(s)")
     if math.isfinite(total.rho):

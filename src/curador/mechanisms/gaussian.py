@@ -88,9 +88,7 @@ class Gaussian:
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
             return cls(sigma=_sigma_for(wanted), sensitivity=sensitivity)
-        aim = goal(
-            epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency
-        )
+        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         squared, _ = settled(sensitivity, Norm.L2)
         length = math.sqrt(squared)
         if length == 0.0:
@@ -112,9 +110,7 @@ def _first_guess(epsilon: float, delta: float, count: int, rate: Fraction | None
     from curador.privacy.gaussian import gaussian_mu
 
     if delta <= 0.0:
-        raise InvalidParameter(
-            sentence("delta", "above 0 for Gaussian noise", delta, "Laplace noise needs no delta")
-        )
+        raise InvalidParameter(sentence("delta", "above 0 for Gaussian noise", delta, "Laplace noise needs no delta"))
     mu = gaussian_mu(epsilon=epsilon, delta=delta)
     if rate is None:
         return math.sqrt(count) / mu
@@ -149,9 +145,7 @@ class DiscreteGaussian:
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return DiscreteGaussianLoss(
-            sigma2=self.sigma * self.sigma, sensitivity=self.sensitivity, relation=self.relation
-        )
+        return DiscreteGaussianLoss(sigma2=self.sigma * self.sigma, sensitivity=self.sensitivity, relation=self.relation)
 
     @property
     def variance(self) -> float:
@@ -189,9 +183,7 @@ class DiscreteGaussian:
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
             return cls(sigma=_discrete_sigma_for(wanted), sensitivity=sensitivity)
-        aim = goal(
-            epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency
-        )
+        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         smooth = Gaussian.calibrate(
             sensitivity=sensitivity,
             epsilon=epsilon,

@@ -86,9 +86,7 @@ class Laplace:
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
             return cls(scale=_scale_for(wanted), sensitivity=sensitivity)
-        aim = goal(
-            epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency
-        )
+        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         squared, _ = settled(sensitivity, Norm.L1)
         if squared == 0:
             return cls(scale=1, sensitivity=sensitivity)
@@ -186,9 +184,7 @@ class DiscreteLaplace:
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
             return cls(scale=_discrete_scale_for(wanted), sensitivity=sensitivity)
-        aim = goal(
-            epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency
-        )
+        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         shift = cls(scale=1, sensitivity=sensitivity).sensitivity
         if shift == 0:
             return cls(scale=1, sensitivity=sensitivity)

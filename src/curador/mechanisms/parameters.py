@@ -84,11 +84,7 @@ class Goal:
 
     def whole_loss(self, single: Loss) -> Loss:
         """Return the loss of all releases together."""
-        one = (
-            single
-            if self.rate is None
-            else single.subsample(rate=self.rate, scheme=self.scheme, adjacency=self.adjacency)
-        )
+        one = single if self.rate is None else single.subsample(rate=self.rate, scheme=self.scheme, adjacency=self.adjacency)
         return self.count * one
 
     def reached(self, single: Loss) -> bool:
@@ -121,8 +117,7 @@ def goal(
     """Return the goal, refused unless exactly one of epsilon and rho is given."""
     if (epsilon is None) == (rho is None):
         raise InvalidParameter(
-            "calibrate needs exactly one of epsilon, rho and accuracy; got "
-            + ("none." if rho is None else "two.")
+            "calibrate needs exactly one of epsilon, rho and accuracy; got " + ("none." if rho is None else "two.")
         )
     require(rho is None or (delta is None and rate is None), "rho", "given without delta and rate", rho)
     return Goal(
@@ -148,7 +143,5 @@ def accuracy_goal(accuracy: Number, confidence: Number, **others: object) -> Acc
     """Return the accuracy goal, refused if a privacy goal is given too."""
     given = [name for name, value in others.items() if value is not None]
     if given:
-        raise InvalidParameter(
-            f"calibrate needs exactly one of epsilon, rho and accuracy; got accuracy and {given[0]}."
-        )
+        raise InvalidParameter(f"calibrate needs exactly one of epsilon, rho and accuracy; got accuracy and {given[0]}.")
     return Accuracy(positive(accuracy, "accuracy"), open_probability(confidence, "confidence"))

@@ -27,9 +27,7 @@ class RandomizedResponse:
     epsilon: Fraction
     categories: int
 
-    def __init__(
-        self, *, epsilon: Number | None = None, gamma: Number | None = None, categories: Number = 2
-    ) -> None:
+    def __init__(self, *, epsilon: Number | None = None, gamma: Number | None = None, categories: Number = 2) -> None:
         k = whole(categories, "categories", least=2)
         if (epsilon is None) == (gamma is None):
             raise InvalidParameter("RandomizedResponse needs exactly one of epsilon and gamma.")

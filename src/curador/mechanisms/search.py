@@ -51,9 +51,7 @@ def _cost(goal: Goal, loss: Loss) -> float:
     return whole.epsilon_interval(goal.delta).upper / float(goal.epsilon) * (1.0 + 4e-16)
 
 
-def _bracket(
-    excess: Callable[[float], float], start: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def _bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Walk from the start to a scale that costs too much and one that does not."""
     scale, value = start, excess(start)
     factor = 1.5 if value > 1.0 else 1.0 / 1.5
@@ -65,11 +63,7 @@ def _bracket(
             if math.isfinite(value) and value > 0
             else scale * factor
         )
-        scale = (
-            guess
-            if 0.05 < abs(math.log(max(guess / scale, 1e-9)))
-            else scale * (1.08 if value > 1.0 else 1 / 1.08)
-        )
+        scale = guess if abs(math.log(max(guess / scale, 1e-9))) > 0.05 else scale * (1.08 if value > 1.0 else 1 / 1.08)
         value = excess(scale)
         if (value > 1.0) != (earlier > 1.0):
             pair = ((before, earlier), (scale, value))
@@ -80,8 +74,7 @@ def _bracket(
 def _narrow(excess: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> None:
     """Regula falsi on (log scale, log cost), Illinois variant, until the bracket is a relative 1e-9."""
     (a, fa), (b, fb) = (
-        (math.log(scale), math.log(max(value, 1e-300)) if math.isfinite(value) else 50.0)
-        for scale, value in (low, high)
+        (math.log(scale), math.log(max(value, 1e-300)) if math.isfinite(value) else 50.0) for scale, value in (low, high)
     )
     for _ in range(40):
         if b - a < 4 * _CLOSE:

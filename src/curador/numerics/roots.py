@@ -31,9 +31,7 @@ def bisect(
     return fails_at, holds_at
 
 
-def expand(
-    holds: Callable[[float], bool], *, start: float, factor: float = 2.0, steps: int = 400
-) -> tuple[float, float]:
+def expand(holds: Callable[[float], bool], *, start: float, factor: float = 2.0, steps: int = 400) -> tuple[float, float]:
     """Walk start, start·factor, … and return (last point that failed, first that holds).
 
     Claim   The predicate holds at the second point; at the first it fails, or the two are equal.

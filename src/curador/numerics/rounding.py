@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
 
 UNIT = 2.0**-53
 """Half an ulp of 1: the relative error of one correctly rounded operation."""
@@ -27,9 +27,7 @@ def float_up(exact: Fraction | int) -> float:
     if exact == 0:
         return 0.0
     near = _to_float(Fraction(exact))
-    return (
-        near if math.isinf(near) and near > 0 or Fraction(near) >= exact else math.nextafter(near, math.inf)
-    )
+    return near if (math.isinf(near) and near > 0) or Fraction(near) >= exact else math.nextafter(near, math.inf)
 
 
 def float_down(exact: Fraction | int) -> float:

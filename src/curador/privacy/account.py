@@ -14,6 +14,7 @@ further question fits a budget (that is `filters`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -43,23 +44,18 @@ class NumericalReading:
 
     def epsilon(self, delta: float) -> Interval:
         """Return the interval of ε at δ, over both directions."""
-        pairs = [
-            _joined(a, b, lambda e: _epsilon(e, delta), math.inf)
-            for a, b in zip(self.above, self.below, strict=True)
-        ]
+        pairs = [_joined(a, b, lambda e: _epsilon(e, delta), math.inf) for a, b in zip(self.above, self.below, strict=True)]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
     def delta(self, epsilon: float) -> Interval:
         """Return the interval of δ at ε, over both directions."""
-        pairs = [
-            _joined(a, b, lambda e: _delta(e, epsilon), 1.0)
-            for a, b in zip(self.above, self.below, strict=True)
-        ]
+        pairs = [_joined(a, b, lambda e: _delta(e, epsilon), 1.0) for a, b in zip(self.above, self.below, strict=True)]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
 
-def _joined(above: Enclosure | None, below: Enclosure | None, ask: object, nothing: float) -> Interval:
-    assert callable(ask)
+def _joined(
+    above: Enclosure | None, below: Enclosure | None, ask: Callable[[Enclosure], Interval], nothing: float
+) -> Interval:
     upper = ask(above) if above is not None else Interval(0.0, nothing)
     lower = upper if below is above else ask(below) if below is not None else Interval(0.0, nothing)
     return Interval(min(lower.lower, upper.upper), upper.upper)
@@ -68,11 +64,7 @@ def _joined(above: Enclosure | None, below: Enclosure | None, ask: object, nothi
 def _gaussian_only(enclosure: Enclosure) -> GaussianLaw | None:
     families = enclosure.total.families
     plain = len(families) == 1 and enclosure.infinite.upper == 0.0 and "direct" in enclosure.options.paths
-    return (
-        families[0]
-        if plain and isinstance(families[0], GaussianLaw) and families[0].spread <= 1e-12
-        else None
-    )
+    return families[0] if plain and isinstance(families[0], GaussianLaw) and families[0].spread <= 1e-12 else None
 
 
 def _epsilon(enclosure: Enclosure, delta: float) -> Interval:
@@ -82,9 +74,7 @@ def _epsilon(enclosure: Enclosure, delta: float) -> Interval:
     from curador.privacy.gaussian import gaussian_epsilon
 
     low, high = delta * (1 + 4e-16), delta * (1 - 4e-16)  # δ may be off by an ulp
-    return Interval(
-        gaussian_epsilon(_mu(law, -1), delta=low)[0], gaussian_epsilon(_mu(law, +1), delta=high)[1]
-    )
+    return Interval(gaussian_epsilon(_mu(law, -1), delta=low)[0], gaussian_epsilon(_mu(law, +1), delta=high)[1])
 
 
 def _delta(enclosure: Enclosure, epsilon: float) -> Interval:
@@ -93,9 +83,7 @@ def _delta(enclosure: Enclosure, epsilon: float) -> Interval:
         return enclosure.delta(epsilon)
     from curador.privacy.gaussian import gaussian_delta
 
-    return Interval(
-        gaussian_delta(_mu(law, -1), epsilon=epsilon)[0], gaussian_delta(_mu(law, +1), epsilon=epsilon)[1]
-    )
+    return Interval(gaussian_delta(_mu(law, -1), epsilon=epsilon)[0], gaussian_delta(_mu(law, +1), epsilon=epsilon)[1])
 
 
 def _mu(law: GaussianLaw, side: int) -> float:
@@ -103,9 +91,7 @@ def _mu(law: GaussianLaw, side: int) -> float:
     return math.sqrt(law.mu2) * (1.0 + side * (law.spread + 2e-15))
 
 
-def enclosure(
-    loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | None = None
-) -> NumericalReading:
+def enclosure(loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | None = None) -> NumericalReading:
     """Return the numerical reading of a loss, both directions where they differ."""
     options = Options(paths, nodes)
     directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
@@ -204,7 +190,7 @@ def epsilon(loss: Loss, delta: Number) -> float:
     return least
 
 
-def delta(loss: Loss, epsilon: Number) -> float:  # noqa: A001 -- the word of the field
+def delta(loss: Loss, epsilon: Number) -> float:
     """Return the least proved δ at ε. Rounds: up."""
     exact = at_least_zero(epsilon, "epsilon")
     return min(delta_interval(loss, exact).upper, _renyi_delta(loss, exact))

@@ -52,9 +52,7 @@ def _relation_of(scheme: str, adjacency: Adjacency | str | None) -> Adjacency:
     if scheme == "without_replacement":
         relation = REPLACE_ONE if adjacency is None else as_adjacency(adjacency)
         if relation is not REPLACE_ONE:
-            raise NotPrivate(
-                "sampling without replacement is proved for replace_one only: the sample's size is public"
-            )
+            raise NotPrivate("sampling without replacement is proved for replace_one only: the sample's size is public")
         return relation
     raise InvalidParameter(sentence("scheme", '"poisson" or "without_replacement"', scheme))
 
@@ -67,11 +65,7 @@ def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
             f"no subsampling rule is proved for {type(record).__name__}.\n"
             "Hint: subsample the loss of the mechanism itself, or Approx(epsilon=, delta=)."
         )
-    if (
-        scheme == "without_replacement"
-        and isinstance(record, Finite)
-        and sorted(zip(record.p, record.q)) != sorted(zip(record.q, record.p))
-    ):
+    if scheme == "without_replacement" and isinstance(record, Finite) and _lopsided(record):
         raise NotPrivate(
             "sampling without replacement is proved for pairs that look alike in both directions; this Finite does not"
         )
@@ -81,3 +75,8 @@ def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
             "poisson subsampling under replace_one is proved for Gaussian noise only.\n"
             'Hint: use adjacency="add_or_remove_one", or scheme="without_replacement".'
         )
+
+
+def _lopsided(record: Finite) -> bool:
+    pairs = list(zip(record.p, record.q, strict=True))
+    return sorted(pairs) != sorted((q, p) for p, q in pairs)

@@ -74,9 +74,7 @@ def renyi_to_epsilon(alpha: Number, zeta: Number, *, delta: Number, method: Meth
     if method == "cks":
         if kl_to_delta(budget) <= target:
             return 0.0
-        return max(
-            0.0, float(_cks_epsilon(np.array([a]), np.array([less]), np.array([z]), log_delta - doubt)[0])
-        )
+        return max(0.0, float(_cks_epsilon(np.array([a]), np.array([less]), np.array([z]), log_delta - doubt)[0]))
     return majorant_epsilon(a, less, z, log_delta - doubt)
 
 
@@ -103,9 +101,7 @@ def renyi_to_delta(alpha: Number, zeta: Number, *, epsilon: Number, method: Meth
         return min(_exp_up(log_delta), kl_to_delta(budget))
     if order == 2 and e < _LOG_HUGE and z < _LOG_HUGE:
         moment, rest = math.expm1(z), math.expm1(e)
-        relative = up(
-            12 * (1 + z + e)
-        )  # ulps: the exponentials turn half an ulp of z and e into z and e halves
+        relative = up(12 * (1 + z + e))  # ulps: the exponentials turn half an ulp of z and e into z and e halves
         return min(1.0, up(0.5 * moment / (math.hypot(rest, math.sqrt(moment)) + rest), relative))
     return _exp_up(majorant_delta(a, less, z, e))
 
@@ -209,15 +205,11 @@ def _values(curve: Callable[[FloatArray], FloatArray], alpha: FloatArray) -> Flo
     with np.errstate(all="ignore"):
         zeta = np.asarray(curve(alpha), dtype=np.float64)
     if zeta.shape != alpha.shape:
-        raise InvalidParameter(
-            sentence("curve", f"a function that keeps the shape {alpha.shape}", zeta.shape)
-        )
+        raise InvalidParameter(sentence("curve", f"a function that keeps the shape {alpha.shape}", zeta.shape))
     return np.where(zeta >= 0.0, zeta, np.inf)  # NaN and negative values are doubt
 
 
-def _best_order(
-    bound: Callable[[FloatArray], FloatArray], orders: Sequence[float] | None
-) -> tuple[float, float]:
+def _best_order(bound: Callable[[FloatArray], FloatArray], orders: Sequence[float] | None) -> tuple[float, float]:
     alpha = np.array(ORDERS if orders is None else sorted(orders), dtype=np.float64)
     require(alpha.size > 0 and bool(np.all(alpha > 1.0)), "orders", "orders above 1", orders)
     values = bound(alpha)
@@ -298,9 +290,7 @@ def rho_for(*, epsilon: Number, delta: Number) -> Fraction:
     # rho + 2 √(rho log(1/delta)) ≤ epsilon, or √(1 − e^−rho) ≤ delta: both starts are allowed already.
     root = math.sqrt(limit - log_delta) + math.sqrt(-log_delta)
     rho = max((limit / root) ** 2, -math.log1p(-math.exp(2.0 * log_delta))) * (1 - 64 * UNIT)
-    for _ in range(
-        40
-    ):  # epsilon is concave in rho with slope α, so that Newton's steps from below stay below
+    for _ in range(40):  # epsilon is concave in rho with slope α, so that Newton's steps from below stay below
         value, order = _rho_epsilon(rho, log_delta)
         step = (limit - value) / order
         rho += step
@@ -357,9 +347,7 @@ def bounded_range_to_rho(epsilon: Number) -> Fraction:
 def _rho_epsilon(rho: float, log_delta: float) -> tuple[float, float]:
     """Return (epsilon rounded up, order) of the best order; 0 where the total variation is below delta."""
     less = math.sqrt(-log_delta / rho)
-    for _ in range(
-        30
-    ):  # rho t² + log(1 + t) + log delta is increasing; the start is to the right of its root
+    for _ in range(30):  # rho t² + log(1 + t) + log delta is increasing; the start is to the right of its root
         excess = rho * less * less + math.log1p(less) + log_delta
         following = max(less - excess / (2.0 * rho * less + 1.0 / (1.0 + less)), less / 16.0)
         done = abs(following - less) <= 1e-9 * less

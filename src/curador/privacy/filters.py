@@ -78,9 +78,7 @@ class PureFilter:
     spent: Fraction
     adjacency: Adjacency | None
 
-    def __init__(
-        self, limit: Number, *, spent: Number = ZERO, adjacency: Adjacency | str | None = None
-    ) -> None:
+    def __init__(self, limit: Number, *, spent: Number = ZERO, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "limit", positive(limit, "limit"))
         object.__setattr__(self, "spent", _within(spent, self.limit, "spent"))
         object.__setattr__(self, "adjacency", _typed(adjacency))

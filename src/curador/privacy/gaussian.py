@@ -89,9 +89,7 @@ def gaussian_epsilon(mu: Number, *, delta: Number) -> tuple[float, float]:
         return 0.0, 0.0
     # log delta is concave and decreasing, so that Newton's steps stay to the right of the root after the first.
     # They start where delta ≤ min(1, mu phi(0)) e^(−x1²/2) reaches the target.
-    epsilon = signal * (
-        0.5 * signal + math.sqrt(max(0.0, 2.0 * min(0.0, math.log(0.4 * signal)) - 2.0 * goal))
-    )
+    epsilon = signal * (0.5 * signal + math.sqrt(max(0.0, 2.0 * min(0.0, math.log(0.4 * signal)) - 2.0 * goal)))
     point = at_zero
     for _ in range(20):
         point = _curve(signal, epsilon)
@@ -190,9 +188,7 @@ def _curve(mu: float, epsilon: float) -> _Point:
     else:
         first = _mills(near)
         gap = first - mills
-        slope = (
-            1.0 / (1.0 + near * near) if near > 0 else 5.0
-        )  # of R at x1, an upper bound; that at x2 is smaller
+        slope = 1.0 / (1.0 + near * near) if near > 0 else 5.0  # of R at x1, an upper bound; that at x2 is smaller
         relative = (_ERFCX * (first + mills) + 4 * UNIT * far * slope) / gap + 4 * UNIT
     if not gap > 0.0 or relative > 0.5:
         raise NumericalFailure(f"the Gaussian curve is out of reach at mu = {mu:g}, epsilon = {epsilon:g}")
@@ -229,7 +225,7 @@ def _moments_forward(centre: float) -> list[float]:
     moments = [_mills(centre)]
     moments.append(1.0 - centre * moments[0])
     for n in range(1, 9):
-        moments.append((moments[n - 1] - centre * moments[n]) / (n + 1))  # noqa: PERF401 -- a recursion
+        moments.append((moments[n - 1] - centre * moments[n]) / (n + 1))
     return moments
 
 
@@ -249,7 +245,7 @@ def _moments_backward(centre: float) -> list[float]:
         ratios.append(ratio)
     moments = [_mills(centre)]
     for factor in reversed(ratios):
-        moments.append(moments[-1] * factor)  # noqa: PERF401 -- a recursion
+        moments.append(moments[-1] * factor)
     return moments
 
 

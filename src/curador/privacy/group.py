@@ -44,15 +44,11 @@ def group(loss: Loss, size: int) -> Loss:
         case GaussianLoss():
             return GaussianLoss(mu=loss.mu * size, relation=loss.relation)
         case DiscreteGaussianLoss():
-            return DiscreteGaussianLoss(
-                sigma2=loss.sigma2, sensitivity=loss.sensitivity * size, relation=loss.relation
-            )
+            return DiscreteGaussianLoss(sigma2=loss.sigma2, sensitivity=loss.sensitivity * size, relation=loss.relation)
         case LaplaceLoss():
             return LaplaceLoss(epsilon=loss.epsilon0 * size, relation=loss.relation)
         case DiscreteLaplaceLoss():
-            return DiscreteLaplaceLoss(
-                scale=loss.scale, sensitivity=loss.sensitivity * size, relation=loss.relation
-            )
+            return DiscreteLaplaceLoss(scale=loss.scale, sensitivity=loss.sensitivity * size, relation=loss.relation)
         case BoundedRange():
             return BoundedRange(epsilon=loss.epsilon0 * size, relation=loss.relation)
         case Pure() | RandomizedResponseLoss():
@@ -80,9 +76,7 @@ def _sampled(loss: Subsampled | Finite, size: int) -> Loss:
             return Group(loss, size)
     epsilon = loss.pure_epsilon
     if epsilon is None:
-        raise NotPrivate(
-            f"no group rule is proved for this {type(loss).__name__} loss: it is neither pure nor Gaussian"
-        )
+        raise NotPrivate(f"no group rule is proved for this {type(loss).__name__} loss: it is neither pure nor Gaussian")
     return Pure(epsilon=size * epsilon, relation=loss.adjacency)
 
 
@@ -92,9 +86,7 @@ def _approximate(loss: Approx, size: int) -> Loss:
     from curador.numerics.rounding import float_up, up
 
     epsilon = float_up(loss.epsilon0)
-    ratio = (
-        float(size) if epsilon == 0 else up(math.expm1(min(size * epsilon, 700.0)), 8) / math.expm1(epsilon)
-    )
+    ratio = float(size) if epsilon == 0 else up(math.expm1(min(size * epsilon, 700.0)), 8) / math.expm1(epsilon)
     delta = Fraction(up(float_up(loss.delta0) * ratio, 16))
     if delta >= 1:
         raise NotPrivate(f"a group of {size} has no guarantee left: its delta would be {float(delta):g}")

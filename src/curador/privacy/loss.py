@@ -59,9 +59,7 @@ class Loss:
 
         return group(self, whole(size, "size"))
 
-    def subsample(
-        self, *, rate: Number, scheme: Scheme = "poisson", adjacency: Adjacency | str | None = None
-    ) -> Loss:
+    def subsample(self, *, rate: Number, scheme: Scheme = "poisson", adjacency: Adjacency | str | None = None) -> Loss:
         """The loss when the mechanism saw a random subsample that nobody else saw.
 
         "poisson" keeps each record with probability `rate` (add-or-remove-one unless told otherwise);
@@ -154,10 +152,10 @@ class Loss:
 class Composed(Loss):
     """Several losses together. Addition is O(1); the parts are merged when somebody asks."""
 
-    __slots__ = ("_parts", "_tree")
+    __slots__ = ("_parts", "tree")
 
     def __init__(self, tree: Iterable[tuple[Loss, int]]) -> None:
-        self._tree = tuple(tree)
+        self.tree = tuple(tree)
         self._parts: tuple[tuple[Loss, int], ...] | None = None
 
     @property
@@ -179,12 +177,7 @@ class Composed(Loss):
         return hash(frozenset(self.parts))
 
     def __repr__(self) -> str:
-        return (
-            " + ".join(
-                f"{count} × {record!r}" if count != 1 else repr(record) for record, count in self.parts
-            )
-            or "0"
-        )
+        return " + ".join(f"{count} × {record!r}" if count != 1 else repr(record) for record, count in self.parts) or "0"
 
 
 def _merged(loss: Composed) -> tuple[tuple[Loss, int], ...]:
@@ -193,7 +186,7 @@ def _merged(loss: Composed) -> tuple[tuple[Loss, int], ...]:
     while stack:
         record, count = stack.pop()
         if isinstance(record, Composed):
-            stack.extend((part, times * count) for part, times in reversed(record._tree))  # noqa: SLF001 -- own class
+            stack.extend((part, times * count) for part, times in reversed(record.tree))
         elif count:
             counts[record] = counts.get(record, 0) + count
     common_adjacency(counts)
@@ -205,7 +198,7 @@ def parts_of(loss: Loss) -> tuple[tuple[Loss, int], ...]:
     return loss.parts if isinstance(loss, Composed) else ((loss, 1),)
 
 
-def compose(losses: Iterable[Loss]) -> Loss:
+def compose(losses: Iterable[object]) -> Loss:
     """All of the losses together, in one step. Source: adaptive composition of dominating pairs, [ZDW22, Thm. 10]."""
     tree: list[tuple[Loss, int]] = []
     for loss in losses:

@@ -55,9 +55,7 @@ class DiscreteGaussianLoss(_Typed):
     sensitivity: int
     relation: Adjacency | None
 
-    def __init__(
-        self, *, sigma2: Number, sensitivity: Number, relation: Adjacency | str | None = None
-    ) -> None:
+    def __init__(self, *, sigma2: Number, sensitivity: Number, relation: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
         object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
         object.__setattr__(self, "relation", _relation(relation))
@@ -86,9 +84,7 @@ class DiscreteLaplaceLoss(_Typed):
     sensitivity: int
     relation: Adjacency | None
 
-    def __init__(
-        self, *, scale: Number, sensitivity: Number, relation: Adjacency | str | None = None
-    ) -> None:
+    def __init__(self, *, scale: Number, sensitivity: Number, relation: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
         object.__setattr__(self, "relation", _relation(relation))
@@ -102,9 +98,7 @@ class RandomizedResponseLoss(_Typed):
     categories: int
     relation: Adjacency | None
 
-    def __init__(
-        self, *, epsilon: Number, categories: Number = 2, relation: Adjacency | str | None = None
-    ) -> None:
+    def __init__(self, *, epsilon: Number, categories: Number = 2, relation: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
         object.__setattr__(self, "categories", whole(categories, "categories", least=2))
         object.__setattr__(self, "relation", _relation(relation))
@@ -201,9 +195,7 @@ class Finite(_Typed):
     q: tuple[Fraction, ...]
     relation: Adjacency | None
 
-    def __init__(
-        self, *, p: Sequence[Number], q: Sequence[Number], relation: Adjacency | str | None = None
-    ) -> None:
+    def __init__(self, *, p: Sequence[Number], q: Sequence[Number], relation: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "p", _distribution(p, "p"))
         object.__setattr__(self, "q", _distribution(q, "q"))
         require(len(self.p) == len(self.q), "q", f"as long as p ({len(self.p)})", len(self.q))
@@ -211,9 +203,7 @@ class Finite(_Typed):
 
 
 def _distribution(values: Sequence[Number], name: str) -> tuple[Fraction, ...]:
-    require(
-        not isinstance(values, str) and hasattr(values, "__len__") and len(values) > 0, name, "a list", values
-    )
+    require(not isinstance(values, str) and hasattr(values, "__len__") and len(values) > 0, name, "a list", values)
     exact = tuple(rational(value, f"{name}[{place}]") for place, value in enumerate(values))
     require(min(exact) >= 0 and sum(exact) == 1, name, "probabilities that add up to exactly 1", values)
     return exact

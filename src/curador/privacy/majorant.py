@@ -121,9 +121,7 @@ def _kink(less: float, epsilon: float) -> float:
     return low
 
 
-def least(
-    function: Callable[[FloatArray], FloatArray], points: FloatArray, *, rounds: int
-) -> tuple[float, float]:
+def least(function: Callable[[FloatArray], FloatArray], points: FloatArray, *, rounds: int) -> tuple[float, float]:
     """Return the least value met and its place: a grid, then nine points around the vertex of the best three, again.
 
     Any point is as valid as any other, so nothing is assumed of the function; NaN is never the least.

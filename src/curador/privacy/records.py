@@ -74,34 +74,35 @@ def _plain(value: object) -> object:
             return value
 
 
-def loss_from_record(record: Mapping[str, Any]) -> Loss:
+def loss_from_record(record: object) -> Loss:
     """Return the loss that a record describes; anything unknown is refused."""
-    require(isinstance(record, Mapping), "record", "a mapping", record)
-    require(record.get("version") == VERSION, "version", str(VERSION), record.get("version"))
-    return _loss({key: value for key, value in record.items() if key != "version"})
+    body = _mapping(record)
+    require(body.get("version") == VERSION, "version", str(VERSION), body.get("version"))
+    return _loss({key: value for key, value in body.items() if key != "version"})
 
 
-def _loss(body: Mapping[str, Any]) -> Loss:
-    require(isinstance(body, Mapping) and "kind" in body, "record", "a mapping with a kind", body)
+def _mapping(record: object) -> Mapping[str, Any]:
+    if not isinstance(record, Mapping):
+        raise InvalidParameter(sentence("record", "a mapping", record))
+    return cast("Mapping[str, Any]", record)
+
+
+def _loss(record: object) -> Loss:
+    body = _mapping(record)
+    require("kind" in body, "record", "a mapping with a kind", body)
     arguments = {key: value for key, value in body.items() if key != "kind"}
     match body["kind"], sorted(arguments):
         case "Composed", ["parts"]:
-            return Composed(
-                [(_loss(row["loss"]), whole(row["count"], "count")) for row in arguments["parts"]]
-            )
+            return Composed([(_loss(row["loss"]), whole(row["count"], "count")) for row in arguments["parts"]])
         case "Subsampled", ["adjacency", "base", "rate", "scheme"]:
             base, rate = _loss(arguments["base"]), rational(arguments["rate"], "rate")
-            return base.subsample(
-                rate=rate, scheme=arguments["scheme"], adjacency=as_adjacency(arguments["adjacency"])
-            )
+            return base.subsample(rate=rate, scheme=arguments["scheme"], adjacency=as_adjacency(arguments["adjacency"]))
         case "Group", ["base", "size"]:
             return _loss(arguments["base"]).group(whole(arguments["size"], "size"))
         case kind, _ if kind in _PLAIN:
             try:
                 return _PLAIN[kind](**arguments)
             except TypeError:
-                raise InvalidParameter(
-                    sentence(f"fields of {kind}", "those of version 1", ", ".join(arguments))
-                ) from None
+                raise InvalidParameter(sentence(f"fields of {kind}", "those of version 1", ", ".join(arguments))) from None
         case kind, _:
             raise InvalidParameter(sentence("kind", "a known loss record", kind))

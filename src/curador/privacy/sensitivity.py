@@ -127,9 +127,7 @@ def bounded_sum(lower: Number, upper: Number, *, adjacency: Adjacency | str, nor
     return Sensitivity((high - low if replaced else max(abs(low), abs(high))) ** 2, norm, adjacency)
 
 
-def bounded_mean(
-    lower: Number, upper: Number, size: Number, *, adjacency: Adjacency | str, norm: Norm | str
-) -> Sensitivity:
+def bounded_mean(lower: Number, upper: Number, size: Number, *, adjacency: Adjacency | str, norm: Norm | str) -> Sensitivity:
     """Return the sensitivity of the mean of `size` numbers in [lower, upper].
 
     Claim   One replaced number moves the mean by (upper - lower)/size at most.

@@ -11,9 +11,9 @@ from curador.errors import require
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import FloatArray
 from curador.privacy.account import enclosure
+from curador.privacy.laws.resolve import Direction, sides
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import DiscreteGaussianLoss, GaussianLoss, LaplaceLoss
-from curador.privacy.laws.resolve import Direction, sides
 
 _POINTS = 48
 
@@ -63,12 +63,8 @@ def profile(loss: Loss) -> list[tuple[float, float]]:
     largest = min(loss.epsilon(1e-12), 60.0)
     if not math.isfinite(largest) or largest <= 0.0:
         largest = 1.0
-    points = [
-        (epsilon, reading.delta(epsilon).upper) for epsilon in np.linspace(0.0, largest, _POINTS).tolist()
-    ]
-    points = [
-        (epsilon, min(delta, loss.delta(epsilon)) if delta >= 1.0 else delta) for epsilon, delta in points
-    ]
+    points = [(epsilon, reading.delta(epsilon).upper) for epsilon in np.linspace(0.0, largest, _POINTS).tolist()]
+    points = [(epsilon, min(delta, loss.delta(epsilon)) if delta >= 1.0 else delta) for epsilon, delta in points]
     if pure is not None:
         points.append((float(pure) * (1 + 1e-15), 0.0))
     return [(epsilon, delta) for epsilon, delta in points if delta < 1.0]

@@ -108,9 +108,7 @@ def _(record: Finite) -> Fraction | None:
 
 
 def _log(ratio: Fraction) -> float:
-    return (
-        math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
-    )
+    return math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 @single_pure.register
@@ -202,8 +200,6 @@ def laplace_rho(epsilon: Fraction, inverse_scale: float) -> Fraction:
     smooth = float(expm1_minus(np.array([-high]))[0])
     grid = 0.0
     if inverse_scale > 0.0:
-        shortfall = float(sinh_minus(np.array([min(inverse_scale, 700.0)]))[0]) / math.sinh(
-            min(inverse_scale, 700.0)
-        )
+        shortfall = float(sinh_minus(np.array([min(inverse_scale, 700.0)]))[0]) / math.sinh(min(inverse_scale, 700.0))
         grid = -math.expm1(-high) * shortfall
     return min(Fraction(up(up(smooth, 24) + up(grid, 24), 4)), pure_rho(epsilon))

@@ -95,9 +95,7 @@ class Enclosure:
             low, high = self.sum_at_epsilon(epsilon).enclose(epsilon)
         except NumericalFailure:
             low, high = 0.0, 1.0
-        return Interval(
-            max(low * (1 - 1e-15) + self.infinite.lower, 0.0), min(high + self.infinite.upper, 1.0)
-        )
+        return Interval(max(low * (1 - 1e-15) + self.infinite.lower, 0.0), min(high + self.infinite.upper, 1.0))
 
     def epsilon(self, delta: float) -> Interval:
         """Return the certified interval of the smallest ε ≥ 0 with δ(ε) ≤ δ, for every δ within an ulp of the one given."""
@@ -170,9 +168,7 @@ class Enclosure:
             if points <= 2 * (self.options.nodes or MOST_NODES):
                 return lattice_sum(self.total, table, lattice, theta=aim.theta, points=points)
         smooth = None if "direct" in paths else True
-        return fourier_sum(
-            self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth)
-        )
+        return fourier_sum(self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth))
 
 
 def _invert(source: Sum, target: float, *, start: float, slope: float, top: float) -> Interval:

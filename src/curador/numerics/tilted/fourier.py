@@ -58,9 +58,7 @@ class FourierSum:
         size = len(self.frequency)
         growing = UNIT * float((self.moduli * (24.0 + size / 4 + 2.0 * self.frequency * abs(epsilon))).sum())
         round_off = float(self.noise.sum()) + growing
-        drift = self.log_error + UNIT * (
-            4.0 * abs(self.log_scale) + 8.0 * self.plan.theta * abs(epsilon) + 8.0
-        )
+        drift = self.log_error + UNIT * (4.0 * abs(self.log_scale) + 8.0 * self.plan.theta * abs(epsilon) + 8.0)
         if not drift < 0.5:
             return 0.0, math.inf
         high = float((self.upper_terms * wave).real.sum()) + self.cut_upper + round_off
@@ -96,12 +94,8 @@ def _cut(total: Total, plan: Plan, last: float) -> float:
     ]
     size = 0.0
     for start in starts:
-        log_size = (
-            float(total.log_decay(plan.theta, np.array([start]))[0]) - 0.5 * (plan.smoothing * start) ** 2
-        )
-        size += math.exp(min(log_size, 0.0)) / (
-            math.pi * max(start - (plan.step if start > last else 0.0), last)
-        )
+        log_size = float(total.log_decay(plan.theta, np.array([start]))[0]) - 0.5 * (plan.smoothing * start) ** 2
+        size += math.exp(min(log_size, 0.0)) / (math.pi * max(start - (plan.step if start > last else 0.0), last))
     return size * (1.0 + 1e-12) + 1e-290  # and what underflowed
 
 

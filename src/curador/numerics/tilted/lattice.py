@@ -44,10 +44,7 @@ class LatticeSum:
 
     def _first_above(self, epsilon: float) -> Fraction:
         exact = Fraction(epsilon)
-        return (
-            self.lattice.offset
-            + (math.floor((exact - self.lattice.offset) / self.lattice.step) + 1) * self.lattice.step
-        )
+        return self.lattice.offset + (math.floor((exact - self.lattice.offset) / self.lattice.step) + 1) * self.lattice.step
 
     def _parts(self, epsilon: float) -> tuple[float, float, float]:
         first = self._first_above(epsilon)
@@ -99,7 +96,8 @@ def lattice_sum(total: Total, table: Tilts, lattice: Lattice, *, theta: float, p
     frequency = 2.0 * math.pi / length * np.arange(half)
     s = theta + 1j * frequency
     weight = np.where(np.arange(half) == 0, 1.0, 2.0) / points
-    near, far = -1.0 / np.expm1(-s * step), -1.0 / np.expm1(-(s + 1.0) * step)
+    near: ComplexArray = np.asarray(-1.0 / np.expm1(-s * step), dtype=np.complex128)
+    far: ComplexArray = np.asarray(-1.0 / np.expm1(-(s + 1.0) * step), dtype=np.complex128)
     product = np.exp(transform.value)
     with np.errstate(over="ignore"):
         bound = np.exp(transform.bound)

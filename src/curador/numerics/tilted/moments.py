@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from curador.numerics.rounding import UNIT, FloatArray
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ComplexArray = NDArray[np.complex128]
+ComplexArray: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,7 @@ class Lattice:
 
 def rational_gcd(a: Fraction, b: Fraction) -> Fraction:
     """Return the largest rational of which both are whole multiples."""
-    return Fraction(
-        math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
-    )
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 
 class Moments(Protocol):

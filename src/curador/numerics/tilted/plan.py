@@ -145,9 +145,7 @@ def period(table: Tilts, aim: Aim, top: float) -> float:
     return max(right, left, 1e-12)
 
 
-def plan(
-    total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smooth: bool | None = None
-) -> Plan:
+def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smooth: bool | None = None) -> Plan:
     """Return the parameters of the plain sum, or of the smoothed one where the plain one would be too long."""
     length = period(table, aim, total.top)
     step = 2.0 * math.pi / length

@@ -27,9 +27,7 @@ class AtomPair:
         weighted = self._weighted()
         if weighted is None:
             return math.inf
-        return near(
-            settle(lambda: sum((decimal_of(p) * decimal_of(r).ln() for p, r in weighted), Decimal(0)))
-        )
+        return near(settle(lambda: sum((decimal_of(p) * decimal_of(r).ln() for p, r in weighted), Decimal(0))))
 
     def renyi(self, order: Fraction) -> float:
         """Return log Σ p (p/q)^(α-1) / (α-1), for α above 1."""
@@ -41,9 +39,7 @@ class AtomPair:
             power = decimal_of(order - 1)
             losses = [decimal_of(ratio).ln() for _, ratio in weighted]
             top = max(losses)
-            terms = (
-                decimal_of(p) * (power * (x - top)).exp() for (p, _), x in zip(weighted, losses, strict=True)
-            )
+            terms = (decimal_of(p) * (power * (x - top)).exp() for (p, _), x in zip(weighted, losses, strict=True))
             return top + sum(terms, Decimal(0)).ln() / power
 
         return near(settle(compute))

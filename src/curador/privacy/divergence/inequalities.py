@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from curador.privacy.divergence.distributions import Distribution
 
 
-def weak_triangle(
-    first: Distribution, second: Distribution, via: Distribution, /, *, alpha: Number, p: Number = 2
-) -> float:
+def weak_triangle(first: Distribution, second: Distribution, via: Distribution, /, *, alpha: Number, p: Number = 2) -> float:
     """Return an upper bound of renyi(first, second, alpha) by a detour.
 
     With 1/p + 1/q = 1: (α - 1/p)/(α - 1) · D_{pα}(first, via) + D_{q(α - 1/p)}(via, second). Three cases:

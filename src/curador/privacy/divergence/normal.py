@@ -48,11 +48,7 @@ class NormalPair:
         quadratic, relative = order * self.shift**2 / (2 * blend), self.second**2 / blend
         return near(
             settle(
-                lambda: (
-                    decimal_of(quadratic)
-                    + self._log_ratio()
-                    + decimal_of(relative).ln() / decimal_of(2 * (order - 1))
-                )
+                lambda: decimal_of(quadratic) + self._log_ratio() + decimal_of(relative).ln() / decimal_of(2 * (order - 1))
             )
         )
 

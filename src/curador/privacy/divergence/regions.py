@@ -80,9 +80,7 @@ def _above(place: Decimal, mass: Decimal, log_weight: Decimal) -> Decimal:
     return mass if place >= 0 else log_weight.exp() - mass
 
 
-def _between(
-    low: Decimal, low_mass: Decimal, high: Decimal, high_mass: Decimal, log_weight: Decimal
-) -> Decimal:
+def _between(low: Decimal, low_mass: Decimal, high: Decimal, high_mass: Decimal, log_weight: Decimal) -> Decimal:
     if low >= 0:
         return low_mass - high_mass
     return high_mass - low_mass if high <= 0 else log_weight.exp() - low_mass - high_mass

@@ -18,11 +18,7 @@ from curador.numerics.rounding import UNIT
 from curador.privacy.laws.finite import FiniteLaw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from curador.numerics.rounding import FloatArray
-
-Tails = "Callable[[FloatArray], tuple[FloatArray, FloatArray]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +75,7 @@ def below(pair: CellPair, count: int) -> FiniteLaw:
     x = np.exp(pair.edges)
     doubt = pair.doubts()
     p = np.maximum(pair.p - doubt, 0.0)
-    deficit = (
-        0.5 * (x[1:] * pair.q - pair.p) + 2.0 * doubt
-    )  # of the half that a cell sends up, at its right end
+    deficit = 0.5 * (x[1:] * pair.q - pair.p) + 2.0 * doubt  # of the half that a cell sends up, at its right end
     excess = 0.5 * (pair.p - x[:-1] * pair.q) - 2.0 * doubt  # of the half that it sends down, at its left end
     share = np.zeros(len(p))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -104,9 +98,7 @@ def poisson(base: CellPair, rate: float, *, leaves: bool) -> CellPair:
         edges=np.log1p(rate * np.expm1(base.edges)),
         p=(1.0 - rate) * base.q + rate * base.p,
         q=base.q,
-        atoms=tuple(
-            (math.log1p(rate * math.expm1(l)), (1 - rate) * q + rate * p, q) for l, p, q in base.atoms
-        ),
+        atoms=tuple((math.log1p(rate * math.expm1(loss)), (1 - rate) * q + rate * p, q) for loss, p, q in base.atoms),
         beyond=rate * base.beyond,
         doubt=base.doubt,
     )

@@ -60,9 +60,7 @@ class DiscreteGaussianLaw:
     def log_moment(self, theta: FloatArray) -> FloatArray:
         """θ(θ+1)μ²/2. Rounds: up."""
         theta = np.asarray(theta, dtype=np.float64)
-        return (
-            0.5 * float((self.count * self._mu2()).sum()) * theta * (theta + 1.0) * (1.0 + 16 * UNIT) + 1e-30
-        )
+        return 0.5 * float((self.count * self._mu2()).sum()) * theta * (theta + 1.0) * (1.0 + 16 * UNIT) + 1e-30
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """The nearest terms of the dual series."""
@@ -108,7 +106,5 @@ class DiscreteGaussianLaw:
     def lattice(self) -> Lattice | None:
         """Losses are (Δ² − 2xΔ)/(2σ²)."""
         pairs = list(zip(self.sigma2, self.sensitivity, strict=True))
-        offset = sum(
-            (int(n) * d * d / (2 * s) for (s, d), n in zip(pairs, self.count, strict=True)), Fraction(0)
-        )
+        offset = sum((int(n) * d * d / (2 * s) for (s, d), n in zip(pairs, self.count, strict=True)), Fraction(0))
         return Lattice(offset, reduce(rational_gcd, (d / s for s, d in pairs)))

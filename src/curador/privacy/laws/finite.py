@@ -61,13 +61,10 @@ class FiniteLaw:
             error = self.error + UNIT * (16.0 + 4.0 * np.abs(exponent).max(axis=0) + len(self.losses))
             upper = tilted + error
             if self.balanced:
-                excess = (
-                    self.masses[:, None]
-                    * (expm1_minus(exponent) + theta * expm1_minus(-self.losses)[:, None])
-                ).sum(axis=0)
-                upper = np.minimum(
-                    upper, np.log1p(excess) * (1.0 + 2.0 * error) + 2.0 * theta * self.error * self._tilt()
+                excess = (self.masses[:, None] * (expm1_minus(exponent) + theta * expm1_minus(-self.losses)[:, None])).sum(
+                    axis=0
                 )
+                upper = np.minimum(upper, np.log1p(excess) * (1.0 + 2.0 * error) + 2.0 * theta * self.error * self._tilt())
         return self.count * np.where(np.isnan(upper), np.inf, upper)
 
     def _tilt(self) -> float:
@@ -83,15 +80,11 @@ class FiniteLaw:
         phi = characteristic(weights / total, self.losses, step, size)
         reach = float(np.abs(self.losses).max())
         frequency = step * np.arange(size)
-        error = 2.0 * self.error + UNIT * (
-            24.0 + 8.0 * math.sqrt(len(weights)) + 6.0 * (frequency + abs(theta)) * reach
-        )
+        error = 2.0 * self.error + UNIT * (24.0 + 8.0 * math.sqrt(len(weights)) + 6.0 * (frequency + abs(theta)) * reach)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = safe_log(phi)
         value = self.count * logs
-        bound = self.count * np.log(np.abs(phi) + error) + 4 * UNIT * self.count * np.minimum(
-            np.abs(logs), 1e3
-        )
+        bound = self.count * np.log(np.abs(phi) + error) + 4 * UNIT * self.count * np.minimum(np.abs(logs), 1e3)
         log_scale = peak + math.log(total)
         drift = self.error + UNIT * (24.0 + math.sqrt(len(weights)) + 4.0 * abs(theta) * reach)
         return Transform(value, bound, self.count * log_scale, self.count * drift)
@@ -121,8 +114,8 @@ def characteristic(weights: FloatArray, points: FloatArray, step: float, size: i
     e^(i(aB+b)x) = e^(iaBx) e^(ibx), so two small tables and one matrix product serve all frequencies.
     """
     if size <= 64:
-        return np.exp(1j * np.outer(step * np.arange(size), points)) @ weights
+        return np.asarray(np.exp(1j * np.outer(step * np.arange(size), points)) @ weights, dtype=np.complex128)
     block = math.isqrt(size - 1) + 1
     fine = np.exp(1j * np.outer(step * np.arange(block), points))
     coarse = np.exp(1j * np.outer(step * block * np.arange(-(-size // block)), points)) * weights
-    return (coarse @ fine.T).ravel()[:size]
+    return np.asarray(coarse @ fine.T, dtype=np.complex128).ravel()[:size]

@@ -45,9 +45,7 @@ class LaplaceLaw:
     inverse_scale: FloatArray  # 1/T, 0 for continuous noise
     bounded_range: FloatArray  # 1 where the record is the bounded-range pair, else 0
     count: FloatArray
-    exact: tuple[
-        tuple[Fraction, int], ...
-    ] = ()  # (scale, sensitivity) of discrete records, for atoms and lattices
+    exact: tuple[tuple[Fraction, int], ...] = ()  # (scale, sensitivity) of discrete records, for atoms and lattices
 
     @property
     def horizon(self) -> float:
@@ -92,9 +90,7 @@ class LaplaceLaw:
         return np.where(self.bounded_range[:, None] > 0, ranged, noise)
 
     @staticmethod
-    def _range_excess(
-        theta: FloatArray, epsilon: FloatArray, rise: FloatArray, fall: FloatArray
-    ) -> FloatArray:
+    def _range_excess(theta: FloatArray, epsilon: FloatArray, rise: FloatArray, fall: FloatArray) -> FloatArray:
         # e^(θε) − e^(−αε) = (2θ+1)ε + g(θε) − g(−αε);  1 − e^(−ε) = ε − g(−ε)
         base = -np.expm1(-epsilon)
         return np.maximum((rise - fall) / (2.0 * theta + 1.0) + expm1_minus(-epsilon), 0.0) / base + 4 * UNIT
@@ -135,9 +131,7 @@ class LaplaceLaw:
 
         value, bound = in_chunks(block, step, size, len(self.count))
         relative = 64.0 + 4.0 * theta * self.epsilon
-        absolute = np.where(
-            self.bounded_range > 0, 64.0, 8.0 * UNIT
-        )  # the range's M − 1 cancels for small ε₀
+        absolute = np.where(self.bounded_range > 0, 64.0, 8.0 * UNIT)  # the range's M − 1 cancels for small ε₀
         log_error = UNIT * float((self.count * (relative * np.abs(log_scale) + absolute)).sum())
         return Transform(value, bound, float((self.count * log_scale).sum()), log_error)
 
@@ -146,9 +140,7 @@ class LaplaceLaw:
         with np.errstate(over="ignore"):
             direct = np.log1p(excess)
         atoms, body = self._shape(np.array([[theta]]))
-        return np.where(
-            excess[:, 0] < 1.0, direct[:, 0], theta * self.epsilon + np.log((atoms + body).real[:, 0])
-        )
+        return np.where(excess[:, 0] < 1.0, direct[:, 0], theta * self.epsilon + np.log((atoms + body).real[:, 0]))
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
         """atoms + min(body, explicit decay of the body)."""
@@ -185,9 +177,7 @@ class LaplaceLaw:
         """Discrete Laplace losses are (Δ − 2x)/T."""
         if len(self.exact) != len(self.count) or not self.exact:
             return None
-        offset = sum(
-            (int(n) * Fraction(d) / t for (t, d), n in zip(self.exact, self.count, strict=True)), Fraction(0)
-        )
+        offset = sum((int(n) * Fraction(d) / t for (t, d), n in zip(self.exact, self.count, strict=True)), Fraction(0))
         return Lattice(offset, reduce(rational_gcd, (2 / t for t, _ in self.exact)))
 
 

@@ -85,9 +85,7 @@ class MixtureLaw:
 
     def _round_off(self, grid: _Grid, shape: FloatArray, theta: FloatArray) -> FloatArray:
         size = (shape * grid.scale[:, None]).sum(axis=0) / shape.sum(axis=0)
-        return (6 * UNIT + 2.0 * self.spread) * (theta + 1.0) * size + UNIT * (
-            24.0 + 8.0 * math.sqrt(len(grid.x))
-        )
+        return (6 * UNIT + 2.0 * self.spread) * (theta + 1.0) * size + UNIT * (24.0 + 8.0 * math.sqrt(len(grid.x)))
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """A trapezoid sum at every frequency, as one matrix product."""
@@ -133,10 +131,7 @@ class MixtureLaw:
 
         def loss_at(x: float) -> float:
             point = np.array([x])
-            return float(
-                _mixture(self, self.above, 1, point)[0][0]
-                - _mixture(self, self.below, self.sign, point)[0][0]
-            )
+            return float(_mixture(self, self.above, 1, point)[0][0] - _mixture(self, self.below, self.sign, point)[0][0])
 
         k = max(len(self.above), len(self.below)) - 1
         far = sigma * sigma * (abs(epsilon) + 750.0) + k + 60.0 * sigma
@@ -146,17 +141,12 @@ class MixtureLaw:
             low, high = (middle, high) if flip * (loss_at(middle) - epsilon) < 0 else (low, middle)
         at = 0.5 * (low + high)
         p_places = [(a, flip * (j - at) / sigma) for j, a in enumerate(self.above)]
-        q_places = [
-            (b * math.exp(epsilon), flip * (self.sign * j - at) / sigma) for j, b in enumerate(self.below)
-        ]
+        q_places = [(b * math.exp(epsilon), flip * (self.sign * j - at) / sigma) for j, b in enumerate(self.below)]
         p = math.fsum(a * float(ndtr(z)) for a, z in p_places)
         q = math.fsum(b * float(ndtr(z)) for b, z in q_places)
         # a normal tail at z < 0 magnifies relative errors of z by up to 1 + z²
         doubt = 4 * UNIT + self.spread
-        error = math.fsum(
-            a * float(ndtr(z)) * (12 * UNIT + doubt * (1.0 + min(z, 0.0) ** 2))
-            for a, z in p_places + q_places
-        )
+        error = math.fsum(a * float(ndtr(z)) * (12 * UNIT + doubt * (1.0 + min(z, 0.0) ** 2)) for a, z in p_places + q_places)
         error += 4 * UNIT * (1.0 + abs(epsilon)) * q
         return max(p - q - error, 0.0), max(p - q, 0.0) + error
 
@@ -188,9 +178,7 @@ class _Grid:
     def scale(self) -> FloatArray:
         """Size of the terms that round-off in log A and log B is relative to."""
         k = max(len(self.law.above), len(self.law.below)) - 1
-        return (
-            (np.abs(self.x) * k + k * k) / self.law.sigma**2 + np.abs(self.log_a) + np.abs(self.log_b) + 1.0
-        )
+        return (np.abs(self.x) * k + k * k) / self.law.sigma**2 + np.abs(self.log_a) + np.abs(self.log_b) + 1.0
 
     def log_f(self, theta: FloatArray) -> FloatArray:
         """log of the tilted integrand, shape (nodes, tilts)."""
@@ -201,13 +189,9 @@ class _Grid:
     def excess(self, theta: FloatArray) -> FloatArray:
         """M(θ) − 1 = E_Q[g(αL) − α g(L)], g(x) = eˣ − 1 − x: positive terms, because E_Q[e^L] = 1."""
         sigma = self.law.sigma
-        weight = np.exp(-0.5 * (self.x / sigma) ** 2 + self.log_b) * (
-            self.step / (sigma * math.sqrt(2.0 * math.pi))
-        )
+        weight = np.exp(-0.5 * (self.x / sigma) ** 2 + self.log_b) * (self.step / (sigma * math.sqrt(2.0 * math.pi)))
         alpha = theta + 1.0
-        bend = expm1_minus(np.multiply.outer(self.loss, alpha)) - np.multiply.outer(
-            expm1_minus(self.loss), alpha
-        )
+        bend = expm1_minus(np.multiply.outer(self.loss, alpha)) - np.multiply.outer(expm1_minus(self.loss), alpha)
         return (weight[:, None] * np.maximum(bend, 0.0)).sum(axis=0)
 
     def lost(self, log_f: FloatArray, theta: FloatArray) -> FloatArray:
@@ -226,11 +210,7 @@ class _Grid:
         up, down = len(law.above) - 1, len(law.below) - 1
         widest = math.pi * s2 / max(up, down, 1)
         strip = widest * np.geomspace(1e-3, 0.98, 48)
-        fixed = (
-            strip**2 / (2 * s2)
-            - 2 * math.pi * strip / self.step
-            - np.log(-np.expm1(-2 * math.pi * strip / self.step))
-        )
+        fixed = strip**2 / (2 * s2) - 2 * math.pi * strip / self.step - np.log(-np.expm1(-2 * math.pi * strip / self.step))
         bend = -np.log(np.cos(np.minimum(down * strip / (2 * s2), 1.57))) if down else np.zeros_like(strip)
         swing = (up + down) * strip / s2
         best = np.full((len(theta), len(frequency)), math.log(2.0))
@@ -244,9 +224,7 @@ class _Grid:
         return 2.0 * np.exp(np.minimum(best, math.log(2.0)))
 
 
-def _mixture(
-    law: MixtureLaw, weights: tuple[float, ...], sign: int, x: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _mixture(law: MixtureLaw, weights: tuple[float, ...], sign: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log Σ_j w_j exp((2 sign j x − j²)/2σ²) and its derivative in x."""
     if len(weights) == 1:
         return np.zeros_like(x), np.zeros_like(x)
@@ -278,9 +256,7 @@ def _push(law: MixtureLaw, theta: float, *, start: float, far: float) -> float:
     for _ in range(40):
         middle = 0.5 * (start + far)
         pull = theta * law.sigma**2 * abs(float(_mixture(law, law.below, law.sign, np.array([middle]))[1][0]))
-        origin = (
-            -_REACH * law.sigma if law.sign > 0 else (theta + 1.0) * (len(law.above) - 1) + _REACH * law.sigma
-        )
+        origin = -_REACH * law.sigma if law.sign > 0 else (theta + 1.0) * (len(law.above) - 1) + _REACH * law.sigma
         if abs(middle - origin) >= pull:
             far = middle
         else:
@@ -332,9 +308,7 @@ def _layers(law: MixtureLaw, theta: float) -> tuple[FloatArray, FloatArray]:
     edges = np.sort(loss)
     height = height if loss[-1] >= loss[0] else height[::-1]
     peak = int(np.argmax(height * np.diff(edges) > 0)) if not height.any() else int(np.argmax(height))
-    envelope = np.concatenate(
-        [np.minimum.accumulate(height[peak::-1])[::-1], np.minimum.accumulate(height[peak + 1 :])]
-    )
+    envelope = np.concatenate([np.minimum.accumulate(height[peak::-1])[::-1], np.minimum.accumulate(height[peak + 1 :])])
     if peak + 1 < len(height):
         envelope[peak + 1 :] = np.minimum(envelope[peak + 1 :], height[peak])
     levels = height[peak] * np.geomspace(1.0, 1e-7, 240) if height[peak] > 0 else np.zeros(240)

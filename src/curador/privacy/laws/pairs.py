@@ -55,6 +55,4 @@ def gaussian_cells(mu: float) -> CellPair:
 
     edges = _edges(mu * mu / 2.0 + 14.0 * mu)
     p_tail, q_tail = ndtr(mu / 2.0 - edges / mu), ndtr(-mu / 2.0 - edges / mu)
-    return CellPair(
-        edges=edges, p=-np.diff(p_tail), q=-np.diff(q_tail), beyond=float(p_tail[-1]) * (1 + 1e-12)
-    )
+    return CellPair(edges=edges, p=-np.diff(p_tail), q=-np.diff(q_tail), beyond=float(p_tail[-1]) * (1 + 1e-12))

@@ -180,8 +180,8 @@ def _(record: Concentrated, count: int, direction: Direction, above: Side, below
 
 @law.register
 def _(record: KeySelection, count: int, direction: Direction, above: Side, below: Side) -> None:
-    """Claim: δ and `keys` discrete Gaussian losses above; below, one key shared with somebody and none alone."""
-    del direction
+    """Claim: δ and `keys` discrete Gaussian losses above; below, a release in which the person held no key at all."""
+    del direction, below
     _discrete_gaussian(record.sigma2, record.sensitivity, count * record.keys, above, Side())
     above.infinite(Fraction(0), record.delta0, count)
 
@@ -219,10 +219,11 @@ def _log_ratio(p: Fraction, q: Fraction) -> float:
 @law.register
 def _(record: Group, count: int, direction: Direction, above: Side, below: Side) -> None:
     """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24, Thm. 1]."""
-    shape = _gaussian_shape(record.base.base, count) if isinstance(record.base, Subsampled) else None
-    if shape is None:
-        raise NotPrivate(f"no group rule is proved for {type(record.base).__name__} losses of this kind")
-    rate = float(record.base.rate)
+    base = record.base
+    shape = _gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
+    if shape is None or not isinstance(base, Subsampled):
+        raise NotPrivate(f"no group rule is proved for {type(base).__name__} losses of this kind")
+    rate = float(base.rate)
     size = record.size
     weights = tuple(math.comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1))
     _mixture(shape, weights, count, direction, above, below)
@@ -266,9 +267,7 @@ def _gaussian_shape(base: Loss, count: int) -> tuple[float, float] | None:
     for record, times in parts_of(base):
         if isinstance(record, GaussianLoss):
             mu2.append(float(record.mu * record.mu) * times)
-        elif (
-            isinstance(record, DiscreteGaussianLoss) and sandwich(float(record.sigma2), count * times) <= 1e-3
-        ):
+        elif isinstance(record, DiscreteGaussianLoss) and sandwich(float(record.sigma2), count * times) <= 1e-3:
             mu2.append(float(record.sensitivity**2 / record.sigma2) * times)
             doubt = max(doubt, sandwich(float(record.sigma2), count * times))
         else:
@@ -311,17 +310,13 @@ def _cells(
         side.infinite(Fraction(0) if side is above else Fraction(beyond), Fraction(beyond), count)
 
 
-def _base_cells(
-    base: Loss, shape: tuple[float, float] | None
-) -> tuple[cells.CellPair | None, cells.CellPair | None]:
+def _base_cells(base: Loss, shape: tuple[float, float] | None) -> tuple[cells.CellPair | None, cells.CellPair | None]:
     parts = parts_of(base)
     if shape is not None:
         mu, doubt = shape
         if doubt <= 1e-12:
             return pairs.gaussian_cells(mu * (1 + 1e-12)), pairs.gaussian_cells(mu * (1 - 1e-12))
-        return pairs.gaussian_cells(mu * math.sqrt(1 + doubt)), pairs.gaussian_cells(
-            mu * math.sqrt(1 - doubt)
-        )
+        return pairs.gaussian_cells(mu * math.sqrt(1 + doubt)), pairs.gaussian_cells(mu * math.sqrt(1 - doubt))
     if len(parts) == 1 and parts[0][1] == 1:
         match parts[0][0]:
             case LaplaceLoss(epsilon0=epsilon0):
@@ -392,8 +387,6 @@ def _subsampled_rows(
     mixed = [((1 - rate) * q + rate * p, q) for p, q in rows]
     if record.scheme == "poisson":
         return mixed if direction is Direction.LEAVES else [(q, p) for p, q in mixed]
-    up = [
-        (p, q) for p, q in mixed if p > q
-    ]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
+    up = [(p, q) for p, q in mixed if p > q]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
     rest = 1 - sum((p + q for p, q in up), Fraction(0))
     return [*up, *((q, p) for p, q in up), (rest, rest)]

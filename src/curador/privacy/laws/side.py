@@ -30,9 +30,7 @@ class Side:
 
     gaussians: list[float] = field(default_factory=list[float])
     spread: float = 0.0
-    laplaces: list[tuple[float, float, float, int]] = field(
-        default_factory=list[tuple[float, float, float, int]]
-    )
+    laplaces: list[tuple[float, float, float, int]] = field(default_factory=list[tuple[float, float, float, int]])
     discretes: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
     points: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
     thetas: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
@@ -59,21 +57,18 @@ class Side:
             families.append(GaussianLaw(mu2, self.spread))
         if self.laplaces:
             rows = sorted(self.laplaces)
-            families.append(LaplaceLaw(*(_floats(row[i] for row in rows) for i in range(4))))
+            epsilon, inverse, ranged, count = (_floats(row[i] for row in rows) for i in range(4))
+            families.append(LaplaceLaw(epsilon, inverse, ranged, count))
         if self.discretes:
             families.append(_discrete_laplace(self.discretes))
         if self.points:
             rows = sorted(self.points)
             exact = tuple(row[0] for row in rows)
-            families.append(
-                ThreePointLaw(_floats(exact), _floats(r[1] for r in rows), _floats(r[2] for r in rows), exact)
-            )
+            families.append(ThreePointLaw(_floats(exact), _floats(r[1] for r in rows), _floats(r[2] for r in rows), exact))
         if self.thetas:
             rows = sorted(self.thetas)
             families.append(
-                DiscreteGaussianLaw(
-                    tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows)
-                )
+                DiscreteGaussianLaw(tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows))
             )
         families.extend(self.others)
         if not self.log_finite:

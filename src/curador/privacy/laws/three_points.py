@@ -73,9 +73,7 @@ class ThreePointLaw:
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """Three exponentials."""
         high, middle, low = self._masses()
-        masses = np.stack(
-            [high, middle * np.exp(-theta * self.epsilon), low * np.exp(-2.0 * theta * self.epsilon)]
-        )
+        masses = np.stack([high, middle * np.exp(-theta * self.epsilon), low * np.exp(-2.0 * theta * self.epsilon)])
         masses = masses / masses.sum(axis=0)
         logs = self._logs(np.array([[theta]]))[:, 0]
 
