@@ -329,10 +329,8 @@ def sampled_many(rng: Random) -> Case:
     """A hundred to 100,000 subsampled Gaussian steps."""
     count, rate, mu = rng.choice(SETTINGS)
     loss, pairs = sampled_pairs(Fraction(mu), Fraction(rate))
-    sums = [truth.Composition(truth.MP.mpf(0), pairs=((pair, count),)) for pair in pairs]
-    return Case(
-        count * loss, truth.worst(*map(truth.fourier_curve, sums)), f"{count} x Poisson({rate}) of mu={mu}"
-    )
+    ways = [truth.Composition(truth.MP.mpf(0), pairs=((pair, count),)) for pair in pairs]
+    return Case(count * loss, truth.fourier_worst(*ways), f"{count} x Poisson({rate}) of mu={mu}")
 
 
 def integer_with_gaussian(rng: Random) -> Case:
@@ -355,9 +353,7 @@ def ranges(rng: Random) -> Case:
 FAMILIES = {
     "mixture": Family(mixture, 60, 1e-6),
     "mixture-not-enumerated": Family(mixture, 60, 1e-5, lambda loss: enclosure(loss, paths=HALF_TERMS)),
-    "mixture-smoothed": Family(
-        mixture, 60, 1e-4, lambda loss: enclosure(loss, paths=("smoothed",), nodes=4096)
-    ),
+    "mixture-smoothed": Family(mixture, 60, 1e-4, lambda loss: enclosure(loss, paths=("smoothed",), nodes=4096)),
     "laplace": Family(laplaces, 40, 1e-5),
     "pure-many": Family(pure_many, 40, 1e-8),
     "with-gaussian": Family(with_gaussian, 20, 1e-7),
@@ -432,9 +428,7 @@ def test_a_right_reading_passes(delta: float):
         pytest.param((1e-14, 1e-9), RIGHT, id="lower epsilon above by 1e-14"),
     ],
 )
-def test_a_seeded_fault_is_caught(
-    delta: float, epsilon_by: tuple[float, float], delta_by: tuple[float, float]
-):
+def test_a_seeded_fault_is_caught(delta: float, epsilon_by: tuple[float, float], delta_by: tuple[float, float]):
     """A wrong interval is reported, however small its fault."""
     curve = truth.terms_curve(truth.power(truth.randomized_response(Fraction(2, 5)), 4), Fraction(1, 2))
     found, _ = violations(curve, Exact(curve, epsilon_by, delta_by), delta=delta, share=0.5)

@@ -97,9 +97,7 @@ def test_gaussian(mu):
 
 
 @pytest.mark.parametrize("mu", MUS)
-@pytest.mark.parametrize(
-    "threshold", ["1e-12", "0.1", "0.4999999999", "0.5", "0.500001", "0.9", "0.999999999999"]
-)
+@pytest.mark.parametrize("threshold", ["1e-12", "0.1", "0.4999999999", "0.5", "0.500001", "0.9", "0.999999999999"])
 def test_gaussian_posterior_tail(mu, threshold):
     """Φ(μ/2 − logit(t)/μ); where it is below every float, the smallest one."""
     t = real(threshold)
@@ -122,7 +120,7 @@ def test_laplace(epsilon):
 
 @pytest.mark.parametrize("mu", MUS)
 def test_gaussian_renyi(mu):
-    """The closed form is the least over the orders of the formula for one order, and above the exact curve."""
+    """The closed form is the least of the formula for one order, and above the exact curve."""
     shift = real(mu)
     for fpr in RATES:
         x = real(fpr)
@@ -133,9 +131,7 @@ def test_gaussian_renyi(mu):
         if reach > shift:
             best = float(reach / shift)
             divergence = math.nextafter(float(best * shift**2 / 2), math.inf)
-            assert_above(
-                odds.renyi_true_positive(fpr, orders=[best], divergences=[divergence]), true, relative=1e-11
-            )
+            assert_above(odds.renyi_true_positive(fpr, orders=[best], divergences=[divergence]), true, relative=1e-11)
         assert got >= odds.gaussian_true_positive(fpr, mu=mu) * (1 - 1e-12)
 
 
@@ -219,9 +215,10 @@ def quantile_by_bisection(p):
 
 @pytest.mark.parametrize("delta", [0, "1e-9", "0.1"])
 def test_what_is_left_of_a_rate_is_rounded_down(delta):
-    """1 − x − δ of a number is the float below the exact difference, also where a float x knows no more of it."""
+    """1 − x − δ of a number is a float below the exact difference, also where x itself rounds to 1."""
+    failure = Fraction(str(delta))
     for numerator in range(1, 97):
         for x in (Fraction(numerator, 97), 1 - Fraction(numerator, 97 * 10**20)):
-            rest = 1 - x - Fraction(str(delta))
-            got = Fraction(float(odds._rate(x).rest(Fraction(str(delta)))[0]))  # noqa: SLF001 -- every bound uses it
+            rest = 1 - x - failure
+            got = Fraction(float(odds._rate(x).rest(failure)[0]))  # noqa: SLF001 -- every bound uses it
             assert rest - abs(rest) * Fraction(1, 2**51) <= got <= rest

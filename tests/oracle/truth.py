@@ -191,18 +191,11 @@ def terms_curve(law: Terms, mu: Any = 0) -> Curve:
     if not mu:
         return lambda eps: (
             law.infinite
-            + MP.fsum(
-                mass * inverse(order, loss - number(eps))
-                for loss, order, mass in losses
-                if loss > number(eps)
-            )
+            + MP.fsum(mass * inverse(order, loss - number(eps)) for loss, order, mass in losses if loss > number(eps))
         )
     if any(order for _, order, _ in losses):
         raise ValueError("terms with a continuous part and a Gaussian go through fourier_curve")
-    return lambda eps: (
-        law.infinite
-        + MP.fsum(mass * gaussian_delta(mu, number(eps) - loss, mass) for loss, _, mass in losses)
-    )
+    return lambda eps: law.infinite + MP.fsum(mass * gaussian_delta(mu, number(eps) - loss, mass) for loss, _, mass in losses)
 
 
 def normal_tail(z: Real) -> Real:
@@ -261,9 +254,7 @@ def poisson_pair(mu: Any, rate: Any, direction: str = "remove", group: int = 1) 
     """One Poisson-subsampled Gaussian step (group: that many records come and go together)."""
     mu, rate = number(mu), number(rate)
     sign = 1 if direction == "remove" else -1  # the add pair is reflected, so that its loss increases too
-    mixture = tuple(
-        (math.comb(group, j) * rate**j * (1 - rate) ** (group - j), sign * j * mu) for j in range(group + 1)
-    )
+    mixture = tuple((math.comb(group, j) * rate**j * (1 - rate) ** (group - j), sign * j * mu) for j in range(group + 1))
     plain = ((MP.mpf(1), MP.mpf(0)),)
     return Pair(mixture, plain) if direction == "remove" else Pair(plain, mixture)
 
@@ -289,10 +280,10 @@ def threshold(pair: Pair, epsilon: Real) -> Real:
         miss = pair.loss(x) - epsilon
         low, high = (x, high) if miss < 0 else (low, x)
         step = miss / pair.slope(x)
-        x = x - step if low < x - step < high else (low + high) / 2
         # delta is stationary in the threshold: an error of 1e-32 here leaves far less than 1e-60 there
-        if abs(step) < MP.mpf(10) ** -32 or high - low < MP.mpf(10) ** -32:
-            return x
+        if abs(step) < MP.mpf(10) ** -32:
+            return x - step
+        x = x - step if low < x - step < high else (low + high) / 2
     raise ValueError("the loss does not reach epsilon")
 
 
@@ -332,10 +323,7 @@ def pair_nodes(pair: Pair, *, tilt: float = 0, frequency: float = 0, digits: int
     spread = max(centres) - min(centres)
     need = digits * math.log(10) + 8
     step = max(
-        2
-        * math.pi
-        * a
-        / (need + a * a / 2 + spread * a * frequency - (2 * tilt + 1) * math.log(math.cos(spread * a / 2)))
+        2 * math.pi * a / (need + a * a / 2 + spread * a * frequency - (2 * tilt + 1) * math.log(math.cos(spread * a / 2)))
         for a in (min(math.pi / spread, 16) * i / 50 for i in range(1, 50))
     )
     reach = math.ceil((math.sqrt(2 * need) + spread * (tilt + 1)) / step)
@@ -376,6 +364,15 @@ class Composition:
             kept *= (1 - law.infinite) ** count
         return 1 - kept
 
+    def top(self) -> float:
+        """The largest finite loss, infinite with a Gaussian part."""
+        total = float("inf") if self.mu2 else 0.0
+        for law, count in self.laws:
+            total += count * float(max(loss for loss, _, _ in term_losses(law)))
+        for pair, count in self.pairs:
+            total += count * float(pair.limits()[1])
+        return total
+
 
 def term_moment(law: Terms, s: Any) -> Any:
     """M(s) of a law of terms."""
@@ -409,10 +406,7 @@ def rotate(points: Nodes, tilt: Real, eta: Real) -> Iterator[Any]:
     turns = [(int(MP.ldexp(z.real, bits)), int(MP.ldexp(z.imag, bits))) for z in turns]
     while True:
         yield MP.mpc(*(MP.ldexp(sum(part), -bits) for part in zip(*state, strict=True)))
-        state = [
-            ((a * c - b * d) >> bits, (a * d + b * c) >> bits)
-            for (a, b), (c, d) in zip(state, turns, strict=True)
-        ]
+        state = [((a * c - b * d) >> bits, (a * d + b * c) >> bits) for (a, b), (c, d) in zip(state, turns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +433,7 @@ def scan(what: Composition, epsilon: float) -> list[tuple[float, float]]:
     tilt = 0.02 / deviation(what)
     found = [(tilt, bound(tilt))]
     best = found[0]
-    while len(found) < 8 or found[-1][1] < best[1] + 100 or tilt < 1.6 * best[0]:
+    while len(found) < 8 or found[-1][1] < best[1] + 40 or tilt < 1.6 * best[0]:
         tilt *= 1.3
         found.append((tilt, bound(tilt)))
         best = min(best, found[-1], key=lambda entry: entry[1])
@@ -462,7 +456,7 @@ def plan(what: Composition, epsilon: float, *, tilt_factor: float = 1) -> Plan:
     floor = best - 36 * math.log(10) - 6
 
     def period(tilt: float) -> float:
-        right = min((bound - floor) / (x - tilt) for x, bound in found if x > tilt)
+        right = min([what.top() - epsilon, *((bound - floor) / (x - tilt) for x, bound in found if x > tilt)])
         left = min([-floor / tilt, *((bound - floor) / (tilt - x) for x, bound in found if x < tilt)])
         return max(left, right)
 
@@ -499,6 +493,8 @@ def fourier_curve(what: Composition, *, tilt_factor: float = 1, period_factor: f
     """The curve of a composition by the tilted Fourier sum; the two factors must not change its value."""
 
     def delta(epsilon: Any) -> Real:
+        if epsilon >= what.top():
+            return what.infinite()
         choice = plan(what, float(epsilon), tilt_factor=tilt_factor)
         choice = replace(choice, period=choice.period * period_factor)
         for _ in range(10):
@@ -507,6 +503,22 @@ def fourier_curve(what: Composition, *, tilt_factor: float = 1, period_factor: f
                 return what.infinite() + value
             choice = replace(choice, reach=2 * choice.reach)
         raise ValueError("the characteristic function does not decay; a closed form is needed")
+
+    return delta
+
+
+def fourier_worst(first: Composition, second: Composition) -> Curve:
+    """The worse of two directions; the second is summed only where Chernoff's bound does not rule it out."""
+    nodes = [pair_nodes(pair, tilt=16, digits=20) for pair, _ in second.pairs]
+
+    def delta(epsilon: Any) -> Real:
+        value = fourier_curve(first)(epsilon)
+        bounds = [
+            log_moment(second, nodes, tilt) + log_chernoff(tilt) - tilt * number(epsilon) for tilt in (0.5, 1, 2, 4, 8, 16)
+        ]
+        if second.infinite() + MP.exp(min(bounds)) < value:
+            return value
+        return max(value, fourier_curve(second)(epsilon))
 
     return delta
 

@@ -126,7 +126,7 @@ def test_the_printed_exponent_of_the_odds_tail_is_wrong():
 
 
 def test_loss_tail_is_not_delta():
-    """Randomized response: δ(0.99) = 0.0073, yet the loss exceeds 0.99 seven times in ten; the bound knows."""
+    """Randomized response: δ(0.99) = 0.0073, yet the loss exceeds 0.99 seven times in ten."""
     keep = math.e / (1 + math.e)
     delta = keep - math.exp(0.99) * (1 - keep)
     assert delta == pytest.approx(0.0072741544)
@@ -196,7 +196,7 @@ def test_gain_and_loss_are_two_views(fpr, epsilon, delta):
 @SMALL
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(1e-3, 20))
 def test_laplace_noise_is_harder_to_attack_than_its_epsilon(fpr, epsilon):
-    """The trade-off of Laplace noise lies above that of any ε-private mechanism, and below that of no noise."""
+    """The trade-off of Laplace noise lies above that of the worst ε-private mechanism."""
     worst = odds.tradeoff_approximate(fpr, epsilon=epsilon)
     assert worst * (1 - 1e-12) - 1e-15 <= odds.tradeoff_laplace(fpr, epsilon=epsilon) <= 1 - fpr
 
@@ -213,9 +213,7 @@ def test_curves_are_monotone(first, second, level):
         odds.gaussian_renyi_true_positive(pair, mu=level),
     ):
         assert bound[0] <= bound[1] * (1 + 1e-12)
-    assert odds.gaussian_true_positive(low, mu=level) <= odds.gaussian_true_positive(low, mu=1.01 * level) * (
-        1 + 1e-12
-    )
+    assert odds.gaussian_true_positive(low, mu=level) <= odds.gaussian_true_positive(low, mu=1.01 * level) * (1 + 1e-12)
     assert odds.advantage(level, 1e-6) <= odds.advantage(1.01 * level, 1e-6)
 
 
@@ -250,10 +248,7 @@ def test_a_number_is_its_decimal_and_an_array_its_floats():
 def test_the_best_order_wins():
     """Of several orders the least bound is returned; an order of which nothing is known costs nothing."""
     orders, divergences = [1.5, 4.0, 32.0, math.inf], [0.75, 2.0, 16.0, math.inf]
-    single = [
-        odds.renyi_true_positive(1e-4, orders=[a], divergences=[z])
-        for a, z in zip(orders, divergences, strict=True)
-    ]
+    single = [odds.renyi_true_positive(1e-4, orders=[a], divergences=[z]) for a, z in zip(orders, divergences, strict=True)]
     assert odds.renyi_true_positive(1e-4, orders=orders, divergences=divergences) == min(single) < 1
     assert single[-1] == 1.0
     assert odds.renyi_true_positive(0.1, orders=[math.inf], divergences=[1.0]) == pytest.approx(0.1 * math.e)

@@ -193,9 +193,10 @@ class ConcentratedFilter:
     def charge(self, loss: Chargeable) -> ConcentratedFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked, left = self._asked(loss), self.left
-        if asked.rho > left.rho or asked.delta > left.delta:
-            told = _told("rho", asked.rho, left.rho, self.rho_limit)
-            raise BudgetExceeded(f"{told} {_told('delta', asked.delta, left.delta, self.delta_keys)}")
+        if asked.rho > left.rho:
+            raise BudgetExceeded(_told("rho", asked.rho, left.rho, self.rho_limit))
+        if asked.delta > left.delta:
+            raise BudgetExceeded(_told("delta", asked.delta, left.delta, self.delta_keys))
         total = Amounts(self.spent.rho + asked.rho, self.spent.delta + asked.delta)
         return replace(self, spent=total, adjacency=_joint(self.adjacency, loss))
 

@@ -28,7 +28,7 @@ _ERFCX = 16 * UNIT  # relative; measured 8 units at most on the whole line
 _LOG_ROOT_TAU = 0.5 * math.log(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
-_LEAST = 1e-290  # below it a float has too few digits; such a mu is bracketed by 0 and this
+_LEAST = 1e-150  # below it a float has too few digits; such a mu is bracketed by 0 and this
 
 
 class _Point(NamedTuple):

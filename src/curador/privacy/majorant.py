@@ -13,6 +13,11 @@ for a larger ε it is above. Then h(x) ≥ (x − e^ε)₊ for all x ≥ 0, and
 
     δ ≤ E_Q[h] ≤ (s/α) x0^(1−α) (M − 1 + k(v)),    k(v) = 1 − α x0^(α−1) + (α−1) x0^α.                 (2)
 
+At the border x0 = 0 the slope of h at 0 may be positive: h(x) = λ x^α + c x with 0 ≤ c < 1 touches x − e^ε too, and the
+best c gives, where ε ≤ ζ − log b (which is δ ≥ 1/α),
+
+    δ ≤ 1 − e^(ε−ζ).                                                                                   (3)
+
 The least over the free parameter is max p − e^ε q over binary pairs within the moment, which no bound can beat
 [ALCKS20, Thm. 3]; v → ∞ is the bound of [CKS20, Prop. 12]. The search may be careless, the values are rounded up.
 """
@@ -25,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.numerics.logspace import expm1_minus
-from curador.numerics.rounding import UNIT, FloatArray
+from curador.numerics.rounding import UNIT, FloatArray, up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +54,12 @@ def majorant_epsilon(alpha: float, less: float, zeta: float, log_delta: float) -
         log_ratio, error = _log_ratio(y, less)
         return log_ratio - v + error + 8 * UNIT * (log_ratio + v)
 
-    return max(0.0, least(bound, np.linspace(-44.0, 5.0, 71), rounds=6)[0])
+    found = least(bound, np.linspace(-44.0, 5.0, 71), rounds=6)[0]
+    if log_delta >= -math.log(alpha) * (1 - 16 * UNIT) and log_delta < 0.0:
+        # log δ is below the truth by a few ulps, so 1 − δ is above it.
+        rest = math.log(-math.expm1(log_delta))
+        found = min(found, up(zeta + rest, 8, of=zeta - rest))
+    return max(0.0, found)
 
 
 def majorant_delta(alpha: float, less: float, zeta: float, epsilon: float) -> float:
@@ -76,7 +86,13 @@ def majorant_delta(alpha: float, less: float, zeta: float, epsilon: float) -> fl
         size = less * (epsilon + log_b) + math.log(alpha) + np.abs(log_moment) - lower + 2.0
         return scale - math.log(alpha) + log_moment + doubt + 2.0 * less * error + 32 * UNIT * size
 
-    return least(bound, np.linspace(-36.0, 16.0, 71), rounds=6)[0]
+    found = least(bound, np.linspace(-36.0, 16.0, 71), rounds=6)[0]
+    gap = zeta - epsilon
+    doubt = 8 * UNIT * (zeta + epsilon + log_b)
+    if gap - log_b >= doubt:
+        value = math.log(-math.expm1(-gap - doubt))
+        found = min(found, value + 8 * UNIT * (1.0 - value))
+    return min(found, 0.0)
 
 
 def _log_ratio(y: FloatArray, less: float) -> tuple[FloatArray, FloatArray]:
@@ -114,7 +130,7 @@ def _kink(less: float, epsilon: float) -> float:
     if epsilon == 0.0:
         return 0.0
     low, high = less * epsilon, 2.0 * less * epsilon
-    for _ in range(6):  # 17 points a round: 24 halvings
+    for _ in range(9):  # 17 points a round: 36 halvings
         points = np.linspace(low, high, 17)
         index = int(np.searchsorted(_log_ratio(points, less)[0], epsilon))
         low, high = float(points[max(index - 1, 0)]), float(points[min(index, 16)])

@@ -104,11 +104,15 @@ def _(record: Finite) -> Fraction | None:
     if any(p == 0 or q == 0 for p, q in rows):
         return None
     worst = max(max(p / q, q / p) for p, q in rows)
-    return Fraction(0) if worst == 1 else Fraction(up(_log(worst), 4))
+    return Fraction(0) if worst == 1 else Fraction(_log_up(worst))
 
 
-def _log(ratio: Fraction) -> float:
-    return math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
+def _log_up(ratio: Fraction) -> float:
+    """log of a rational above 1. Rounds: up, in ulps of the logarithms that are subtracted."""
+    if ratio < 2:
+        return up(math.log1p(float_up(ratio - 1)), 4)
+    top, bottom = math.log(ratio.numerator), math.log(ratio.denominator)
+    return up(top - bottom, 8, of=max(top, 1.0))
 
 
 @single_pure.register

@@ -37,10 +37,9 @@ class AtomSum:
     def enclose(self, epsilon: float) -> tuple[float, float]:
         """Return (lower, upper) bounds of D(ε)."""
         size = len(self.law.losses)
-        wobble = UNIT * (4.0 + 2.0 * math.log2(size + 1)) * float(np.max(np.abs(self.law.losses), initial=0.0)) * 4.0
-        wobble += 4 * UNIT * abs(epsilon)
+        wobble = self.law.wobble + 4 * UNIT * abs(epsilon)
         error = self.law.error + UNIT * (16.0 + size / 8)
         return (
             max(0.0, self._sum(epsilon + wobble) * (1.0 - error)),
-            self._sum(epsilon - wobble) * (1.0 + 2.0 * error),
+            self._sum(epsilon - wobble) * (1.0 + 2.0 * error) + 1e-140,  # laws with tails leave less than that out
         )

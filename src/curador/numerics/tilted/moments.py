@@ -35,11 +35,16 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """A law with finitely many losses: values, P-probabilities, and a bound of the latter's relative error."""
+    """A law with finitely many losses: values and P-probabilities, with bounds of the former's and the latter's errors.
+
+    error    relative, of the masses
+    wobble   absolute, of the losses
+    """
 
     losses: FloatArray
     masses: FloatArray
     error: float
+    wobble: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +157,11 @@ class Total:
 def _product(laws: Sequence[Atoms]) -> Atoms:
     losses = np.zeros(1)
     masses = np.ones(1)
-    error = 0.0
+    error = wobble = 0.0
     for law in laws:
         losses = np.add.outer(losses, law.losses).ravel()
         masses = np.multiply.outer(masses, law.masses).ravel()
         error += law.error + 2 * UNIT
+        wobble += law.wobble + 2 * UNIT * float(np.abs(losses).max())
     order = np.argsort(losses)
-    return Atoms(losses[order], masses[order], error)
+    return Atoms(losses[order], masses[order], error, wobble)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.numerics.rounding import UNIT
-from curador.numerics.tilted.moments import Lattice, Transform, rational_gcd
+from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
 from curador.privacy.laws.chunks import in_chunks, safe_log
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
-    from curador.numerics.tilted.moments import Atoms, ComplexArray
+    from curador.numerics.tilted.moments import ComplexArray
 
 SMALLEST = Fraction(4)
 """Smallest σ² that the two-term series serves; below, the atoms are summed."""
@@ -100,11 +100,31 @@ class DiscreteGaussianLaw:
         return np.zeros_like(frequency)
 
     def atoms(self, limit: int) -> list[Atoms] | None:
-        """None: the support is infinite."""
-        del limit
+        """The atoms of single releases on coarse grids; what lies beyond 27 σ is below the AtomSum's own allowance."""
+        out: list[Atoms] = []
+        for sigma2, shift, count in zip(self.sigma2, self.sensitivity, self.count, strict=True):
+            if count > 1 or 54.0 * math.sqrt(sigma2) + 8 > limit:
+                return None
+            out.append(gaussian_atoms(sigma2, shift)[0])
+        return out
 
     def lattice(self) -> Lattice | None:
         """Losses are (Δ² − 2xΔ)/(2σ²)."""
         pairs = list(zip(self.sigma2, self.sensitivity, strict=True))
         offset = sum((int(n) * d * d / (2 * s) for (s, d), n in zip(pairs, self.count, strict=True)), Fraction(0))
         return Lattice(offset, reduce(rational_gcd, (d / s for s, d in pairs)))
+
+
+def gaussian_atoms(sigma2: Fraction, shift: int) -> tuple[Atoms, float]:
+    """Return the atoms of one discrete Gaussian loss within 27 σ, and a bound of the mass left out.
+
+    Claim   Masses are within the stated relative error of the true ones; what is left out is below 1e-150.
+    """
+    reach = math.ceil(27.0 * math.sqrt(sigma2)) + 2
+    places = np.arange(-reach, reach + 1)
+    exponent = -(places.astype(np.float64) ** 2) / (2.0 * float(sigma2))
+    weights = np.exp(exponent)
+    start, step = float(Fraction(shift * shift) / (2 * sigma2)), float(Fraction(shift) / sigma2)
+    losses = start - places * step
+    error = UNIT * (24.0 + 4.0 * float(-exponent.min()))
+    return Atoms(losses, weights / math.fsum(weights), error, 4 * UNIT * float(np.abs(losses).max())), 1e-150

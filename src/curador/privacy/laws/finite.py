@@ -33,6 +33,7 @@ class FiniteLaw:
     count: int
     error: float  # relative error of the masses
     balanced: bool
+    doubt: float = 0.0  # absolute error of the losses beyond 8 UNIT of the largest
     grid: tuple[Fraction, Fraction] | None = None  # (offset, step) of a single record, exact
 
     @property
@@ -58,7 +59,7 @@ class FiniteLaw:
             exponent = theta[None, :] * self.losses[:, None]
             peak = exponent.max(axis=0)
             tilted = peak + np.log((self.masses[:, None] * np.exp(exponent - peak)).sum(axis=0))
-            error = self.error + UNIT * (16.0 + 4.0 * np.abs(exponent).max(axis=0) + len(self.losses))
+            error = self.error + theta * self.doubt + UNIT * (16.0 + 4.0 * np.abs(exponent).max(axis=0) + len(self.losses))
             upper = tilted + error
             if self.balanced:
                 excess = (self.masses[:, None] * (expm1_minus(exponent) + theta * expm1_minus(-self.losses)[:, None])).sum(
@@ -80,13 +81,17 @@ class FiniteLaw:
         phi = characteristic(weights / total, self.losses, step, size)
         reach = float(np.abs(self.losses).max())
         frequency = step * np.arange(size)
-        error = 2.0 * self.error + UNIT * (24.0 + 8.0 * math.sqrt(len(weights)) + 6.0 * (frequency + abs(theta)) * reach)
+        error = (
+            2.0 * self.error
+            + UNIT * (24.0 + 8.0 * math.sqrt(len(weights)) + 6.0 * (frequency + abs(theta)) * reach)
+            + 2.0 * (frequency + abs(theta)) * self.doubt
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = safe_log(phi)
         value = self.count * logs
         bound = self.count * np.log(np.abs(phi) + error) + 4 * UNIT * self.count * np.minimum(np.abs(logs), 1e3)
         log_scale = peak + math.log(total)
-        drift = self.error + UNIT * (24.0 + math.sqrt(len(weights)) + 4.0 * abs(theta) * reach)
+        drift = self.error + abs(theta) * self.doubt + UNIT * (24.0 + math.sqrt(len(weights)) + 4.0 * abs(theta) * reach)
         return Transform(value, bound, self.count * log_scale, self.count * drift)
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
@@ -98,7 +103,9 @@ class FiniteLaw:
         """The atoms, repeated."""
         if self.count * math.log(max(2, len(self.losses))) > math.log(limit):
             return None
-        return [Atoms(self.losses, self.masses, self.error)] * self.count
+        return [
+            Atoms(self.losses, self.masses, self.error, self.doubt + 8 * UNIT * float(np.abs(self.losses).max()))
+        ] * self.count
 
     def lattice(self) -> Lattice | None:
         """The lattice of the sum, where the record has one."""

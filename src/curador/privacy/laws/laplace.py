@@ -189,4 +189,4 @@ def _discrete_atoms(scale: Fraction, sensitivity: int) -> Atoms:
     masses[0] = 1.0 / (1.0 + ratio)
     masses[-1] = math.exp(-sensitivity * inverse) / (1.0 + ratio)
     losses = np.array([float((sensitivity - 2 * int(x)) / scale) for x in places])
-    return Atoms(losses, masses, UNIT * (32.0 + 4.0 * sensitivity * inverse))
+    return Atoms(losses, masses, UNIT * (32.0 + 4.0 * sensitivity * inverse), 2 * UNIT * sensitivity * inverse)

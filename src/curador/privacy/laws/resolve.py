@@ -17,7 +17,7 @@ from curador.errors import NotPrivate
 from curador.numerics.rounding import UNIT
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.laws import cells, pairs
-from curador.privacy.laws.discrete_gaussian import SMALLEST
+from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import sandwich
 from curador.privacy.laws.mixture import MixtureLaw
@@ -102,17 +102,10 @@ def _discrete_gaussian(sigma2: Fraction, shift: int, count: int, above: Side, be
 
 
 def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw, float]:
-    """Atoms of the discrete Gaussian loss within 45 σ, and a bound of the mass left out (losses above all others)."""
-    sigma = math.sqrt(sigma2)
-    reach = math.ceil(45.0 * sigma) + 2
-    places = np.arange(-reach, reach + 1)
-    weights = np.exp(-(places.astype(np.float64) ** 2) / (2.0 * float(sigma2)))
-    masses = weights / math.fsum(weights)
-    exact = [Fraction(shift * shift - 2 * int(x) * shift) / (2 * sigma2) for x in places]
-    keep = masses > 0.0
-    losses = np.array([float(value) for value in exact])
+    """Atoms of the discrete Gaussian loss, and a bound of the mass left out."""
+    atoms, lost = gaussian_atoms(sigma2, shift)
     grid = (Fraction(shift * shift) / (2 * sigma2), Fraction(shift) / sigma2)
-    return FiniteLaw(losses[keep], masses[keep], count, UNIT * 6_000, balanced=False, grid=grid), 1e-300
+    return FiniteLaw(atoms.losses, atoms.masses, count, atoms.error, balanced=False, grid=grid), lost
 
 
 @law.register
@@ -202,7 +195,8 @@ def _finite(rows: list[tuple[Fraction, Fraction]], count: int, above: Side, belo
         losses = np.array([_log_ratio(p, q) for p, q in shared])
         masses = np.array([float(p / (1 - alone)) for p, _ in shared])
         balanced = alone == 0 and sum(q for _, q in shared) == 1
-        finite = FiniteLaw(losses, masses, count, 32 * UNIT, balanced=balanced)
+        digits = max(math.log(max(p.numerator * q.denominator, p.denominator * q.numerator)) for p, q in shared)
+        finite = FiniteLaw(losses, masses, count, 32 * UNIT, balanced=balanced, doubt=4 * UNIT * digits)
         above.others.append(finite)
         below.others.append(finite)
 

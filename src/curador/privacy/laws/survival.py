@@ -55,7 +55,7 @@ class SurvivalLaw:
     def atoms(self, limit: int) -> list[Atoms]:
         """One atom of less than full mass."""
         del limit
-        return [Atoms(np.zeros(1), np.array([math.exp(self.log_mass)]), 16 * UNIT * (1 + abs(self.log_mass)))]
+        return [Atoms(np.zeros(1), np.array([math.exp(self.log_mass)]), 16 * UNIT * (1 + abs(self.log_mass)), 0.0)]
 
     def lattice(self) -> Lattice:
         """Any lattice through 0."""

@@ -122,7 +122,7 @@ class ThreePointLaw:
     def _single(self, index: int) -> Atoms:
         masses = np.array([mass[index] for mass in self._masses()])
         losses = np.array([1.0, 0.0, -1.0]) * self.epsilon[index]
-        return Atoms(losses[masses > 0], masses[masses > 0], 16 * UNIT)
+        return Atoms(losses[masses > 0], masses[masses > 0], 16 * UNIT, 2 * UNIT * float(self.epsilon[index]))
 
     def lattice(self) -> Lattice | None:
         """Steps of 2ε for binary records, of ε for k-ary ones."""
@@ -135,12 +135,24 @@ def _binomial(single: Atoms, count: int) -> Atoms:
     """The law of the sum of `count` independent copies of a two-point loss."""
     if count == 1:
         return single
-    from scipy.special import gammaln
-
     times = np.arange(count + 1)
-    log_choose = gammaln(count + 1.0) - gammaln(times + 1.0) - gammaln(count - times + 1.0)
+    log_choose, doubt = _log_binomials(count)
     logs = np.log(single.masses)
     masses = np.exp(log_choose + times * logs[0] + (count - times) * logs[1])
     losses = times * single.losses[0] + (count - times) * single.losses[1]
-    size = float(gammaln(count + 1.0)) + count * float(np.abs(logs).max())
-    return Atoms(losses, masses, UNIT * (32.0 + 16.0 * size))
+    size = doubt + 4.0 * (float(log_choose.max()) + count * float(np.abs(logs).max()))
+    return Atoms(losses, masses, UNIT * (32.0 + size), 6 * UNIT * float(np.abs(losses).max()))
+
+
+def _log_binomials(count: int) -> tuple[FloatArray, float]:
+    """log C(count, i) for all i, and a bound of their error in units of UNIT: exact integers up to 1,000."""
+    if count <= 1_000:
+        row = [1]
+        for i in range(count):
+            row.append(row[-1] * (count - i) // (i + 1))
+        return np.array([math.log(value) for value in row]), 4.0
+    from scipy.special import gammaln
+
+    times = np.arange(count + 1)
+    logs = gammaln(count + 1.0) - gammaln(times + 1.0) - gammaln(count - times + 1.0)
+    return logs, 16.0 * float(gammaln(count + 1.0))
