@@ -10,7 +10,7 @@ import mpmath
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MP = mpmath.mp.clone()  # a context of our own: nobody else's precision moves
+MP: Any = mpmath.mp.clone()  # a context of our own: nobody else's precision moves
 MP.dps = 50
 
 Real: TypeAlias = Any  # an mpf of MP; mpmath ships no types

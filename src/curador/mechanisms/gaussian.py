@@ -11,7 +11,9 @@ from curador.mechanisms.parameters import (
     Accuracy,
     accuracy_goal,
     goal,
+    grid_exponent,
     grid_of,
+    in_steps,
     rounded_down,
     rounded_up,
     settled,
@@ -56,9 +58,9 @@ class Gaussian:
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        grid = self.grid
-        ratio = self.sigma / grid
-        steps = steps_of(self.sensitivity_squared, grid)
+        exponent = grid_exponent(self.sigma)
+        ratio = in_steps(self.sigma, exponent)
+        steps = steps_of(self.sensitivity_squared, exponent)
         return DiscreteGaussianLoss(sigma2=ratio * ratio, sensitivity=steps, relation=self.relation)
 
     @property
@@ -139,7 +141,7 @@ class DiscreteGaussian:
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity) -> None:
         squared, relation = settled(sensitivity, Norm.L2)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
-        object.__setattr__(self, "sensitivity", steps_of(squared, Fraction(1)))
+        object.__setattr__(self, "sensitivity", steps_of(squared, 0))
         object.__setattr__(self, "relation", relation)
 
     @property

@@ -12,7 +12,10 @@ from curador.mechanisms.parameters import (
     Goal,
     accuracy_goal,
     goal,
+    grid_exponent,
     grid_of,
+    in_steps,
+    power_of_two,
     rounded_down,
     settled,
     steps_of,
@@ -55,9 +58,9 @@ class Laplace:
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        grid = self.grid
-        steps = steps_of(self.sensitivity_squared, grid)
-        return DiscreteLaplaceLoss(scale=self.scale / grid, sensitivity=steps, relation=self.relation)
+        exponent = grid_exponent(self.scale)
+        steps = steps_of(self.sensitivity_squared, exponent)
+        return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, relation=self.relation)
 
     @property
     def variance(self) -> float:
@@ -101,11 +104,11 @@ def _pure_scale(aim: Goal, squared: Fraction) -> Fraction:
     """count · sensitivity / ε, the sensitivity in whole grid steps: the pure goal is met exactly."""
     epsilon = aim.epsilon or Fraction(1)
     rough = Fraction(math.sqrt(squared)) * aim.count / epsilon
-    grid = grid_of(rough)
-    scale = steps_of(squared, grid) * grid * aim.count / epsilon
-    if grid_of(scale) != grid:  # the last rounding crossed a power of two
-        grid = grid_of(scale)
-        scale = steps_of(squared, grid) * grid * aim.count / epsilon
+    exponent = grid_exponent(rough)
+    scale = steps_of(squared, exponent) * power_of_two(exponent) * aim.count / epsilon
+    if grid_exponent(scale) != exponent:  # the last rounding crossed a power of two
+        exponent = grid_exponent(scale)
+        scale = steps_of(squared, exponent) * power_of_two(exponent) * aim.count / epsilon
     return scale
 
 
@@ -147,7 +150,7 @@ class DiscreteLaplace:
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
         squared, relation = settled(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
-        object.__setattr__(self, "sensitivity", steps_of(squared, Fraction(1)))
+        object.__setattr__(self, "sensitivity", steps_of(squared, 0))
         object.__setattr__(self, "relation", relation)
 
     @property

@@ -32,28 +32,41 @@ def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Ad
     return value * value, None
 
 
-def grid_of(scale: Fraction) -> Fraction:
-    """Return the power of two that real-valued noise of this scale is drawn on."""
-    exponent = _log2_floor(scale) - GRID_BITS
-    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
-
-
-def _log2_floor(value: Fraction) -> int:
-    top, bottom = value.numerator, value.denominator
+def grid_exponent(scale: Fraction) -> int:
+    """Return e such that real-valued noise of this scale is drawn on the grid 2^e."""
+    top, bottom = scale.numerator, scale.denominator
     guess = top.bit_length() - bottom.bit_length()
     reached = top >= bottom << guess if guess >= 0 else top << -guess >= bottom
-    return guess if reached else guess - 1
+    return (guess if reached else guess - 1) - GRID_BITS
 
 
-def steps_of(squared: Fraction, grid: Fraction) -> int:
-    """Return the number of grid steps that a change of length √squared may become.
+def grid_of(scale: Fraction) -> Fraction:
+    """Return the power of two that real-valued noise of this scale is drawn on."""
+    return power_of_two(grid_exponent(scale))
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """Return 2^exponent."""
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+def in_steps(value: Fraction, exponent: int) -> Fraction:
+    """Return value / 2^exponent."""
+    if exponent <= 0:
+        return Fraction(value.numerator << -exponent, value.denominator)
+    return Fraction(value.numerator, value.denominator << exponent)
+
+
+def steps_of(squared: Fraction, exponent: int) -> int:
+    """Return the number of steps of the grid 2^exponent that a change of length √squared may become.
 
     Claim   |a − b| ≤ kg implies |round(a/g) − round(b/g)| ≤ k: rounding costs nothing where g divides the sensitivity.
     Rounds  Up.
     """
-    ratio = squared / (grid * grid)
-    whole_part = math.isqrt(ratio.numerator // ratio.denominator)
-    return whole_part if whole_part * whole_part == ratio else whole_part + 1
+    top, bottom = squared.numerator, squared.denominator
+    top, bottom = (top << -2 * exponent, bottom) if exponent <= 0 else (top, bottom << 2 * exponent)
+    root = math.isqrt(top // bottom)
+    return root if root * root * bottom == top else root + 1
 
 
 def rounded_up(value: float | Fraction, digits: int = 12) -> Fraction:

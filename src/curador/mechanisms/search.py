@@ -32,7 +32,8 @@ def smallest_scale(goal: Goal, loss_at: Callable[[Fraction], Loss], *, start: fl
         return cost[exact]
 
     low, high = _bracket(excess, start)
-    _narrow(excess, low, high)
+    if low != high:
+        _narrow(excess, low, high)
     for _ in range(60):
         fitting = [scale for scale, value in cost.items() if value <= 1.0]
         if fitting:
@@ -54,6 +55,8 @@ def _cost(goal: Goal, loss: Loss) -> float:
 def _bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Walk from the start to a scale that costs too much and one that does not."""
     scale, value = start, excess(start)
+    if 1.0 - 4.0 * _CLOSE < value <= 1.0:  # a closed form started us at the answer
+        return (start, value), (start, value)
     factor = 1.5 if value > 1.0 else 1.0 / 1.5
     while _LARGEST**-1 < scale < _LARGEST:
         before, earlier = scale, value
@@ -72,23 +75,26 @@ def _bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[floa
 
 
 def _narrow(excess: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> None:
-    """Regula falsi on (log scale, log cost), Illinois variant, until the bracket is a relative 1e-9."""
-    (a, fa), (b, fb) = (
-        (math.log(scale), math.log(max(value, 1e-300)) if math.isfinite(value) else 50.0) for scale, value in (low, high)
-    )
+    """Secant steps on (log scale, log cost), nearly a straight line, kept inside the bracket; aims a hair inside the goal."""
+    points = [(math.log(scale), _log(value)) for scale, value in (low, high)]
+    left, right = points[0][0], points[1][0]
     for _ in range(40):
-        if b - a < 4 * _CLOSE:
-            return
-        middle = b - fb * (b - a) / (fb - fa)
-        inside = 0.02 * (b - a) if b - a > 1e-3 else _CLOSE
-        middle = min(max(middle, a + inside), b - inside)
-        value = math.log(max(excess(math.exp(middle)), 1e-300))
+        (x0, f0), (x1, f1) = points[-2:]
+        slope = (f1 - f0) / (x1 - x0) if x1 != x0 else 0.0
+        guess = x1 - (f1 + 2.0 * _CLOSE) / slope if slope < 0.0 else 0.5 * (left + right)
+        if not left < guess < right:
+            guess = 0.5 * (left + right)
+        value = _log(excess(math.exp(guess)))
         if value > 0.0:
-            a, fa, fb = middle, value, fb * (0.5 if abs(value) > 1e-4 else 1.0)
-            if value < 1e-7:  # all but there: step over the root
-                excess(math.exp(middle + 1.5 * value + _CLOSE))
-                return
+            left = guess
         else:
-            b, fb, fa = middle, value, fa * (0.5 if abs(value) > 1e-4 else 1.0)
-            if value > -1e-9:
+            right = guess
+            if value > -8.0 * _CLOSE:
                 return
+        if right - left < _CLOSE:
+            return
+        points.append((guess, value))
+
+
+def _log(value: float) -> float:
+    return 50.0 if math.isinf(value) else math.log(max(value, 1e-300))

@@ -25,7 +25,9 @@ from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.resolve import Direction, one_sided, sides
 from curador.privacy.laws.side import Side
 from curador.privacy.loss import Loss, parts_of
-from curador.privacy.losses import Approx
+from curador.privacy.losses import Approx, Concentrated, DiscreteGaussianLoss, GaussianLoss, KeySelection
+
+_NEVER_BASIC = (GaussianLoss, DiscreteGaussianLoss, Concentrated, KeySelection)
 
 WIDE = 1e-6
 """Relative width of a numerical interval from which the other readings are asked too."""
@@ -105,7 +107,7 @@ def enclosure(loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | N
 
 
 def _same(upper: Side, lower: Side) -> bool:
-    return upper == lower
+    return upper is lower or upper == lower
 
 
 def _built(side: Side, options: Options) -> Enclosure | None:
@@ -201,6 +203,8 @@ def delta(loss: Loss, epsilon: Number) -> float:
 
 def _basic(loss: Loss, delta: Fraction) -> list[float]:
     """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14, Thm. 3.16]."""
+    if any(isinstance(record, _NEVER_BASIC) for record, _ in parts_of(loss)):
+        return []
     total_delta = Fraction(0)
     terms: list[float] = []
     for record, count in parts_of(loss):

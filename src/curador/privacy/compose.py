@@ -172,7 +172,7 @@ def optimal_delta(epsilon0: Number, *, count: Number, epsilon: Number, delta0: N
     Rounds  Outward.
     Source  [KOV15, Thm. 3.3]
     """
-    loss, times = at_least_zero(epsilon0, "epsilon0"), whole(count, "count")
+    loss, times = _step(epsilon0), whole(count, "count")
     threshold, slack = at_least_zero(epsilon, "epsilon"), probability(delta0, "delta0")
     low, high = 0.0, 0.0
     if threshold < times * loss:
@@ -192,7 +192,7 @@ def optimal_epsilon(epsilon0: Number, *, count: Number, delta: Number, delta0: N
     Rounds  Outward: both ends are decided by certified deltas. Between two losses any epsilon is possible.
     Source  [KOV15, Thm. 3.3]
     """
-    loss, times = at_least_zero(epsilon0, "epsilon0"), whole(count, "count")
+    loss, times = _step(epsilon0), whole(count, "count")
     target, slack = probability(delta, "delta"), probability(delta0, "delta0")
     most = times * loss
     fail_low, fail_high = _failure(slack, times)
@@ -319,6 +319,12 @@ def subsample_epsilon_delta(epsilon: Number, delta: Number, *, rate: Number) -> 
 
 
 # ---- parts ---------------------------------------------------------------------------------------------------------
+
+
+def _step(epsilon0: Number) -> Fraction:
+    loss = at_least_zero(epsilon0, "epsilon0")
+    require(loss == 0 or Fraction(1, 10**100) <= loss <= 10**6, "epsilon0", "0, or from 1e-100 to 1e6", epsilon0)
+    return loss
 
 
 def _parts(epsilon: Number, count: Number, delta: Number) -> tuple[float, int, float]:

@@ -22,7 +22,7 @@ from curador.errors import InvalidParameter, require, sentence
 from curador.numerics.exact import Number, at_least_zero, open_probability, probability, rational
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, down, float_down, float_up, up, ups
-from curador.privacy.gaussian import log_of
+from curador.privacy.gaussian import log_of, near_float
 from curador.privacy.majorant import least, majorant_delta, majorant_epsilon
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def renyi_to_epsilon(alpha: Number, zeta: Number, *, delta: Number, method: Meth
     if target == 0:
         return math.inf
     log_delta, doubt = log_of(target)
-    a, less, z = _float(order), _float(order - 1), _float(budget)
+    a, less, z = near_float(order), near_float(order - 1), near_float(budget)
     if method == "mironov":
         return up((doubt - log_delta) / less + z, 6)
     if method == "cks":
@@ -93,7 +93,7 @@ def renyi_to_delta(alpha: Number, zeta: Number, *, epsilon: Number, method: Meth
         return 0.0
     if order is None:
         return _pure_delta(budget, threshold) if method == "optimal" else 1.0
-    a, less, z, e = _float(order), _float(order - 1), _float(budget), _float(threshold)
+    a, less, z, e = near_float(order), near_float(order - 1), near_float(budget), near_float(threshold)
     if method == "mironov":
         return _exp_up(up(less * (z - e), 8, of=less * (z + e)))
     if method == "cks":
@@ -114,13 +114,13 @@ def kl_to_delta(zeta: Number) -> float:
     Rounds  Up.
     Source  [BH79]
     """
-    return min(1.0, up(math.sqrt(-math.expm1(-_float(at_least_zero(zeta, "zeta")))), 6))
+    return min(1.0, up(math.sqrt(-math.expm1(-near_float(at_least_zero(zeta, "zeta")))), 6))
 
 
 def _pure_epsilon(zeta: Fraction, delta: Fraction) -> float:
     if delta == 0:
         return float_up(zeta)
-    z = _float(zeta)
+    z = near_float(zeta)
     share = down(float(delta) * (1.0 + math.exp(-z)), 8)
     if share >= 1.0:
         return 0.0
@@ -129,8 +129,8 @@ def _pure_epsilon(zeta: Fraction, delta: Fraction) -> float:
 
 
 def _pure_delta(zeta: Fraction, epsilon: Fraction) -> float:
-    gap = _float(zeta - epsilon)
-    return min(1.0, up(-math.expm1(-gap) / (1.0 + math.exp(-_float(zeta))), 12))
+    gap = near_float(zeta - epsilon)
+    return min(1.0, up(-math.expm1(-gap) / (1.0 + math.exp(-near_float(zeta))), 12))
 
 
 # ---- a curve ---------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def curve_to_delta(
     Rounds  Up.
     Source  [CKS20, Prop. 12]; [BH79]
     """
-    threshold = _float(at_least_zero(epsilon, "epsilon"))
+    threshold = near_float(at_least_zero(epsilon, "epsilon"))
 
     def bound(alpha: FloatArray) -> FloatArray:
         zeta = _values(curve, alpha)
@@ -244,9 +244,9 @@ def rho_to_epsilon(rho: Number, *, delta: Number, method: Literal["cks", "bs16"]
         return math.inf if exact > 0 else 0.0
     log_delta, doubt = log_of(target)
     if method == "bs16":
-        r = _float(exact)
+        r = near_float(exact)
         return up(r + 2.0 * math.sqrt(r * (doubt - log_delta)), 8)
-    return _rho_epsilon(_float(exact), log_delta - doubt)[0]
+    return _rho_epsilon(near_float(exact), log_delta - doubt)[0]
 
 
 def rho_to_delta(rho: Number, *, epsilon: Number) -> float:
@@ -258,10 +258,10 @@ def rho_to_delta(rho: Number, *, epsilon: Number) -> float:
     Rounds  Up; 0 only at rho = 0.
     Source  [CKS20, Prop. 12]; [BH79]
     """
-    exact, threshold = at_least_zero(rho, "rho"), _float(at_least_zero(epsilon, "epsilon"))
+    exact, threshold = at_least_zero(rho, "rho"), near_float(at_least_zero(epsilon, "epsilon"))
     if exact == 0:
         return 0.0
-    r = max(_float(exact), 1e-290)
+    r = max(near_float(exact), 1e-290)
     less = max(0.5 * (threshold / r - 1.0), math.sqrt(0.5 / r), 0.25)
     for _ in range(50):  # concave and increasing in α − 1: monotone from the left after the first step
         excess = (2.0 * less + 1.0) * r - threshold - math.log1p(1.0 / less)
@@ -315,7 +315,7 @@ def pure_to_rho(epsilon: Number) -> Fraction:
     Source  [BS16, Prop. 1.4] for epsilon²/2; the tangent for the constant
     """
     exact = at_least_zero(epsilon, "epsilon")
-    near = _float(exact)
+    near = near_float(exact)
     return min(Fraction(up(near * math.tanh(0.5 * near), 8)), exact * exact / 2)
 
 
@@ -329,7 +329,7 @@ def laplace_to_rho(epsilon: Number) -> Fraction:
     Source  [Mir17, Prop. 6] for the divergence
     """
     exact = at_least_zero(epsilon, "epsilon")
-    near = _float(exact)
+    near = near_float(exact)
     return min(Fraction(up(float(expm1_minus(np.array(-near))), 12)), exact * exact / 2)
 
 
@@ -376,10 +376,6 @@ def _order(alpha: object) -> Fraction | None:
 def _check_method(method: str) -> None:
     if method not in ("optimal", "cks", "mironov"):
         raise InvalidParameter(sentence("method", '"optimal", "cks" or "mironov"', method))
-
-
-def _float(exact: Fraction) -> float:
-    return min(float_up(exact), 1e300)
 
 
 def _exp_up(log_delta: float) -> float:

@@ -1,14 +1,16 @@
 """The exact privacy curve of Gaussian noise, as floats on a known side of the truth.
 
-With mu = sensitivity/sigma, the two thresholds x1 = eps/mu − mu/2 and x2 = eps/mu + mu/2, the normal density phi and
-Mills' ratio R(x) = (1 − Phi(x))/phi(x), the curve is delta = Phi(−x1) − e^eps Phi(−x2). Because e^eps phi(x2) = phi(x1),
+With mu = sensitivity/sigma, the thresholds x1 = eps/mu − mu/2 and x2 = eps/mu + mu/2, the normal density phi
+and Mills' ratio R(x) = (1 − Phi(x))/phi(x), the curve is delta = Phi(−x1) − e^eps Phi(−x2). Because
+e^eps phi(x2) = phi(x1),
 
-    x1 ≥ −1            delta = phi(x1) D,  D = R(x1) − R(x2): no e^eps, no underflow in the logarithm
-    x1 ≥ −1, mu < 1/10 D = 2 Σ_{j odd} (mu/2)^j I_j(eps/mu), I_j(c) = ∫ t^j/j! e^(−ct − t²/2) dt: all terms positive
-    x1 < −1            delta = 1 − phi(x1) (R(−x1) + R(x2)): what is subtracted stays below 0.32
+    x1 ≥ −1              delta = phi(x1) D, D = R(x1) − R(x2): no e^eps, no underflow in the logarithm
+    x1 ≥ −1, mu ≤ 1/10   D = 2 Σ_{j odd} (mu/2)^j I_j(eps/mu), I_j(c) = ∫ t^j/j! e^(−ct − t²/2) dt:
+                         all terms are positive
+    x1 < −1              delta = 1 − phi(x1) (R(−x1) + R(x2)): what is subtracted stays below 0.32
 
-Every function works with log delta and carries an absolute error of it. The parameters count as known within half an
-ulp each, so that the bounds hold for the decimal a float shows and for the float itself.
+Every function works with log delta and carries an absolute error of it. The parameters count as known within
+half an ulp each, so that the bounds hold for the decimal a float shows and for the float itself.
 """
 
 from __future__ import annotations
@@ -48,10 +50,10 @@ def gaussian_log_delta(mu: Number, *, epsilon: Number) -> tuple[float, float]:
     Rounds  Outward.
     Source  [BW18, Thm. 8]
     """
-    signal, threshold = at_least_zero(mu, "mu"), _float(at_least_zero(epsilon, "epsilon"))
+    signal, threshold = at_least_zero(mu, "mu"), near_float(at_least_zero(epsilon, "epsilon"))
     if signal == 0:
         return -math.inf, -math.inf
-    near = _float(signal)
+    near = near_float(signal)
     point = _curve(max(near, _LEAST), threshold)
     lower = -math.inf if near < _LEAST else down(point.log_delta - point.error, 2)
     return lower, min(0.0, up(point.log_delta + point.error, 2))
@@ -79,7 +81,7 @@ def gaussian_epsilon(mu: Number, *, delta: Number) -> tuple[float, float]:
     Rounds  Outward: both ends are decided by certified values of log delta.
     Source  [BW18, Thm. 8]
     """
-    signal, target = _float(at_least_zero(mu, "mu")), probability(delta, "delta")
+    signal, target = near_float(at_least_zero(mu, "mu")), probability(delta, "delta")
     if signal == 0 or target == 0:
         return (math.inf, math.inf) if signal > 0 else (0.0, 0.0)
     signal = max(signal, _LEAST)
@@ -87,8 +89,8 @@ def gaussian_epsilon(mu: Number, *, delta: Number) -> tuple[float, float]:
     at_zero = _curve(signal, 0.0)
     if at_zero.log_delta + at_zero.error <= goal - doubt:
         return 0.0, 0.0
-    # log delta is concave and decreasing, so that Newton's steps stay to the right of the root after the first.
-    # They start where delta ≤ min(1, mu phi(0)) e^(−x1²/2) reaches the target.
+    # log delta is concave and decreasing, so that Newton's steps stay to the right of the root; they start
+    # where delta ≤ min(1, mu phi(0)) e^(−x1²/2) reaches the target.
     epsilon = signal * (0.5 * signal + math.sqrt(max(0.0, 2.0 * min(0.0, math.log(0.4 * signal)) - 2.0 * goal)))
     point = at_zero
     for _ in range(20):
@@ -119,7 +121,7 @@ def gaussian_mu(*, epsilon: Number, delta: Number) -> float:
     Rounds  Down.
     Source  [BW18, Thm. 8 and Alg. 1]
     """
-    threshold, target = _float(at_least_zero(epsilon, "epsilon")), probability(delta, "delta")
+    threshold, target = near_float(at_least_zero(epsilon, "epsilon")), probability(delta, "delta")
     if target == 0:
         return 0.0
     goal, doubt = log_of(target)
@@ -157,11 +159,11 @@ def classical_gaussian_sigma(*, epsilon: Number, delta: Number, sensitivity: Num
         hint = "sensitivity / gaussian_mu(epsilon=, delta=) holds for every epsilon, with less noise"
         raise NotPrivate(sentence("epsilon", "below 1 for the classical Gaussian scale", epsilon, hint))
     logarithm, doubt = log_of(target / Fraction(5, 4))
-    return up(math.sqrt(2.0 * (doubt - logarithm)) * distance / _float(exact), 6)
+    return up(math.sqrt(2.0 * (doubt - logarithm)) * distance / near_float(exact), 6)
 
 
 def log_of(value: Fraction) -> tuple[float, float]:
-    """Return (log value, a bound of its absolute error) of a positive rational, however small or close to 1."""
+    """Return (log value, a bound of its absolute error) of any positive rational."""
     if Fraction(1, 2) < value < 2:
         near = math.log1p(float(value - 1))
         return near, 12 * UNIT * abs(near)
@@ -172,12 +174,15 @@ def log_of(value: Fraction) -> tuple[float, float]:
     return top - bottom, 16 * UNIT * (1 + top + bottom)
 
 
-def _float(exact: Fraction) -> float:
-    return min(float_up(exact), 1e300)
+def near_float(exact: Fraction) -> float:
+    """Return the float above a rational of at least 0; beyond 1e300 nothing is certified."""
+    if exact > 10**300:
+        raise NumericalFailure("no bound is certified for parameters beyond 1e300")
+    return float_up(exact)
 
 
 def _curve(mu: float, epsilon: float) -> _Point:
-    """log delta and its error: rounding here, and half an ulp of doubt about either parameter."""
+    """Return log delta and its error: rounding, and half an ulp of doubt about either parameter."""
     centre, half = epsilon / mu, 0.5 * mu
     near, far = centre - half, centre + half
     if near < -1.0:
@@ -221,7 +226,7 @@ def _narrow_gap(centre: float, half: float) -> tuple[float, float]:
 
 
 def _moments_forward(centre: float) -> list[float]:
-    """I_0 … I_9 by (n+1) I_(n+1) = I_(n−1) − c I_n; for c ≤ 2 the first steps lose 3 bits, later ones hardly count."""
+    """I_0 … I_9 by (n+1) I_(n+1) = I_(n−1) − c I_n; for c ≤ 2 this costs three bits of I_1."""
     moments = [_mills(centre)]
     moments.append(1.0 - centre * moments[0])
     for n in range(1, 9):
@@ -256,7 +261,7 @@ def _mills(x: float) -> float:
 
 
 def _walk(holds: Callable[[float], bool], start: float, width: float) -> float:
-    """Return the first of start + width, start + 2 width, start + 4 width … where the condition is proved to hold."""
+    """Return the first of start + width, start + 2 width, start + 4 width … where the condition holds."""
     for power in range(200):
         step = math.ldexp(width, power)
         least = (power + 1) * math.ulp(start)

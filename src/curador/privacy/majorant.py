@@ -105,9 +105,9 @@ def _log_ratio(y: FloatArray, less: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _log_moment(v: FloatArray, less: float, zeta: float) -> tuple[FloatArray, FloatArray]:
-    """Return log(M − 1 + k(v)) and a bound of its error, with u = (α−1)v and E(t) = e^t − 1 − t:
+    """Return log(M − 1 + k(v)) and a bound of its error.
 
-    k = e^−u (E(u) + (α−1) E(−v)), a sum of positive terms, at most 1.
+    With u = (α−1) v and E(t) = e^t − 1 − t, k = e^−u (E(u) + (α−1) E(−v)): positive terms only, at most 1.
     """
     exponent = less * zeta
     if exponent > 40.0:
@@ -138,28 +138,16 @@ def _kink(less: float, epsilon: float) -> float:
 
 
 def least(function: Callable[[FloatArray], FloatArray], points: FloatArray, *, rounds: int) -> tuple[float, float]:
-    """Return the least value met and its place: a grid, then nine points around the vertex of the best three, again.
+    """Return the least value met and its place: a grid, then 17 points between the neighbours of the best, and again.
 
     Any point is as valid as any other, so nothing is assumed of the function; NaN is never the least.
     """
     lowest, place = math.inf, float(points[0])
-    for turn in range(rounds + 1):
+    for _ in range(rounds + 1):
         values = function(points)
         values = np.where(np.isnan(values), np.inf, values)
         best = int(np.argmin(values))
         if values[best] < lowest:
             lowest, place = float(values[best]), float(points[best])
-        if turn < rounds:
-            points = _closer(points, values, best)
+        points = np.linspace(points[max(best - 1, 0)], points[min(best + 1, points.size - 1)], 17)
     return lowest, place
-
-
-def _closer(points: FloatArray, values: FloatArray, best: int) -> FloatArray:
-    inner = min(max(best, 1), points.size - 2)
-    left, middle, right = (float(value) for value in values[inner - 1 : inner + 2])
-    width = 0.5 * float(points[inner + 1] - points[inner - 1])
-    bend = left - 2.0 * middle + right
-    shift = (left - right) / (2.0 * bend) if 0.0 < bend < math.inf else float(best - inner)
-    centre = float(points[inner]) + width * min(max(shift, -1.0), 1.0)
-    reach = width * (0.5 if inner == best else 1.0)
-    return np.linspace(centre - reach, centre + reach, 9)

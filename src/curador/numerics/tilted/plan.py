@@ -151,14 +151,21 @@ def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smoo
     step = 2.0 * math.pi / length
     budget = nodes or max(64, min(MOST_NODES, MOST_PAIRS // max(1, total.records)))
     limit = step * budget
-    log_scale = float(total.log_moment(np.array([aim.theta]))[0]) - aim.theta * aim.epsilon
+    log_scale = float(np.interp(aim.theta, table.theta, table.log_moment)) - aim.theta * aim.epsilon
     wanted = math.log(TOLERANCE) + aim.log_delta
     start = min(0.3 / table.spread, limit)
-    frequency = np.geomspace(start, limit, 2 + int(math.log(limit / start) / math.log(1.15)))
-    lost = log_scale + total.log_decay(aim.theta, frequency) - np.log(math.pi * frequency)
-    enough = np.flatnonzero(lost <= wanted)
+
+    def lost(frequency: FloatArray) -> FloatArray:
+        return log_scale + total.log_decay(aim.theta, frequency) - np.log(math.pi * frequency)
+
+    coarse = np.geomspace(start, limit, 2 + int(math.log(limit / start) / math.log(1.6)))
+    decays = lost(coarse)
+    enough = np.flatnonzero(decays <= wanted)
     if smooth is not True and (enough.size or smooth is False):
-        reach = float(frequency[enough[0]]) if enough.size else limit
+        reach = float(coarse[enough[0]]) if enough.size else limit
+        if enough.size and enough[0] > 0:
+            fine = np.geomspace(coarse[enough[0] - 1], reach, 9)
+            reach = float(fine[np.argmax(lost(fine) <= wanted)]) if (lost(fine) <= wanted).any() else reach
         return Plan(aim.theta, step, max(2, math.ceil(reach / step) + 1), 0.0)
-    missing = max(0.0, float(lost[-1]) - wanted) + 1.0
+    missing = max(0.0, float(decays[-1]) - wanted) + 1.0
     return Plan(aim.theta, step, budget, math.sqrt(2.0 * missing) / limit)

@@ -79,6 +79,9 @@ class LaplaceLaw:
         alpha = theta + 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             rise, fall = expm1_minus(theta * epsilon), expm1_minus(-alpha * epsilon)
+            if (float(alpha.max()) * float(inverse.max())) ** 2 < 1e-18:  # the grid is finer than the round-off allowed for
+                noise = (alpha * rise + theta * fall) / (alpha + theta)
+                return self._with_ranges(noise, theta, epsilon, rise, fall)
             # sinh(αx)/x and sinh(θx)/x with x = 1/T, equal to α and θ for continuous noise
             safe = np.where(inverse > 0, inverse, 1.0)
             extra_alpha = np.where(inverse > 0, sinh_minus(alpha * safe) / safe, 0.0)
@@ -86,8 +89,14 @@ class LaplaceLaw:
             bend = np.maximum(theta * extra_alpha - alpha * extra_theta, 0.0) * (1 + 1e-12) * epsilon
             up, down = alpha + extra_alpha, theta + extra_theta
             noise = (up * rise + down * fall + bend) / (up + down)
-            ranged = self._range_excess(theta, epsilon, rise, fall)
-        return np.where(self.bounded_range[:, None] > 0, ranged, noise)
+        return self._with_ranges(noise, theta, epsilon, rise, fall)
+
+    def _with_ranges(
+        self, noise: FloatArray, theta: FloatArray, epsilon: FloatArray, rise: FloatArray, fall: FloatArray
+    ) -> FloatArray:
+        if not self.bounded_range.any():
+            return noise
+        return np.where(self.bounded_range[:, None] > 0, self._range_excess(theta, epsilon, rise, fall), noise)
 
     @staticmethod
     def _range_excess(theta: FloatArray, epsilon: FloatArray, rise: FloatArray, fall: FloatArray) -> FloatArray:

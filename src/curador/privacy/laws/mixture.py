@@ -253,15 +253,26 @@ def _window(law: MixtureLaw, theta: float) -> tuple[float, float]:
 
 def _push(law: MixtureLaw, theta: float, *, start: float, far: float) -> float:
     """Bisect for the nearest end whose own pull θσ²|B'/B| is paid for."""
-    for _ in range(40):
+    origin = -_REACH * law.sigma if law.sign > 0 else (theta + 1.0) * (len(law.above) - 1) + _REACH * law.sigma
+    for _ in range(24):
         middle = 0.5 * (start + far)
-        pull = theta * law.sigma**2 * abs(float(_mixture(law, law.below, law.sign, np.array([middle]))[1][0]))
-        origin = -_REACH * law.sigma if law.sign > 0 else (theta + 1.0) * (len(law.above) - 1) + _REACH * law.sigma
-        if abs(middle - origin) >= pull:
+        if abs(middle - origin) >= theta * _mean_shift(law, middle):
             far = middle
         else:
             start = middle
     return far
+
+
+def _mean_shift(law: MixtureLaw, x: float) -> float:
+    """σ² |B'/B| at x: the mean shift under the weights of B there."""
+    logs = [
+        (math.log(weight) + (2.0 * law.sign * j * x - j * j) / (2.0 * law.sigma**2), j)
+        for j, weight in enumerate(law.below)
+        if weight > 0.0
+    ]
+    peak = max(value for value, _ in logs)
+    shares = [(math.exp(value - peak), j) for value, j in logs]
+    return sum(share * j for share, j in shares) / sum(share for share, _ in shares)
 
 
 @functools.lru_cache(maxsize=256)
@@ -289,10 +300,10 @@ def _layers(law: MixtureLaw, theta: float) -> tuple[FloatArray, FloatArray]:
     """Masses and lengths of intervals whose stacked uniform layers lie below the tilted density of the loss.
 
     Claim   Σ mass/length · 1_interval ≤ density. Any minorant will do; this one takes each cell's lowest value, then the
-            monotone envelope on both sides of the peak, then 240 geometric levels of it.
+            monotone envelope on both sides of the peak, then 96 geometric levels of it.
     """
     low, high = _window(law, theta)
-    x = np.linspace(low, high, 1500)
+    x = np.linspace(low, high, 1000)
     log_a, slope_a = _mixture(law, law.above, 1, x)
     log_b, slope_b = _mixture(law, law.below, law.sign, x)
     grid = _Grid(law, x, x[1] - x[0], log_a, slope_a, log_b, slope_b)
@@ -311,7 +322,7 @@ def _layers(law: MixtureLaw, theta: float) -> tuple[FloatArray, FloatArray]:
     envelope = np.concatenate([np.minimum.accumulate(height[peak::-1])[::-1], np.minimum.accumulate(height[peak + 1 :])])
     if peak + 1 < len(height):
         envelope[peak + 1 :] = np.minimum(envelope[peak + 1 :], height[peak])
-    levels = height[peak] * np.geomspace(1.0, 1e-7, 240) if height[peak] > 0 else np.zeros(240)
+    levels = height[peak] * np.geomspace(1.0, 1e-6, 96) if height[peak] > 0 else np.zeros(96)
     first = np.searchsorted(envelope[: peak + 1], levels, side="left")
     last = peak + 1 + np.searchsorted(-envelope[peak + 1 :], -levels, side="right")
     lengths = (edges[last] - edges[first]) * (1 - 1e-12)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
 
@@ -50,12 +51,33 @@ class Direction(enum.Enum):
     COMES = "comes"
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two sides being gathered: one and the same object where no record has two faces."""
+
+    above: Side
+    below: Side
+
+    @property
+    def both(self) -> tuple[Side, ...]:
+        """Where a law goes that is its record's worst case and attained."""
+        return (self.above,) if self.above is self.below else (self.above, self.below)
+
+
 def sides(loss: Loss, direction: Direction) -> tuple[Side, Side]:
     """Return the laws above and below all records of the loss, in one direction. The same object where they agree."""
-    above, below = Side(), Side()
-    for record, count in parts_of(loss):
-        law(record, count, direction, above, below)
-    return above, below
+    parts = parts_of(loss)
+    above = Side()
+    out = Sides(above, Side() if any(_two_faced(record) for record, _ in parts) else above)
+    for record, count in parts:
+        law(record, count, direction, out)
+    return out.above, out.below
+
+
+def _two_faced(record: Loss) -> bool:
+    if isinstance(record, DiscreteGaussianLoss):
+        return record.sigma2 < SMALLEST  # its tail is cut off, upwards above and away below
+    return isinstance(record, (BoundedRange, Concentrated, KeySelection, Subsampled, Group))
 
 
 def one_sided(loss: Loss) -> bool:
@@ -64,41 +86,42 @@ def one_sided(loss: Loss) -> bool:
 
 
 @singledispatch
-def law(record: Loss, count: int, direction: Direction, above: Side, below: Side) -> None:
+def law(record: Loss, count: int, direction: Direction, out: Sides) -> None:
     """Add the laws of `count` such records to both sides."""
-    del count, direction, above, below
+    del count, direction, out
     raise NotPrivate(f"no numerical rule for {type(record).__name__}")
 
 
 @law.register
-def _(record: GaussianLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: GaussianLoss, count: int, direction: Direction, out: Sides) -> None:
     del direction
-    for side in (above, below):
+    for side in out.both:
         side.gaussian(float(record.mu * record.mu), count)
 
 
 @law.register
-def _(record: DiscreteGaussianLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: DiscreteGaussianLoss, count: int, direction: Direction, out: Sides) -> None:
     del direction
-    _discrete_gaussian(record.sigma2, record.sensitivity, count, above, below)
+    _discrete_gaussian(record.sigma2, record.sensitivity, count, out)
 
 
-def _discrete_gaussian(sigma2: Fraction, shift: int, count: int, above: Side, below: Side) -> None:
+def _discrete_gaussian(sigma2: Fraction, shift: int, count: int, out: Sides) -> None:
     """Claim: a fine grid by the sandwich, a coarse one by the theta series, a very coarse one atom by atom."""
     if shift == 0:
         return
-    spread = sandwich(float(sigma2), count)
+    spread = sandwich(sigma2.numerator / sigma2.denominator, count)
     if spread <= FINE:
-        for side in (above, below):
-            side.gaussian(float(shift * shift / sigma2), count, spread)
+        mu2 = shift * shift * sigma2.denominator / sigma2.numerator  # integers: rounded once
+        for side in out.both:
+            side.gaussian(mu2, count, spread)
     elif sigma2 >= SMALLEST:
-        for side in (above, below):
+        for side in out.both:
             side.thetas.append((sigma2, shift, count))
     else:
         finite, lost = _gaussian_atoms(sigma2, shift, count)
-        above.others.append(finite)
-        below.others.append(finite)
-        above.infinite(Fraction(0), Fraction(lost), count)
+        for side in out.both:
+            side.others.append(finite)
+        out.above.infinite(Fraction(0), Fraction(lost), count)
 
 
 def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw, float]:
@@ -109,87 +132,87 @@ def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw
 
 
 @law.register
-def _(record: LaplaceLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: LaplaceLoss, count: int, direction: Direction, out: Sides) -> None:
     del direction
     if record.epsilon0 > 0:
-        for side in (above, below):
+        for side in out.both:
             side.laplaces.append((float(record.epsilon0), 0.0, 0.0, count))
 
 
 @law.register
-def _(record: DiscreteLaplaceLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: DiscreteLaplaceLoss, count: int, direction: Direction, out: Sides) -> None:
     del direction
     if record.sensitivity > 0:
-        for side in (above, below):
+        for side in out.both:
             side.discretes.append((record.scale, record.sensitivity, count))
 
 
 @law.register
-def _(record: RandomizedResponseLoss, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: RandomizedResponseLoss, count: int, direction: Direction, out: Sides) -> None:
     del direction
     if record.epsilon0 > 0:
-        for side in (above, below):
+        for side in out.both:
             side.points.append((record.epsilon0, record.categories, count))
 
 
 @law.register
-def _(record: BoundedRange, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: BoundedRange, count: int, direction: Direction, out: Sides) -> None:
     """Claim: above, the closed-form dominating pair; below, randomized response of ε/2, whose log-ratios span ε."""
     del direction
     if record.epsilon0 > 0:
-        above.laplaces.append((float(record.epsilon0), 0.0, 1.0, count))
-        below.points.append((record.epsilon0 / 2, 2, count))
+        out.above.laplaces.append((float(record.epsilon0), 0.0, 1.0, count))
+        out.below.points.append((record.epsilon0 / 2, 2, count))
 
 
 @law.register
-def _(record: Pure, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: Pure, count: int, direction: Direction, out: Sides) -> None:
     """Claim: randomized response is both the worst case and attained. Source: [KOV15, Thm. 3.3]."""
     del direction
     if record.epsilon0 > 0:
-        for side in (above, below):
+        for side in out.both:
             side.points.append((record.epsilon0, 2, count))
 
 
 @law.register
-def _(record: Approx, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: Approx, count: int, direction: Direction, out: Sides) -> None:
     """Claim: infinite loss with probability δ, else randomized response. Source: [KOV15, Thm. 3.3]."""
     del direction
-    for side in (above, below):
+    for side in out.both:
         side.infinite(record.delta0, record.delta0, count)
         if record.epsilon0 > 0:
             side.points.append((record.epsilon0, 2, count))
 
 
 @law.register
-def _(record: Concentrated, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: Concentrated, count: int, direction: Direction, out: Sides) -> None:
     """Claim: Gaussian noise of μ² = 2ρ is ρ-zCDP, so it bounds from below; above, only the Rényi reading speaks."""
     del direction
-    above.missing = "Concentrated"
-    above.rho += float(count * record.rho0)
-    above.infinite(record.delta0, record.delta0, count)
-    below.gaussian(float(2 * record.rho0), count)
-    below.infinite(record.delta0, record.delta0, count)
+    out.above.missing = "Concentrated"
+    out.above.rho += float(count * record.rho0)
+    out.above.infinite(record.delta0, record.delta0, count)
+    out.below.gaussian(float(2 * record.rho0), count)
+    out.below.infinite(record.delta0, record.delta0, count)
 
 
 @law.register
-def _(record: KeySelection, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: KeySelection, count: int, direction: Direction, out: Sides) -> None:
     """Claim: δ and `keys` discrete Gaussian losses above; below, a release in which the person held no key at all."""
-    del direction, below
-    _discrete_gaussian(record.sigma2, record.sensitivity, count * record.keys, above, Side())
-    above.infinite(Fraction(0), record.delta0, count)
+    del direction
+    _discrete_gaussian(record.sigma2, record.sensitivity, count * record.keys, Sides(out.above, Side()))
+    out.above.infinite(Fraction(0), record.delta0, count)
 
 
 @law.register
-def _(record: Finite, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: Finite, count: int, direction: Direction, out: Sides) -> None:
     """Claim: the pair itself, atom by atom."""
     p, q = (record.p, record.q) if direction is Direction.LEAVES else (record.q, record.p)
-    _finite(list(zip(p, q, strict=True)), count, above, below)
+    _finite(list(zip(p, q, strict=True)), count, out)
 
 
-def _finite(rows: list[tuple[Fraction, Fraction]], count: int, above: Side, below: Side) -> None:
+def _finite(rows: list[tuple[Fraction, Fraction]], count: int, out: Sides) -> None:
     alone = sum((p for p, q in rows if q == 0), Fraction(0))
     shared = [(p, q) for p, q in rows if p > 0 and q > 0]
-    for side in (above, below):
+    for side in out.both:
         side.infinite(alone, alone, count)
     if alone < 1:
         losses = np.array([_log_ratio(p, q) for p, q in shared])
@@ -197,8 +220,8 @@ def _finite(rows: list[tuple[Fraction, Fraction]], count: int, above: Side, belo
         balanced = alone == 0 and sum(q for _, q in shared) == 1
         digits = max(math.log(max(p.numerator * q.denominator, p.denominator * q.numerator)) for p, q in shared)
         finite = FiniteLaw(losses, masses, count, 32 * UNIT, balanced=balanced, doubt=4 * UNIT * digits)
-        above.others.append(finite)
-        below.others.append(finite)
+        for side in out.both:
+            side.others.append(finite)
 
 
 def _log_ratio(p: Fraction, q: Fraction) -> float:
@@ -211,7 +234,7 @@ def _log_ratio(p: Fraction, q: Fraction) -> float:
 
 
 @law.register
-def _(record: Group, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
     """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24, Thm. 1]."""
     base = record.base
     shape = _gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
@@ -220,11 +243,11 @@ def _(record: Group, count: int, direction: Direction, above: Side, below: Side)
     rate = float(base.rate)
     size = record.size
     weights = tuple(math.comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1))
-    _mixture(shape, weights, count, direction, above, below)
+    _mixture(shape, weights, count, direction, out)
 
 
 @law.register
-def _(record: Subsampled, count: int, direction: Direction, above: Side, below: Side) -> None:
+def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
     shape = _gaussian_shape(record.base, count)
     rate = float(record.rate)
     weights = (1.0 - rate, rate)
@@ -232,12 +255,12 @@ def _(record: Subsampled, count: int, direction: Direction, above: Side, below: 
         if shape is None:
             raise NotPrivate("poisson subsampling under replace_one is proved for Gaussian noise only")
         mu, spread = shape
-        for side in (above, below):
+        for side in out.both:
             side.others.append(MixtureLaw(1.0 / mu, weights, weights, -1, count, spread))
     elif record.scheme == "poisson" and shape is not None:
-        _mixture(shape, weights, count, direction, above, below)
+        _mixture(shape, weights, count, direction, out)
     else:
-        _cells(record, shape, count, direction, above, below)
+        _cells(record, shape, count, direction, out)
 
 
 def _mixture(
@@ -245,12 +268,11 @@ def _mixture(
     weights: tuple[float, ...],
     count: int,
     direction: Direction,
-    above: Side,
-    below: Side,
+    out: Sides,
 ) -> None:
     mu, spread = shape
     p, q = (weights, (1.0,)) if direction is Direction.LEAVES else ((1.0,), weights)
-    for side in (above, below):
+    for side in out.both:
         side.others.append(MixtureLaw(1.0 / mu, p, q, 1, count, spread))
 
 
@@ -275,8 +297,7 @@ def _cells(
     shape: tuple[float, float] | None,
     count: int,
     direction: Direction,
-    above: Side,
-    below: Side,
+    out: Sides,
 ) -> None:
     """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise."""
     parts = parts_of(record.base)
@@ -284,14 +305,14 @@ def _cells(
         return
     rows = finite_rows(record.base) if shape is None else None
     if rows is not None:
-        _finite(_subsampled_rows(rows, record, direction), count, above, below)
+        _finite(_subsampled_rows(rows, record, direction), count, out)
         return
     upper, lower = _base_cells(record.base, shape)
-    for pair, side, build in ((upper, above, cells.above), (lower, below, cells.below)):
+    for pair, side, build in ((upper, out.above, cells.above), (lower, out.below, cells.below)):
         if pair is None:  # a bounded range: attained by randomized response of half its length
             base = next(part for part, _ in parts if isinstance(part, BoundedRange))
             rows = _subsampled_rows(_response_rows(base.epsilon0 / 2, 2, Fraction(0)), record, direction)
-            _finite(rows, count, Side(), side)
+            _finite(rows, count, Sides(Side(), side))
             continue
         rate = float(record.rate)
         if record.scheme == "poisson":
@@ -301,7 +322,7 @@ def _cells(
         built = build(mixed, count)
         finite, beyond = built if isinstance(built, tuple) else (built, 0.0)
         side.others.append(finite)
-        side.infinite(Fraction(0) if side is above else Fraction(beyond), Fraction(beyond), count)
+        side.infinite(Fraction(0), Fraction(beyond), count)
 
 
 def _base_cells(base: Loss, shape: tuple[float, float] | None) -> tuple[cells.CellPair | None, cells.CellPair | None]:
