@@ -35,7 +35,8 @@ format: $(READY) ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix .
 
 api: $(READY) ## rewrite the checked-in list of public names and signatures
-	$(BIN)/python -m tests.docs.public_names > docs/reference/public-names.txt
+	$(BIN)/python tests/docs/public_names.py names > docs/reference/public-names.txt
+	$(BIN)/python tests/docs/public_names.py reference > docs/reference/README.md
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)

@@ -62,7 +62,7 @@ def optimal_delta_of_order(alpha: Any, zeta: Any, epsilon: Any) -> Real:
 
     def value(log_q: Real) -> Real:
         low, high = log_q, min(MP.mpf(0), log_q + (log_limit - log_q) / a)
-        for _ in range(120):
+        for _ in range(90):
             middle = (low + high) / 2
             low, high = (middle, high) if feasible(middle, log_q) else (low, middle)
         return MP.exp(low) - grow * MP.exp(log_q)
@@ -70,7 +70,7 @@ def optimal_delta_of_order(alpha: Any, zeta: Any, epsilon: Any) -> Real:
     return golden_section(value, -MP.mpf(a - 1) * (number(epsilon) + 4) - 60 / min(a - 1, 1), MP.mpf(-1e-12))
 
 
-def golden_section(value: Callable[[Real], Real], low: Real, high: Real, *, steps: int = 90) -> Real:
+def golden_section(value: Callable[[Real], Real], low: Real, high: Real, *, steps: int = 50) -> Real:
     """The largest value of a unimodal function."""
     share = (MP.sqrt(5) - 1) / 2
     left, right = high - share * (high - low), low + share * (high - low)
@@ -88,8 +88,10 @@ def golden_section(value: Callable[[Real], Real], low: Real, high: Real, *, step
 
 
 def optimal_delta_of_order_two(zeta: Any, epsilon: Any) -> Real:
-    """(√((e^eps − 1)² + e^zeta − 1) − (e^eps − 1))/2."""
-    with MP.workdps(120):
+    """(√((e^eps − 1)² + e^zeta − 1) − (e^eps − 1))/2 below 1/2, from where on the best pair has p = 1."""
+    if number(epsilon) <= number(zeta) - MP.log(2):
+        return -MP.expm1(number(epsilon) - number(zeta))
+    with MP.workdps(700):
         rest = MP.expm1(number(epsilon))
         return (MP.sqrt(rest**2 + MP.expm1(number(zeta))) - rest) / 2
 

@@ -280,8 +280,8 @@ def threshold(pair: Pair, epsilon: Real) -> Real:
         miss = pair.loss(x) - epsilon
         low, high = (x, high) if miss < 0 else (low, x)
         step = miss / pair.slope(x)
-        # delta is stationary in the threshold: an error of 1e-32 here leaves far less than 1e-60 there
-        if abs(step) < MP.mpf(10) ** -32:
+        # delta is stationary in the threshold, and a miss moves it by at most that much where the loss is flat
+        if abs(step) < MP.mpf(10) ** -32 or abs(miss) < 1000 * MP.eps:
             return x - step
         x = x - step if low < x - step < high else (low + high) / 2
     raise ValueError("the loss does not reach epsilon")

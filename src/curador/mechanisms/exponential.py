@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from curador.mechanisms.parameters import goal, rounded_down
+from curador.mechanisms.parameters import decimal, goal, rounded_down
 from curador.numerics.exact import Number, positive
 from curador.numerics.rounding import float_down
 from curador.privacy.loss import Loss
@@ -29,6 +29,9 @@ class Exponential:
     def __init__(self, *, epsilon: Number, sensitivity: Number) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+
+    def __repr__(self) -> str:
+        return f"Exponential(epsilon={decimal(self.epsilon)}, sensitivity={decimal(self.sensitivity)})"
 
     @property
     def loss(self) -> Loss:

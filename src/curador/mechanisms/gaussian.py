@@ -10,6 +10,7 @@ from typing import Self
 from curador.mechanisms.parameters import (
     Accuracy,
     accuracy_goal,
+    decimal,
     goal,
     grid_exponent,
     grid_of,
@@ -18,6 +19,7 @@ from curador.mechanisms.parameters import (
     rounded_up,
     settled,
     steps_of,
+    written,
 )
 from curador.mechanisms.search import smallest_scale
 from curador.numerics.exact import Number, positive, whole
@@ -49,6 +51,9 @@ class Gaussian:
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "relation", relation)
+
+    def __repr__(self) -> str:
+        return f"Gaussian(sigma={decimal(self.sigma)}, sensitivity={written(self.sensitivity_squared)})"
 
     @property
     def grid(self) -> Fraction:
@@ -143,6 +148,9 @@ class DiscreteGaussian:
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "sensitivity", steps_of(squared, 0))
         object.__setattr__(self, "relation", relation)
+
+    def __repr__(self) -> str:
+        return f"DiscreteGaussian(sigma={decimal(self.sigma)}, sensitivity={self.sensitivity})"
 
     @property
     def loss(self) -> Loss:

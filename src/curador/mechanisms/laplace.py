@@ -11,6 +11,7 @@ from curador.mechanisms.parameters import (
     Accuracy,
     Goal,
     accuracy_goal,
+    decimal,
     goal,
     grid_exponent,
     grid_of,
@@ -19,6 +20,7 @@ from curador.mechanisms.parameters import (
     rounded_down,
     settled,
     steps_of,
+    written,
 )
 from curador.mechanisms.search import smallest_scale
 from curador.numerics.exact import Number, positive
@@ -49,6 +51,9 @@ class Laplace:
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "relation", relation)
+
+    def __repr__(self) -> str:
+        return f"Laplace(scale={decimal(self.scale)}, sensitivity={written(self.sensitivity_squared)})"
 
     @property
     def grid(self) -> Fraction:
@@ -152,6 +157,9 @@ class DiscreteLaplace:
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", steps_of(squared, 0))
         object.__setattr__(self, "relation", relation)
+
+    def __repr__(self) -> str:
+        return f"DiscreteLaplace(scale={decimal(self.scale)}, sensitivity={self.sensitivity})"
 
     @property
     def loss(self) -> Loss:

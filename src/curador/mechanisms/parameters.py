@@ -69,6 +69,18 @@ def steps_of(squared: Fraction, exponent: int) -> int:
     return root if root * root * bottom == top else root + 1
 
 
+def written(squared: Fraction) -> str:
+    """Return √squared as a person would write it."""
+    root = Sensitivity(squared, Norm.L2, Adjacency.REPLACE_ONE).exact
+    return f"√{decimal(squared)}" if root is None else decimal(root)
+
+
+def decimal(value: Fraction) -> str:
+    """Return the rational as a decimal where that is exact and short, else as a ratio."""
+    text = f"{float(value):.15g}"
+    return text if Fraction(text) == value else str(value)
+
+
 def rounded_up(value: float | Fraction, digits: int = 12) -> Fraction:
     """Return the next decimal of `digits` significant digits at or above the value, so that parameters read well."""
     exact = Fraction(value)

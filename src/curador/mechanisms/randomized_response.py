@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Self
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.parameters import goal, rounded_down
+from curador.mechanisms.parameters import decimal, goal, rounded_down
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
 from curador.numerics.rounding import float_down, up
 from curador.privacy.loss import Loss
@@ -46,6 +46,9 @@ class RandomizedResponse:
             value = Fraction(up(math.log(odds), 4)) if odds > 1 else Fraction(0)
         object.__setattr__(self, "epsilon", value)
         object.__setattr__(self, "categories", k)
+
+    def __repr__(self) -> str:
+        return f"RandomizedResponse(epsilon={decimal(self.epsilon)}, categories={self.categories})"
 
     @property
     def gamma(self) -> float:

@@ -64,7 +64,7 @@ def log_delta(epsilon0: Fraction, count: int, epsilon: Fraction) -> LogBounds:
     tail = _beyond(float(mass[-1]), stop, count, step) + _before(float(mass[0]), start, first, count, step)
     value = top + math.log(total)
     rounding = 4 * UNIT * (abs(top) + abs(value) + 2.0)
-    slope = float((mass * np.exp(-above)).sum()) / total
+    slope = max(float((mass * np.exp(-above)).sum()) / total, 1e-300)
     return LogBounds(value - relative - rounding, value + math.log1p(tail / total) + relative + rounding, slope)
 
 
@@ -78,6 +78,8 @@ def least_epsilon(epsilon0: Fraction, count: int, low_goal: float, high_goal: fl
     """
     most = count * epsilon0
     epsilon, width = _root(epsilon0, count, 0.5 * (low_goal + high_goal), float(most))
+    if epsilon == 0.0 and log_delta(epsilon0, count, Fraction(0)).upper <= low_goal:
+        return 0.0, 0.0
     lower, upper = math.nan, math.nan
     for power in range(100):
         step = math.ldexp(width, power)
@@ -92,14 +94,15 @@ def least_epsilon(epsilon0: Fraction, count: int, low_goal: float, high_goal: fl
             if at == 0.0 or log_delta(epsilon0, count, Fraction(at)).lower >= high_goal:
                 lower = at
         if lower <= upper:
-            return (0.0, 0.0) if upper == 0.0 else (lower, upper)
+            return lower, upper
     raise NumericalFailure(f"no bound near epsilon = {epsilon:g} could be certified")
 
 
 def _root(epsilon0: Fraction, count: int, goal: float, most: float) -> tuple[float, float]:
     """Return roughly where log delta is the goal, and the width of the doubt about it: Newton inside a bracket."""
     low, high = 0.0, most
-    epsilon = min(most * (1.0 - 1e-9), float(epsilon0) * math.sqrt(-2.0 * count * goal))
+    step = float(epsilon0)  # the start is the closed form k ε0 tanh(ε0/2) + ε0 √(2k log(1/δ)), above the root
+    epsilon = min(most * (1.0 - 1e-9), step * (count * math.tanh(0.5 * step) + math.sqrt(-2.0 * count * goal)))
     doubt = 0.0
     for _ in range(60):
         bounds = log_delta(epsilon0, count, Fraction(epsilon))

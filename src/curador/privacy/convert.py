@@ -99,9 +99,9 @@ def renyi_to_delta(alpha: Number, zeta: Number, *, epsilon: Number, method: Meth
     if method == "cks":
         log_delta = _cks_log_delta(np.array([a]), np.array([less]), np.array([z]), e)[0]
         return min(_exp_up(log_delta), kl_to_delta(budget))
-    if order == 2 and e < _LOG_HUGE and z < _LOG_HUGE:
+    if order == 2 and z - math.log(2.0) < e < _LOG_HUGE:  # before, the optimum is at a border
         moment, rest = math.expm1(z), math.expm1(e)
-        relative = up(12 * (1 + z + e))  # ulps: the exponentials turn half an ulp of z and e into z and e halves
+        relative = 24 + 2 * (z + e)  # ulps: the exponentials turn half an ulp of z and e into z and e halves
         return min(1.0, up(0.5 * moment / (math.hypot(rest, math.sqrt(moment)) + rest), relative))
     return _exp_up(majorant_delta(a, less, z, e))
 

@@ -1,0 +1,126 @@
+"""Prints every public name with its signature; docs/reference is made from it.
+
+    python tests/docs/public_names.py names > docs/reference/public-names.txt
+    python tests/docs/public_names.py reference > docs/reference/README.md
+"""
+
+import inspect
+import sys
+import types
+
+import curador as cu
+
+HEADINGS = {
+    "Mechanisms": ["Laplace", "Gaussian", "DiscreteLaplace", "DiscreteGaussian", "RandomizedResponse", "Exponential"],
+    "Losses": [
+        "Loss",
+        "compose",
+        "Pure",
+        "Approx",
+        "Concentrated",
+        "BoundedRange",
+        "KeySelection",
+        "Finite",
+        "loss_from_record",
+        "Interval",
+        "losses",
+    ],
+    "Neighbours and sensitivities": [
+        "Adjacency",
+        "ADD_OR_REMOVE_ONE",
+        "REPLACE_ONE",
+        "Norm",
+        "Sensitivity",
+        "sensitivity",
+    ],
+    "Filters": ["PureFilter", "ConcentratedFilter", "RenyiFilter", "filters"],
+    "Mathematics": ["divergence", "convert", "composition", "odds"],
+    "Errors": [
+        "CuradorError",
+        "Refused",
+        "InvalidParameter",
+        "NotPrivate",
+        "BudgetExceeded",
+        "Failed",
+        "NumericalFailure",
+    ],
+}
+
+
+def signature(thing):
+    try:
+        return str(inspect.signature(thing)).replace("curador.", "")
+    except (TypeError, ValueError):
+        return ""
+
+
+def members(thing):
+    """Public methods and properties that the class itself or a base of ours defines."""
+    found = {}
+    for base in reversed(thing.__mro__):
+        if base.__module__.startswith("curador"):
+            found.update({name: value for name, value in vars(base).items() if not name.startswith("_")})
+    return sorted(
+        (name, value)
+        for name, value in found.items()
+        if isinstance(value, (types.FunctionType, classmethod, staticmethod, property))
+    )
+
+
+def of_module(module):
+    """Public functions and classes that the module's own room defines."""
+    room = module.__name__
+    return sorted(
+        (name, value)
+        for name, value in vars(module).items()
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "").startswith(room)
+    )
+
+
+def lines():
+    for name in cu.__all__:
+        thing = getattr(cu, name)
+        if isinstance(thing, types.ModuleType):
+            for inner, value in of_module(thing):
+                yield f"curador.{name}.{inner}{signature(value)}"
+        elif isinstance(thing, type):
+            yield f"curador.{name}{signature(thing)}"
+            for inner, value in members(thing):
+                kind = "" if isinstance(value, property) else signature(getattr(thing, inner))
+                yield f"curador.{name}.{inner}{kind}"
+        else:
+            yield f"curador.{name}{signature(thing) if callable(thing) else ''}"
+
+
+def sentence(thing):
+    text = inspect.getdoc(thing) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def reference():
+    yield "# Every public name\n"
+    yield "`import curador as cu`. This page is made from the docstrings; `make api` rewrites it, a test holds it.\n"
+    for heading, names in HEADINGS.items():
+        yield f"## {heading}\n"
+        for name in names:
+            thing = getattr(cu, name)
+            if isinstance(thing, types.ModuleType):
+                yield f"### cu.{name}\n\n{sentence(thing)}\n"
+                yield from (f"- `{inner}{signature(value)}`: {sentence(value)}" for inner, value in of_module(thing))
+                yield ""
+            elif isinstance(thing, type):
+                yield f"### cu.{name}{'' if issubclass(thing, Exception) else signature(thing)}\n\n{sentence(thing)}\n"
+                shared = name != "Loss" and issubclass(thing, cu.Loss)
+                rows = [] if shared or issubclass(thing, Exception) else members(thing)
+                yield from (
+                    f"- `.{inner}{'' if isinstance(value, property) else signature(getattr(thing, inner))}`: "
+                    f"{sentence(value if isinstance(value, property) else getattr(thing, inner))}"
+                    for inner, value in rows
+                )
+                yield ""
+            else:
+                yield f"### cu.{name}{signature(thing) if callable(thing) else ''}\n\n{sentence(thing) if callable(thing) else ''}\n"
+
+
+if __name__ == "__main__":
+    print("\n".join(reference() if sys.argv[1:] == ["reference"] else lines()))

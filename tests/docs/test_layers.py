@@ -1,0 +1,79 @@
+"""Imports go down the list of rooms, never up; `import curador` stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "curador"
+ROOMS = ["errors", "numerics", "privacy", "mechanisms", "cli"]
+
+
+def room_of(module):
+    return module.split(".")[1] if module.count(".") else "curador"
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def upward_imports(files):
+    for path, room in files:
+        for module in imports_of(path):
+            if module == "curador" or module.startswith("curador."):
+                target = room_of(module)
+                above = target == "curador" or ROOMS.index(target) > ROOMS.index(room)
+                if above and room != "cli":  # the command line is a user like any other
+                    yield f"{path.name} in {room} imports {module}"
+
+
+def sources():
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).parts
+        if parts != ("__init__.py",):
+            yield path, parts[0].removesuffix(".py")
+
+
+def test_every_module_lives_in_a_known_room():
+    """A new folder must be given its place in the order."""
+    assert {room for _, room in sources()} <= set(ROOMS)
+
+
+def test_imports_go_down():
+    """No room imports a room above it, not even inside a function."""
+    assert list(upward_imports(sources())) == []
+
+
+def test_an_upward_import_is_caught(tmp_path):
+    """The check itself can fail."""
+    bad = tmp_path / "bad.py"
+    bad.write_text("def f():\n    from curador.mechanisms import Laplace\n", encoding="utf-8")
+
+    assert list(upward_imports([(bad, "numerics")])) == ["bad.py in numerics imports curador.mechanisms"]
+
+
+def loaded_by(statement):
+    code = f"{statement}\nimport sys\nprint(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(out.stdout.split())
+
+
+@pytest.mark.parametrize("statement", ["import curador", "import curador.privacy.losses, curador.mechanisms"])
+def test_import_loads_numpy_at_most(statement):
+    """Beyond the standard library, importing curador or its mathematics loads numpy and nothing else."""
+    foreign = loaded_by(statement) - loaded_by("pass") - set(sys.stdlib_module_names)
+
+    assert foreign <= {"curador", "numpy"}
+
+
+def test_modules_hold_one_idea():
+    """No module grows beyond 450 lines."""
+    long = {path.name: count for path, _ in sources() if (count := path.read_text(encoding="utf-8").count("\n")) > 450}
+
+    assert long == {}
