@@ -61,10 +61,7 @@ def randomised_response(epsilon: float) -> tuple[list[float], list[float]]:
 def response_losses(count: int, epsilon: float) -> list[tuple[Any, Any]]:
     """Loss and probability of each outcome of `count` randomised responses."""
     norm = (1 + mp.exp(epsilon)) ** count
-    return [
-        ((2 * i - count) * mp.mpf(epsilon), mp.binomial(count, i) * mp.exp(i * epsilon) / norm)
-        for i in range(count + 1)
-    ]
+    return [((2 * i - count) * mp.mpf(epsilon), mp.binomial(count, i) * mp.exp(i * epsilon) / norm) for i in range(count + 1)]
 
 
 def delta_of_losses(losses: Iterable[tuple[Any, Any]], epsilon: float) -> float:
@@ -129,9 +126,7 @@ def first_failure(delta: float) -> float:
 def gaussian_renyi(alpha: int, distance: float) -> float:
     """Rényi divergence of N(0, 1) from N(distance, 1), by quadrature around the peak of the integrand."""
     peak = (1 - alpha) * distance
-    total = integral(
-        lambda x: mp.npdf(x) ** alpha * mp.npdf(x, distance) ** (1 - alpha), [peak - 12, peak, peak + 12]
-    )
+    total = integral(lambda x: mp.npdf(x) ** alpha * mp.npdf(x, distance) ** (1 - alpha), [peak - 12, peak, peak + 12])
     return float(mp.log(total) / (alpha - 1))
 
 
@@ -147,9 +142,7 @@ def laplace_tail(x: Any, scale: float = 1) -> Any:
 
 def first_wins(gap: float, scale: float) -> Any:
     """P[the first of two noisy scores is the larger], when the first is behind by gap; by quadrature."""
-    return integral(
-        lambda y: laplace_density(y, scale) * laplace_tail(gap + y, scale), [-mp.inf, -gap, 0, gap, mp.inf]
-    )
+    return integral(lambda y: laplace_density(y, scale) * laplace_tail(gap + y, scale), [-mp.inf, -gap, 0, gap, mp.inf])
 
 
 def noisy_maximum_delta(count: int, epsilon: float) -> float:
@@ -171,9 +164,7 @@ def expected_laplace_maximum(count: int) -> float:
     return float(above - below)
 
 
-def cells_log_ratio(
-    first: tuple[int, ...], second: tuple[int, ...], *, at: tuple[int, ...], scale: float
-) -> float:
+def cells_log_ratio(first: tuple[int, ...], second: tuple[int, ...], *, at: tuple[int, ...], scale: float) -> float:
     """The log density ratio of two noisy vectors at a point, Laplace noise of the scale in each cell."""
     return float(
         sum(
@@ -189,9 +180,7 @@ def truncated_laplace_delta(bound: float) -> float:
     def density(x: Any) -> Any:
         return laplace_density(x) / (1 - mp.exp(-bound)) if abs(x) <= bound else mp.mpf(0)
 
-    excess = integral(
-        lambda x: max(density(x) - mp.e * density(x - 1), mp.mpf(0)), [-bound, 1 - bound, 0, 1, bound]
-    )
+    excess = integral(lambda x: max(density(x) - mp.e * density(x - 1), mp.mpf(0)), [-bound, 1 - bound, 0, 1, bound])
     return float(excess)
 
 
@@ -325,18 +314,16 @@ def off_the_grid(values: Floats) -> float:
 def off_the_grid_expected() -> float:
     """The same fraction for ideal Laplace(1) doubles: in [2^-(j+1), 2^-j) a share 2^-j is on the grid."""
     half = mp.mpf(1) / 2
-    return float(
-        sum((mp.exp(-(half ** (j + 1))) - mp.exp(-(half**j))) * (1 - half**j) for j in range(1, 120))
-    )
+    return float(sum((mp.exp(-(half ** (j + 1))) - mp.exp(-(half**j))) * (1 - half**j) for j in range(1, 120)))
 
 
 # The page ----------------------------------------------------------------------------------------------
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "textbook-corrected.md").read_text("utf-8")
 HEADINGS = dict(re.findall(r"^### (E\d+b?)\. (.+)$", PAGE, re.MULTILINE))
-SECTIONS = {
-    name: re.split(r"\n##+ ", PAGE.split(f"\n### {name}. ", 1)[1], maxsplit=1)[0] for name in HEADINGS
-} | {"Illustrations": PAGE.split("\n## Illustrations\n", 1)[1]}
+SECTIONS = {name: re.split(r"\n##+ ", PAGE.split(f"\n### {name}. ", 1)[1], maxsplit=1)[0] for name in HEADINGS} | {
+    "Illustrations": PAGE.split("\n## Illustrations\n", 1)[1]
+}
 SUMMARY = PAGE.split("\n## The ten that matter\n", 1)[1].split("\n## ", 1)[0]
 
 # A place in a text (Def. 2.1.6, eq. (2.11), section 3.1) looks like a number and is none.

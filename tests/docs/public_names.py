@@ -1,7 +1,7 @@
 """Prints every public name with its signature; docs/reference is made from it.
 
-    python tests/docs/public_names.py names > docs/reference/public-names.txt
-    python tests/docs/public_names.py reference > docs/reference/README.md
+python tests/docs/public_names.py names > docs/reference/public-names.txt
+python tests/docs/public_names.py reference > docs/reference/README.md
 """
 
 import inspect

@@ -12,7 +12,9 @@ CITATION = re.compile(r"\[([A-Z][A-Za-z+]*\d\d)[^\]]*\]")
 
 
 def known():
-    return set(re.findall(r"^\*\*\[([^\]]+)\]\*\*", (ROOT / "docs" / "references.md").read_text(encoding="utf-8"), re.MULTILINE))
+    return set(
+        re.findall(r"^\*\*\[([^\]]+)\]\*\*", (ROOT / "docs" / "references.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
 
 
 def cited():
@@ -39,7 +41,7 @@ def rules():
                     yield pytest.param(node, id=f"{name}:{node.name}")
 
 
-@pytest.mark.parametrize("node", rules())
+@pytest.mark.parametrize("node", list(rules()))
 def test_every_rule_states_its_claim(node):
     """A function that a guarantee rests on says what it claims and which way it rounds."""
     text = ast.get_docstring(node) or ""
@@ -50,9 +52,7 @@ def test_every_rule_states_its_claim(node):
 def test_explanations_that_the_code_points_to_exist():
     """Every docs/ path named in the sources is a file."""
     named = {
-        path
-        for file in SOURCE.rglob("*.py")
-        for path in re.findall(r"docs/[\w/.-]+\.md", file.read_text(encoding="utf-8"))
+        path for file in SOURCE.rglob("*.py") for path in re.findall(r"docs/[\w/.-]+\.md", file.read_text(encoding="utf-8"))
     }
 
     assert named
@@ -62,7 +62,12 @@ def test_explanations_that_the_code_points_to_exist():
 def test_links_between_documents_hold():
     """Every relative link of every document leads to a file."""
     broken = []
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md", ROOT / "bench" / "README.md"]:
+    for page in [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "tests" / "README.md",
+        ROOT / "bench" / "README.md",
+    ]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if not (page.parent / target).exists():
                 broken.append(f"{page.name}: {target}")

@@ -127,8 +127,7 @@ def test_e03_noisy_maximum_leaks_through_its_value_and_index():
     assert "a loss of 10ε" in SECTIONS["E3"]
     value_delta = noisy_maximum_delta(10, 1)
     literal, right, monotone = (
-        float(mp.log(first_wins(near, scale) / first_wins(10, scale)))
-        for near, scale in ((8, 1), (8, 2), (9, 1))
+        float(mp.log(first_wins(near, scale) / first_wins(10, scale))) for near, scale in ((8, 1), (8, 2), (9, 1))
     )
     assert literal > 1 >= max(right, monotone)
     assert float(mp.log(first_wins(98, 1) / first_wins(100, 1))) == pytest.approx(2, abs=0.03)
@@ -581,15 +580,11 @@ def test_the_summary_agrees_with_the_sections():
 
 def test_links_within_the_page_resolve():
     """Every link to an erratum leads to a heading."""
-    anchors = {
-        re.sub(r"[^\w -]", "", f"{n}. {title}".lower()).replace(" ", "-") for n, title in HEADINGS.items()
-    }
+    anchors = {re.sub(r"[^\w -]", "", f"{n}. {title}".lower()).replace(" ", "-") for n, title in HEADINGS.items()}
     assert set(re.findall(r"\]\(#([^)]+)\)", PAGE)) <= anchors
 
 
-@pytest.mark.parametrize(
-    "section", ["the loss is 0.694", "the loss is 0.6931 0.693", "it is 10.693", "nothing"]
-)
+@pytest.mark.parametrize("section", ["the loss is 0.694", "the loss is 0.6931 0.693", "it is 10.693", "nothing"])
 def test_a_wrong_digit_on_the_page_is_noticed(section: str):
     """The comparison fails on a changed digit, on a number nobody computed and on a missing one."""
     with pytest.raises(AssertionError):

@@ -158,9 +158,7 @@ def test_hockey_stick_of_the_reversed_pair(pair, epsilon):
     forward, backward = hockey_stick(*pair, epsilon=epsilon), hockey_stick(*reversed(pair), epsilon=-epsilon)
     # Multiplied by the smaller of 1 and e^-ε, so that the comparison is of numbers up to 1.
     weight = min(1.0, math.exp(-epsilon))
-    assert weight * forward == pytest.approx(
-        weight * -math.expm1(epsilon) + weight * math.exp(epsilon) * backward, abs=1e-15
-    )
+    assert weight * forward == pytest.approx(weight * -math.expm1(epsilon) + weight * math.exp(epsilon) * backward, abs=1e-15)
 
 
 @law

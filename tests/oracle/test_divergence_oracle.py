@@ -105,9 +105,7 @@ def test_finite_on_many_points():
     weights = [[Fraction(1 + (k * i * i + 3 * i) % 17, 10 ** (i % 21)) for i in range(60)] for k in (1, 5)]
     first, second = ([w / sum(row) for w in row] for row in weights)
     for alpha in ORDERS:
-        assert_rounded(
-            renyi(Finite(first), Finite(second), alpha=alpha), divergence_of_sums(first, second, alpha)
-        )
+        assert_rounded(renyi(Finite(first), Finite(second), alpha=alpha), divergence_of_sums(first, second, alpha))
     top = max(p / q for p, q in zip(first, second, strict=True))
     assert_rounded(max_divergence(Finite(first), Finite(second)), MANY.log(real(top, MANY)))
 
@@ -230,9 +228,7 @@ def test_shifts_of_equal_scale(shift, alpha):
     assert_rounded(renyi(Laplace(shift, 1), Laplace(0, 1), alpha=alpha), true)
 
 
-@pytest.mark.parametrize(
-    "pair", [p for p in (*NORMAL_PAIRS, *LAPLACE_PAIRS) if not math.isinf(max_divergence(*p))], ids=str
-)
+@pytest.mark.parametrize("pair", [p for p in (*NORMAL_PAIRS, *LAPLACE_PAIRS) if not math.isinf(max_divergence(*p))], ids=str)
 def test_order_infinity_is_the_highest_loss(pair):
     """The maximum of the loss, found by ternary search on a grid's best cell."""
     log_density = normal_log_density if isinstance(pair[0], Normal) else laplace_log_density
@@ -331,10 +327,7 @@ def test_wrong_formulas_are_seen():
     width = MP.mpf(1)
     points = sorted(k * width for k in STEPS)
     true = MP.quad(
-        lambda x: (
-            MP.exp(normal_log_density(x, pair[0]))
-            * (normal_log_density(x, pair[0]) - normal_log_density(x, pair[1]))
-        ),
+        lambda x: MP.exp(normal_log_density(x, pair[0])) * (normal_log_density(x, pair[0]) - normal_log_density(x, pair[1])),
         points,
     )
     assert kl(*pair) == pytest.approx(float(true), rel=1e-14)

@@ -197,6 +197,16 @@ def test_sampled_gaussian_two_ways(at):
     assert close(curve(at), truth.number(rate) * truth.gaussian_delta(mu, moved), 45)
 
 
+@pytest.mark.parametrize("at", [Fraction(-1, 3), Fraction(0), Fraction(1, 4), Fraction(3, 5)])
+def test_sampled_finite_pair_two_ways(at):
+    """Subsampling a pair by its curve equals the curve of the mixed pair, written out, in both directions."""
+    p, q, rate = (Fraction(7, 10), Fraction(3, 10)), (Fraction(1, 5), Fraction(4, 5)), Fraction(3, 10)
+    mixed = tuple(rate * a + (1 - rate) * b for a, b in zip(p, q, strict=True))
+    ways = truth.sampled_curves(truth.terms_curve(truth.finite(p, q)), rate)
+    for way, pair in zip(ways, ((mixed, q), (q, mixed)), strict=True):
+        assert abs(way(at) - truth.terms_curve(truth.finite(*pair))(at)) < MP.mpf(10) ** -50
+
+
 @pytest.mark.parametrize("at", [Fraction(0), Fraction(1, 4), Fraction(9, 10)])
 @pytest.mark.parametrize("group", [1, 3])
 def test_directions_are_duals(at, group):

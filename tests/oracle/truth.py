@@ -30,7 +30,7 @@ import mpmath
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-MP = mpmath.mp.clone()  # a context of our own: nobody else's precision moves
+MP: Any = mpmath.mp.clone()  # a context of our own: nobody else's precision moves
 MP.dps = 60
 NEGLIGIBLE = MP.mpf(10) ** -75
 
@@ -302,6 +302,24 @@ def pair_curve(pair: Pair) -> Curve:
         return above - MP.exp(epsilon) * MP.fsum(w * normal_tail(t - c) for w, c in pair.q)
 
     return delta
+
+
+def sampled_curves(base: Curve, rate: Any) -> tuple[Curve, Curve]:
+    """Remove and add of one Poisson-subsampled step over any pair (P, Q), given the curve of P against Q.
+
+    The mixture (1 - q) Q + q P exceeds e^eps Q where P exceeds (e^eps - 1 + q) / q times Q; the reversed pair
+    has delta(eps) = 1 - e^eps (1 - delta(-eps)).
+    """
+    rate = number(rate)
+
+    def remove(epsilon: Any) -> Real:
+        grow = MP.exp(number(epsilon))
+        return rate * base(MP.log((grow - 1 + rate) / rate)) if grow > 1 - rate else 1 - grow
+
+    def add(epsilon: Any) -> Real:
+        return 1 - MP.exp(number(epsilon)) * (1 - remove(-number(epsilon)))
+
+    return remove, add
 
 
 def mixed_with_atoms(curve: Curve, law: Terms) -> Curve:

@@ -93,9 +93,7 @@ def test_wider_laplace_diverges_from_the_order_on_where_its_tails_win():
     assert math.isfinite(kl(*pair))
 
 
-@pytest.mark.parametrize(
-    "same", [Bernoulli(0.3), Bernoulli(1), Finite((0.25, 0.75, 0)), Normal(3, 2), Laplace(-1, 0.1)]
-)
+@pytest.mark.parametrize("same", [Bernoulli(0.3), Bernoulli(1), Finite((0.25, 0.75, 0)), Normal(3, 2), Laplace(-1, 0.1)])
 def test_equal_distributions_are_at_distance_zero(same):
     """D_α(P, P) = 0 exactly, and the hockey-stick is (1 - e^ε)₊."""
     assert [renyi(same, same, alpha=alpha) for alpha in (1, 2, "inf")] == [0, 0, 0]

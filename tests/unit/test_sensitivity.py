@@ -94,9 +94,7 @@ def test_counts_of_overlapping_properties(adjacency, norm):
 
 @BOTH
 @NORMS
-@pytest.mark.parametrize(
-    "values", [(0, 1, 5), (-3, 0, 2), (-4, -2), (Fraction(1, 3), Fraction(1, 2)), (0.1, 0.3)]
-)
+@pytest.mark.parametrize("values", [(0, 1, 5), (-3, 0, 2), (-4, -2), (Fraction(1, 3), Fraction(1, 2)), (0.1, 0.3)])
 def test_sum_sensitivity_is_that_of_brute_force(values, adjacency, norm):
     """A sum moves by its largest absolute value, or by its range where a record is replaced; exactly."""
     exact = [Fraction(str(value)) for value in values]
@@ -110,9 +108,7 @@ def test_mean_sensitivity_is_that_of_brute_force():
     """The mean of n public records moves by (upper - lower)/n where one is replaced."""
     declared = bounded_mean(-1, 6, 4, adjacency=REPLACE_ONE, norm=Norm.L1)
     assert declared.exact == Fraction(7, 4)
-    assert declared == brute_force(
-        lambda h: Fraction(-h[0] + 6 * h[1], 4), (-1, 6), 4, adjacency=REPLACE_ONE, norm=Norm.L1
-    )
+    assert declared == brute_force(lambda h: Fraction(-h[0] + 6 * h[1], 4), (-1, 6), 4, adjacency=REPLACE_ONE, norm=Norm.L1)
 
 
 def test_mean_under_add_or_remove_is_refused():

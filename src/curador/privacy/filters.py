@@ -400,6 +400,13 @@ def _share(delta_keys: Number, delta: Fraction) -> Fraction:
     return share
 
 
-def _told(what: str, asked: Fraction, left: Fraction, limit: Fraction) -> str:
-    """Return the sentence of a refusal; its numbers are exact, so they are never cut."""
-    return f"{what} must be at most {left}, what is left of {limit}; got {asked}."
+def _told(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> str:
+    """The refusal in one sentence: short decimals, exact ratios where the decimals would look alike."""
+    shown = [_short(amount) for amount in (left, limit, asked)]
+    if shown[0] == shown[2]:
+        shown = [str(amount) for amount in (left, limit, asked)]
+    return f"{name} must be at most {shown[0]}, what is left of {shown[1]}; got {shown[2]}."
+
+
+def _short(amount: Fraction) -> str:
+    return str(amount) if len(str(amount)) <= 16 else f"{float(amount):.6g}"
