@@ -134,6 +134,5 @@ def _number(node: ast.expr, text: str) -> str:
 
 def _refuse(node: ast.expr, text: str) -> NoReturn:
     part = ast.get_source_segment(text, node) or text
-    raise InvalidParameter(
-        f"expression must be made of counts, mechanisms, subsample and group; got {part[:60]!r} at column {node.col_offset + 1}."
-    )
+    place = f"{part[:60]!r} at column {node.col_offset + 1}"
+    raise InvalidParameter(f"expression must be made of counts, mechanisms, subsample and group; got {place}.")

@@ -73,9 +73,8 @@ def adversary_lines(loss: Loss, epsilon: float, delta: str) -> None:
     print(f"An adversary who knows everybody else and must guess {who}")
     print(f"  is right at most {right:.2f} % of the time (50 % would be a coin), and")
     print(f"  at 1 % false alarms finds at most {100 * (1 - false_negative):.2f} % of those who are.")
-    print(
-        f"Every event is at most e^ε = {math.exp(min(epsilon, 700)):.4g} times as likely in one world as in the other, plus δ = {delta}."
-    )
+    factor = math.exp(min(epsilon, 700))
+    print(f"Every event is at most e^ε = {factor:.4g} times as likely in one world as in the other, plus δ = {delta}.")
 
 
 def mechanism_lines(mechanism: Any, *, count: str, delta: str | None, rate: str | None, scheme: str) -> None:

@@ -77,9 +77,9 @@ def least_epsilon(epsilon0: Fraction, count: int, low_goal: float, high_goal: fl
     Rounds  Outward.
     """
     most = count * epsilon0
-    epsilon, width = _root(epsilon0, count, 0.5 * (low_goal + high_goal), float(most))
-    if epsilon == 0.0 and log_delta(epsilon0, count, Fraction(0)).upper <= low_goal:
+    if log_delta(epsilon0, count, Fraction(0)).upper <= low_goal:
         return 0.0, 0.0
+    epsilon, width = _root(epsilon0, count, 0.5 * (low_goal + high_goal), float(most))
     lower, upper = math.nan, math.nan
     for power in range(100):
         step = math.ldexp(width, power)
@@ -115,9 +115,6 @@ def _root(epsilon0: Fraction, count: int, goal: float, most: float) -> tuple[flo
         if abs(following - epsilon) <= 0.1 * doubt + math.ulp(epsilon):
             break
         low, high = (epsilon, high) if value > goal else (low, epsilon)
-        if following <= 0.0 and low == 0.0:
-            epsilon, following = 0.0, 0.0
-            break
         epsilon = following if low < following < high else 0.5 * (low + high)
     return epsilon, doubt + 4 * math.ulp(epsilon)
 

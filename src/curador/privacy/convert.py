@@ -214,14 +214,15 @@ def _best_order(bound: Callable[[FloatArray], FloatArray], orders: Sequence[floa
     require(alpha.size > 0 and bool(np.all(alpha > 1.0)), "orders", "orders above 1", orders)
     values = bound(alpha)
     best = int(np.argmin(values))
-    if orders is not None or not 0 < best < alpha.size - 2 or not math.isfinite(values[best]):
-        return float(values[best]), float(alpha[best])
-
-    def refined(log_less: FloatArray) -> FloatArray:
-        return bound(1.0 + np.exp(log_less))
-
-    value, log_less = least(refined, np.log(alpha[best - 1 : best + 2] - 1.0), rounds=5)
     found = (float(values[best]), float(alpha[best]))
+    if orders is not None or math.isinf(found[1]) or not math.isfinite(found[0]):
+        return found
+    around = np.log(alpha[max(best - 1, 0) : best + 2] - 1.0)
+    if best == 0:
+        around = np.concatenate([np.linspace(-20.0, around[0], 20)[:-1], around])
+    elif best == alpha.size - 2:
+        around = np.concatenate([around[:-1], np.linspace(around[1], 40.0, 30)[1:]])
+    value, log_less = least(lambda points: bound(1.0 + np.exp(points)), around, rounds=5)
     return (value, 1.0 + math.exp(log_less)) if value < found[0] else found
 
 
@@ -246,7 +247,9 @@ def rho_to_epsilon(rho: Number, *, delta: Number, method: Literal["cks", "bs16"]
     if method == "bs16":
         r = near_float(exact)
         return up(r + 2.0 * math.sqrt(r * (doubt - log_delta)), 8)
-    return _rho_epsilon(near_float(exact), log_delta - doubt)[0]
+    if kl_to_delta(exact) <= target:
+        return 0.0
+    return max(0.0, _rho_epsilon(near_float(exact), log_delta - doubt)[0])
 
 
 def rho_to_delta(rho: Number, *, epsilon: Number) -> float:
@@ -287,22 +290,21 @@ def rho_for(*, epsilon: Number, delta: Number) -> Fraction:
     log_delta, doubt = log_of(target)
     log_delta -= doubt
     limit = float_down(budget)
-    # rho + 2 √(rho log(1/delta)) ≤ epsilon, or √(1 − e^−rho) ≤ delta: both starts are allowed already.
-    root = math.sqrt(limit - log_delta) + math.sqrt(-log_delta)
-    rho = max((limit / root) ** 2, -math.log1p(-math.exp(2.0 * log_delta))) * (1 - 64 * UNIT)
+    # √(1 − e^−rho) ≤ delta needs no epsilon at all; rho + 2 √(rho log(1/delta)) ≤ epsilon is a start from below.
+    free = down(-math.log1p(-math.exp(2.0 * log_delta)), 16)
+    rho = (limit / (math.sqrt(limit - log_delta) + math.sqrt(-log_delta))) ** 2 * (1 - 64 * UNIT)
+    rho = max(rho, free, 1e-290)
     for _ in range(40):  # epsilon is concave in rho with slope α, so that Newton's steps from below stay below
         value, order = _rho_epsilon(rho, log_delta)
         step = (limit - value) / order
         rho += step
         if not step > 4 * UNIT * rho:
             break
-    for power in range(60):
-        if rho <= 0.0:
-            break
+    for power in range(50):
         if _rho_epsilon(rho, log_delta)[0] <= limit:
-            return Fraction(rho)
+            return Fraction(max(rho, free, 0.0))
         rho *= 1.0 - math.ldexp(UNIT, power + 1)
-    return Fraction(0)
+    return Fraction(max(free, 0.0))
 
 
 def pure_to_rho(epsilon: Number) -> Fraction:
@@ -345,7 +347,7 @@ def bounded_range_to_rho(epsilon: Number) -> Fraction:
 
 
 def _rho_epsilon(rho: float, log_delta: float) -> tuple[float, float]:
-    """Return (epsilon rounded up, order) of the best order; 0 where the total variation is below delta."""
+    """Return (epsilon rounded up, order) of the best order; below 0 for a large delta."""
     less = math.sqrt(-log_delta / rho)
     for _ in range(30):  # rho t² + log(1 + t) + log delta is increasing; the start is to the right of its root
         excess = rho * less * less + math.log1p(less) + log_delta
@@ -354,11 +356,9 @@ def _rho_epsilon(rho: float, log_delta: float) -> tuple[float, float]:
         less = following
         if done:
             break
-    if 0.5 * (math.log(rho) + 8 * UNIT * abs(math.log(rho)) + 8 * UNIT) <= log_delta:  # 1 − e^−rho ≤ rho
-        return 0.0, 1.0 + less
     order, log_b, log_a = 1.0 + less, math.log1p(1.0 / less), math.log1p(less)
     value = rho * order - log_b - (log_delta + log_a) / less
-    return max(0.0, up(value, 12, of=rho * order + log_b + (log_a - log_delta) / less)), order
+    return up(value, 12, of=rho * order + log_b + (log_a - log_delta) / less), order
 
 
 # ---- parameters --------------------------------------------------------------------------------------------------

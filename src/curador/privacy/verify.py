@@ -127,6 +127,7 @@ def _verify_atoms(source: AtomSum) -> None:
 @singledispatch
 def log_moment(law: object, s: Any) -> Any:
     """log M(s) of a whole family, s an mpmath number."""
+    del s
     raise NumericalFailure(f"no 50-digit rule for {type(law).__name__}")
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curador.numerics.rounding import UNIT
+
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
     from curador.numerics.tilted.moments import ComplexArray
@@ -31,3 +33,19 @@ def in_chunks(
         return block(step * np.arange(size))
     parts = [block(step * np.arange(start, min(start + width, size))) for start in range(0, size, width)]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def product(phi: ComplexArray, error: FloatArray, angle: FloatArray, count: FloatArray) -> tuple[ComplexArray, FloatArray]:
+    """Return Σ n log(φ e^(i angle)) and Σ n log(|φ| + error) over the records (rows), with the sums' own round-off.
+
+    Records that happen once are multiplied before the logarithm is taken, which is most of the cost of a long sum.
+    """
+    if np.all(count == 1.0):
+        turn = angle.sum(axis=0)
+        value = safe_log(phi.prod(axis=0)) + 1j * turn
+        return value, np.log((np.abs(phi) + error).prod(axis=0) + SMALLEST) + 4 * UNIT * (2.0 * len(count) + 2.0 * turn)
+    weight = count[:, None]
+    logs = safe_log(phi)
+    turn = (weight * angle).sum(axis=0)
+    wobble = (weight * np.minimum(np.abs(logs), 1e3)).sum(axis=0) + 2.0 * turn
+    return (weight * logs).sum(axis=0) + 1j * turn, (weight * np.log(np.abs(phi) + error)).sum(axis=0) + 4 * UNIT * wobble

@@ -17,7 +17,7 @@ import numpy as np
 
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
-from curador.privacy.laws.chunks import in_chunks, safe_log
+from curador.privacy.laws.chunks import in_chunks, product
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -82,13 +82,7 @@ class DiscreteGaussianLaw:
             distance = np.abs(mu * line + turn * nearest)
             slip = 8.0 * np.abs(nearest) * (theta * shift + 1.0) + 4.0 * (distance + 1.0) * mu * line
             error = UNIT * (40.0 + slip)
-            weight = self.count[:, None]
-            with np.errstate(divide="ignore"):
-                logs = safe_log(phi)
-                bound = (weight * np.log(np.abs(phi) + error)).sum(axis=0)
-            value = (weight * (logs + 1j * angle)).sum(axis=0)
-            wobble = (weight * (np.minimum(np.abs(logs), 1e3) + 4.0 * angle)).sum(axis=0)
-            return value, bound + 4 * UNIT * wobble
+            return product(phi, error + 8 * UNIT * angle, angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
         scale = 0.5 * float((self.count * mu2[:, 0]).sum()) * theta * (theta + 1.0)

@@ -23,7 +23,7 @@ import numpy as np
 from curador.numerics.logspace import expm1_minus, sinh_minus
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
-from curador.privacy.laws.chunks import in_chunks, safe_log
+from curador.privacy.laws.chunks import in_chunks, product
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -108,14 +108,16 @@ class LaplaceLaw:
         """Atoms' and body's part of M(s) e^(−s ε₀), for s of shape (1, k)."""
         epsilon, inverse = self.epsilon[:, None], self.inverse_scale[:, None]
         width = 2.0 * s + 1.0
-        ratio = np.exp(-inverse)
-        safe = np.where(inverse > 0, inverse, 1.0)
-        slope = np.where(inverse > 0, np.expm1(-safe) / np.expm1(-width * safe), 1.0 / width)
-        between = np.exp(-width * inverse) * -np.expm1(-width * (epsilon - inverse))
+        across = np.expm1(-width * epsilon)  # e^(−(2s+1)ε₀) − 1
+        if self.inverse_scale.any():
+            step = _expm1(-width * inverse)  # w − 1
+            slope, between = _ratio(np.expm1(-inverse), step, width), step - across
+        else:
+            slope, between = 1.0 / width, -across
         ranged = self.bounded_range[:, None] > 0
-        weight = np.where(ranged, 1.0 / -np.expm1(-epsilon), 1.0 / (1.0 + ratio))
-        atoms = np.where(ranged, 0.0, weight) * (1.0 + np.exp(-width * epsilon))
-        return atoms + 0j, weight * slope * between + 0j
+        weight = np.where(ranged, 1.0 / -np.expm1(-epsilon), 1.0 / (1.0 + np.exp(-inverse)))
+        atoms = np.where(ranged, 0.0, weight) * (2.0 + across)
+        return np.asarray(atoms, dtype=np.complex128), np.asarray(weight * slope * between, dtype=np.complex128)
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """Closed form at every frequency."""
@@ -127,16 +129,8 @@ class LaplaceLaw:
         def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
             line = frequency[None, :]
             first, second = self._shape(theta + 1j * line)
-            phi = (first + second) / scale
-            error = UNIT * (40.0 + 8.0 * line * self.epsilon[:, None])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs = safe_log(phi)
-            turn = 1j * line * self.epsilon[:, None]
-            weight = self.count[:, None]
-            value = (weight * (logs + turn)).sum(axis=0)
-            bound = (weight * np.log(np.abs(phi) + error)).sum(axis=0)
-            wobble = (weight * (np.abs(logs) + 2.0 * np.abs(turn))).sum(axis=0)
-            return value, bound + 4 * UNIT * wobble
+            angle = line * self.epsilon[:, None]
+            return product((first + second) / scale, UNIT * (40.0 + 8.0 * angle), angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
         relative = 64.0 + 4.0 * theta * self.epsilon
@@ -188,6 +182,19 @@ class LaplaceLaw:
             return None
         offset = sum((int(n) * Fraction(d) / t for (t, d), n in zip(self.exact, self.count, strict=True)), Fraction(0))
         return Lattice(offset, reduce(rational_gcd, (2 / t for t, _ in self.exact)))
+
+
+def _expm1(z: ComplexArray | FloatArray) -> ComplexArray | FloatArray:
+    """eᶻ − 1; a short series where all of z is tiny, as on fine grids."""
+    if float(np.abs(z).max()) < 1e-5:
+        return z * (1.0 + z * (0.5 + z / 6.0))
+    return np.expm1(z)
+
+
+def _ratio(top: FloatArray, bottom: ComplexArray | FloatArray, width: ComplexArray | FloatArray) -> ComplexArray:
+    """(e^(−1/T) − 1)/(w − 1), which is 1/(2s+1) for continuous noise (both 0)."""
+    flat = top == 0.0
+    return np.where(flat, 1.0 / width, top / np.where(flat, 1.0, bottom))
 
 
 def _discrete_atoms(scale: Fraction, sensitivity: int) -> Atoms:

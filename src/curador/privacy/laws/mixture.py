@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _REACH = 9.3  # standard deviations kept beyond the outermost centre: e^(−9.3²/2) = 1.7e-19
 _MOST_NODES = 40_000
 _MANY = 12
+_TOO_LONG = 6_000  # nodes for a tilt so large that its moment cannot matter
 _QUADRATURE = 1e-17
 
 
@@ -68,8 +69,23 @@ class MixtureLaw:
         return 1 if self.count >= _MANY else 3_000
 
     def log_moment(self, theta: FloatArray) -> FloatArray:
-        """Count times log M(θ). Rounds: up; +∞ where the quadrature cannot be trusted."""
+        """Count times log M(θ). Rounds: up; +∞ where the quadrature cannot be trusted or would be too long."""
         theta = np.asarray(theta, dtype=np.float64)
+        out = np.full(theta.shape, np.inf)
+        order = np.argsort(theta)
+        start = 0
+        while start < len(order):  # tilts of one size share a grid
+            stop = int(np.searchsorted(theta[order], max(4.0 * theta[order[start]], 4.0), side="right"))
+            stop = max(stop, start + 1) if stop < len(order) else len(order)
+            chunk = order[start:stop]
+            low, high, step = integration_range(self, float(theta[chunk].max()), 0.0)
+            if (high - low) / step > _TOO_LONG:
+                break
+            out[chunk] = self._log_moments(theta[chunk])
+            start = stop
+        return out
+
+    def _log_moments(self, theta: FloatArray) -> FloatArray:
         grid = _grid(self, float(theta.max()), 0.0)
         log_f = grid.log_f(theta)
         peak = log_f.max(axis=0)
@@ -276,19 +292,23 @@ def _mean_shift(law: MixtureLaw, x: float) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def _grid(law: MixtureLaw, theta: float, frequency: float) -> _Grid:
-    """Nodes for tilts up to θ and frequencies up to the given one."""
+def integration_range(law: MixtureLaw, theta: float, frequency: float) -> tuple[float, float, float]:
+    """Return (low, high, step) of the nodes that serve tilts up to θ and frequencies up to the given one."""
     low, high = _window(law, theta)
-    s2 = law.sigma**2
     k = max(len(law.above), len(law.below)) - 1
-    step = min(0.2 * law.sigma, 0.3 * s2 / max(k, 1))
+    step = min(0.2 * law.sigma, 0.3 * law.sigma**2 / max(k, 1))
     probe = np.empty(0)
     for _ in range(40):
         trial = _Grid(law, probe, step, probe, probe, probe, probe)
         if float(trial.error(np.array([theta]), np.array([frequency]))[0, 0]) <= _QUADRATURE:
             break
         step *= 0.8
-    high = min(high, low + _MOST_NODES * step)
+    return low, min(high, low + _MOST_NODES * step), step
+
+
+@functools.lru_cache(maxsize=64)
+def _grid(law: MixtureLaw, theta: float, frequency: float) -> _Grid:
+    low, high, step = integration_range(law, theta, frequency)
     x = low + step * np.arange(int((high - low) / step) + 2)
     log_a, slope_a = _mixture(law, law.above, 1, x)
     log_b, slope_b = _mixture(law, law.below, law.sign, x)
@@ -338,9 +358,3 @@ def _sinc_ceiling(u: FloatArray) -> FloatArray:
         np.minimum(np.sin(np.minimum(safe, 2.0)) / np.minimum(safe, 2.0) + 4 * UNIT, 1.0),
         np.minimum(1.0 / safe, 0.4547),
     )
-
-
-def integration_range(law: MixtureLaw, theta: float, frequency: float) -> tuple[float, float, float]:
-    """Return (low, high, step) of the nodes that serve a tilt and a frequency."""
-    grid = _grid(law, theta, frequency)
-    return float(grid.x[0]), float(grid.x[-1]), grid.step

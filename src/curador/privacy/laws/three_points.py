@@ -12,7 +12,7 @@ import numpy as np
 
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
-from curador.privacy.laws.chunks import in_chunks, safe_log
+from curador.privacy.laws.chunks import in_chunks, product
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -81,14 +81,7 @@ class ThreePointLaw:
             angle = frequency[None, :] * self.epsilon[:, None]
             turn = np.exp(-1j * angle)
             phi = masses[0][:, None] + masses[1][:, None] * turn + masses[2][:, None] * turn * turn
-            error = UNIT * (32.0 + 8.0 * angle)
-            weight = self.count[:, None]
-            with np.errstate(divide="ignore"):
-                raw = safe_log(phi)
-                bound = (weight * np.log(np.abs(phi) + error)).sum(axis=0)
-            value = (weight * (raw + 1j * angle)).sum(axis=0)
-            wobble = (weight * (np.abs(raw) + 2.0 * angle)).sum(axis=0)
-            return value, bound + 4 * UNIT * np.where(np.isfinite(wobble), wobble, 0.0)
+            return product(phi, UNIT * (32.0 + 8.0 * angle), angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
         relative = 64.0 + 4.0 * theta * self.epsilon
