@@ -119,7 +119,8 @@ def reference():
                 )
                 yield ""
             else:
-                yield f"### cu.{name}{signature(thing) if callable(thing) else ''}\n\n{sentence(thing) if callable(thing) else ''}\n"
+                text = sentence(thing) if callable(thing) else ""
+                yield f"### cu.{name}{signature(thing) if callable(thing) else ''}\n\n{text}\n"
 
 
 if __name__ == "__main__":

@@ -366,9 +366,7 @@ def test_golden_value(row):
     want = expected(row)
     if row["name"] == "P[Lap(1)>1000]":  # below every float: compare logarithms
         want = math.log(float(row["value"].split("e")[0])) + int(row["value"].split("e")[1]) * math.log(10)
-    if isinstance(want, dict):
-        assert got == pytest.approx(want, rel=1e-12)
-    elif isinstance(want, list):
+    if isinstance(want, (dict, list)):
         assert got == pytest.approx(want, rel=1e-12)
     else:
         check_close(got, want, row["tolerance"], side)

@@ -66,7 +66,7 @@ def drv_epsilon(epsilon: Number, *, count: Number, delta_prime: Number) -> float
     Rounds  Up.
     Source  [DRV10, Thm. III.3]
     """
-    loss, times, log_inverse = _parts(epsilon, count, delta_prime)
+    loss, times, log_inverse = _parts(epsilon, count, delta_prime, "delta_prime")
     if loss > 700.0:
         return math.inf
     return up(_spread(loss, times, log_inverse) + times * loss * math.expm1(loss), up(16 + 2 * loss))
@@ -95,7 +95,7 @@ def kov_epsilon(epsilon: Number, *, count: Number, delta_prime: Number, form: Li
     Rounds  Up.
     Source  [KOV15, Thm. 3.4]
     """
-    loss, times, log_inverse = _parts(epsilon, count, delta_prime)
+    loss, times, log_inverse = _parts(epsilon, count, delta_prime, "delta_prime")
     if form == "sharp":
         share = loss * math.sqrt(times) / max(float_down(open_probability(delta_prime, "delta_prime")), 1e-300)
         log_inverse = up(math.log(up(math.e + share, 8)), 6)
@@ -113,7 +113,7 @@ def per_step(epsilon: Number, *, count: Number, delta_prime: Number) -> float:
     Rounds  Down.
     Source  [DR14, Cor. 3.21] from [DRV10, Thm. III.3]
     """
-    total, times, log_inverse = _parts(positive(epsilon, "epsilon"), count, delta_prime)
+    total, times, log_inverse = _parts(positive(epsilon, "epsilon"), count, delta_prime, "delta_prime")
     step = down(total * (1 - 4 * UNIT) / (2.0 * math.sqrt(2.0 * times * log_inverse)), 12)
     if drv_epsilon(Fraction(step), count=times, delta_prime=delta_prime) > float_down(positive(epsilon, "epsilon")):
         hint = "search with optimal_epsilon, which has no such limit"
@@ -129,7 +129,7 @@ def mironov_corollary(epsilon: Number, *, count: Number, delta: Number) -> float
     Rounds  Up.
     Source  [Mir17, Cor. 1]
     """
-    loss, times, log_inverse = _parts(epsilon, count, delta)
+    loss, times, log_inverse = _parts(epsilon, count, delta, "delta")
     if not times * loss * loss * (1 + 8 * UNIT) <= log_inverse * (1 - 32 * UNIT):
         hint = "optimal_epsilon holds everywhere"
         raise NotPrivate(sentence("count · epsilon²", "at most log(1/delta)", f"{times * loss * loss:g}", hint))
@@ -147,7 +147,7 @@ def mironov_factor(
     Rounds  Up.
     Source  [Mir17, Prop. 4]
     """
-    loss, times, log_inverse = _parts(epsilon, count, probability)
+    loss, times, log_inverse = _parts(epsilon, count, probability, "probability")
     if form not in ("printed", "improved"):
         raise InvalidParameter(sentence("form", '"printed" or "improved"', form))
     if form == "printed":
@@ -327,9 +327,9 @@ def _step(epsilon0: Number) -> Fraction:
     return loss
 
 
-def _parts(epsilon: Number, count: Number, delta: Number) -> tuple[float, int, float]:
+def _parts(epsilon: Number, count: Number, delta: Number, name: str) -> tuple[float, int, float]:
     """Return (epsilon rounded up, count, log(1/delta) rounded up)."""
-    logarithm, doubt = log_of(open_probability(delta, "delta"))
+    logarithm, doubt = log_of(open_probability(delta, name))
     return min(float_up(at_least_zero(epsilon, "epsilon")), 1e100), whole(count, "count"), up(doubt - logarithm)
 
 

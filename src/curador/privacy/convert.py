@@ -57,7 +57,7 @@ def renyi_to_epsilon(alpha: Number, zeta: Number, *, delta: Number, method: Meth
             alpha = ∞ is zeta-DP, which `optimal` reads at delta: log(e^zeta − delta (1 + e^zeta)).
     Needs   Order above 1; the divergence holds in both directions.
     Rounds  Up; never below 0; ∞ at delta = 0 for a finite order.
-    Source  [Mir17, Prop. 3]; [CKS20, Prop. 12]; [ALCKS20, Thm. 3]; [KOV15, Thm. 2] for alpha = ∞
+    Source  [Mir17, Prop. 3]; [CKS20, Prop. 12]; [ALCKS20]; [KOV15] for alpha = ∞
     """
     order, budget, target = _order(alpha), at_least_zero(zeta, "zeta"), probability(delta, "delta")
     _check_method(method)
@@ -85,7 +85,7 @@ def renyi_to_delta(alpha: Number, zeta: Number, *, epsilon: Number, method: Meth
             (e^zeta − e^epsilon)/(1 + e^zeta), the others as 0 from epsilon = zeta on.
     Needs   Order above 1; the divergence holds in both directions; epsilon ≥ 0.
     Rounds  Up; 0 only at zeta = 0, or at alpha = ∞ and epsilon ≥ zeta.
-    Source  [Mir17, Prop. 3]; [CKS20, Prop. 12]; [ALCKS20, Thm. 3]; [KOV15, Thm. 2] for alpha = ∞
+    Source  [Mir17, Prop. 3]; [CKS20, Prop. 12]; [ALCKS20]; [KOV15] for alpha = ∞
     """
     order, budget, threshold = _order(alpha), at_least_zero(zeta, "zeta"), at_least_zero(epsilon, "epsilon")
     _check_method(method)
@@ -341,7 +341,7 @@ def bounded_range_to_rho(epsilon: Number) -> Fraction:
     Claim   An epsilon-bounded-range mechanism, such as the exponential one, is epsilon²/8-zCDP.
     Needs   The range of the privacy loss over outputs is at most epsilon.
     Rounds  Exact.
-    Source  [CR21, Lemma 3.2]
+    Source  [CR21]
     """
     return at_least_zero(epsilon, "epsilon") ** 2 / 8
 

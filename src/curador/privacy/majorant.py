@@ -19,7 +19,7 @@ best c gives, where ε ≤ ζ − log b (which is δ ≥ 1/α),
     δ ≤ 1 − e^(ε−ζ).                                                                                   (3)
 
 The least over the free parameter is max p − e^ε q over binary pairs within the moment, which no bound can beat
-[ALCKS20, Thm. 3]; v → ∞ is the bound of [CKS20, Prop. 12]. The search may be careless, the values are rounded up.
+[ALCKS20]; v → ∞ is the bound of [CKS20, Prop. 12]. The search may be careless, the values are rounded up.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def majorant_epsilon(alpha: float, less: float, zeta: float, log_delta: float) -
     Claim   For every v, the y that makes (2) equal to delta gives an epsilon by (1).
     Needs   alpha > 1, zeta > 0, each within half an ulp; log_delta is at most that of delta.
     Rounds  Up.
-    Source  [ALCKS20, Thm. 3]
+    Source  [ALCKS20]
     """
 
     def bound(log_v: FloatArray) -> FloatArray:
@@ -68,7 +68,7 @@ def majorant_delta(alpha: float, less: float, zeta: float, epsilon: float) -> fl
     Claim   For every y, (2) holds with each v that is at least the one of (1).
     Needs   alpha > 1, zeta > 0, epsilon ≥ 0, each within half an ulp; less = alpha − 1.
     Rounds  Up: v is raised by its error, and the factor x0^(1−α) pays for it.
-    Source  [ALCKS20, Thm. 3]
+    Source  [ALCKS20]
     """
     log_b = math.log1p(1.0 / less)
     start = _kink(less, epsilon)
