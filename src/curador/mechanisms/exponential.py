@@ -20,7 +20,7 @@ class Exponential:
     Claim   The log-ratio of probabilities spans at most ε over the candidates, so it is ε-bounded-range: ε-private,
             ε²/8-zCDP, and cheaper than ε-private mechanisms in general when composed.
     Needs   No score moves by more than `sensitivity` between neighbours.
-    Source  [MT07, Thm. 6]; [DDR20, Lem. 3.2]
+    Source  [MT07]; [DDR20]
     """
 
     epsilon: Fraction

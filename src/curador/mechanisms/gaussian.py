@@ -39,7 +39,7 @@ class Gaussian:
     Claim   The loss is that of discrete Gaussian noise of σ/g grid steps for a shift of ⌈sensitivity/g⌉ steps; it is
             Δ²/2σ²-zCDP, and its δ(ε) is that of ideal Gaussian noise within a relative 1e-23.
     Rounds  The sensitivity in grid steps up.
-    Source  [CKS20, Thm. 14]; docs/explanation/accounting.md, theorem 8.
+    Source  [CKS20]; docs/explanation/accounting.md, theorem 8.
     """
 
     sigma: Fraction
@@ -136,7 +136,7 @@ def _sigma_for(wanted: Accuracy) -> Fraction:
 class DiscreteGaussian:
     """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), for integers of bounded sensitivity.
 
-    Claim   sensitivity²/2σ²-zCDP; the loss record carries the exact law. Source: [CKS20, Thm. 14]
+    Claim   sensitivity²/2σ²-zCDP; the loss record carries the exact law. Source: [CKS20]
     """
 
     sigma: Fraction
@@ -159,7 +159,7 @@ class DiscreteGaussian:
 
     @property
     def variance(self) -> float:
-        """Σ k² P[k], at most σ². Source: [CKS20, Cor. 9]. Rounds: up."""
+        """Σ k² P[k], at most σ². Source: [CKS20]. Rounds: up."""
         sigma2 = float(self.sigma * self.sigma)
         if sigma2 > 100.0:  # equal to σ² within e^(−2π²σ²)
             return float_up(self.sigma * self.sigma)

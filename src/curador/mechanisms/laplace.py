@@ -39,7 +39,7 @@ class Laplace:
 
     Claim   ε-private with ε = ⌈sensitivity/g⌉ g / scale, exactly; sensitivity/scale where g divides the sensitivity.
     Rounds  The sensitivity in grid steps up.
-    Source  [GRS09, Thm. 3.1]
+    Source  [GRS09]
     """
 
     scale: Fraction
@@ -145,7 +145,7 @@ def discrete_variance(scale: Fraction) -> float:
 class DiscreteLaplace:
     """Discrete Laplace (two-sided geometric) noise, P[k] ∝ exp(−|k|/scale), for integers of bounded l1 sensitivity.
 
-    Claim   ε-private with ε = sensitivity/scale, exactly. Source: [GRS09, Thm. 3.1]
+    Claim   ε-private with ε = sensitivity/scale, exactly. Source: [GRS09]
     """
 
     scale: Fraction

@@ -21,7 +21,7 @@ class RandomizedResponse:
 
     Give epsilon, or the probability of truth gamma (then ε = log(γ(k − 1)/(1 − γ)), rounded up).
 
-    Claim   ε-private for the person who answers. Source: [War65]; [KBR16, Thm. 2] for k answers.
+    Claim   ε-private for the person who answers. Source: [War65]; [KBR16] for k answers.
     """
 
     epsilon: Fraction

@@ -19,7 +19,7 @@ UNIT = 2.0**-53
 """Half an ulp of 1: the relative error of one correctly rounded operation."""
 
 LIBM_ULPS = 4
-"""Largest error, in ulps, that we assume of exp, expm1, log, log1p, sin, cos, sinh, cosh, tanh, erfcx."""
+"""Largest error, in ulps, that we assume of exp, expm1, log, log1p, sin, cos, sinh, cosh, tanh."""
 
 
 def float_up(exact: Fraction | int) -> float:

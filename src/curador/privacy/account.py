@@ -46,11 +46,13 @@ class NumericalReading:
 
     def epsilon(self, delta: float) -> Interval:
         """Return the interval of ε at δ, over both directions."""
+        delta = float(delta)
         pairs = [_joined(a, b, lambda e: _epsilon(e, delta), math.inf) for a, b in zip(self.above, self.below, strict=True)]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
     def delta(self, epsilon: float) -> Interval:
         """Return the interval of δ at ε, over both directions."""
+        epsilon = float(epsilon)
         pairs = [_joined(a, b, lambda e: _delta(e, epsilon), 1.0) for a, b in zip(self.above, self.below, strict=True)]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
@@ -202,7 +204,7 @@ def delta(loss: Loss, epsilon: Number) -> float:
 
 
 def _basic(loss: Loss, delta: Fraction) -> list[float]:
-    """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14, Thm. 3.16]."""
+    """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14]."""
     if any(isinstance(record, _NEVER_BASIC) for record, _ in parts_of(loss)):
         return []
     total_delta = Fraction(0)

@@ -26,8 +26,8 @@ def subsample(loss: Loss, *, rate: Number, scheme: Scheme, adjacency: Adjacency 
     """Return the loss of the mechanism run on a secret random subsample.
 
     Claim   poisson, add-or-remove-one: if (P, Q) dominates the mechanism, ((1−q)Q + qP, Q) dominates it when a record
-            leaves, and its mirror when one comes. Source: [ZDW22, Thm. 11]
-            poisson, replace-one: proved here for Gaussian noise, (1−q)N(0) + qN(±1). Source: [ZDW22, App. F]
+            leaves, and its mirror when one comes. Source: [ZDW22]
+            poisson, replace-one: proved here for Gaussian noise, (1−q)N(0) + qN(±1). Source: [ZDW22]
             without replacement, replace-one: δ'(ε') = q δ(log(1 + (e^ε' − 1)/q)). Source: [BBG18, Thm. 9]
             The same scheme twice is that scheme with the product of the rates.
     Needs   The base loss is about the mechanism under the same neighbours (for poisson replace-one: its add-or-remove-one

@@ -37,7 +37,7 @@ def basic(epsilons: Iterable[Number], deltas: Iterable[Number] | None = None) ->
             each is chosen after seeing the answers before it.
     Needs   One delta an epsilon; none at all means 0. A total delta of 1 or more is refused.
     Rounds  Exact.
-    Source  [DR14, Thm. 3.16]
+    Source  [DR14]
     """
     losses = [at_least_zero(value, "epsilons") for value in epsilons]
     slacks = [probability(value, "deltas") for value in deltas] if deltas is not None else []
@@ -51,7 +51,7 @@ def advanced(epsilon: Number, *, count: Number, delta: Number, delta_prime: Numb
     Claim   (min(k ε, ε √(2k ln(1/δ')) + k ε (e^ε − 1)), k δ + δ'), also adaptively.
     Needs   0 < delta_prime < 1; the total delta stays below 1.
     Rounds  Up.
-    Source  [DRV10, Thm. III.3]
+    Source  [DRV10]
     """
     times, slack = whole(count, "count"), probability(delta, "delta")
     bound = drv_epsilon(epsilon, count=times, delta_prime=delta_prime)
@@ -64,7 +64,7 @@ def drv_epsilon(epsilon: Number, *, count: Number, delta_prime: Number) -> float
 
     Claim   `count` epsilon-DP mechanisms are (result, delta_prime)-private together, also adaptively.
     Rounds  Up.
-    Source  [DRV10, Thm. III.3]
+    Source  [DRV10]
     """
     loss, times, log_inverse = _parts(epsilon, count, delta_prime, "delta_prime")
     if loss > 700.0:
@@ -111,7 +111,7 @@ def per_step(epsilon: Number, *, count: Number, delta_prime: Number) -> float:
     Needs   What the textbook asks by "epsilon < 1" is checked by the theorem itself: the closed form of the steps must
             not exceed epsilon. Read backwards without it, 1000 steps of 1 would cost 303; they cost 577.
     Rounds  Down.
-    Source  [DR14, Cor. 3.21] from [DRV10, Thm. III.3]
+    Source  [DR14, Cor. 3.21] from [DRV10]
     """
     total, times, log_inverse = _parts(positive(epsilon, "epsilon"), count, delta_prime, "delta_prime")
     step = down(total * (1 - 4 * UNIT) / (2.0 * math.sqrt(2.0 * times * log_inverse)), 12)
@@ -217,7 +217,7 @@ def laplace_delta(epsilon0: Number, *, epsilon: Number) -> float:
     Claim   δ(ε) = (1 − e^((ε − ε0)/2))₊, exactly.
     Needs   epsilon0 ≥ 0, epsilon ≥ 0.
     Rounds  Up; 0 from epsilon = epsilon0 on.
-    Source  [BBG18, Thm. 3]
+    Source  [BBG18]
     """
     gap = at_least_zero(epsilon0, "epsilon0") - at_least_zero(epsilon, "epsilon")
     return min(1.0, up(-math.expm1(-0.5 * min(float_up(gap), 1e300)), 6)) if gap > 0 else 0.0
@@ -232,7 +232,7 @@ def parallel(epsilons: Iterable[Number], *, adjacency: Adjacency | str, within: 
             of a record depends on that record only, and the partition is fixed in advance. Guarantees for replacing
             alone are not enough: cell sizes change.
     Rounds  Exact.
-    Source  [McS09, Thm. 4]; docs/explanation/textbook-corrected.md
+    Source  [McS09]; docs/explanation/textbook-corrected.md
     """
     losses = sorted((at_least_zero(value, "epsilons") for value in epsilons), reverse=True)
     require(len(losses) > 0, "epsilons", "at least one", losses)
@@ -251,7 +251,7 @@ def group_epsilon_delta(epsilon: Number, delta: Number, *, size: Number) -> tupl
     Claim   (k ε, δ (e^(kε) − 1)/(e^ε − 1)), tight. The printed k e^k δ is false: ε = 3, k = 2 reaches 21 δ > 15 δ.
     Needs   (epsilon, delta) holds for every pair of neighbours.
     Rounds  epsilon exact; delta up. A delta of 1 or more is refused.
-    Source  [Vad17, Lemma 2.2] with the geometric sum kept
+    Source  [Vad17] with the geometric sum kept
     """
     loss, slack, people = at_least_zero(epsilon, "epsilon"), probability(delta, "delta"), whole(size, "size")
     if slack == 0 or people == 1:
@@ -289,12 +289,12 @@ def group_renyi(alpha: Number, zeta: Number, *, doublings: Number) -> tuple[Frac
 
 
 def group_rho(rho: Number, *, size: Number) -> Fraction:
-    """Return the rho of zCDP towards a group of `size`: size² rho. Rounds: exact. Source: [BS16, Prop. 1.9]."""
+    """Return the rho of zCDP towards a group of `size`: size² rho. Rounds: exact. Source: [BS16]."""
     return whole(size, "size") ** 2 * at_least_zero(rho, "rho")
 
 
 def group_mu(mu: Number, *, size: Number) -> Fraction:
-    """Return the mu of Gaussian privacy towards a group of `size`: size · mu. Rounds: exact. Source: [DRS19, Thm. 2.14]."""
+    """Return the mu of Gaussian privacy towards a group of `size`: size · mu. Rounds: exact. Source: [DRS19]."""
     return whole(size, "size") * at_least_zero(mu, "mu")
 
 

@@ -314,7 +314,7 @@ def pure_to_rho(epsilon: Number) -> Fraction:
             in s²; its tangent at s² = 1/4 is α (α−1) ε tanh(ε/2).
     Needs   epsilon ≥ 0.
     Rounds  Up, to a dyadic rational; never above epsilon²/2.
-    Source  [BS16, Prop. 1.4] for epsilon²/2; the tangent for the constant
+    Source  [BS16] for epsilon²/2; the tangent for the constant
     """
     exact = at_least_zero(epsilon, "epsilon")
     near = near_float(exact)

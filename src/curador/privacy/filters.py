@@ -116,7 +116,7 @@ class ConcentratedFilter:
             (epsilon_limit, delta_limit)-differentially private: delta_keys + delta_conv = delta_limit.
     Needs   As PureFilter. The limits never change; moving δ from one to the other as one goes is not private.
     Rounds  Exact; rho_limit was rounded down.
-    Source  [WRRW23] for the filter, [CKS20, Prop. 12] and [BS16, Sec. 8] for its conversion
+    Source  [WRRW23] for the filter, [CKS20, Prop. 12] and [BS16] for its conversion
     """
 
     epsilon_limit: Fraction
@@ -249,7 +249,7 @@ class RenyiFilter:
 
         Claim   (α, limit) converts into at most ε at δ.
         Rounds  The limit down.
-        Source  [ALCKS20, Thm. 3]
+        Source  [ALCKS20]
         """
         budget, failure = positive(epsilon, "epsilon"), open_probability(delta, "delta")
         return cls(alpha=alpha, limit=_renyi_limit(_order(alpha), budget, failure), adjacency=adjacency)

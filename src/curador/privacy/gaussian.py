@@ -65,7 +65,7 @@ def gaussian_delta(mu: Number, *, epsilon: Number) -> tuple[float, float]:
     Claim   lower ≤ Phi(mu/2 − eps/mu) − e^eps Phi(−mu/2 − eps/mu) ≤ upper. k releases are one with mu √k.
     Needs   mu ≥ 0, epsilon ≥ 0.
     Rounds  Outward; an upper bound is 0 only at mu = 0.
-    Source  [BW18, Thm. 8]; [DRS19, Cor. 3.3] for many releases
+    Source  [BW18, Thm. 8]; [DRS19] for many releases
     """
     lower, upper = gaussian_log_delta(mu, epsilon=epsilon)
     if upper == -math.inf:
@@ -151,7 +151,7 @@ def classical_gaussian_sigma(*, epsilon: Number, delta: Number, sensitivity: Num
     Claim   Noise of this standard deviation is (epsilon, delta)-private for epsilon below 1.
     Needs   0 < epsilon < 1: at epsilon = 10, delta = 1e-5 it would give delta 2.3e-5. Sensitivity in L2.
     Rounds  Up.
-    Source  [DR14, Thm. A.1]
+    Source  [DR14]
     """
     exact, target = positive(epsilon, "epsilon"), open_probability(delta, "delta")
     distance = float_up(at_least_zero(sensitivity, "sensitivity"))

@@ -199,7 +199,7 @@ def parts_of(loss: Loss) -> tuple[tuple[Loss, int], ...]:
 
 
 def compose(losses: Iterable[object]) -> Loss:
-    """All of the losses together, in one step. Source: adaptive composition of dominating pairs, [ZDW22, Thm. 10]."""
+    """All of the losses together, in one step. Source: adaptive composition of dominating pairs, [ZDW22]."""
     tree: list[tuple[Loss, int]] = []
     for loss in losses:
         if not isinstance(loss, Loss):

@@ -34,7 +34,7 @@ def _relation(value: Adjacency | str | None) -> Adjacency | None:
 
 @dataclass(frozen=True, slots=True, init=False)
 class GaussianLoss(_Typed):
-    """Gaussian noise of standard deviation sensitivity/μ on real numbers: μ-GDP, exactly. Source: [DRS19, Thm. 2.7]."""
+    """Gaussian noise of standard deviation sensitivity/μ on real numbers: μ-GDP, exactly. Source: [DRS19]."""
 
     mu: Fraction
     relation: Adjacency | None
@@ -48,7 +48,7 @@ class GaussianLoss(_Typed):
 class DiscreteGaussianLoss(_Typed):
     """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on an integer that moves by at most `sensitivity`.
 
-    Source: [CKS20, Thm. 14] for zCDP; the exact law for δ(ε).
+    Source: [CKS20] for zCDP; the exact law for δ(ε).
     """
 
     sigma2: Fraction
@@ -63,7 +63,7 @@ class DiscreteGaussianLoss(_Typed):
 
 @dataclass(frozen=True, slots=True, init=False)
 class LaplaceLoss(_Typed):
-    """Laplace noise of scale sensitivity/ε on real numbers. Source: [DMNS06, Prop. 1]."""
+    """Laplace noise of scale sensitivity/ε on real numbers. Source: [DMNS06]."""
 
     epsilon0: Fraction
     relation: Adjacency | None
@@ -77,7 +77,7 @@ class LaplaceLoss(_Typed):
 class DiscreteLaplaceLoss(_Typed):
     """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale), on an integer that moves by at most `sensitivity`.
 
-    Source: [GRS09, Thm. 3.1].
+    Source: [GRS09].
     """
 
     scale: Fraction
@@ -106,7 +106,7 @@ class RandomizedResponseLoss(_Typed):
 
 @dataclass(frozen=True, slots=True, init=False)
 class BoundedRange(_Typed):
-    """Log-probability ratios that lie in some interval of length ε: the exponential mechanism. Source: [DDR20, Def. 3.1]."""
+    """Log-probability ratios that lie in some interval of length ε: the exponential mechanism. Source: [DDR20]."""
 
     epsilon0: Fraction
     relation: Adjacency | None
@@ -144,7 +144,7 @@ class Approx(_Typed):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Concentrated(_Typed):
-    """Any mechanism that is δ-approximately ρ-zCDP. Source: [BS16, Def. 1.1, Def. 8.1]."""
+    """Any mechanism that is δ-approximately ρ-zCDP. Source: [BS16]."""
 
     rho0: Fraction
     delta0: Fraction

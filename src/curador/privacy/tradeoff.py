@@ -26,7 +26,7 @@ def tradeoff(loss: Loss, fpr: Number | FloatArray) -> float | FloatArray:
     """Return a lower bound of the false negative rate, one value a false positive rate.
 
     Claim   f(x) ≥ max over ε ≥ 0 of max(1 − δ(ε) − e^ε x, e^(−ε)(1 − δ(ε) − x)); any set of ε gives a valid bound.
-    Rounds  Down. Source: [DRS19, Prop. 2.12]; Gaussian and Laplace noise by their closed forms.
+    Rounds  Down. Source: [DRS19]; Gaussian and Laplace noise by their closed forms.
     """
     if isinstance(fpr, np.ndarray):
         rates = np.asarray(fpr, dtype=np.float64)

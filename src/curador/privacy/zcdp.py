@@ -40,7 +40,7 @@ def pure_epsilon(loss: Loss) -> Fraction | None:
 
 
 def concentrated(loss: Loss) -> Amounts | None:
-    """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16, Lem. 8.2]. Rounds: up."""
+    """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16]. Rounds: up."""
     rho_total, delta_total = Fraction(0), Fraction(0)
     for record, count in parts_of(loss):
         single = single_concentrated(record)
@@ -68,7 +68,7 @@ def single_pure(record: Loss) -> Fraction | None:
 @single_pure.register(BoundedRange)
 @single_pure.register(Pure)
 def _(record: LaplaceLoss | RandomizedResponseLoss | BoundedRange | Pure) -> Fraction | None:
-    """Claim: ε, by definition; a bounded range of ε is ε-private. Source: [DDR20, Lem. 3.2]."""
+    """Claim: ε, by definition; a bounded range of ε is ε-private. Source: [DDR20]."""
     return record.epsilon0
 
 
@@ -153,7 +153,7 @@ def _(record: GaussianLoss) -> Amounts | None:
 
 @single_concentrated.register
 def _(record: DiscreteGaussianLoss) -> Amounts | None:
-    """Claim: Δ²/2σ², exactly. Source: [CKS20, Thm. 14]."""
+    """Claim: Δ²/2σ², exactly. Source: [CKS20]."""
     return record.sensitivity**2 / (2 * record.sigma2), Fraction(0)
 
 
@@ -175,7 +175,7 @@ def _(record: Approx) -> Amounts | None:
 
 @single_concentrated.register
 def _(record: BoundedRange) -> Amounts | None:
-    """Claim: ε²/8. Source: [CR21, Lem. 6]; also [DDR20]."""
+    """Claim: ε²/8. Source: [CR21]; also [DDR20]."""
     return record.epsilon0**2 / 8, Fraction(0)
 
 

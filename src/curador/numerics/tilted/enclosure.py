@@ -45,10 +45,10 @@ class Sum(Protocol):
 
 @runtime_checkable
 class OneStep(Protocol):
-    """A family that knows D(ε) in closed form when it happens once."""
+    """A family that knows D(ε) in closed form when it holds a single release."""
 
     @property
-    def count(self) -> int: ...
+    def happens_once(self) -> bool: ...
     def one_step(self, epsilon: float) -> tuple[float, float]: ...
 
 
@@ -145,14 +145,9 @@ class Enclosure:
 
     def _closed(self) -> Sum | None:
         families = self.total.families
-        if (
-            len(families) == 1
-            and isinstance(families[0], OneStep)
-            and families[0].count == 1
-            and "direct" in self.options.paths
-        ):
-            return ClosedSum(families[0])
-        return None
+        family = families[0] if len(families) == 1 else None
+        closed = isinstance(family, OneStep) and family.happens_once and "direct" in self.options.paths
+        return ClosedSum(family) if closed and isinstance(family, OneStep) else None
 
     def _atoms(self) -> AtomSum | None:
         if "enumerated" not in self.options.paths:

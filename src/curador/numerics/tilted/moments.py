@@ -101,8 +101,9 @@ class Total:
 
     @property
     def top(self) -> float:
-        """The largest finite total loss."""
-        return sum(family.top for family in self.families)
+        """The largest finite total loss. Rounds: up."""
+        tops = [family.top for family in self.families]
+        return math.fsum(tops) + 4 * UNIT * math.fsum(abs(top) for top in tops)
 
     @property
     def records(self) -> int:

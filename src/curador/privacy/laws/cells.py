@@ -53,7 +53,7 @@ def above(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
     """Return the dominating finite law and the mass it puts at +∞.
 
     Claim   For every ε and after any composition, its δ is at least the pair's.
-    Source  [DGK+22, Thm. 3]; mass moved up for round-off only raises δ.
+    Source  [DGK+22]; mass moved up for round-off only raises δ.
     """
     x = np.exp(pair.edges)
     doubt = pair.doubts()

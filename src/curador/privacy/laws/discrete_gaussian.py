@@ -32,7 +32,7 @@ class DiscreteGaussianLaw:
     """Independent discrete Gaussian losses of exact σ² and integer shift Δ, one entry a record.
 
     Claim   log M(θ) ≤ θ(θ+1) Δ²/(2σ²); φ as above within the stated round-off.
-    Source  [CKS20, Thm. 14]; docs/explanation/accounting.md, theorem 5.
+    Source  [CKS20]; docs/explanation/accounting.md, theorem 5.
     """
 
     sigma2: tuple[Fraction, ...]

@@ -44,8 +44,8 @@ class FiniteLaw:
     @property
     def top(self) -> float:
         """The largest loss, count times. Rounds: up."""
-        largest = float(self.losses.max()) * self.count
-        return largest + 4 * UNIT * abs(largest)
+        reach = float(np.abs(self.losses).max())
+        return (float(self.losses.max()) + self.doubt + 16 * UNIT * reach) * self.count
 
     @property
     def records(self) -> int:

@@ -24,7 +24,7 @@ class GaussianLaw:
     """M(s) = exp(μ² s(s+1)/2).
 
     Claim   Exact for μ² within a relative `spread`: bounds hold for every μ² in [mu2 (1 − spread), mu2 (1 + spread)].
-    Source  [DRS19, Cor. 3.3]
+    Source  [DRS19]
     """
 
     mu2: float
@@ -81,7 +81,7 @@ def sandwich(sigma2: float, count: int) -> float:
             1 ± 2.1 e^(−2π²t) of a constant: the discrete noise is post-processing of the narrower Gaussian up to 1 ± η,
             η ≤ 5 e^(−2π²t) ≤ 2e-26/count. Conversely, discrete noise plus N(0, t) has the density of N(c, σ² + t) up to the
             same factor. Probabilities within 1 ± η each move δ as stated. Shifts and mixtures use the same rounding.
-    Source  [Pei10, Thm. 3.1] for the convolution; docs/explanation/accounting.md, theorem 8.
+    Source  [Pei10] for the convolution; docs/explanation/accounting.md, theorem 8.
     """
     width = (math.log(4.0 * count) + 60.0) / (2.0 * math.pi**2)
     return width / (sigma2 - width) * (1.0 + 1e-12) if width < sigma2 / 2 else math.inf

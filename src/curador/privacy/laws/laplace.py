@@ -165,6 +165,32 @@ class LaplaceLaw:
         decay = (self.count[:, None] * np.log(bound)).sum(axis=0)
         return np.where(frequency > self.horizon, 0.0, np.minimum(decay, 0.0))
 
+    @property
+    def happens_once(self) -> bool:
+        """Whether `one_step` speaks of the whole family."""
+        return len(self.count) == 1 and self.count[0] == 1.0
+
+    def one_step(self, epsilon: float) -> tuple[float, float]:
+        """Return (lower, upper) bounds of D(ε) of a single release, ε ≥ 0.
+
+        Claim   Laplace noise: 1 − e^((ε−ε₀)/2). On a grid, with X the last integer whose loss (Δ − 2X)/T exceeds ε:
+                (1 − r^(X+1) + r (1 − e^(ε−(Δ−X−1)/T)))/(1 + r), r = e^(−1/T): both terms are positive.
+                Bounded range: (1 − e^((ε−ε₀)/2))²/(1 − e^(−ε₀)).
+        """
+        top, inverse = float(self.epsilon[0]), float(self.inverse_scale[0])
+        if epsilon >= top * (1 + 4 * UNIT):
+            return 0.0, 0.0
+        gap = -math.expm1(min(epsilon - top, 0.0) / 2.0)
+        doubt = 4 * UNIT * (top + epsilon)  # of the exponents
+        if self.bounded_range[0] > 0:
+            value = gap * gap / -math.expm1(-top)
+            slack = 2.0 * gap * doubt / -math.expm1(-top)
+        elif inverse == 0.0:
+            value, slack = gap, doubt
+        else:
+            value, slack = _grid_step(self.exact[0], epsilon)
+        return max(value * (1 - 16 * UNIT) - slack, 0.0), value * (1 + 16 * UNIT) + slack
+
     def atoms(self, limit: int) -> list[Atoms] | None:
         """Atoms of discrete records of small sensitivity."""
         if len(self.exact) != len(self.count):
@@ -182,6 +208,18 @@ class LaplaceLaw:
             return None
         offset = sum((int(n) * Fraction(d) / t for (t, d), n in zip(self.exact, self.count, strict=True)), Fraction(0))
         return Lattice(offset, reduce(rational_gcd, (2 / t for t, _ in self.exact)))
+
+
+def _grid_step(exact: tuple[Fraction, int], epsilon: float) -> tuple[float, float]:
+    """D(ε) of one discrete Laplace release and a bound of its absolute round-off; places on the grid are exact."""
+    scale, shift = exact
+    last = math.ceil((shift - Fraction(epsilon) * scale) / 2) - 1
+    if last < 0:
+        return 0.0, 0.0
+    rate = math.exp(-float(1 / scale))
+    outer = -math.expm1(-float((last + 1) / scale))
+    inner = -rate * math.expm1(min(float(Fraction(epsilon) - (shift - last - 1) / scale), 0.0))
+    return (outer + inner) / (1.0 + rate), 4 * UNIT * (outer + inner)
 
 
 def _expm1(z: ComplexArray | FloatArray) -> ComplexArray | FloatArray:

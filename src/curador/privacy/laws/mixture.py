@@ -135,6 +135,11 @@ class MixtureLaw:
         kept = 1.0 - (masses * (1.0 - _sinc_ceiling(half))).sum(axis=-1)
         return self.count * np.log(np.clip(kept * (1 + 1e-12), 1e-300, 1.0))
 
+    @property
+    def happens_once(self) -> bool:
+        """Whether `one_step` speaks of the whole family."""
+        return self.count == 1
+
     def one_step(self, epsilon: float) -> tuple[float, float]:
         """Return (lower, upper) bounds of D(ε) of a single step: P(x > x*) − e^ε Q(x > x*) where L(x*) = ε.
 

@@ -235,7 +235,7 @@ def _log_ratio(p: Fraction, q: Fraction) -> float:
 
 @law.register
 def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
-    """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24, Thm. 1]."""
+    """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24]."""
     base = record.base
     shape = _gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
     if shape is None or not isinstance(base, Subsampled):

@@ -47,8 +47,7 @@ class Side:
     def infinite(self, low: Fraction, high: Fraction, count: int) -> None:
         """Add `count` independent chances, between low and high, of an infinite loss."""
         if high > 0:
-            least, most = float_down(low), min(float_up(high), math.nextafter(1.0, 0.0))
-            self.log_finite.append((count * math.log1p(-most), count * math.log1p(-least)))
+            self.log_finite.append((count * _log1m(float_up(high)), count * _log1m(float_down(low))))
 
     def total(self) -> tuple[Total, Interval]:
         """Return the families and the interval of P[L = ∞]."""
@@ -74,11 +73,17 @@ class Side:
         if not self.log_finite:
             return Total(tuple(families)), Interval(0.0, 0.0)
         worst, best = (math.fsum(pair[i] for pair in self.log_finite) for i in (0, 1))
+        if best == -math.inf:  # the loss is infinite for certain: nothing else matters
+            return Total(()), Interval(1.0, 1.0)
         if families:
             families.append(SurvivalLaw(best))
         return Total(tuple(families)), Interval(
             -math.expm1(best) * (1 - 16 * UNIT), min(1.0, -math.expm1(worst) * (1 + 16 * UNIT))
         )
+
+
+def _log1m(mass: float) -> float:
+    return math.log1p(-mass) if mass < 1.0 else -math.inf
 
 
 def _discrete_laplace(records: list[tuple[Fraction, int, int]]) -> LaplaceLaw:

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import erfcx
+
+from curador.numerics.logspace import expm1_minus, log1mexp, log_chernoff, sinh_minus
+from curador.numerics.roots import bisect
+from curador.numerics.rounding import LIBM_ULPS, UNIT, down, float_down, float_up, up, ups
+
+LARGEST = math.nextafter(math.inf, 0)
+fractions = st.builds(
+    lambda top, bottom, power: Fraction(top, bottom) * Fraction(2) ** power,
+    st.integers(-(10**40), 10**40),
+    st.integers(1, 10**40),
+    st.integers(-1100, 1000),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(fractions)
+def test_floats_next_to_a_rational(exact):
+    """float_up and float_down are the nearest floats on their sides."""
+    above, below = float_up(exact), float_down(exact)
+    assert Fraction(below) <= exact
+    assert math.isinf(above) or exact <= Fraction(above)
+    assert above == below or above == math.nextafter(below, math.inf)
+    assert not math.isinf(below)
+
+
+@pytest.mark.parametrize(
+    ("exact", "below", "above"),
+    [
+        (Fraction(0), 0.0, 0.0),
+        (Fraction(1), 1.0, 1.0),
+        (Fraction(10) ** 400, LARGEST, math.inf),
+        (-(Fraction(10) ** 400), -math.inf, -LARGEST),
+        (Fraction(1, 10**400), 0.0, 5e-324),
+        (-Fraction(1, 10**400), -5e-324, 0.0),
+        (Fraction(LARGEST), LARGEST, LARGEST),
+    ],
+)
+def test_floats_at_the_ends(exact, below, above):
+    """Beyond the largest float up is infinite and down is the largest; below the smallest, the other way round."""
+    assert float_up(exact) == above
+    assert float_down(exact) == below or (below == -math.inf and float_down(exact) == -math.inf)
+
+
+def test_doubt_is_infinite():
+    """NaN is rounded to +∞ upwards and to −∞ downwards, never to 0."""
+    assert up(math.nan) == math.inf
+    assert down(math.nan) == -math.inf
+    assert up(math.inf) == math.inf
+    got = ups(np.array([1.0, math.nan, math.inf, -math.inf]))
+    assert got[0] > 1.0
+    assert got[1] == got[2] == math.inf
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(-1e300, 1e300), st.integers(0, 100))
+def test_up_moves_at_least_as_many_ulps(x, ulps):
+    """`up` is above by the stated number of ulps, and not by much more."""
+    assert Fraction(up(x, ulps)) >= Fraction(x) + ulps * Fraction(math.ulp(x))
+    assert Fraction(up(x, ulps)) <= Fraction(x) + (ulps + 3) * Fraction(math.ulp(x)) * 2
+    assert down(x, ulps) == -up(-x, ulps)
+    assert ups(np.array([x]), ulps)[0] == pytest.approx(up(x, ulps), rel=4 * UNIT)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(1, 1e6), st.floats(1, 1e6))
+def test_a_difference_is_padded_by_its_terms(a, b):
+    """Errors are counted in ulps of the largest term: a difference that cancels is still bounded."""
+    exact = Fraction(math.sqrt(a)) - Fraction(math.sqrt(b))
+    assert up(math.sqrt(a) - math.sqrt(b), 2, of=max(a, b)) >= exact
+
+
+FUNCTIONS = {
+    "exp": (np.exp, mpmath.exp, (-700, 700)),
+    "expm1": (np.expm1, mpmath.expm1, (-30, 700)),
+    "log": (np.log, mpmath.log, (1e-300, 1e300)),
+    "log1p": (np.log1p, mpmath.log1p, (-0.999, 1e10)),
+    "sin": (np.sin, mpmath.sin, (-2000, 2000)),
+    "cos": (np.cos, mpmath.cos, (-2000, 2000)),
+    "sinh": (np.sinh, mpmath.sinh, (-700, 700)),
+    "cosh": (np.cosh, mpmath.cosh, (-700, 700)),
+    "tanh": (np.tanh, mpmath.tanh, (-20, 20)),
+    "erfcx": (erfcx, lambda x: mpmath.exp(x * x) * mpmath.erfc(x), (0, 25)),
+    "math.exp": (np.vectorize(math.exp), mpmath.exp, (-700, 700)),
+    "math.log1p": (np.vectorize(math.log1p), mpmath.log1p, (-0.999, 1e10)),
+    "math.expm1": (np.vectorize(math.expm1), mpmath.expm1, (-30, 700)),
+    "math.tanh": (np.vectorize(math.tanh), mpmath.tanh, (-20, 20)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_elementary_functions_keep_their_ulps(name):
+    """Each function that bounds rest on is within LIBM_ULPS of 40-digit values over the range in use."""
+    function, truth, (low, high) = FUNCTIONS[name]
+    random = np.random.default_rng(sum(name.encode()))
+    points = np.concatenate(
+        [random.uniform(low, high, 400), random.uniform(max(low, -1), min(high, 1), 300), 10.0 ** random.uniform(-12, 0, 100)]
+    )
+    points = points[(points >= low) & (points <= high)]
+    with mpmath.workdps(40):
+        for x, got in zip(points.tolist(), function(points).tolist(), strict=True):
+            exact = truth(mpmath.mpf(x))
+            assert abs(mpmath.mpf(got) - exact) <= LIBM_ULPS * max(math.ulp(got), 5e-324), x
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.floats(-40, 300))
+def test_exponential_without_its_line(x):
+    """eˣ − 1 − x keeps its digits through the cancellation at 0."""
+    with mpmath.workdps(700):
+        exact = mpmath.expm1(mpmath.mpf(x)) - mpmath.mpf(x)
+    got = float(expm1_minus(np.array([x]))[0])
+    assert got >= 0
+    assert abs(got - exact) <= 8 * math.ulp(float(exact))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.floats(0, 300))
+def test_hyperbolic_sine_without_its_line(x):
+    """sinh x − x keeps its digits."""
+    with mpmath.workdps(700):
+        exact = mpmath.sinh(mpmath.mpf(x)) - mpmath.mpf(x)
+    assert abs(float(sinh_minus(np.array([x]))[0]) - exact) <= 8 * math.ulp(float(exact))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.floats(1e-300, 700))
+def test_log_of_one_minus_exponential(x):
+    """log(1 − e⁻ˣ) keeps its digits at both ends; at 0 it is −∞."""
+    with mpmath.workdps(400):
+        exact = mpmath.log(-mpmath.expm1(-mpmath.mpf(x)))
+    assert abs(log1mexp(x) - exact) <= 8 * math.ulp(float(exact)) + 5e-324
+    assert log1mexp(0.0) == -math.inf
+    assert log1mexp(-1.0) == -math.inf
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.floats(1e-3, 1e3), st.floats(-5, 50))
+def test_chernoff_constant(theta, y):
+    """(1 − e⁻ʸ)₊ ≤ c(θ) e^(θy), with equality at y = log(1 + 1/θ)."""
+    log_c = float(log_chernoff(np.array([theta]))[0])
+    gain = -math.expm1(-y) if y > 0 else 0.0
+    if gain > 0:
+        assert math.log(gain) <= log_c + theta * y + 1e-12 * (1 + abs(log_c) + theta * abs(y))
+    best = math.log1p(1 / theta)
+    assert log_c + theta * best == pytest.approx(math.log(-math.expm1(-best)), abs=1e-11)
+
+
+def test_bisection_says_which_side_it_returns():
+    """The first point fails the predicate and the second holds it, next to one another."""
+    fails, holds = bisect(lambda x: x * x >= 2, fails_at=0.0, holds_at=2.0)
+    assert fails * fails < 2 <= holds * holds
+    assert holds - fails <= 1e-14
+    fails, holds = bisect(lambda x: x <= 1, fails_at=5.0, holds_at=0.0)
+    assert holds <= 1 < fails
