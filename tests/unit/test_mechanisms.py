@@ -359,10 +359,12 @@ def test_response_calibration():
         assert cost(cu.RandomizedResponse(epsilon=mechanism.epsilon * Fraction(1001, 1000)).loss) > 1
 
 
-def test_response_calibration_finds_large_goals_too():
-    """A large ρ, or a δ that one answer alone may use, is spent and not left over."""
-    assert cu.RandomizedResponse.calibrate(rho=100).epsilon >= 99
-    assert cu.RandomizedResponse.calibrate(epsilon=1, delta="0.1").epsilon >= Fraction(11, 10)
+@pytest.mark.parametrize(
+    ("goals", "least"), [({"rho": 100}, 99), ({"epsilon": 1, "delta": "0.1"}, "1.1")], ids=["rho", "delta"]
+)
+def test_response_calibration_uses_what_it_is_given(goals, least):
+    """A large ρ, or a δ that one answer may use, is spent and not left over."""
+    assert cu.RandomizedResponse.calibrate(**goals).epsilon >= Fraction(least)
 
 
 def test_variance_of_a_response():

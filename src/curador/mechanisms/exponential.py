@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Self
 
 from curador.mechanisms.parameters import decimal, goal, rounded_down
+from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, positive
 from curador.numerics.rounding import float_down
 from curador.privacy.loss import Loss
@@ -49,22 +50,12 @@ class Exponential:
         count: Number = 1,
     ) -> Self:
         """Return the sharpest mechanism within the privacy goal after `count` choices."""
-        import math
-
-        from curador.numerics.roots import bisect
-
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
         if aim.epsilon is not None and aim.delta == 0:
             return cls(epsilon=aim.epsilon / aim.count, sensitivity=sensitivity)
 
-        def holds(log_epsilon: float) -> bool:
-            return aim.reached(cls(epsilon=rounded_down(math.exp(log_epsilon)), sensitivity=sensitivity).loss)
+        def holds(trial: float) -> bool:
+            return aim.reached(cls(epsilon=rounded_down(trial), sensitivity=sensitivity).loss)
 
-        start = (
-            float_down(aim.epsilon / aim.count)
-            if aim.epsilon
-            else math.sqrt(float_down((aim.rho or Fraction(1)) / aim.count))
-        )
-        top = math.log(start) + (math.log(30.0) if aim.epsilon is None else math.log(aim.count) + 4.0)
-        _, held = bisect(holds, fails_at=top, holds_at=math.log(start) - 1e-9, relative=1e-10, steps=60)
-        return cls(epsilon=rounded_down(math.exp(held)), sensitivity=sensitivity)
+        start = float_down((aim.epsilon or aim.rho or Fraction(1)) / aim.count)
+        return cls(epsilon=rounded_down(largest(holds, start=start)), sensitivity=sensitivity)

@@ -21,7 +21,7 @@ from curador.mechanisms.parameters import (
     steps_of,
     written,
 )
-from curador.mechanisms.search import smallest_scale
+from curador.mechanisms.search import largest, smallest_scale
 from curador.numerics.exact import Number, positive, whole
 from curador.numerics.rounding import float_down, float_up
 from curador.privacy.adjacency import Adjacency
@@ -128,8 +128,9 @@ def _sigma_for(wanted: Accuracy) -> Fraction:
     """σ = error / z, rounded down, a grid step kept in reserve for rounding the value."""
     from scipy.special import ndtri
 
-    z = float(ndtri(0.5 + float_up(wanted.confidence) / 2)) * (1 + 1e-12)
-    return rounded_down(Fraction(float_down(wanted.error) / z) * (1 - Fraction(1, 2**38)))
+    # the tail, not its complement: 1 − confidence keeps its digits however close to 0
+    z = -float(ndtri(float_down((1 - wanted.confidence) / 2))) * (1 + 1e-12)
+    return rounded_down(wanted.error / Fraction(z) * (1 - Fraction(1, 2**38)))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -229,18 +230,7 @@ def discrete_gaussian_tail(sigma2: Fraction, reach: int) -> float:
 
 def _discrete_sigma_for(wanted: Accuracy) -> Fraction:
     """The largest σ whose exact tail beyond the error is at most 1 − confidence. Rounds: down."""
-    from curador.numerics.roots import bisect
-
     reach = math.floor(wanted.error)
     allowed = float_down(1 - wanted.confidence)
-
-    def keeps(log_sigma: float) -> bool:
-        return discrete_gaussian_tail(Fraction(math.exp(2 * log_sigma)), reach) <= allowed
-
-    _, held = bisect(
-        keeps,
-        fails_at=math.log(3.0 * (reach + 1) / (1e-3 + allowed)),
-        holds_at=math.log(0.05),
-        relative=1e-12,
-    )
-    return rounded_down(math.exp(held) * (1 - 1e-11))
+    held = largest(lambda sigma: discrete_gaussian_tail(Fraction(sigma) ** 2, reach) <= allowed, start=(reach + 1) / 4)
+    return rounded_down(held * (1 - 1e-11))

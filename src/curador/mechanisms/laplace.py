@@ -22,7 +22,7 @@ from curador.mechanisms.parameters import (
     steps_of,
     written,
 )
-from curador.mechanisms.search import smallest_scale
+from curador.mechanisms.search import largest, smallest_scale
 from curador.numerics.exact import Number, positive
 from curador.numerics.rounding import float_down, up
 from curador.privacy.adjacency import Adjacency
@@ -174,7 +174,8 @@ class DiscreteLaplace:
     def tail(self, reach: int) -> float:
         """Return P[|noise| > reach] = 2 r^(reach+1)/(1 + r). Rounds: up."""
         inverse = float(1 / self.scale)
-        return min(2.0 * math.exp(-(reach + 1) * inverse) / (1.0 + math.exp(-inverse)) * (1 + 1e-14), 1.0)
+        exponent = float((reach + 1) / self.scale)
+        return min(2.0 * math.exp(-exponent) / (1.0 + math.exp(-inverse)) * (1 + 1e-15 * (16 + exponent)) + 1e-300, 1.0)
 
     @classmethod
     def calibrate(
@@ -208,18 +209,9 @@ class DiscreteLaplace:
 
 def _discrete_scale_for(wanted: Accuracy) -> Fraction:
     """The largest scale whose exact tail beyond the error is at most 1 − confidence. Rounds: down."""
-    from curador.numerics.roots import bisect
-
     reach = math.floor(wanted.error)
     allowed = float_down(1 - wanted.confidence)
-
-    def keeps(log_scale: float) -> bool:
-        return DiscreteLaplace(scale=Fraction(math.exp(log_scale)), sensitivity=1).tail(reach) <= allowed
-
-    _, held = bisect(
-        keeps,
-        fails_at=math.log(3.0 * (reach + 1) / (1e-3 + allowed) + 10),
-        holds_at=math.log(0.001),
-        relative=1e-13,
+    held = largest(
+        lambda scale: DiscreteLaplace(scale=Fraction(scale), sensitivity=1).tail(reach) <= allowed, start=(reach + 1) / 4
     )
-    return rounded_down(math.exp(held) * (1 - 1e-12))
+    return rounded_down(held * (1 - 1e-11))

@@ -9,6 +9,7 @@ from typing import Self
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.parameters import decimal, goal, rounded_down
+from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
 from curador.numerics.rounding import float_down, up
 from curador.privacy.loss import Loss
@@ -89,15 +90,11 @@ class RandomizedResponse:
                 raise InvalidParameter("calibrate needs exactly one of epsilon, rho and confidence; got two.")
             return cls(gamma=confidence, categories=categories)
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
-        if aim.epsilon is not None and (aim.delta == 0 or aim.count == 1):
+        if aim.epsilon is not None and aim.delta == 0:
             return cls(epsilon=aim.epsilon / aim.count, categories=categories)
-        from curador.numerics.roots import bisect
 
-        def holds(log_epsilon: float) -> bool:
-            trial = rounded_down(math.exp(log_epsilon))
-            return aim.reached(cls(epsilon=trial, categories=categories).loss)
+        def holds(epsilon: float) -> bool:
+            return aim.reached(cls(epsilon=rounded_down(epsilon), categories=categories).loss)
 
-        small = math.log(float_down((aim.epsilon or aim.rho or Fraction(1)) / aim.count)) - 1.0
-        large = math.log(float(aim.epsilon or 20)) + 1e-6 if aim.rho is None else math.log(40.0)
-        _, held = bisect(holds, fails_at=large, holds_at=small, relative=1e-10, steps=60)
-        return cls(epsilon=rounded_down(math.exp(held)), categories=categories)
+        start = float_down((aim.epsilon or aim.rho or Fraction(1)) / aim.count)
+        return cls(epsilon=rounded_down(largest(holds, start=start)), categories=categories)

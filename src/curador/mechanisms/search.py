@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from curador.errors import NumericalFailure
 from curador.mechanisms.parameters import Goal, rounded_up
+from curador.numerics.roots import bisect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from curador.privacy.loss import Loss
 
 _CLOSE = 3e-10
-_LARGEST = 1e12
+_FARTHEST = 1e12
 
 
 def smallest_scale(goal: Goal, loss_at: Callable[[Fraction], Loss], *, start: float) -> Fraction:
@@ -58,7 +59,7 @@ def _bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[floa
     if 1.0 - 4.0 * _CLOSE < value <= 1.0:  # a closed form started us at the answer
         return (start, value), (start, value)
     factor = 1.5 if value > 1.0 else 1.0 / 1.5
-    while _LARGEST**-1 < scale < _LARGEST:
+    while 1.0 / _FARTHEST < scale / start < _FARTHEST:
         before, earlier = scale, value
         # ε falls about like 1/scale, so a step of that size is nearly right; the factor makes sure of progress
         guess = (
@@ -98,3 +99,22 @@ def _narrow(excess: Callable[[float], float], low: tuple[float, float], high: tu
 
 def _log(value: float) -> float:
     return 50.0 if math.isinf(value) else math.log(max(value, 1e-300))
+
+
+def largest(holds: Callable[[float], bool], *, start: float, limit: float = 1e9) -> float:
+    """Return a value, within a relative 1e-11 of the largest, at which a condition that fails from some point on holds.
+
+    Claim   The condition was evaluated at the returned value, and held.
+    """
+    low = start
+    while not holds(low):
+        low /= 2.0
+        if low < start * 1e-15:
+            raise NumericalFailure("no value satisfies the goal")
+    high = 2.0 * low
+    while holds(high):
+        low, high = high, 2.0 * high
+        if high > limit * max(start, 1.0):
+            return low
+    _, held = bisect(holds, fails_at=high, holds_at=low, relative=1e-11)
+    return held

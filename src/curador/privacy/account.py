@@ -136,7 +136,7 @@ def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Inte
         verify_epsilon(numerical, float_down(exact))
     found = numerical.epsilon(float(exact))
     upper = min([found.upper, *_basic(loss, exact)])
-    if upper - found.lower > WIDE * upper:
+    if math.isinf(upper) or upper - found.lower > WIDE * upper:
         upper = min(upper, _renyi_epsilon(loss, exact))
     return Interval(min(found.lower, upper), upper)
 

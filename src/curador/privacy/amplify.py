@@ -20,6 +20,7 @@ from curador.privacy.losses import (
     KeySelection,
     Subsampled,
 )
+from curador.privacy.zcdp import single_pure
 
 
 def subsample(loss: Loss, *, rate: Number, scheme: Scheme, adjacency: Adjacency | str | None) -> Loss:
@@ -63,6 +64,7 @@ def _relation_of(scheme: str, adjacency: Adjacency | str | None) -> Adjacency:
 
 
 def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
+    single_pure(record)  # an unknown record is refused there
     if isinstance(record, (Subsampled, Group)):
         raise NotPrivate(f"no subsampling rule is proved for a sum that holds a {type(record).__name__} loss")
     if isinstance(record, (Concentrated, KeySelection)):

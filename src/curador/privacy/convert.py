@@ -196,9 +196,9 @@ def _cks_log_delta(a: FloatArray, less: FloatArray, zeta: FloatArray, epsilon: f
 
 def _kl_log_delta(zeta: FloatArray) -> FloatArray:
     """log √(1 − e^−ζ). Rounds: up."""
-    with np.errstate(divide="ignore"):
-        value = 0.5 * np.log(-np.expm1(-zeta))
-    return np.where(zeta == 0.0, -np.inf, value + UNIT * (8 + 8 * np.abs(value)))
+    safe = np.where(zeta > 0.0, zeta, 1.0)
+    value = 0.5 * np.log(-np.expm1(-safe))
+    return np.where(zeta > 0.0, value + UNIT * (8 + 8 * np.abs(value)), -np.inf)
 
 
 def _values(curve: Callable[[FloatArray], FloatArray], alpha: FloatArray) -> FloatArray:

@@ -5,9 +5,11 @@ The tight rule of each record, where there is one; pure losses of any kind multi
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from curador.errors import NotPrivate
+from curador.numerics.rounding import float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.loss import Composed, Loss, parts_of
 from curador.privacy.losses import (
@@ -25,6 +27,9 @@ from curador.privacy.losses import (
     RandomizedResponseLoss,
     Subsampled,
 )
+
+LARGEST_SAMPLED_GROUP = 200
+"""A group in a Poisson sample is a mixture of size + 1 Gaussians."""
 
 
 def group(loss: Loss, size: int) -> Loss:
@@ -73,6 +78,8 @@ def _sampled(loss: Subsampled | Finite, size: int) -> Loss:
     if isinstance(loss, Subsampled) and loss.scheme == "poisson" and loss.relation is ADD_OR_REMOVE_ONE:
         parts = [record for record, _ in parts_of(loss.base)]
         if all(isinstance(record, (GaussianLoss, DiscreteGaussianLoss)) for record in parts):
+            if size > LARGEST_SAMPLED_GROUP:
+                raise NotPrivate(f"groups in a subsample are accounted up to {LARGEST_SAMPLED_GROUP} people; got {size}")
             return Group(loss, size)
     epsilon = loss.pure_epsilon
     if epsilon is None:
@@ -81,13 +88,14 @@ def _sampled(loss: Subsampled | Finite, size: int) -> Loss:
 
 
 def _approximate(loss: Approx, size: int) -> Loss:
-    import math
-
-    from curador.numerics.rounding import float_up, up
-
-    epsilon = float_up(loss.epsilon0)
-    ratio = float(size) if epsilon == 0 else up(math.expm1(min(size * epsilon, 700.0)), 8) / math.expm1(epsilon)
-    delta = Fraction(up(float_up(loss.delta0) * ratio, 16))
-    if delta >= 1:
-        raise NotPrivate(f"a group of {size} has no guarantee left: its delta would be {float(delta):g}")
-    return Approx(epsilon=loss.epsilon0 * size, delta=delta, relation=loss.relation)
+    epsilon, delta = float_up(loss.epsilon0), float_up(loss.delta0)
+    if epsilon * size < 690.0:
+        ratio = float(size) if epsilon == 0.0 else up(math.expm1(size * epsilon), 8) / math.expm1(epsilon)
+        total = up(delta * ratio, 16)
+    else:  # (e^(kε) − 1)/(e^ε − 1) ≤ e^((k−1)ε)/(1 − e^(−ε)), in logarithms
+        log_ratio = (size - 1) * epsilon - math.log(-math.expm1(-epsilon))
+        log_total = log_ratio + math.log(delta) if delta > 0.0 else -math.inf
+        total = up(math.exp(log_total + 1e-9), 8) if log_total < 0.0 else 1.0
+    if total >= 1.0:
+        raise NotPrivate(f"a group of {size} has no guarantee left: its delta would be at least 1")
+    return Approx(epsilon=loss.epsilon0 * size, delta=Fraction(total), relation=loss.relation)

@@ -18,8 +18,9 @@ import numpy as np
 from curador.errors import InvalidParameter, require, sentence
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, float_up, up
+from curador.privacy.amplify import without_replacement_renyi
 from curador.privacy.laws.resolve import Direction, one_sided, sides
-from curador.privacy.loss import Loss, parts_of
+from curador.privacy.loss import Composed, Loss, parts_of
 from curador.privacy.losses import (
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
@@ -28,6 +29,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Subsampled,
 )
 from curador.privacy.zcdp import laplace_rho
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
 
 _NEAR_ONE = 1e-7
+_LARGEST_FOLDED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,11 @@ def _single(loss: Loss, alpha: float) -> float:
     pure = loss.pure_epsilon
     if math.isinf(alpha):
         return math.inf if pure is None else float_up(pure)
+    folded = [(record, count) for record, count in parts_of(loss) if _cut_gaussian(record)]
+    if folded:  # their cells cut the tail off, which a curve cannot see: use the bound from the base's own curve
+        rest = Composed([(record, count) for record, count in parts_of(loss) if not _cut_gaussian(record)])
+        order = max(2, math.ceil(alpha))
+        return up(_single(rest, alpha) + math.fsum(count * _cut_bound(record, order) for record, count in folded), 4)
     reading = curve(loss)
     if reading.infinite > 0:
         return math.inf
@@ -110,6 +118,22 @@ def _single(loss: Loss, alpha: float) -> float:
         return _mean(loss, reading)
     value = float(reading.divergence(np.array([alpha]))[0])
     return value if pure is None else min(value, float_up(pure))
+
+
+def _cut_gaussian(record: Loss) -> bool:
+    base = record.base if isinstance(record, Subsampled) and record.scheme == "without_replacement" else None
+    return base is not None and all(isinstance(r, (GaussianLoss, DiscreteGaussianLoss)) for r, _ in parts_of(base))
+
+
+def _cut_bound(record: Loss, order: int) -> float:
+    """D_α of Gaussian noise on a sample without replacement. Source: [WBK19, Thm. 9, Thm. 27]."""
+    if not isinstance(record, Subsampled) or order > _LARGEST_FOLDED:
+        return math.inf
+    rho = record.base.rho
+    slope = float_up(rho) if isinstance(rho, Fraction) else math.inf
+    return without_replacement_renyi(
+        lambda j: math.inf if j == 0 else j * slope, rate=record.rate, alpha=order, one_pair=True
+    )
 
 
 def _mean(loss: Loss, reading: Curve) -> float:

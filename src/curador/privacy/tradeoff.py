@@ -9,13 +9,15 @@ import numpy as np
 
 from curador.errors import require
 from curador.numerics.exact import Number, rational
-from curador.numerics.rounding import FloatArray
-from curador.privacy.account import enclosure
+from curador.numerics.rounding import FloatArray, float_up
+from curador.privacy.account import NumericalReading, enclosure
 from curador.privacy.laws.resolve import Direction, sides
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import DiscreteGaussianLoss, GaussianLoss, LaplaceLoss
 
-_POINTS = 48
+_POINTS = 32
+_REFINED = 16
+_ATOMS = 300
 
 
 @overload
@@ -34,7 +36,7 @@ def tradeoff(loss: Loss, fpr: Number | FloatArray) -> float | FloatArray:
         return _bound(loss, rates)
     exact = rational(fpr, "fpr")
     require(0 <= exact <= 1, "fpr", "between 0 and 1", fpr)
-    return float(_bound(loss, np.array([float(exact)]))[0])
+    return float(_bound(loss, np.array([float_up(exact)]))[0])  # more false alarms need fewer misses: up is safe
 
 
 def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
@@ -50,21 +52,56 @@ def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
             return np.asarray(tradeoff_gaussian(rates, mu=mu))
     if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], LaplaceLoss):
         return np.asarray(tradeoff_laplace(rates, epsilon=parts[0][0].epsilon0))
+    reading = enclosure(loss)
+    points = profile(loss, reading)
+    for _ in range(3):
+        points = sorted({*points, *_refined(loss, reading, points, rates)})
     best = np.zeros_like(rates)
-    for epsilon, delta in profile(loss):
+    for epsilon, delta in points:
         best = np.maximum(best, np.asarray(tradeoff_approximate(rates, epsilon=epsilon, delta=delta)))
     return best
 
 
-def profile(loss: Loss) -> list[tuple[float, float]]:
+def _refined(
+    loss: Loss, reading: NumericalReading, points: list[tuple[float, float]], rates: FloatArray
+) -> list[tuple[float, float]]:
+    """More points of the profile around those that decide for the given rates; sixteen rates at most are refined."""
+    from curador.privacy.odds import tradeoff_approximate
+
+    table = np.array([np.asarray(tradeoff_approximate(rates, epsilon=e, delta=d)) for e, d in points])
+    spread = rates if len(rates) <= _REFINED else rates[np.linspace(0, len(rates) - 1, _REFINED, dtype=int)]
+    deciding = {int(np.argmax(table[:, int(np.argmin(np.abs(rates - rate)))])) for rate in spread}
+    more: list[tuple[float, float]] = []
+    for index in sorted(deciding):
+        low, high = points[max(index - 1, 0)][0], points[min(index + 1, len(points) - 1)][0]
+        between = np.linspace(low, high, 6)[1:-1].tolist()
+        more.extend((epsilon, delta) for epsilon in between if (delta := _delta_at(loss, reading, epsilon)) < 1.0)
+    return more
+
+
+def _delta_at(loss: Loss, reading: NumericalReading, epsilon: float) -> float:
+    delta = reading.delta(epsilon).upper
+    return loss.delta(epsilon) if delta >= 1.0 else delta
+
+
+def profile(loss: Loss, reading: NumericalReading) -> list[tuple[float, float]]:
     """Return points (ε, δ(ε)) of the privacy profile, δ from above, that span the trade-off function."""
-    reading = enclosure(loss)
-    pure = loss.pure_epsilon
-    largest = min(loss.epsilon(1e-12), 60.0)
+    largest = min(loss.epsilon("1e-12"), 60.0)
     if not math.isfinite(largest) or largest <= 0.0:
         largest = 1.0
-    points = [(epsilon, reading.delta(epsilon).upper) for epsilon in np.linspace(0.0, largest, _POINTS).tolist()]
-    points = [(epsilon, min(delta, loss.delta(epsilon)) if delta >= 1.0 else delta) for epsilon, delta in points]
+    places = {*np.linspace(0.0, largest, _POINTS).tolist(), *_kinks(reading)}
+    points = [(epsilon, _delta_at(loss, reading, epsilon)) for epsilon in sorted(places)]
+    pure = loss.pure_epsilon
     if pure is not None:
-        points.append((float(pure) * (1 + 1e-15), 0.0))
+        points.append((float_up(pure), 0.0))
     return [(epsilon, delta) for epsilon, delta in points if delta < 1.0]
+
+
+def _kinks(reading: NumericalReading) -> list[float]:
+    """The losses of laws with few atoms: the profile bends there and nowhere else."""
+    kinks: set[float] = set()
+    for side in reading.above:
+        law = side.total.atoms(_ATOMS) if side is not None and side.total.families else None
+        if law is not None:
+            kinks.update(law.losses[law.losses > 0.0].tolist())
+    return sorted(kinks) if len(kinks) <= _ATOMS else []

@@ -175,8 +175,8 @@ def _(record: Approx) -> Amounts | None:
 
 @single_concentrated.register
 def _(record: BoundedRange) -> Amounts | None:
-    """Claim: ε²/8. Source: [CR21]; also [DDR20]."""
-    return record.epsilon0**2 / 8, Fraction(0)
+    """Claim: ε²/8, and never more than any ε-private mechanism. Source: [CR21]; also [DDR20]."""
+    return min(record.epsilon0**2 / 8, pure_rho(record.epsilon0)), Fraction(0)
 
 
 @single_concentrated.register

@@ -57,8 +57,9 @@ def above(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
     """
     x = np.exp(pair.edges)
     doubt = pair.doubts()
-    moved = (pair.p - x[:-1] * pair.q + 2.0 * doubt) / np.diff(x)  # Q-mass sent to the right end
-    right = np.clip(moved * x[1:] * (1 + 1e-12), 0.0, pair.p + doubt)
+    width = np.diff(x)
+    moved = (pair.p - x[:-1] * pair.q + 2.0 * doubt) / np.where(width > 0.0, width, 1.0)  # Q-mass sent to the right end
+    right = np.where(width > 0.0, np.clip(moved * x[1:] * (1 + 1e-12), 0.0, pair.p + doubt), pair.p + doubt)
     masses = np.zeros(len(x))
     masses[1:] += right
     masses[:-1] += np.maximum(pair.p + doubt - right, 0.0)

@@ -15,7 +15,7 @@ from functools import singledispatch
 import numpy as np
 
 from curador.errors import NotPrivate
-from curador.numerics.rounding import UNIT
+from curador.numerics.rounding import UNIT, float_up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.laws import cells, pairs
 from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
@@ -188,7 +188,7 @@ def _(record: Concentrated, count: int, direction: Direction, out: Sides) -> Non
     """Claim: Gaussian noise of μ² = 2ρ is ρ-zCDP, so it bounds from below; above, only the Rényi reading speaks."""
     del direction
     out.above.missing = "Concentrated"
-    out.above.rho += float(count * record.rho0)
+    out.above.rhos.append(count * float_up(record.rho0))
     out.above.infinite(record.delta0, record.delta0, count)
     out.below.gaussian(float(2 * record.rho0), count)
     out.below.infinite(record.delta0, record.delta0, count)
@@ -240,9 +240,8 @@ def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
     shape = _gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
     if shape is None or not isinstance(base, Subsampled):
         raise NotPrivate(f"no group rule is proved for {type(base).__name__} losses of this kind")
-    rate = float(base.rate)
-    size = record.size
-    weights = tuple(math.comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1))
+    rate, size = base.rate, record.size
+    weights = tuple(float(math.comb(size, j) * rate**j * (1 - rate) ** (size - j)) for j in range(size + 1))
     _mixture(shape, weights, count, direction, out)
 
 
@@ -301,7 +300,7 @@ def _cells(
 ) -> None:
     """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise."""
     parts = parts_of(record.base)
-    if not parts or (shape is None and all(getattr(part, "epsilon0", 1) == 0 for part, _ in parts)):
+    if not parts or record.base.pure_epsilon == 0:
         return
     rows = finite_rows(record.base) if shape is None else None
     if rows is not None:
@@ -381,7 +380,8 @@ def _single_rows(record: Loss) -> list[tuple[Fraction, Fraction]] | None:
 
 def _response_rows(epsilon: Fraction, categories: int, delta: Fraction) -> list[tuple[Fraction, Fraction]]:
     """Randomized response with the rational next to e^ε; the law's stated error covers the difference both ways."""
-    ratio = Fraction(math.exp(epsilon))
+    halvings = max(0, math.ceil(epsilon / 600) - 1).bit_length()  # e^ε beyond the floats, as a power of a float
+    ratio = Fraction(math.exp(epsilon / 2**halvings)) ** (2**halvings)
     total = ratio + categories - 1
     high, low, middle = ratio / total, 1 / total, (categories - 2) / total
     keep = 1 - delta

@@ -36,8 +36,13 @@ class Side:
     thetas: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
     others: list[Moments] = field(default_factory=list[Moments])
     log_finite: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    rho: float = 0.0  # zCDP known by its ρ alone: only the Rényi reading can use it
+    rhos: list[float] = field(default_factory=list[float])  # zCDP known by its ρ alone: only the Rényi reading can use it
     missing: str | None = None  # the name of a record that has no law on this side
+
+    @property
+    def rho(self) -> float:
+        """Σ ρ of what is known by its ρ alone. Rounds: up."""
+        return math.fsum(self.rhos) * (1 + 4 * UNIT)
 
     def gaussian(self, mu2: float, count: int, spread: float = 0.0) -> None:
         """Add `count` Gaussian losses of μ² known within a relative spread."""
