@@ -156,12 +156,10 @@ def test_a_sample_of_zero_costs_nothing(zero, scheme):
 @given(strategies.untyped(), st.sampled_from(list(ZEROS.values())), strategies.targets)
 def test_zero_is_neutral(loss, zero, delta):
     """Adding a loss of nothing changes nothing."""
-    if isinstance(zero, Finite):  # an atom at loss 0 is one more factor, which may cost round-off
-        assert (loss + zero).epsilon(delta) == pytest.approx(loss.epsilon(delta), rel=1e-9, abs=1e-12)
-    elif zero in (ZEROS["concentrated"], ZEROS["keys"]):  # known by its ρ alone or in two faces: other readings speak
-        assert (loss + zero).epsilon(delta) >= loss.epsilon_interval(delta).lower
-    else:
-        assert (loss + zero).epsilon(delta) == loss.epsilon(delta)
+    total = (loss + zero).epsilon(delta)
+    assert total >= loss.epsilon_interval(delta).lower
+    if zero not in (ZEROS["concentrated"], ZEROS["keys"]):  # known by ρ alone, or in two faces: fewer readings speak
+        assert total == pytest.approx(loss.epsilon(delta), rel=1e-6, abs=1e-12)
     assert sum([loss]) is loss
 
 

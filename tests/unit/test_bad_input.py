@@ -323,8 +323,7 @@ def test_extremes_are_answered_or_refused(name, question):
     except CuradorError as error:
         answers = [] if SENTENCE.match(str(error)) else [math.nan]
     for answer in answers:
-        assert not math.isnan(answer)
-        assert answer >= 0
+        assert answer >= 0  # no NaN: it is not
 
 
 @pytest.mark.parametrize(
@@ -336,9 +335,14 @@ def test_a_tiny_loss_is_not_nothing(name):
     share = {"mu": Fraction(39, 100), "laplace": Fraction(49, 100), "pure": Fraction(49, 100), "range": Fraction(0)}[
         name.split()[0]
     ]
-    assert Fraction(EXTREMES[name].delta(0)) >= share * tiny
-    assert EXTREMES[name].renyi(2) > 0
     assert EXTREMES[name].rho > 0
+    try:
+        got, order_two = EXTREMES[name].delta(0), EXTREMES[name].renyi(2)
+    except CuradorError:  # beyond what is certified: told, not rounded away
+        assert tiny < Fraction(1, 10**100)
+        return
+    assert Fraction(got) >= share * tiny
+    assert order_two > 0
 
 
 @pytest.mark.parametrize("order", ["1e18", "1e300", "1e400"])

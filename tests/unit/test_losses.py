@@ -153,6 +153,17 @@ def test_an_approximate_loss_is_its_own_curve(epsilon, delta):
         assert loss.epsilon(delta) <= float(Fraction(epsilon)) * (1 + 1e-12) + 1e-300
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "0.1"), ("1e-3", "1e-3"), ("5", "1e-7"), ("1e-3", "0.5")])
+def test_an_infinite_loss_does_not_hide_the_finite_one(epsilon, delta):
+    """δ at ε = 0 is δ0 + (1 − δ0) tanh(ε0/2): the chance of an infinite loss makes the finite part no cheaper."""
+    loss = Approx(epsilon=epsilon, delta=delta)
+    share = float(Fraction(delta))
+    truth = share + (1 - share) * math.tanh(float(Fraction(epsilon)) / 2)
+    assert loss.delta(0) == pytest.approx(truth, rel=1e-9)
+    a_little_more = Fraction(delta) * Fraction(10_001, 10_000)
+    assert loss.epsilon(a_little_more) >= loss.epsilon_interval(a_little_more).lower > 0
+
+
 def test_key_selection_is_delta_and_its_keys():
     """Showing keys costs δ plus one discrete Gaussian a key; less than nothing is never promised below."""
     keys = KeySelection(sigma2=50, sensitivity=2, keys=3, delta="1e-9")

@@ -70,7 +70,10 @@ def loss_of(text: str) -> Loss:
         raise InvalidParameter(
             f"expression must be a sum such as 100*gaussian(sigma=20) + laplace(scale=5); got {text[:80]!r}."
         ) from None
-    return _loss(tree.body, text.strip())
+    try:
+        return _loss(tree.body, text.strip())
+    except RecursionError:
+        raise InvalidParameter("expression must be nested less deeply; write counts instead of long sums.") from None
 
 
 def _loss(node: ast.expr, text: str) -> Loss:

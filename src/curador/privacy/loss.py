@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from curador.errors import InvalidParameter, sentence
 from curador.numerics.exact import Number, whole
+from curador.numerics.guard import certified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,12 +54,14 @@ class Loss:
 
     __rmul__ = __mul__
 
+    @certified
     def group(self, size: Number) -> Loss:
         """The loss towards a group of `size` people instead of one."""
         from curador.privacy.group import group
 
         return group(self, whole(size, "size"))
 
+    @certified
     def subsample(self, *, rate: Number, scheme: Scheme = "poisson", adjacency: Adjacency | str | None = None) -> Loss:
         """The loss when the mechanism saw a random subsample that nobody else saw.
 
@@ -71,30 +74,35 @@ class Loss:
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
+    @certified
     def epsilon(self, delta: Number) -> float:
         """The smallest proved ε with (ε, δ)-differential privacy. Rounds: up."""
         from curador.privacy.account import epsilon
 
         return epsilon(self, delta)
 
+    @certified
     def delta(self, epsilon: Number) -> float:
         """The smallest proved δ with (ε, δ)-differential privacy. Rounds: up."""
         from curador.privacy.account import delta
 
         return delta(self, epsilon)
 
+    @certified
     def epsilon_interval(self, delta: Number, *, verify: bool = False) -> Interval:
         """Certified bounds of the least ε that these records allow one to claim at δ."""
         from curador.privacy.account import epsilon_interval
 
         return epsilon_interval(self, delta, verify=verify)
 
+    @certified
     def delta_interval(self, epsilon: Number, *, verify: bool = False) -> Interval:
         """Certified bounds of the least δ that these records allow one to claim at ε."""
         from curador.privacy.account import delta_interval
 
         return delta_interval(self, epsilon, verify=verify)
 
+    @certified
     def readings(self, delta: Number) -> dict[str, float]:
         """Every proved ε at δ, by the reading that proves it."""
         from curador.privacy.account import readings
@@ -105,6 +113,7 @@ class Loss:
     def renyi(self, alpha: Number) -> float: ...
     @overload
     def renyi(self, alpha: FloatArray) -> FloatArray: ...
+    @certified
     def renyi(self, alpha: Number | FloatArray) -> float | FloatArray:
         """An upper bound of the Rényi divergence of order α in [1, ∞], both directions."""
         from curador.privacy.renyi import renyi
@@ -112,6 +121,7 @@ class Loss:
         return renyi(self, alpha)
 
     @property
+    @certified
     def rho(self) -> Fraction | float:
         """The least ρ such that this is ρ-zCDP, as an exact rational rounded up; +∞ if there is none."""
         from curador.privacy.zcdp import rho
@@ -119,6 +129,7 @@ class Loss:
         return rho(self)
 
     @property
+    @certified
     def concentrated(self) -> tuple[Fraction, Fraction] | None:
         """(ρ, δ) such that this is δ-approximately ρ-zCDP; None if no such bound is known."""
         from curador.privacy.zcdp import concentrated
@@ -126,6 +137,7 @@ class Loss:
         return concentrated(self)
 
     @property
+    @certified
     def pure_epsilon(self) -> Fraction | None:
         """The exact ε of pure differential privacy; None if there is none."""
         from curador.privacy.zcdp import pure_epsilon
@@ -136,6 +148,7 @@ class Loss:
     def tradeoff(self, fpr: Number) -> float: ...
     @overload
     def tradeoff(self, fpr: FloatArray) -> FloatArray: ...
+    @certified
     def tradeoff(self, fpr: Number | FloatArray) -> float | FloatArray:
         """A lower bound of any adversary's false negative rate at the given false positive rate."""
         from curador.privacy.tradeoff import tradeoff

@@ -89,11 +89,11 @@ def _mapping(record: object) -> Mapping[str, Any]:
 
 def _loss(record: object) -> Loss:
     body = _mapping(record)
-    require("kind" in body, "record", "a mapping with a kind", body)
-    arguments = {key: value for key, value in body.items() if key != "kind"}
+    require(isinstance(body.get("kind"), str), "record", "a mapping with a kind", body)
+    arguments = {str(key): value for key, value in body.items() if key != "kind"}
     match body["kind"], sorted(arguments):
         case "Composed", ["parts"]:
-            return Composed([(_loss(row["loss"]), whole(row["count"], "count")) for row in arguments["parts"]])
+            return Composed([_part(row) for row in _rows(arguments["parts"])])
         case "Subsampled", ["adjacency", "base", "rate", "scheme"]:
             base, rate = _loss(arguments["base"]), rational(arguments["rate"], "rate")
             return base.subsample(rate=rate, scheme=arguments["scheme"], adjacency=as_adjacency(arguments["adjacency"]))
@@ -106,3 +106,15 @@ def _loss(record: object) -> Loss:
                 raise InvalidParameter(sentence(f"fields of {kind}", "those of version 1", ", ".join(arguments))) from None
         case kind, _:
             raise InvalidParameter(sentence("kind", "a known loss record", kind))
+
+
+def _rows(parts: object) -> list[object]:
+    if not isinstance(parts, (list, tuple)):
+        raise InvalidParameter(sentence("parts", "a list", parts))
+    return list(cast("list[object]", parts))
+
+
+def _part(row: object) -> tuple[Loss, int]:
+    body = _mapping(row)
+    require(set(body) == {"count", "loss"}, "part", "a count and a loss", sorted(map(str, body)))
+    return _loss(body["loss"]), whole(body["count"], "count")

@@ -18,8 +18,10 @@ import numpy as np
 from curador.errors import InvalidParameter, require, sentence
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, float_up, up
+from curador.numerics.tilted.moments import Total
 from curador.privacy.amplify import without_replacement_renyi
 from curador.privacy.laws.resolve import Direction, one_sided, sides
+from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.loss import Composed, Loss, parts_of
 from curador.privacy.losses import (
     DiscreteGaussianLoss,
@@ -53,30 +55,36 @@ class Curve:
 def curve(loss: Loss) -> Curve:
     """Return the Rényi curve of the finite part of a loss.
 
-    Claim   For α > 1: D_α(P‖Q) restricted to finite losses is at most divergence(α), in both directions.
+    Claim   For α > 1: D_α(P given a finite loss ‖ Q) is at most divergence(α), in both directions; so δ(ε) is at most
+            P[L = ∞] plus what the divergence converts into.
     Rounds  Up. Source: [Mir17, Prop. 1] for adaptive composition.
     """
     directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
     gathered = [sides(loss, direction)[0] for direction in directions]
     totals = [side.total() for side in gathered]
+    finite_parts = [_without_survival(total) for total, _ in totals]
+    infinite = max(chance.upper for _, chance in totals)
+    # given a finite loss, P's density is 1/(1 − P[∞]) times larger: the divergence is that of the law given so
+    lift = -math.log1p(-infinite) * (1 + 8 * UNIT) if infinite < 1.0 else math.inf
 
     def divergence(alpha: FloatArray) -> FloatArray:
         theta = np.asarray(alpha, dtype=np.float64) - 1.0
         finite = np.isfinite(theta) & (theta > 0.0)
         safe = np.where(finite, theta, 1.0)
         worst = np.zeros_like(safe)
-        for side, (total, _) in zip(gathered, totals, strict=True):
+        for side, total in zip(gathered, finite_parts, strict=True):
             moment = total.log_moment(safe) if total.families else np.zeros_like(safe)
             moment = moment + side.rho * safe * (safe + 1.0) * (1.0 + 8 * UNIT)
             worst = np.maximum(worst, moment / safe * (1.0 + 4 * UNIT))
-        top = (
-            max(total.top if total.families else 0.0 for total, _ in totals)
-            if all(s.rho == 0 for s in gathered)
-            else math.inf
-        )
-        return np.where(finite, np.minimum(worst, top), top)
+        known = all(side.rho == 0.0 for side in gathered)
+        top = max(total.top if total.families else 0.0 for total in finite_parts) if known else math.inf
+        return np.where(finite, np.minimum(worst, top), top) + lift
 
-    return Curve(divergence, Fraction(max(infinite.upper for _, infinite in totals)))
+    return Curve(divergence, Fraction(infinite))
+
+
+def _without_survival(total: Total) -> Total:
+    return Total(tuple(family for family in total.families if not isinstance(family, SurvivalLaw)))
 
 
 @overload

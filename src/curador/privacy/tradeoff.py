@@ -54,7 +54,7 @@ def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
         return np.asarray(tradeoff_laplace(rates, epsilon=parts[0][0].epsilon0))
     reading = enclosure(loss)
     points = profile(loss, reading)
-    for _ in range(3):
+    for _ in range(3 if points else 0):
         points = sorted({*points, *_refined(loss, reading, points, rates)})
     best = np.zeros_like(rates)
     for epsilon, delta in points:

@@ -70,7 +70,8 @@ class LatticeSum:
         scale = math.exp(min(exponent, 700.0))
         upper = max(value + round_off, 0.0) * scale * (1.0 + 2.0 * drift)
         lower = max(value - round_off, 0.0) * scale * (1.0 - 2.0 * drift) - self.aliasing(epsilon)
-        return max(lower, 0.0), (upper if math.isfinite(upper) else math.inf)
+        least = lower if lower > 0.0 else 0.0  # noqa: FURB136 -- max() would let a NaN through
+        return least, (upper if math.isfinite(upper) else math.inf)
 
     def aliasing(self, epsilon: float) -> float:
         """Return an upper bound of the terms m ≠ 0."""

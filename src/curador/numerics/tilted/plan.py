@@ -74,7 +74,8 @@ class Plan:
 def tilts(total: Total) -> Tilts:
     """Return bounds of log M on 64 tilts around 1 / standard deviation of the loss."""
     for probe in (1e-2, 1e-4, 1e-6):
-        value = float(total.log_moment(np.array([probe]))[0])
+        start, value = total.log_moment(np.array([1e-9, probe]))  # log M(0) is below 0 where losses may be infinite
+        value = float(value - start)
         if math.isfinite(value) and value > 0.0:
             spread = math.sqrt(2.0 * value / (probe * (1.0 + probe)))
             theta = np.geomspace(0.02 / spread, 40.0 / spread, 64)

@@ -95,8 +95,10 @@ def law(record: Loss, count: int, direction: Direction, out: Sides) -> None:
 @law.register
 def _(record: GaussianLoss, count: int, direction: Direction, out: Sides) -> None:
     del direction
-    for side in out.both:
-        side.gaussian(float(record.mu * record.mu), count)
+    if record.mu > 0:
+        mu2 = float(record.mu * record.mu)
+        for side in out.both:
+            side.gaussian(mu2, count)
 
 
 @law.register
@@ -188,9 +190,10 @@ def _(record: Concentrated, count: int, direction: Direction, out: Sides) -> Non
     """Claim: Gaussian noise of μ² = 2ρ is ρ-zCDP, so it bounds from below; above, only the Rényi reading speaks."""
     del direction
     out.above.missing = "Concentrated"
-    out.above.rhos.append(count * float_up(record.rho0))
+    if record.rho0 > 0:
+        out.above.rhos.append(count * float_up(record.rho0))
+        out.below.gaussian(float(2 * record.rho0), count)
     out.above.infinite(record.delta0, record.delta0, count)
-    out.below.gaussian(float(2 * record.rho0), count)
     out.below.infinite(record.delta0, record.delta0, count)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curador.errors import NumericalFailure
 from curador.numerics.rounding import UNIT, float_down, float_up
 from curador.numerics.tilted.enclosure import Interval
 from curador.numerics.tilted.moments import Moments, Total
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from curador.numerics.rounding import FloatArray
+
+
+SMALLEST, LARGEST = 1e-100, 1e100
 
 
 @dataclass(slots=True)
@@ -49,6 +53,14 @@ class Side:
         self.gaussians.append(mu2 * count)
         self.spread = max(self.spread, spread)
 
+    def _require_moderate(self) -> None:
+        """Refuse losses whose squares leave the floats: an underflow to 0 would be a claim."""
+        sizes = [math.sqrt(mu2) for mu2 in self.gaussians]
+        sizes += [row[0] for row in self.laplaces] + [row[1] / float(row[0]) for row in self.discretes]
+        sizes += [float(row[0]) for row in self.points] + [math.sqrt(rho) for rho in self.rhos]
+        if not all(SMALLEST < size < LARGEST for size in sizes):
+            raise NumericalFailure(f"losses must be between {SMALLEST:g} and {LARGEST:g} for a certified answer; got others.")
+
     def infinite(self, low: Fraction, high: Fraction, count: int) -> None:
         """Add `count` independent chances, between low and high, of an infinite loss."""
         if high > 0:
@@ -56,6 +68,7 @@ class Side:
 
     def total(self) -> tuple[Total, Interval]:
         """Return the families and the interval of P[L = ∞]."""
+        self._require_moderate()
         families: list[Moments] = []
         if (mu2 := math.fsum(self.gaussians)) > 0.0:
             families.append(GaussianLaw(mu2, self.spread))
