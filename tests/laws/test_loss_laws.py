@@ -101,6 +101,12 @@ def test_the_order_of_three_finite_losses_is_irrelevant():
     assert len(answers) == 1
 
 
+def test_the_order_of_two_very_coarse_gaussians_is_irrelevant():
+    """Nor that of laws that are kept atom by atom."""
+    spends = [DiscreteGaussianLoss(sigma2="0.3", sensitivity=shift) for shift in (1, 2)]
+    assert compose(spends).epsilon("1e-2") == compose(spends[::-1]).epsilon("1e-2")
+
+
 def test_the_order_of_three_concentrated_losses_is_irrelevant():
     """ρ is added exactly, or at least in an order that does not depend on theirs."""
     spends = [Concentrated(rho=rho) for rho in ("0.1", "0.2", "0.3", "0.7")]

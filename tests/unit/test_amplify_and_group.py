@@ -362,9 +362,8 @@ def test_a_group_of_everybody_is_a_larger_shift():
 
 def test_a_large_group_in_a_sample():
     """A group of thousands is answered or refused, not broken."""
-    loss = GaussianLoss(mu="0.001").subsample(rate="0.01").group(2000)
     try:
-        got = loss.epsilon_interval("1e-6").upper
+        got = GaussianLoss(mu="0.001").subsample(rate="0.01").group(2000).epsilon_interval("1e-6").upper
     except CuradorError:
         return
     assert got >= 0.01

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from curador.cli.expression import loss_of
-from curador.cli.show import account_table, adversary_lines, mechanism_lines
+from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
 
 app = typer.Typer(
     add_completion=False,
@@ -33,16 +33,8 @@ def account(
     interval = loss.epsilon_interval(delta, verify=verify)
     readings = loss.readings(delta)
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "delta": delta,
-                    "lower": interval.lower,
-                    "upper": min(readings.values()),
-                    "readings": readings,
-                }
-            )
-        )
+        numbers = {"lower": interval.lower, "upper": min(readings.values()), "readings": readings}
+        print(json.dumps({"delta": delta, **finite(numbers)}))
         return
     account_table(expression, loss, delta, interval, readings)
     adversary_lines(loss, min(readings.values()), delta)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -27,13 +29,24 @@ def number(value: float) -> str:
     return "—" if math.isinf(value) else f"{value:.10g}"
 
 
+def finite(numbers: Mapping[str, object]) -> dict[str, object]:
+    """The same with null for what is infinite, which JSON has no word for."""
+    out: dict[str, object] = {}
+    for name, value in numbers.items():
+        if isinstance(value, Mapping):
+            out[name] = finite(cast("Mapping[str, object]", value))
+        else:
+            out[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+    return out
+
+
 def account_table(expression: str, loss: Loss, delta: str, interval: Interval, readings: dict[str, float]) -> None:
     """Print ε by each reading and mark the least."""
     from curador.privacy.convert import rho_to_epsilon
 
     rows = dict(readings)
-    if math.isfinite(loss.rho) and float(delta) > 0:
-        rows["zcdp"] = rho_to_epsilon(loss.rho, delta=float(delta))
+    if math.isfinite(loss.rho) and Fraction(delta) > 0:
+        rows["zcdp"] = rho_to_epsilon(loss.rho, delta=delta)
     least = min(rows.values())
     table = Table(title=f"{expression}\nε at δ = {delta}", title_justify="left", caption_justify="left")
     table.add_column("reading")

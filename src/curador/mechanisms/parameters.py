@@ -60,7 +60,9 @@ def in_steps(value: Fraction, exponent: int) -> Fraction:
 def steps_of(squared: Fraction, exponent: int) -> int:
     """Return the number of steps of the grid 2^exponent that a change of length √squared may become.
 
-    Claim   |a − b| ≤ kg implies |round(a/g) − round(b/g)| ≤ k: rounding costs nothing where g divides the sensitivity.
+    Claim   For scalars, |a − b| ≤ kg implies |round(a/g) − round(b/g)| ≤ k: rounding costs nothing where g divides the
+            sensitivity.
+    Needs   round(x) = ⌊x + 1/2⌋; rounding halves to even would move 0.5 and 1.5 by two.
     Rounds  Up.
     """
     top, bottom = squared.numerator, squared.denominator

@@ -69,8 +69,7 @@ def secant(
         if abs(candidate - point) <= 1e-13 * abs(candidate):
             return candidate
         new = value(candidate)
-        if candidate != point and new != best:
-            slope = (new - best) / (candidate - point)
+        slope = (new - best) / (candidate - point) if candidate != point else 0.0
         if slope >= 0.0:  # flat or noisy: let the bracket decide
             slope = -abs(best) / max(upper - lower, 1e-300)
         point, best = candidate, new

@@ -77,7 +77,7 @@ def _epsilon(enclosure: Enclosure, delta: float) -> Interval:
         return enclosure.epsilon(delta)
     from curador.privacy.gaussian import gaussian_epsilon
 
-    low, high = delta * (1 + 4e-16), delta * (1 - 4e-16)  # δ may be off by an ulp
+    low, high = min(delta * (1 + 4e-16), math.nextafter(1.0, 0.0)), delta * (1 - 4e-16)  # δ may be off by an ulp
     return Interval(gaussian_epsilon(_mu(law, -1), delta=low)[0], gaussian_epsilon(_mu(law, +1), delta=high)[1])
 
 
@@ -143,11 +143,11 @@ def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Inte
 
 def _largest_loss(loss: Loss, pure: Fraction | None) -> float:
     """ε at δ = 0 from below: attained where the largest loss is."""
-    from curador.privacy.losses import BoundedRange, Group, Subsampled
+    from curador.privacy.losses import BoundedRange, Finite, Group, KeySelection, Subsampled
 
     if pure is None:
-        return 0.0 if any(isinstance(record, Group) for record, _ in parts_of(loss)) else math.inf
-    loose = any(isinstance(record, (BoundedRange, Subsampled, Group)) for record, _ in parts_of(loss))
+        return 0.0 if any(isinstance(record, (Group, KeySelection)) for record, _ in parts_of(loss)) else math.inf
+    loose = any(isinstance(record, (BoundedRange, Finite, Subsampled, Group)) for record, _ in parts_of(loss))
     return 0.0 if loose else float_down(pure)
 
 

@@ -163,6 +163,9 @@ def mironov_factor(
 # ---- the exact optimum ---------------------------------------------------------------------------------------------
 
 
+_EXACT_COUNT = 64  # up to here 1 − (1 − δ0)^k is compared as a rational where floats cannot tell
+
+
 def optimal_delta(epsilon0: Number, *, count: Number, epsilon: Number, delta0: Number = 0) -> tuple[float, float]:
     """Return bounds of the least delta at epsilon of `count` (epsilon0, delta0)-private mechanisms.
 
@@ -201,10 +204,12 @@ def optimal_epsilon(epsilon0: Number, *, count: Number, delta: Number, delta0: N
     if largest < 0.0:
         return math.inf, math.inf
     if most == 0 or largest == 0.0:
-        return float_down(most), float_up(most) if least >= 0.0 else math.inf
+        certain = least >= 0.0 or (times <= _EXACT_COUNT and 1 - (1 - slack) ** times <= target)
+        return float_down(most), float_up(most) if certain else math.inf
     high_goal = min(0.0, math.log(largest) * (1 - 16 * UNIT) + 4 * UNIT)
     if least <= 0.0:  # the doubt about f is as large as what is left
-        return 0.0, float_up(most) if least == 0.0 else math.inf
+        certain = least == 0.0 or (times <= _EXACT_COUNT and 1 - (1 - slack) ** times <= target)
+        return 0.0, float_up(most) if certain else math.inf
     return least_epsilon(loss, times, math.log(least) * (1 + 16 * UNIT) - 4 * UNIT, high_goal)
 
 

@@ -37,7 +37,7 @@ class Loss:
 
     def __add__(self, other: object) -> Loss:
         """Both happened, the second possibly chosen after seeing the first."""
-        if isinstance(other, int) and other == 0:  # so that sum() works
+        if type(other) is int and other == 0:  # so that sum() works
             return self
         if not isinstance(other, Loss):
             return NotImplemented

@@ -20,6 +20,7 @@ from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.numerics.tilted.moments import Total
 from curador.privacy.amplify import without_replacement_renyi
+from curador.privacy.laws.discrete_gaussian import SMALLEST
 from curador.privacy.laws.resolve import Direction, one_sided, sides
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.loss import Composed, Loss, parts_of
@@ -114,11 +115,10 @@ def _single(loss: Loss, alpha: float) -> float:
     pure = loss.pure_epsilon
     if math.isinf(alpha):
         return math.inf if pure is None else float_up(pure)
-    folded = [(record, count) for record, count in parts_of(loss) if _cut_gaussian(record)]
-    if folded:  # their cells cut the tail off, which a curve cannot see: use the bound from the base's own curve
-        rest = Composed([(record, count) for record, count in parts_of(loss) if not _cut_gaussian(record)])
-        order = max(2, math.ceil(alpha))
-        return up(_single(rest, alpha) + math.fsum(count * _cut_bound(record, order) for record, count in folded), 4)
+    cut = [(record, count) for record, count in parts_of(loss) if _is_cut(record)]
+    if cut:  # their laws cut a tail off, which a curve would count as infinite: they have bounds of their own
+        rest = Composed([(record, count) for record, count in parts_of(loss) if not _is_cut(record)])
+        return up(_single(rest, alpha) + math.fsum(count * _cut_bound(record, alpha) for record, count in cut), 4)
     reading = curve(loss)
     if reading.infinite > 0:
         return math.inf
@@ -128,17 +128,25 @@ def _single(loss: Loss, alpha: float) -> float:
     return value if pure is None else min(value, float_up(pure))
 
 
-def _cut_gaussian(record: Loss) -> bool:
+def _is_cut(record: Loss) -> bool:
+    if isinstance(record, DiscreteGaussianLoss):
+        return record.sigma2 < SMALLEST
     base = record.base if isinstance(record, Subsampled) and record.scheme == "without_replacement" else None
     return base is not None and all(isinstance(r, (GaussianLoss, DiscreteGaussianLoss)) for r, _ in parts_of(base))
 
 
-def _cut_bound(record: Loss, order: int) -> float:
-    """D_α of Gaussian noise on a sample without replacement. Source: [WBK19, Thm. 9, Thm. 27]."""
-    if not isinstance(record, Subsampled) or order > _LARGEST_FOLDED:
+def _cut_bound(record: Loss, alpha: float) -> float:
+    """D_α of coarse discrete Gaussian noise, and of Gaussian noise on a sample without replacement. Rounds: up.
+
+    Source: [CKS20, Thm. 7] for α Δ²/2σ²; [WBK19, Thm. 9, Thm. 27].
+    """
+    if isinstance(record, DiscreteGaussianLoss):
+        return up(alpha * float_up(record.sensitivity**2 / (2 * record.sigma2)), 2)
+    order = max(2, math.ceil(alpha))
+    rho = record.base.rho if isinstance(record, Subsampled) else math.inf
+    if not isinstance(record, Subsampled) or not isinstance(rho, Fraction) or order > _LARGEST_FOLDED:
         return math.inf
-    rho = record.base.rho
-    slope = float_up(rho) if isinstance(rho, Fraction) else math.inf
+    slope = float_up(rho)
     return without_replacement_renyi(
         lambda j: math.inf if j == 0 else j * slope, rate=record.rate, alpha=order, one_pair=True
     )

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
 
-from curador.errors import require
+from curador.errors import NumericalFailure, require
 from curador.numerics.exact import Number, rational
-from curador.numerics.rounding import FloatArray, float_up
+from curador.numerics.rounding import FloatArray, float_up, up
+from curador.numerics.tilted.enclosure import Enclosure, Sum
 from curador.privacy.account import NumericalReading, enclosure
 from curador.privacy.laws.resolve import Direction, sides
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import DiscreteGaussianLoss, GaussianLoss, LaplaceLoss
 
 _POINTS = 32
+_NARROW = 1e-4
 _REFINED = 16
 _ATOMS = 300
 
@@ -53,18 +56,17 @@ def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
     if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], LaplaceLoss):
         return np.asarray(tradeoff_laplace(rates, epsilon=parts[0][0].epsilon0))
     reading = enclosure(loss)
-    points = profile(loss, reading)
+    source = _Profile(loss, reading, [[] for _ in reading.above])
+    points = profile(source)
     for _ in range(3 if points else 0):
-        points = sorted({*points, *_refined(loss, reading, points, rates)})
+        points = sorted({*points, *_refined(source, points, rates)})
     best = np.zeros_like(rates)
     for epsilon, delta in points:
         best = np.maximum(best, np.asarray(tradeoff_approximate(rates, epsilon=epsilon, delta=delta)))
     return best
 
 
-def _refined(
-    loss: Loss, reading: NumericalReading, points: list[tuple[float, float]], rates: FloatArray
-) -> list[tuple[float, float]]:
+def _refined(source: _Profile, points: list[tuple[float, float]], rates: FloatArray) -> list[tuple[float, float]]:
     """More points of the profile around those that decide for the given rates; sixteen rates at most are refined."""
     from curador.privacy.odds import tradeoff_approximate
 
@@ -75,23 +77,47 @@ def _refined(
     for index in sorted(deciding):
         low, high = points[max(index - 1, 0)][0], points[min(index + 1, len(points) - 1)][0]
         between = np.linspace(low, high, 6)[1:-1].tolist()
-        more.extend((epsilon, delta) for epsilon in between if (delta := _delta_at(loss, reading, epsilon)) < 1.0)
+        more.extend((epsilon, delta) for epsilon in between if (delta := source.delta(epsilon)) < 1.0)
     return more
 
 
-def _delta_at(loss: Loss, reading: NumericalReading, epsilon: float) -> float:
-    delta = reading.delta(epsilon).upper
-    return loss.delta(epsilon) if delta >= 1.0 else delta
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """δ(ε) from above at many places: a sum made for one ε serves its neighbours as long as its interval is narrow."""
+
+    loss: Loss
+    reading: NumericalReading
+    sums: list[list[Sum]]
+
+    def delta(self, epsilon: float) -> float:
+        worst = 0.0
+        for side, sums in zip(self.reading.above, self.sums, strict=True):
+            worst = max(worst, 1.0 if side is None else _upper(side, sums, epsilon))
+        return self.loss.delta(epsilon) if worst >= 1.0 else worst
 
 
-def profile(loss: Loss, reading: NumericalReading) -> list[tuple[float, float]]:
+def _upper(side: Enclosure, sums: list[Sum], epsilon: float) -> float:
+    if not side.total.families:
+        return side.infinite.upper
+    for source in reversed(sums):
+        low, high = source.enclose(epsilon)
+        if high - low <= _NARROW * high:
+            return min(1.0, up(high + side.infinite.upper, 2))
+    try:
+        sums.append(side.sum_at_epsilon(epsilon))
+    except NumericalFailure:
+        return 1.0
+    return min(1.0, up(sums[-1].enclose(epsilon)[1] + side.infinite.upper, 2))
+
+
+def profile(source: _Profile) -> list[tuple[float, float]]:
     """Return points (ε, δ(ε)) of the privacy profile, δ from above, that span the trade-off function."""
-    largest = min(loss.epsilon("1e-12"), 60.0)
+    largest = min(source.loss.epsilon_interval("1e-12").upper, 60.0)
     if not math.isfinite(largest) or largest <= 0.0:
         largest = 1.0
-    places = {*np.linspace(0.0, largest, _POINTS).tolist(), *_kinks(reading)}
-    points = [(epsilon, _delta_at(loss, reading, epsilon)) for epsilon in sorted(places)]
-    pure = loss.pure_epsilon
+    places = {*np.linspace(0.0, largest, _POINTS).tolist(), *_kinks(source.reading)}
+    points = [(epsilon, source.delta(epsilon)) for epsilon in sorted(places)]
+    pure = source.loss.pure_epsilon
     if pure is not None:
         points.append((float_up(pure), 0.0))
     return [(epsilon, delta) for epsilon, delta in points if delta < 1.0]

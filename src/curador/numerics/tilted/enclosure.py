@@ -106,10 +106,10 @@ class Enclosure:
             )
         if delta < self.infinite.lower:
             return Interval(math.inf, math.inf)
-        lower = self._solve(delta - self.infinite.lower) if self._split else None
+        lower = self._solve(max(delta - self.infinite.lower, 1e-300)) if self._split else None
         room = delta - self.infinite.upper
-        if room <= 0.0:  # δ cannot be told from P[L = ∞]: only the largest loss is certain
-            return Interval(0.0 if lower is None else lower.lower, self.total.top)
+        if room <= 0.0:  # δ cannot be told from P[L = ∞]
+            return Interval(0.0 if lower is None else lower.lower, math.inf)
         upper = self._solve(room)
         return Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper)
 

@@ -66,7 +66,7 @@ class FourierSum:
         upper = max(high, 0.0) * scale * (1.0 + 2.0 * drift)
         lower = max(low, 0.0) * scale * (1.0 - 2.0 * drift) - self.aliasing(epsilon)
         least = lower if lower > 0.0 else 0.0  # noqa: FURB136 -- max() would let a NaN through
-        return least, (upper if math.isfinite(upper) else math.inf)
+        return least, (upper + 5e-324 if math.isfinite(upper) else math.inf)  # an underflow is not a proof of 0
 
     def aliasing(self, epsilon: float) -> float:
         """Return an upper bound of Σ_{m ≠ 0} e^(θmT) D(ε + mT) (theorem 1)."""
@@ -95,8 +95,9 @@ def _cut(total: Total, plan: Plan, last: float) -> float:
     ]
     size = 0.0
     for start in starts:
-        log_size = float(total.log_decay(plan.theta, np.array([start]))[0]) - 0.5 * (plan.smoothing * start) ** 2
-        size += math.exp(min(log_size, 0.0)) / (math.pi * max(start - (plan.step if start > last else 0.0), last))
+        edge = start if start == last else max(start - plan.step, last)  # the first frequency beyond may lie a step before
+        log_size = float(total.log_decay(plan.theta, np.array([start]))[0]) - 0.5 * (plan.smoothing * edge) ** 2
+        size += math.exp(min(log_size, 0.0)) / (math.pi * edge)
     return size * (1.0 + 1e-12) + 1e-290  # and what underflowed
 
 

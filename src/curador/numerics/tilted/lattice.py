@@ -71,7 +71,7 @@ class LatticeSum:
         upper = max(value + round_off, 0.0) * scale * (1.0 + 2.0 * drift)
         lower = max(value - round_off, 0.0) * scale * (1.0 - 2.0 * drift) - self.aliasing(epsilon)
         least = lower if lower > 0.0 else 0.0  # noqa: FURB136 -- max() would let a NaN through
-        return least, (upper if math.isfinite(upper) else math.inf)
+        return least, (upper + 5e-324 if math.isfinite(upper) else math.inf)  # an underflow is not a proof of 0
 
     def aliasing(self, epsilon: float) -> float:
         """Return an upper bound of the terms m ≠ 0."""

@@ -156,8 +156,14 @@ def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smoo
     wanted = math.log(TOLERANCE) + aim.log_delta
     start = min(0.3 / table.spread, limit)
 
+    horizons = sorted({family.horizon for family in total.families if family.horizon < math.inf})
+    later = [(h, float(total.log_decay(aim.theta, np.array([h]))[0]) - math.log(h)) for h in horizons]
+
     def lost(frequency: FloatArray) -> FloatArray:
-        return log_scale + total.log_decay(aim.theta, frequency) - np.log(math.pi * frequency)
+        size = total.log_decay(aim.theta, frequency) - np.log(frequency)
+        for horizon, piece in later:  # beyond a horizon the decay starts anew
+            size = np.where(frequency < horizon, np.logaddexp(size, piece), size)
+        return log_scale + size - math.log(math.pi)
 
     coarse = np.geomspace(start, limit, 2 + int(math.log(limit / start) / math.log(1.6)))
     decays = lost(coarse)

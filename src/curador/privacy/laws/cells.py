@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curador.errors import NumericalFailure
 from curador.numerics.rounding import UNIT
 from curador.privacy.laws.finite import FiniteLaw
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from curador.numerics.rounding import FloatArray
 
 
@@ -31,6 +34,7 @@ class CellPair:
     atoms: tuple[tuple[float, float, float], ...] = ()
     beyond: float = 0.0
     doubt: float = 1e-13  # relative to the masses from here up: round-off of tails
+    whole: bool = False  # relative to all masses instead: the tails were taken from the other end
 
     def reversed(self) -> CellPair:
         """The pair (Q, P)."""
@@ -41,11 +45,14 @@ class CellPair:
             q=self.p[::-1],
             atoms=tuple((-loss, q, p) for loss, p, q in self.atoms),
             beyond=0.0,
+            whole=True,
         )
 
     def doubts(self) -> FloatArray:
         """Absolute doubt of each cell's P-mass: tails were subtracted."""
-        from_here = np.cumsum(self.p[::-1])[::-1] + self.beyond + sum(p for _, p, _ in self.atoms)
+        from_here = np.cumsum(self.p[::-1])[::-1] + self.beyond  # atoms are exact and no part of the tails
+        if self.whole:
+            from_here = np.maximum.accumulate(self.p) + np.cumsum(self.p)
         return self.doubt * np.minimum(from_here, 1.0)
 
 
@@ -55,12 +62,14 @@ def above(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
     Claim   For every ε and after any composition, its δ is at least the pair's.
     Source  [DGK+22]; mass moved up for round-off only raises δ.
     """
-    x = np.exp(pair.edges)
     doubt = pair.doubts()
-    width = np.diff(x)
-    moved = (pair.p - x[:-1] * pair.q + 2.0 * doubt) / np.where(width > 0.0, width, 1.0)  # Q-mass sent to the right end
-    right = np.where(width > 0.0, np.clip(moved * x[1:] * (1 + 1e-12), 0.0, pair.p + doubt), pair.p + doubt)
-    masses = np.zeros(len(x))
+    with np.errstate(divide="ignore"):
+        image = np.exp(np.minimum(pair.edges[:-1] + np.log(pair.q), 700.0))  # x q: the least P-mass of a cell of Q-mass q
+    width = -np.expm1(-np.diff(pair.edges))
+    share = (pair.p - image + 2.0 * doubt) / np.where(width > 0.0, width, 1.0) * (1 + 1e-12)
+    trusted = (width > 0.0) & (image <= pair.p + 2.0 * doubt)  # where round-off broke a cell, all of it goes up
+    right = np.where(trusted, np.clip(share, 0.0, pair.p + doubt), pair.p + doubt)
+    masses = np.zeros(len(pair.edges))
     masses[1:] += right
     masses[:-1] += np.maximum(pair.p + doubt - right, 0.0)
     losses = np.concatenate([pair.edges, [loss + 4 * UNIT * (1 + abs(loss)) for loss, _, _ in pair.atoms]])
@@ -89,27 +98,41 @@ def below(pair: CellPair, count: int) -> FiniteLaw:
 
 
 def _law(losses: FloatArray, masses: FloatArray, count: int) -> FiniteLaw:
+    if not (np.all(np.isfinite(losses)) and np.all(np.isfinite(masses))):
+        raise NumericalFailure("the cells of this loss leave the range of floats")
     keep = masses > 0.0
     return FiniteLaw(losses[keep], masses[keep], count, 1e-15, balanced=False)
 
 
-def poisson(base: CellPair, rate: float, *, leaves: bool) -> CellPair:
+def poisson(base: CellPair, rate: Fraction, *, leaves: bool) -> CellPair:
     """The pair of a Poisson subsample: ((1−q)Q + qP, Q) when a record leaves, its mirror when one comes."""
+    if rate == 1:
+        return base if leaves else base.reversed()
+    share, stay = float(rate), float(1 - rate)
     mixed = CellPair(
-        edges=np.log1p(rate * np.expm1(base.edges)),
-        p=(1.0 - rate) * base.q + rate * base.p,
+        edges=_mixed_loss(base.edges, share, stay),
+        p=stay * base.q + share * base.p,
         q=base.q,
-        atoms=tuple((math.log1p(rate * math.expm1(loss)), (1 - rate) * q + rate * p, q) for loss, p, q in base.atoms),
-        beyond=rate * base.beyond,
+        atoms=tuple(
+            (float(_mixed_loss(np.array([loss]), share, stay)[0]), stay * q + share * p, q) for loss, p, q in base.atoms
+        ),
+        beyond=share * base.beyond,
         doubt=base.doubt,
     )
     return mixed if leaves else mixed.reversed()
 
 
-def without_replacement(base: CellPair, rate: float) -> CellPair:
+def _mixed_loss(loss: FloatArray, share: float, stay: float) -> FloatArray:
+    """log(1 − q + q e^l), from whichever form keeps its digits."""
+    far = np.logaddexp(math.log(stay), math.log(share) + loss)
+    near = np.log1p(share * np.expm1(np.clip(loss, -1.0, 1.0)))
+    return np.where(np.abs(loss) > 1.0, far, near)
+
+
+def without_replacement(base: CellPair, rate: Fraction) -> CellPair:
     """The symmetric pair with profile q δ(log(1 + (e^ε − 1)/q)) for ε ≥ 0: the mixed pair above 0, its mirror below."""
     mixed = poisson(base, rate, leaves=True)
-    start = int(np.searchsorted(mixed.edges, -1e-12))
+    start = int(np.searchsorted(mixed.edges, 0.0))
     edges, p, q = mixed.edges[start:], mixed.p[start:], mixed.q[start:]
     atoms = tuple(atom for atom in mixed.atoms if atom[0] > 0.0)
     up = float(p.sum()) + sum(a[1] for a in atoms) + mixed.beyond

@@ -80,7 +80,7 @@ class DiscreteGaussianLaw:
                 )
             angle = line * (2.0 * theta + 1.0) * mu2 / 2.0
             distance = np.abs(mu * line + turn * nearest)
-            slip = 8.0 * np.abs(nearest) * (theta * shift + 1.0) + 4.0 * (distance + 1.0) * mu * line
+            slip = 16.0 * np.abs(nearest) * (theta * shift + 1.0) + 4.0 * (distance + 1.0) * mu * line
             error = UNIT * (40.0 + slip)
             return product(phi, error + 8 * UNIT * angle, angle, self.count)
 

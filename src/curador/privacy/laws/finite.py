@@ -57,8 +57,9 @@ class FiniteLaw:
         theta = np.asarray(theta, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             exponent = theta[None, :] * self.losses[:, None]
-            peak = exponent.max(axis=0)
-            tilted = peak + np.log((self.masses[:, None] * np.exp(exponent - peak)).sum(axis=0))
+            weighted = exponent + np.log(self.masses)[:, None]
+            peak = weighted.max(axis=0)
+            tilted = peak + np.log(np.exp(weighted - peak).sum(axis=0))
             error = self.error + theta * self.doubt + UNIT * (16.0 + 4.0 * np.abs(exponent).max(axis=0) + len(self.losses))
             upper = tilted + error
             if self.balanced:
@@ -74,9 +75,9 @@ class FiniteLaw:
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """A matrix product over equally spaced frequencies."""
-        exponent = theta * self.losses
-        peak = float(exponent.max())
-        weights = self.masses * np.exp(exponent - peak)
+        weighted = theta * self.losses + np.log(self.masses)
+        peak = float(weighted.max())
+        weights = np.exp(weighted - peak)
         total = float(weights.sum())
         phi = characteristic(weights / total, self.losses, step, size)
         reach = float(np.abs(self.losses).max())
@@ -91,7 +92,11 @@ class FiniteLaw:
         value = self.count * logs
         bound = self.count * np.log(np.abs(phi) + error) + 4 * UNIT * self.count * np.minimum(np.abs(logs), 1e3)
         log_scale = peak + math.log(total)
-        drift = self.error + abs(theta) * self.doubt + UNIT * (24.0 + math.sqrt(len(weights)) + 4.0 * abs(theta) * reach)
+        drift = (
+            self.error
+            + abs(theta) * self.doubt
+            + UNIT * (24.0 + 2.0 * float(np.abs(weighted).max()) + math.sqrt(len(weights)) + 4.0 * abs(theta) * reach)
+        )
         return Transform(value, bound, self.count * log_scale, self.count * drift)
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:

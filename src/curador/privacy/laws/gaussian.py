@@ -79,8 +79,9 @@ def sandwich(sigma2: float, count: int) -> float:
     Proof   Draw x from N(c, σ² − t) and round it to the integer k with probability ∝ exp(−(k − x)²/2t). The result has masses
             ∝ exp(−(k − c)²/2σ²), up to the normaliser Σ_k exp(−(k − x)²/2t), which Poisson summation puts within a factor
             1 ± 2.1 e^(−2π²t) of a constant: the discrete noise is post-processing of the narrower Gaussian up to 1 ± η,
-            η ≤ 5 e^(−2π²t) ≤ 2e-26/count. Conversely, discrete noise plus N(0, t) has the density of N(c, σ² + t) up to the
-            same factor. Probabilities within 1 ± η each move δ as stated. Shifts and mixtures use the same rounding.
+            η ≤ 5 e^(−2π²t) ≤ 2e-26/count. Conversely, discrete noise plus N(0, t) has the density of N(c, σ² + t) up to
+            1 ± 5 e^(−2π²v), v = σ²t/(σ² + t), which is as small for σ² ≥ 1000 t. Probabilities within 1 ± η each move δ as
+            stated. Shifts and mixtures use the same rounding.
     Source  [Pei10] for the convolution; docs/explanation/accounting.md, theorem 8.
     """
     width = (math.log(4.0 * count) + 60.0) / (2.0 * math.pi**2)

@@ -70,7 +70,7 @@ class LaplaceLaw:
             small = np.log1p(excess)
             large = theta[None, :] * self.epsilon[:, None]  # M ≤ e^(θ ε₀) always
         single = np.where(np.isfinite(small), np.minimum(small, large), large)
-        error = 1.0 + UNIT * (48.0 + 4.0 * theta[None, :] * self.epsilon[:, None])
+        error = 1.0 + UNIT * (96.0 + 4.0 * theta[None, :] * self.epsilon[:, None])
         return (self.count[:, None] * single * error).sum(axis=0)
 
     def _excess(self, theta: FloatArray) -> FloatArray:
@@ -79,14 +79,15 @@ class LaplaceLaw:
         alpha = theta + 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             rise, fall = expm1_minus(theta * epsilon), expm1_minus(-alpha * epsilon)
-            if (float(alpha.max()) * float(inverse.max())) ** 2 < 1e-18:  # the grid is finer than the round-off allowed for
+            # where the grid is finer than the round-off allowed for
+            if (float(alpha.max()) * float(inverse.max())) ** 2 < 1e-18 and float((inverse**2 / epsilon).max()) < 1e-17:
                 noise = (alpha * rise + theta * fall) / (alpha + theta)
                 return self._with_ranges(noise, theta, epsilon, rise, fall)
             # sinh(αx)/x and sinh(θx)/x with x = 1/T, equal to α and θ for continuous noise
             safe = np.where(inverse > 0, inverse, 1.0)
             extra_alpha = np.where(inverse > 0, sinh_minus(alpha * safe) / safe, 0.0)
             extra_theta = np.where(inverse > 0, sinh_minus(theta * safe) / safe, 0.0)
-            bend = np.maximum(theta * extra_alpha - alpha * extra_theta, 0.0) * (1 + 1e-12) * epsilon
+            bend = np.maximum(theta * extra_alpha - alpha * extra_theta, 0.0) * epsilon
             up, down = alpha + extra_alpha, theta + extra_theta
             noise = (up * rise + down * fall + bend) / (up + down)
         return self._with_ranges(noise, theta, epsilon, rise, fall)
@@ -133,7 +134,7 @@ class LaplaceLaw:
             return product((first + second) / scale, UNIT * (40.0 + 8.0 * angle), angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
-        relative = 64.0 + 4.0 * theta * self.epsilon
+        relative = 96.0 + 4.0 * theta * self.epsilon
         absolute = np.where(self.bounded_range > 0, 64.0, 8.0 * UNIT)  # the range's M − 1 cancels for small ε₀
         log_error = UNIT * float((self.count * (relative * np.abs(log_scale) + absolute)).sum())
         return Transform(value, bound, float((self.count * log_scale).sum()), log_error)
@@ -163,7 +164,7 @@ class LaplaceLaw:
         explicit = weight * rate * reach / total
         bound = np.minimum(share + np.minimum(body.real / total, explicit) * (1 + 32 * UNIT), 1.0)
         decay = (self.count[:, None] * np.log(bound)).sum(axis=0)
-        return np.where(frequency > self.horizon, 0.0, np.minimum(decay, 0.0))
+        return np.where(frequency >= self.horizon, 0.0, np.minimum(decay, 0.0))
 
     @property
     def happens_once(self) -> bool:
@@ -184,7 +185,7 @@ class LaplaceLaw:
         doubt = 4 * UNIT * (top + epsilon)  # of the exponents
         if self.bounded_range[0] > 0:
             value = gap * gap / -math.expm1(-top)
-            slack = 2.0 * gap * doubt / -math.expm1(-top)
+            slack = (2.0 * gap + doubt) * doubt / -math.expm1(-top)
         elif inverse == 0.0:
             value, slack = gap, doubt
         else:

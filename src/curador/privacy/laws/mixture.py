@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _REACH = 9.3  # standard deviations kept beyond the outermost centre: e^(−9.3²/2) = 1.7e-19
 _MOST_NODES = 40_000
 _MANY = 12
-_TOO_LONG = 6_000  # nodes for a tilt so large that its moment cannot matter
+_MOST_PAIRS = 2_000_000  # nodes times tilts evaluated at once
 _QUADRATURE = 1e-17
 
 
@@ -75,13 +75,16 @@ class MixtureLaw:
         order = np.argsort(theta)
         start = 0
         while start < len(order):  # tilts of one size share a grid
-            stop = int(np.searchsorted(theta[order], max(4.0 * theta[order[start]], 4.0), side="right"))
-            stop = max(stop, start + 1) if stop < len(order) else len(order)
-            chunk = order[start:stop]
-            low, high, step = integration_range(self, float(theta[chunk].max()), 0.0)
-            if (high - low) / step > _TOO_LONG:
-                break
-            out[chunk] = self._log_moments(theta[chunk])
+            first = float(theta[order[start]])
+            stop = max(start + 1, int(np.searchsorted(theta[order], max(4.0 * first, 4.0), side="right")))
+            low, high, step = integration_range(self, float(theta[order[stop - 1]]), 0.0)
+            stop = min(stop, start + max(1, int(_MOST_PAIRS * step / (high - low))))
+            low, high, step = integration_range(self, float(theta[order[stop - 1]]), 0.0)
+            if (high - low) / step > _MOST_NODES - 2:
+                if stop == start + 1:
+                    break  # larger tilts need even more
+                stop = start + 1
+            out[order[start:stop]] = self._log_moments(theta[order[start:stop]])
             start = stop
         return out
 
@@ -133,7 +136,7 @@ class MixtureLaw:
         masses, lengths = _layers(self, theta)
         half = 0.5 * np.multiply.outer(frequency, lengths)
         kept = 1.0 - (masses * (1.0 - _sinc_ceiling(half))).sum(axis=-1)
-        return self.count * np.log(np.clip(kept * (1 + 1e-12), 1e-300, 1.0))
+        return self.count * np.log(np.clip(kept * (1 + 1e-10), 1e-300, 1.0))
 
     @property
     def happens_once(self) -> bool:
@@ -162,6 +165,9 @@ class MixtureLaw:
             low, high = (middle, high) if flip * (loss_at(middle) - epsilon) < 0 else (low, middle)
         at = 0.5 * (low + high)
         p_places = [(a, flip * (j - at) / sigma) for j, a in enumerate(self.above)]
+        if epsilon > 600.0:  # e^ε leaves the floats: only the trivial lower end, and P's own tail above
+            tail = math.fsum(a * float(ndtr(z)) for a, z in p_places)
+            return 0.0, tail * (1 + 1e-9) + 5e-324
         q_places = [(b * math.exp(epsilon), flip * (self.sign * j - at) / sigma) for j, b in enumerate(self.below)]
         p = math.fsum(a * float(ndtr(z)) for a, z in p_places)
         q = math.fsum(b * float(ndtr(z)) for b, z in q_places)
@@ -169,7 +175,7 @@ class MixtureLaw:
         doubt = 4 * UNIT + self.spread
         error = math.fsum(a * float(ndtr(z)) * (12 * UNIT + doubt * (1.0 + min(z, 0.0) ** 2)) for a, z in p_places + q_places)
         error += 4 * UNIT * (1.0 + abs(epsilon)) * q
-        return max(p - q - error, 0.0), max(p - q, 0.0) + error
+        return max(p - q - error, 0.0), max(p - q, 0.0) + error + (5e-324 if p > 0.0 or epsilon < self.top else 0.0)
 
     def atoms(self, limit: int) -> list[Atoms] | None:
         """None: the law is continuous."""

@@ -251,13 +251,11 @@ def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
 @law.register
 def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
     shape = _gaussian_shape(record.base, count)
-    rate = float(record.rate)
-    weights = (1.0 - rate, rate)
+    weights = (float(1 - record.rate), float(record.rate))
     if record.scheme == "poisson" and record.relation is not ADD_OR_REMOVE_ONE:
         if shape is None:
             raise NotPrivate("poisson subsampling under replace_one is proved for Gaussian noise only")
-        mu, spread = shape
-        for side in out.both:
+        for side, mu, spread in _sided(shape, out):
             side.others.append(MixtureLaw(1.0 / mu, weights, weights, -1, count, spread))
     elif record.scheme == "poisson" and shape is not None:
         _mixture(shape, weights, count, direction, out)
@@ -272,10 +270,17 @@ def _mixture(
     direction: Direction,
     out: Sides,
 ) -> None:
-    mu, spread = shape
     p, q = (weights, (1.0,)) if direction is Direction.LEAVES else ((1.0,), weights)
-    for side in out.both:
+    for side, mu, spread in _sided(shape, out):
         side.others.append(MixtureLaw(1.0 / mu, p, q, 1, count, spread))
+
+
+def _sided(shape: tuple[float, float], out: Sides) -> list[tuple[Side, float, float]]:
+    """Each side with its μ and what doubt of μ² is left: a fine grid's doubt is round-off, a coarser one parts the sides."""
+    mu, spread = shape
+    if spread <= 1e-14:
+        return [(side, mu, spread) for side in out.both]
+    return [(out.above, mu * math.sqrt(1 + spread), 4 * UNIT), (out.below, mu * math.sqrt(1 - spread), 4 * UNIT)]
 
 
 def _gaussian_shape(base: Loss, count: int) -> tuple[float, float] | None:
@@ -316,11 +321,10 @@ def _cells(
             rows = _subsampled_rows(_response_rows(base.epsilon0 / 2, 2, Fraction(0)), record, direction)
             _finite(rows, count, Sides(Side(), side))
             continue
-        rate = float(record.rate)
         if record.scheme == "poisson":
-            mixed = cells.poisson(pair, rate, leaves=direction is Direction.LEAVES)
+            mixed = cells.poisson(pair, record.rate, leaves=direction is Direction.LEAVES)
         else:
-            mixed = cells.without_replacement(pair, rate)
+            mixed = cells.without_replacement(pair, record.rate)
         built = build(mixed, count)
         finite, beyond = built if isinstance(built, tuple) else (built, 0.0)
         side.others.append(finite)

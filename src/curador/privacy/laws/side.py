@@ -14,8 +14,10 @@ from curador.numerics.rounding import UNIT, float_down, float_up
 from curador.numerics.tilted.enclosure import Interval
 from curador.numerics.tilted.moments import Moments, Total
 from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
+from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
+from curador.privacy.laws.mixture import MixtureLaw
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.laws.three_points import ThreePointLaw
 
@@ -87,7 +89,7 @@ class Side:
             families.append(
                 DiscreteGaussianLaw(tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows))
             )
-        families.extend(self.others)
+        families.extend(sorted(self.others, key=_place))
         if not self.log_finite:
             return Total(tuple(families)), Interval(0.0, 0.0)
         worst, best = (math.fsum(pair[i] for pair in self.log_finite) for i in (0, 1))
@@ -98,6 +100,17 @@ class Side:
         return Total(tuple(families)), Interval(
             -math.expm1(best) * (1 - 16 * UNIT), min(1.0, -math.expm1(worst) * (1 + 16 * UNIT))
         )
+
+
+def _place(law: Moments) -> tuple[object, ...]:
+    """A place for each law that does not depend on the order in which its record came."""
+    match law:
+        case FiniteLaw():
+            return ("finite", law.count, float(law.losses @ law.masses), float(law.losses.sum()))
+        case MixtureLaw():
+            return ("mixture", law.count, law.sigma, law.above, law.below)
+        case _:
+            return (type(law).__name__,)
 
 
 def _log1m(mass: float) -> float:
