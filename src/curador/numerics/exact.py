@@ -31,8 +31,8 @@ def rational(value: object, name: str) -> Fraction:
         return cast("Fraction", value)
     if kind is int:
         return Fraction(cast("int", value))
-    if kind is float and math.isfinite(cast("float", value)):
-        return Fraction(*Decimal(repr(value)).as_integer_ratio())
+    if isinstance(value, float) and math.isfinite(value):  # NumPy's doubles too
+        return Fraction(*Decimal(repr(float(value))).as_integer_ratio())
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
         raise InvalidParameter(sentence(name, "a number", value))
     if isinstance(value, numbers.Integral):

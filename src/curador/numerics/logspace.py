@@ -8,7 +8,7 @@ import numpy as np
 
 from curador.numerics.rounding import FloatArray
 
-_TERMS = tuple(1.0 / math.factorial(k) for k in range(2, 20))
+_TERMS = tuple(1.0 / math.factorial(k) for k in range(2, 17))
 
 
 def expm1_minus(x: FloatArray) -> FloatArray:
@@ -16,11 +16,16 @@ def expm1_minus(x: FloatArray) -> FloatArray:
     x = np.asarray(x, dtype=np.float64)
     small = np.abs(x) < 0.5
     safe = np.where(small, x, 0.0)
-    series = np.zeros_like(safe)
-    for coefficient in reversed(_TERMS):
-        series = series * safe + coefficient
+    series = np.full_like(safe, _TERMS[-1])
+    for coefficient in _TERMS[-2::-1]:
+        series *= safe
+        series += coefficient
+    series *= safe
+    series *= safe
+    if small.all():
+        return series
     with np.errstate(over="ignore"):
-        return np.where(small, series * safe * safe, np.expm1(x) - x)
+        return np.where(small, series, np.expm1(x) - x)
 
 
 def sinh_minus(x: FloatArray) -> FloatArray:

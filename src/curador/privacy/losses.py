@@ -60,6 +60,10 @@ class DiscreteGaussianLoss(_Typed):
         object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
         object.__setattr__(self, "relation", _relation(relation))
 
+    def __hash__(self) -> int:
+        # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
+        return hash((self.sigma2.numerator, self.sigma2.denominator, self.sensitivity, self.relation))
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class LaplaceLoss(_Typed):
@@ -88,6 +92,10 @@ class DiscreteLaplaceLoss(_Typed):
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
         object.__setattr__(self, "relation", _relation(relation))
+
+    def __hash__(self) -> int:
+        # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
+        return hash((self.scale.numerator, self.scale.denominator, self.sensitivity, self.relation))
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -172,7 +172,7 @@ def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smoo
         reach = float(coarse[enough[0]]) if enough.size else limit
         if enough.size and enough[0] > 0:
             fine = np.geomspace(coarse[enough[0] - 1], reach, 9)
-            reach = float(fine[np.argmax(lost(fine) <= wanted)]) if (lost(fine) <= wanted).any() else reach
+            reach = float(fine[int(np.argmax(np.append(lost(fine[:-1]) <= wanted, True)))])
         return Plan(aim.theta, step, max(2, math.ceil(reach / step) + 1), 0.0)
     missing = max(0.0, float(decays[-1]) - wanted) + 1.0
     return Plan(aim.theta, step, budget, math.sqrt(2.0 * missing) / limit)

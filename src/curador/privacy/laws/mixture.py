@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _REACH = 9.3  # standard deviations kept beyond the outermost centre: e^(−9.3²/2) = 1.7e-19
 _MOST_NODES = 40_000
 _MANY = 12
+_STRIPS = np.geomspace(1e-3, 0.98, 32)  # half-widths tried, as shares of the widest strip
 _MOST_PAIRS = 2_000_000  # nodes times tilts evaluated at once
 _QUADRATURE = 1e-17
 
@@ -232,22 +233,22 @@ class _Grid:
         return (high + low) / self.step
 
     def error(self, theta: FloatArray, frequency: FloatArray) -> FloatArray:
-        """Relative error of the infinite trapezoid sum, shape (tilts, frequencies): the best of 48 strips."""
+        """Relative error of the infinite trapezoid sum, shape (tilts, frequencies): the best of 32 strips."""
         law, s2 = self.law, self.law.sigma**2
         up, down = len(law.above) - 1, len(law.below) - 1
-        widest = math.pi * s2 / max(up, down, 1)
-        strip = widest * np.geomspace(1e-3, 0.98, 48)
-        fixed = strip**2 / (2 * s2) - 2 * math.pi * strip / self.step - np.log(-np.expm1(-2 * math.pi * strip / self.step))
-        bend = -np.log(np.cos(np.minimum(down * strip / (2 * s2), 1.57))) if down else np.zeros_like(strip)
-        swing = (up + down) * strip / s2
-        best = np.full((len(theta), len(frequency)), math.log(2.0))
-        for row in range(len(theta)):
-            exponent = fixed + theta[row] * bend
-            best[row] = (
-                (exponent[:, None] + np.multiply.outer(swing, frequency)).min(axis=0)
-                if len(frequency) < 512
-                else (np.minimum.reduce([exponent[i] + swing[i] * frequency for i in range(0, 48, 4)]))
-            )
+        strip = math.pi * s2 / max(up, down, 1) * _STRIPS
+        turns = 2.0 * math.pi / self.step * strip
+        fixed = strip**2 / (2.0 * s2) - turns - np.log(-np.expm1(-turns))
+        swing = (up + down) / s2 * strip
+        if down:
+            bend = -np.log(np.cos(np.minimum(down / (2.0 * s2) * strip, 1.57)))
+            fixed = fixed + np.multiply.outer(theta, bend)
+        else:
+            fixed = np.broadcast_to(fixed, (len(theta), len(strip)))
+        if len(frequency) * len(theta) <= 4_096:
+            best = (fixed[:, :, None] + np.multiply.outer(swing, frequency)).min(axis=1)
+        else:  # one strip at a time
+            best = np.minimum.reduce([fixed[:, i, None] + swing[i] * frequency for i in range(0, len(strip), 2)])
         return 2.0 * np.exp(np.minimum(best, math.log(2.0)))
 
 

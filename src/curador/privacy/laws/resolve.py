@@ -76,7 +76,7 @@ def sides(loss: Loss, direction: Direction) -> tuple[Side, Side]:
 
 def _two_faced(record: Loss) -> bool:
     if isinstance(record, DiscreteGaussianLoss):
-        return record.sigma2 < SMALLEST  # its tail is cut off, upwards above and away below
+        return record.sigma2.numerator < 4 * record.sigma2.denominator  # its tail is cut off, upwards above and away below
     return isinstance(record, (BoundedRange, Concentrated, KeySelection, Subsampled, Group))
 
 

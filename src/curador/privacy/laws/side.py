@@ -58,8 +58,8 @@ class Side:
     def _require_moderate(self) -> None:
         """Refuse losses whose squares leave the floats: an underflow to 0 would be a claim."""
         sizes = [math.sqrt(mu2) for mu2 in self.gaussians]
-        sizes += [row[0] for row in self.laplaces] + [row[1] / float(row[0]) for row in self.discretes]
-        sizes += [float(row[0]) for row in self.points] + [math.sqrt(rho) for rho in self.rhos]
+        sizes += [row[0] for row in self.laplaces] + [row[1] / _float(row[0]) for row in self.discretes]
+        sizes += [_float(row[0]) for row in self.points] + [math.sqrt(rho) for rho in self.rhos]
         if not all(SMALLEST < size < LARGEST for size in sizes):
             raise NumericalFailure(f"losses must be between {SMALLEST:g} and {LARGEST:g} for a certified answer; got others.")
 
@@ -81,9 +81,10 @@ class Side:
         if self.discretes:
             families.append(_discrete_laplace(self.discretes))
         if self.points:
-            rows = sorted(self.points)
-            exact = tuple(row[0] for row in rows)
-            families.append(ThreePointLaw(_floats(exact), _floats(r[1] for r in rows), _floats(r[2] for r in rows), exact))
+            keyed = sorted((_float(row[0]), row[1], row[2], row[0]) for row in self.points)
+            exact = tuple(row[3] for row in keyed)
+            epsilon, categories, count = (np.array([float(row[i]) for row in keyed]) for i in range(3))
+            families.append(ThreePointLaw(epsilon, categories, count, exact))
         if self.thetas:
             rows = sorted(self.thetas)
             families.append(
@@ -118,7 +119,7 @@ def _log1m(mass: float) -> float:
 
 
 def _discrete_laplace(records: list[tuple[Fraction, int, int]]) -> LaplaceLaw:
-    keyed = sorted((float(row[0]), row[1], row[2], row[0]) for row in records)
+    keyed = sorted((_float(row[0]), row[1], row[2], row[0]) for row in records)
     rows = [(row[3], row[1], row[2]) for row in keyed]
     scales = [row[0] for row in keyed]
     return LaplaceLaw(
@@ -128,6 +129,11 @@ def _discrete_laplace(records: list[tuple[Fraction, int, int]]) -> LaplaceLaw:
         count=_floats(row[2] for row in rows),
         exact=tuple((row[0], row[1]) for row in rows),
     )
+
+
+def _float(exact: Fraction) -> float:
+    """The nearest float; several times faster than float(), which asks the number tower."""
+    return exact.numerator / exact.denominator
 
 
 def _floats(values: Iterable[float | Fraction]) -> FloatArray:
