@@ -47,8 +47,13 @@ class NumericalReading:
     def epsilon(self, delta: float) -> Interval:
         """Return the interval of ε at δ, over both directions."""
         delta = float(delta)
-        pairs = [_joined(a, b, lambda e: _epsilon(e, delta), math.inf) for a, b in zip(self.above, self.below, strict=True)]
-        return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
+        found = Interval(0.0, 0.0)
+        for above, below in zip(self.above, self.below, strict=True):
+            if found.lower > 0.0 and above is not None and below is above and above.chernoff(delta) <= found.lower:
+                continue  # this direction is proved to lie below the other
+            one = _joined(above, below, lambda side: _epsilon(side, delta), math.inf)
+            found = Interval(max(found.lower, one.lower), max(found.upper, one.upper))
+        return found
 
     def delta(self, epsilon: float) -> Interval:
         """Return the interval of δ at ε, over both directions."""
