@@ -28,8 +28,7 @@ def distinct(records: int) -> tuple[float, float]:
     gaussians, answers = 2 * records // 7, records // 7
     wider = math.sqrt(records / 350)
     losses = [
-        cu.Laplace(scale=wider * scale, sensitivity=1).loss
-        for scale in tasks.spaced(5, 50, records - gaussians - answers)
+        cu.Laplace(scale=wider * scale, sensitivity=1).loss for scale in tasks.spaced(5, 50, records - gaussians - answers)
     ]
     losses += [cu.Gaussian(sigma=wider * sigma, sensitivity=1).loss for sigma in tasks.spaced(20, 100, gaussians)]
     losses += [cu.RandomizedResponse(epsilon=epsilon / wider).loss for epsilon in tasks.spaced(0.05, 0.3, answers)]

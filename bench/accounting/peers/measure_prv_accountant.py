@@ -50,8 +50,7 @@ def a5(error: float) -> float:
 
 def tasks_of(error: float):
     return {
-        name: (lambda call=call: call(error))
-        for name, call in {"A1": a1, "A2": a2, "A3": a3, "A4": a4, "A5": a5}.items()
+        name: (lambda call=call: call(error)) for name, call in {"A1": a1, "A2": a2, "A3": a3, "A4": a4, "A5": a5}.items()
     }
 
 
