@@ -15,7 +15,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "curador needs Python 3.11 or later; set PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing curador and its tools into $(VENV) (about a minute, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: $(READY) ## what curador does today, in a terminal
@@ -28,7 +28,7 @@ check: $(READY) ## format, lint, types, fast tests (under a minute)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/unit tests/laws tests/golden tests/docs
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/unit tests/laws tests/docs --ignore=tests/docs/test_textbook.py
 
 format: $(READY) ## rewrite the sources in the house format
 	$(BIN)/ruff format .

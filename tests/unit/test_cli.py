@@ -260,6 +260,7 @@ def test_help_and_version(command):
 # ---- the process ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_process_that_succeeds():
     """Exit 0, the result on standard output, nothing on standard error."""
     done = run("account", "pure(epsilon=0.5)", "--delta", "1e-6", "--json")
@@ -284,6 +285,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_process_that_is_refused(name):
     """Exit 2, one sentence on standard error, no trace, nothing on standard output."""
@@ -295,6 +297,7 @@ def test_a_process_that_is_refused(name):
     assert len([line for line in done.stderr.splitlines() if not line.startswith("Hint:")]) == 1
 
 
+@pytest.mark.slow
 def test_a_process_that_leaves_the_floats():
     """Parameters beyond the floats are refused (2) or failed (5) in one sentence, without a trace."""
     done = run("account", "gdp(mu=1e300)")
