@@ -418,7 +418,7 @@ def ranges(rng: Random) -> Case:
 
 
 FAMILIES = {
-    "mixture": Family(mixture, 60, 1e-6, 1e-6, Public),
+    "mixture": Family(mixture, 60, 1e-4, 1e-4, Public),
     "mixture-not-enumerated": Family(mixture, 60, 1e-5, 1e-5, lambda loss: enclosure(loss, paths=NOT_ENUMERATED)),
     "mixture-smoothed": Family(mixture, 60, 1e-4, 1e-4, lambda loss: enclosure(loss, paths=("smoothed",), nodes=4096)),
     "laplace": Family(laplaces, 40, 1e-3, 1e-3, Public),
@@ -429,7 +429,7 @@ FAMILIES = {
     "replaced": Family(replaced, 20, 1e-2, 1e-2, batch=4),
     "sampled-other": Family(sampled_other, 20, ANY, 1e-1),
     "grouped": Family(grouped, 20, 1e-2, 1e-2),
-    "bounded": Family(bounded, 60, 1e-6, 1e-6, lowest=(-30, -40)),
+    "bounded": Family(bounded, 60, ANY, 1e-6, lowest=(-30, -40)),
     "integer-with-gaussian": Family(integer_with_gaussian, 20, 1e-8, 1e-8, Public),
     "ranges": Family(ranges, 30, ANY, 1e-3, Public),
     "sampled-many": Family(sampled_many, 5, 1e-6, 1e-6, batch=1),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from curador.errors import NumericalFailure
-
 
 def bisect(
     holds: Callable[[float], bool],
@@ -29,20 +27,6 @@ def bisect(
         else:
             fails_at = middle
     return fails_at, holds_at
-
-
-def expand(holds: Callable[[float], bool], *, start: float, factor: float = 2.0, steps: int = 400) -> tuple[float, float]:
-    """Walk start, start·factor, … and return (last point that failed, first that holds).
-
-    Claim   The predicate holds at the second point; at the first it fails, or the two are equal.
-    """
-    before = start
-    point = start
-    for _ in range(steps):
-        if holds(point):
-            return before, point
-        before, point = point, point * factor
-    raise NumericalFailure(f"no point between {start:g} and {point:g} satisfies the condition sought")
 
 
 def secant(

@@ -9,8 +9,12 @@ import math
 from fractions import Fraction
 from functools import singledispatch
 
+import numpy as np
+
 from curador.errors import NotPrivate
+from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import float_up, up
+from curador.privacy.convert import laplace_to_rho, pure_to_rho
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import (
     Approx,
@@ -137,13 +141,7 @@ def _(record: Group) -> Fraction | None:
 def single_concentrated(record: Loss) -> Amounts | None:
     """(ρ, δ) of one record; by default from its pure ε, ρ = ε tanh(ε/2). Source: randomized response is the worst case."""
     epsilon = single_pure(record)
-    return None if epsilon is None else (pure_rho(epsilon), Fraction(0))
-
-
-def pure_rho(epsilon: Fraction) -> Fraction:
-    """ε tanh(ε/2), the least ρ of every ε-private mechanism; proof in docs/explanation/zcdp.md. Rounds: up."""
-    high = float_up(epsilon)
-    return min(Fraction(up(high * math.tanh(high / 2), 4)), epsilon * epsilon / 2)
+    return None if epsilon is None else (pure_to_rho(epsilon), Fraction(0))
 
 
 @single_concentrated.register
@@ -170,13 +168,13 @@ def _(record: Concentrated) -> Amounts | None:
 @single_concentrated.register
 def _(record: Approx) -> Amounts | None:
     """Claim: δ-approximately ε tanh(ε/2)-zCDP, by the four-point worst case. Source: [KOV15, Thm. 3.3]."""
-    return pure_rho(record.epsilon0), record.delta0
+    return pure_to_rho(record.epsilon0), record.delta0
 
 
 @single_concentrated.register
 def _(record: BoundedRange) -> Amounts | None:
     """Claim: ε²/8, and never more than any ε-private mechanism. Source: [CR21]; also [DDR20]."""
-    return min(record.epsilon0**2 / 8, pure_rho(record.epsilon0)), Fraction(0)
+    return min(record.epsilon0**2 / 8, pure_to_rho(record.epsilon0)), Fraction(0)
 
 
 @single_concentrated.register
@@ -196,14 +194,9 @@ def laplace_rho(epsilon: Fraction, inverse_scale: float) -> Fraction:
 
     ε − 1 + e^(−ε) is the sum of a positive series for small ε; the grid's part (1 − e^(−ε))(1 − x/sinh x) is added.
     """
-    import numpy as np
-
-    from curador.numerics.logspace import expm1_minus, sinh_minus
-
-    high = float_up(epsilon)
-    smooth = float(expm1_minus(np.array([-high]))[0])
     grid = 0.0
     if inverse_scale > 0.0:
-        shortfall = float(sinh_minus(np.array([min(inverse_scale, 700.0)]))[0]) / math.sinh(min(inverse_scale, 700.0))
-        grid = -math.expm1(-high) * shortfall
-    return min(Fraction(up(up(smooth, 24) + up(grid, 24), 4)), pure_rho(epsilon))
+        step = min(inverse_scale, 700.0)
+        shortfall = float(sinh_minus(np.array([step]))[0]) / math.sinh(step)
+        grid = -math.expm1(-float_up(epsilon)) * shortfall
+    return min(laplace_to_rho(epsilon) + Fraction(up(grid, 24)), pure_to_rho(epsilon))

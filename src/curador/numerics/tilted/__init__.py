@@ -10,6 +10,7 @@ each family's own decay; round-off is carried through the product. Proofs: docs/
 
     moments.py    what a family of losses must be able to say
     plan.py       which tilt, period and number of frequencies: any choice is valid, a bad one only widens
+    aliasing.py   what the neighbouring periods add
     fourier.py    the sum itself, plain or smoothed by a little Gaussian loss (for laws with atoms)
     lattice.py    the same for losses on a common lattice: no truncation
     atoms.py      direct enumeration where the law has few atoms

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.numerics.rounding import UNIT
+from curador.numerics.tilted.aliasing import aliasing
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -69,18 +70,16 @@ class FourierSum:
         return least, (upper + 5e-324 if math.isfinite(upper) else math.inf)  # an underflow is not a proof of 0
 
     def aliasing(self, epsilon: float) -> float:
-        """Return an upper bound of Σ_{m ≠ 0} e^(θmT) D(ε + mT) (theorem 1)."""
-        theta, length = self.plan.theta, 2.0 * math.pi / self.plan.step
-        tail = self.table.log_chernoff + _smoothing(self.plan, self.table.theta) - self.table.theta * epsilon
-        gap = np.abs(self.table.theta - theta) * length
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            size = np.where(gap > 0.0, np.exp(np.minimum(tail - gap, 700.0)) / -np.expm1(-gap), np.inf)
-        right = float(np.min(size[self.table.theta > theta], initial=math.inf))
-        if self.plan.smoothing == 0.0 and epsilon + length >= self.top * (1 + 1e-12):
-            right = 0.0
-        left = float(np.min(size[self.table.theta < theta], initial=math.inf))
-        left = min(left, math.exp(-theta * length) / -math.expm1(-theta * length))
-        return (left + right) * (1.0 + 1e-12)
+        """Return an upper bound of what the neighbouring periods add."""
+        smoothed = self.plan.smoothing > 0.0
+        return aliasing(
+            self.table,
+            theta=self.plan.theta,
+            length=2.0 * math.pi / self.plan.step,
+            epsilon=epsilon,
+            top=math.inf if smoothed else self.top,
+            extra=_smoothing(self.plan, self.table.theta),
+        )
 
 
 def _smoothing(plan: Plan, theta: FloatArray | float) -> FloatArray | float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.numerics.rounding import UNIT
+from curador.numerics.tilted.aliasing import aliasing
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -74,17 +75,8 @@ class LatticeSum:
         return least, (upper + 5e-324 if math.isfinite(upper) else math.inf)  # an underflow is not a proof of 0
 
     def aliasing(self, epsilon: float) -> float:
-        """Return an upper bound of the terms m ≠ 0."""
-        gap = np.abs(self.table.theta - self.theta) * self.length
-        tail = self.table.log_chernoff - self.table.theta * epsilon
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            size = np.where(gap > 0.0, np.exp(np.minimum(tail - gap, 700.0)) / -np.expm1(-gap), np.inf)
-        right = float(np.min(size[self.table.theta > self.theta], initial=math.inf))
-        if epsilon + self.length >= self.top * (1 + 1e-12):
-            right = 0.0
-        left = float(np.min(size[self.table.theta < self.theta], initial=math.inf))
-        left = min(left, math.exp(-self.theta * self.length) / -math.expm1(-self.theta * self.length))
-        return (left + right) * (1.0 + 1e-12)
+        """Return an upper bound of what the neighbouring periods add."""
+        return aliasing(self.table, theta=self.theta, length=self.length, epsilon=epsilon, top=self.top)
 
 
 def lattice_sum(total: Total, table: Tilts, lattice: Lattice, *, theta: float, points: int) -> LatticeSum:
