@@ -25,8 +25,8 @@ _NAMES = {
 
 
 def number(value: float) -> str:
-    """Ten significant digits; words for what is no number."""
-    return "—" if math.isinf(value) else f"{value:.10g}"
+    """Twelve significant digits; a dash for what is no number."""
+    return "—" if math.isinf(value) else f"{value:.12g}"
 
 
 def finite(numbers: Mapping[str, object]) -> dict[str, object]:
