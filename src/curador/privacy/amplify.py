@@ -95,7 +95,7 @@ def without_replacement_renyi(
     Needs   `divergence(j)` bounds the base under replace-one, divergence(0) standing for the order ∞; α whole. one_pair: the
             values are the divergences of one pair at all orders (as for Gaussian noise), not mere bounds.
             Looser than the loss's own `renyi`, which knows the pair; for bases known by their curve alone.
-    Rounds  Up. Source: [WBK19, Thm. 9, Thm. 27]
+    Rounds  Up. Source: [WBK19, Thm. 27]
     """
     order = whole(alpha, "alpha", least=2)
     share = positive(rate, "rate")

@@ -138,7 +138,7 @@ def _is_cut(record: Loss) -> bool:
 def _cut_bound(record: Loss, alpha: float) -> float:
     """D_α of coarse discrete Gaussian noise, and of Gaussian noise on a sample without replacement. Rounds: up.
 
-    Source: [CKS20, Thm. 7] for α Δ²/2σ²; [WBK19, Thm. 9, Thm. 27].
+    Source: [CKS20, Thm. 7] for α Δ²/2σ²; [WBK19, Thm. 27].
     """
     if isinstance(record, DiscreteGaussianLoss):
         return up(alpha * float_up(record.sensitivity**2 / (2 * record.sigma2)), 2)

@@ -17,7 +17,7 @@ class AtomPair:
     Claim   The values are those of the defining sums, with 0 log 0 = 0 and a log(a/0) = +∞; in particular
             the supremum of the loss is over the support of P, +∞ where Q misses a part of it.
     Rounds  Near.
-    Source  [Mir17, Def. 3]
+    Source  [Mir17]
     """
 
     atoms: tuple[tuple[Fraction, Fraction], ...]

@@ -30,7 +30,7 @@ def renyi(first: Distribution, second: Distribution, /, *, alpha: Number) -> flo
 
     Claim   The exact value of log E_P[(p/q)^(α-1)] / (α-1), with its limits at 1 and ∞; 0 only for P = Q.
     Rounds  Near.
-    Source  [Mir17, Def. 3]
+    Source  [Mir17]
     """
     order = order_of(alpha)
     pair = _pair(first, second)
