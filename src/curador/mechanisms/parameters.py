@@ -32,12 +32,17 @@ def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Ad
     return value * value, None
 
 
-def grid_exponent(scale: Fraction) -> int:
-    """Return e such that real-valued noise of this scale is drawn on the grid 2^e."""
-    top, bottom = scale.numerator, scale.denominator
+def floor_log2(value: Fraction) -> int:
+    """Return the largest e with 2^e ≤ value, for a value above 0."""
+    top, bottom = value.numerator, value.denominator
     guess = top.bit_length() - bottom.bit_length()
     reached = top >= bottom << guess if guess >= 0 else top << -guess >= bottom
-    return (guess if reached else guess - 1) - GRID_BITS
+    return guess if reached else guess - 1
+
+
+def grid_exponent(scale: Fraction) -> int:
+    """Return e such that real-valued noise of this scale is drawn on the grid 2^e."""
+    return floor_log2(scale) - GRID_BITS
 
 
 def grid_of(scale: Fraction) -> Fraction:

@@ -1,0 +1,128 @@
+"""Integer noise of any rational scale: tables made once, vectors at NumPy's speed, scalars from a pool."""
+
+from __future__ import annotations
+
+import math
+import threading
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curador.errors import require
+from curador.randomness.decide import exactly_below
+from curador.randomness.entropy import U64
+from curador.randomness.laws import Kind, Law
+from curador.randomness.strip import Strip
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from curador.randomness.entropy import Entropy
+
+_MOST_TABLES = 64
+_SMALLEST_POOL, _LARGEST_POOL, _MOST_POOLS = 8, 4096, 64
+_WIDE_BITS = 50
+
+
+class Noise:
+    """Exact noise of one law. Made by `laplace`, `gaussian` and `geometric`, which keep the latest tables."""
+
+    def __init__(self, kind: Kind, parameter: Fraction) -> None:
+        rate = 1 / (2 * parameter) if kind is Kind.GAUSSIAN else 1 / parameter
+        self.law = Law(kind, rate)
+        exponent = math.frexp(self.law.scale)[1] - 1
+        self.wide = exponent >= 52
+        self._low_bits = exponent - _WIDE_BITS if self.wide else 0
+        shrink = 1 << (self._low_bits * (2 if kind is Kind.GAUSSIAN else 1))
+        self.strip = Strip(Law(kind, rate * shrink, mirrored=self.wide))
+        self._pool_size = _SMALLEST_POOL
+
+    def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
+        """Return `size` independent integers: 64-bit ones, or Python's own where the law is wide.
+
+        level: every draw takes the same arithmetic, for whoever can be timed. What is left are caches and one draw in 2³⁸.
+        """
+        return self._wide(size, source) if self.wide else self.strip.draw(size, source, level=level)
+
+    def one(self, source: Entropy) -> int:
+        """Return one integer, from a pool drawn ahead where the source keeps pools: the time says nothing about the value."""
+        pools = source.pools
+        if pools is None:
+            return int(self.draw(1, source, level=True)[0])
+        if self in pools and source.current() and (pool := pools[self]):
+            return pool.pop()
+        return self._refilled(source).pop()
+
+    def _refilled(self, source: Entropy) -> list[int]:
+        """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little."""
+        values = self.draw(self._pool_size, source).tolist()  # after a fork this reseeds and drops the old pools
+        source.erase()
+        self._pool_size = min(2 * self._pool_size, _LARGEST_POOL)
+        pools = source.pools if source.pools is not None else {}
+        if len(pools) >= _MOST_POOLS:
+            pools.pop(next(iter(pools)))
+        pools[self] = values
+        return values
+
+    def _wide(self, size: int, source: Entropy) -> NDArray[Any]:
+        """x = high 2^e + low: the coarse part from the mirrored law, the fine part uniform, then one rejection.
+
+        Claim   Exact. The mirrored law dominates: f(x) ≤ f(high 2^e mirrored), and their ratio, the acceptance, is at least
+                1 − 2⁻⁴⁰ for |x| ≤ 64 scales: a 64-bit W below that accepts at once, any other goes to exact integers.
+        Source  docs/explanation/exact-noise.md, theorem 3.
+        """
+        bits, law, out = self._low_bits, self.law, np.empty(size, object)
+        octets = (bits + 7) // 8
+        at_once = (1 << 64) - (1 << 24)
+        near = math.floor(64 * self.law.scale / 2.0**bits)
+        todo = list(range(size))
+        while todo:
+            high = self.strip.draw(len(todo), source).tolist()
+            low, word = source.fill(octets * len(todo)).tobytes(), source.words(len(todo), U64).tolist()
+            again: list[int] = []
+            for i, place in enumerate(todo):
+                fine = int.from_bytes(low[octets * i : octets * (i + 1)], "little") >> (8 * octets - bits)
+                x = (high[i] << bits) | fine
+                if word[i] >= at_once or abs(high[i]) > near:
+                    coarse = (high[i] if high[i] >= 0 else ~high[i]) << bits
+                    gap = law.phi(x) - (coarse * coarse if law.kind is Kind.GAUSSIAN else coarse) * law.rate
+                    if not exactly_below(word[i], 64, Fraction(1), gap, source):
+                        again.append(place)
+                        continue
+                out[place] = x
+            todo = again
+        return out
+
+
+_tables: dict[tuple[Kind, int, int], Noise] = {}
+_lock = threading.Lock()
+
+
+def laplace(scale: Fraction) -> Noise:
+    """Return noise with P[k] ∝ e^(−|k|/scale)."""
+    return _noise(Kind.LAPLACE, scale, "scale")
+
+
+def gaussian(sigma2: Fraction) -> Noise:
+    """Return noise with P[k] ∝ e^(−k²/2σ²)."""
+    return _noise(Kind.GAUSSIAN, sigma2, "sigma2")
+
+
+def geometric(scale: Fraction) -> Noise:
+    """Return noise with P[k] ∝ e^(−k/scale), k ≥ 0."""
+    return _noise(Kind.GEOMETRIC, scale, "scale")
+
+
+def _noise(kind: Kind, parameter: Fraction, name: str) -> Noise:
+    key = (kind, parameter.numerator, parameter.denominator)  # a rational's own hash is slow
+    found = _tables.get(key)
+    if found is None:
+        small, large = Fraction(1, 10**80), Fraction(10**80)
+        require(small <= parameter <= large, name, "between 1e-80 and 1e80 grid steps", float(parameter))
+        found = Noise(kind, parameter)
+        with _lock:
+            while len(_tables) >= _MOST_TABLES:
+                _tables.pop(next(iter(_tables)))
+            _tables[key] = found
+    return found
