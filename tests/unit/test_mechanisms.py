@@ -8,7 +8,7 @@ import pytest
 
 import curador as cu
 from curador.errors import InvalidParameter, NotPrivate
-from curador.mechanisms.parameters import grid_of, rounded_down, rounded_up, steps_of
+from curador.mechanisms.parameters import rounded_down, rounded_up, steps_of
 from curador.privacy.losses import BoundedRange, DiscreteGaussianLoss, DiscreteLaplaceLoss, RandomizedResponseLoss
 from curador.privacy.sensitivity import bounded_sum, histogram
 
@@ -233,7 +233,7 @@ def test_losses_are_those_of_the_noise_that_is_drawn():
 @pytest.mark.parametrize("size", ["1e-6", "0.7", "1", "3", "1023.9", "1024", "1e9"])
 def test_the_grid_is_a_power_of_two_next_to_the_scale(size):
     """The grid is 2^−40 to 2^−41 of the scale, a power of two."""
-    grid = grid_of(Fraction(size))
+    grid = cu.Laplace(scale=size, sensitivity=size).grid
     assert grid * 2**40 <= Fraction(size) < grid * 2**41
     assert grid.numerator == 1 or grid.denominator == 1
     assert (grid.numerator * grid.denominator).bit_count() == 1

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
 
+from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension
 from curador.mechanisms.parameters import (
     Accuracy,
     accuracy_goal,
     decimal,
     goal,
     grid_exponent,
-    grid_of,
     in_steps,
+    power_of_two,
     rounded_down,
     rounded_up,
     settled,
     steps_of,
+    vector_squares,
     written,
 )
 from curador.mechanisms.search import largest, smallest_scale
@@ -26,18 +28,20 @@ from curador.numerics.exact import Number, positive, whole
 from curador.numerics.rounding import float_down, float_up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, Scheme
-from curador.privacy.losses import DiscreteGaussianLoss
+from curador.privacy.losses import DiscreteGaussianLoss, DiscreteGaussianVectorLoss
 from curador.privacy.sensitivity import Norm, Sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Gaussian:
-    """Gaussian noise of standard deviation `sigma` for real values of bounded l2 sensitivity.
+class Gaussian(RealNoise):
+    """Gaussian noise of standard deviation `sigma` for a real number, or `dimension` of them, of bounded l2 sensitivity.
 
     Values are rounded to a power-of-two grid of at most σ/2⁴⁰ and discrete Gaussian noise is added on it.
 
-    Claim   The loss is that of discrete Gaussian noise of σ/g grid steps for a shift of ⌈sensitivity/g⌉ steps; it is
-            Δ²/2σ²-zCDP, and its δ(ε) is that of ideal Gaussian noise within a relative 1e-23.
+    Claim   The loss is that of discrete Gaussian noise of σ/g grid steps for a shift of ⌈sensitivity/g⌉ steps (a vector: of
+            length sensitivity/g + √dimension); it is Δ²/2σ²-zCDP for that Δ, and its δ(ε) is that of ideal Gaussian noise
+            within a relative 1e-20.
+    Needs   The sensitivity is that of all numbers together, in l2.
     Rounds  The sensitivity in grid steps up.
     Source  [CKS20]; docs/explanation/accounting.md, theorem 8.
     """
@@ -45,28 +49,63 @@ class Gaussian:
     sigma: Fraction
     sensitivity_squared: Fraction
     relation: Adjacency | None
+    dimension: int
+    plan: Plan | None = field(compare=False, repr=False)
 
-    def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity) -> None:
+    def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
         squared, relation = settled(sensitivity, Norm.L2)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "dimension", checked_dimension(dimension))
+        object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
-        return f"Gaussian(sigma={decimal(self.sigma)}, sensitivity={written(self.sensitivity_squared)})"
+        numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
+        return f"Gaussian(sigma={decimal(self.sigma)}, sensitivity={written(self.sensitivity_squared)}{numbers})"
+
+    @property
+    def _exponent(self) -> int:
+        return grid_exponent(self.sigma, self.sensitivity_squared)
 
     @property
     def grid(self) -> Fraction:
         """The step of the grid that values and noise live on."""
-        return grid_of(self.sigma)
+        return power_of_two(self._exponent)
 
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        exponent = grid_exponent(self.sigma)
+        exponent = self._exponent
         ratio = in_steps(self.sigma, exponent)
-        steps = steps_of(self.sensitivity_squared, exponent)
-        return DiscreteGaussianLoss(sigma2=ratio * ratio, sensitivity=steps, relation=self.relation)
+        if self.dimension == 1:
+            steps = steps_of(self.sensitivity_squared, exponent)
+            return DiscreteGaussianLoss(sigma2=ratio * ratio, sensitivity=steps, relation=self.relation)
+        return DiscreteGaussianVectorLoss(
+            sigma2=ratio * ratio,
+            sensitivity_squared=vector_squares(self.sensitivity_squared, exponent, self.dimension),
+            dimension=self.dimension,
+            relation=self.relation,
+        )
+
+    def _make_plan(self) -> Plan:
+        from curador.randomness.noise import gaussian
+
+        return Plan(self._exponent, gaussian(in_steps(self.sigma, self._exponent) ** 2))
+
+    @property
+    def _moves(self) -> tuple[Norm, int]:
+        exponent = self._exponent
+        if self.dimension == 1:
+            return Norm.L2, steps_of(self.sensitivity_squared, exponent) ** 2
+        return Norm.L2, vector_squares(self.sensitivity_squared, exponent, self.dimension)
+
+    @property
+    def _shape_rule(self) -> int | None:
+        return self.dimension
+
+    def _reach(self, confidence: Fraction) -> int:
+        return gaussian_reach(in_steps(self.sigma, self._exponent) ** 2, 1 - confidence)
 
     @property
     def variance(self) -> float:
@@ -87,6 +126,7 @@ class Gaussian:
         rate: Number | None = None,
         scheme: Scheme = "poisson",
         adjacency: Adjacency | str | None = None,
+        dimension: Number = 1,
     ) -> Self:
         """Return the mechanism with the least noise that reaches (epsilon, delta) or rho after `count` releases.
 
@@ -94,21 +134,23 @@ class Gaussian:
         """
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-            return cls(sigma=_sigma_for(wanted), sensitivity=sensitivity)
+            return cls(sigma=_sigma_for(wanted), sensitivity=sensitivity, dimension=dimension)
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         squared, _ = settled(sensitivity, Norm.L2)
         length = math.sqrt(squared)
+
+        def at(sigma: Fraction) -> Self:
+            return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
+
         if length == 0.0:
-            return cls(sigma=1, sensitivity=sensitivity)
+            return at(Fraction(1))
         if aim.rho is not None:
-            start = length * math.sqrt(aim.count / (2 * aim.rho))
-            sigma = rounded_up(start)
-            while not aim.reached(cls(sigma=sigma, sensitivity=sensitivity).loss):
+            sigma = rounded_up(length * math.sqrt(aim.count / (2 * aim.rho)))
+            while not aim.reached(at(sigma).loss):
                 sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))
-            return cls(sigma=sigma, sensitivity=sensitivity)
+            return at(sigma)
         start = length * _first_guess(float(aim.epsilon or 1), float(aim.delta), aim.count, aim.rate)
-        sigma = smallest_scale(aim, lambda scale: cls(sigma=scale, sensitivity=sensitivity).loss, start=start)
-        return cls(sigma=sigma, sensitivity=sensitivity)
+        return at(smallest_scale(aim, lambda sigma: at(sigma).loss, start=start))
 
 
 def _first_guess(epsilon: float, delta: float, count: int, rate: Fraction | None) -> float:
@@ -134,29 +176,65 @@ def _sigma_for(wanted: Accuracy) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteGaussian:
-    """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), for integers of bounded sensitivity.
+class DiscreteGaussian(IntegerNoise):
+    """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), for an integer, or `dimension` of them, of bounded l2 sensitivity.
 
-    Claim   sensitivity²/2σ²-zCDP; the loss record carries the exact law. Source: [CKS20]
+    Claim   sensitivity²/2σ²-zCDP; the loss record of one integer carries the exact law, that of a vector lies within the
+            sandwich of two Gaussians.
+    Needs   The sensitivity is that of all integers together, in l2.
+    Rounds  The sensitivity of one integer up to a whole number; the square of a vector's down, since it is whole.
+    Source  [CKS20]; docs/explanation/accounting.md, theorem 8.
     """
 
     sigma: Fraction
-    sensitivity: int
+    squared: int
     relation: Adjacency | None
+    dimension: int
+    plan: Plan | None = field(compare=False, repr=False)
 
-    def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity) -> None:
+    def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
         squared, relation = settled(sensitivity, Norm.L2)
+        numbers = checked_dimension(dimension)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
-        object.__setattr__(self, "sensitivity", steps_of(squared, 0))
+        object.__setattr__(self, "squared", steps_of(squared, 0) ** 2 if numbers == 1 else math.floor(squared))
         object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "dimension", numbers)
+        object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
-        return f"DiscreteGaussian(sigma={decimal(self.sigma)}, sensitivity={self.sensitivity})"
+        numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
+        return f"DiscreteGaussian(sigma={decimal(self.sigma)}, sensitivity={written(Fraction(self.squared))}{numbers})"
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the integers may move, in l2."""
+        return math.isqrt(self.squared) if self.dimension == 1 else math.sqrt(self.squared)
 
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return DiscreteGaussianLoss(sigma2=self.sigma * self.sigma, sensitivity=self.sensitivity, relation=self.relation)
+        sigma2 = self.sigma * self.sigma
+        if self.dimension == 1:
+            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=math.isqrt(self.squared), relation=self.relation)
+        return DiscreteGaussianVectorLoss(
+            sigma2=sigma2, sensitivity_squared=self.squared, dimension=self.dimension, relation=self.relation
+        )
+
+    def _make_plan(self) -> Plan:
+        from curador.randomness.noise import gaussian
+
+        return Plan(0, gaussian(self.sigma**2))
+
+    @property
+    def _moves(self) -> tuple[Norm, int]:
+        return Norm.L2, self.squared
+
+    @property
+    def _shape_rule(self) -> int | None:
+        return self.dimension
+
+    def _reach(self, confidence: Fraction) -> int:
+        return gaussian_reach(self.sigma**2, 1 - confidence)
 
     @property
     def variance(self) -> float:
@@ -189,14 +267,19 @@ class DiscreteGaussian:
         rate: Number | None = None,
         scheme: Scheme = "poisson",
         adjacency: Adjacency | str | None = None,
+        dimension: Number = 1,
     ) -> Self:
         """Return the mechanism with the least noise that reaches the privacy goal, or the most that keeps the accuracy."""
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-            return cls(sigma=_discrete_sigma_for(wanted), sensitivity=sensitivity)
+            return cls(sigma=_discrete_sigma_for(wanted), sensitivity=sensitivity, dimension=dimension)
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
+
+        def at(sigma: Fraction) -> Self:
+            return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
+
         smooth = Gaussian.calibrate(
-            sensitivity=sensitivity,
+            sensitivity=math.isqrt(at(Fraction(1)).squared) if at(Fraction(1)).dimension == 1 else sensitivity,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
@@ -204,12 +287,12 @@ class DiscreteGaussian:
             rate=rate,
             scheme=scheme,
             adjacency=adjacency,
-        )
-        if aim.rho is not None or cls(sigma=smooth.sigma, sensitivity=sensitivity).sensitivity == 0:
-            return cls(sigma=smooth.sigma, sensitivity=sensitivity)
-        start = float(smooth.sigma)
-        sigma = smallest_scale(aim, lambda scale: cls(sigma=scale, sensitivity=sensitivity).loss, start=start)
-        return cls(sigma=sigma, sensitivity=sensitivity)
+        ).sigma
+        if at(smooth).squared == 0:
+            return at(Fraction(1))
+        if aim.rho is not None:
+            return at(smooth)
+        return at(smallest_scale(aim, lambda sigma: at(sigma).loss, start=float(smooth)))
 
 
 def discrete_gaussian_tail(sigma2: Fraction, reach: int) -> float:
@@ -226,6 +309,28 @@ def discrete_gaussian_tail(sigma2: Fraction, reach: int) -> float:
     near = np.exp(-(np.arange(0, math.ceil(40 * sigma) + 2, dtype=np.float64) ** 2) / (2 * s2))
     total = 2.0 * float(near.sum()) - 1.0
     return min(2.0 * float(weights.sum()) / total * (1 + 1e-12) + 1e-300, 1.0)
+
+
+def gaussian_reach(sigma2: Fraction, miss: Fraction) -> int:
+    """Return w with P[|noise| > w] ≤ miss, the smallest but for round-off and, on fine grids, one step. Rounds: up."""
+    from scipy.special import log_ndtr, ndtri_exp
+
+    sigma = math.sqrt(sigma2)
+    log_half = math.log(miss.numerator) - math.log(2 * miss.denominator)
+    guess = -float(ndtri_exp(log_half)) * sigma
+    if sigma >= 1000.0:
+        # each mass is at most its integral over the step below it, and the total is at least σ√(2π)
+        reach = max(0, math.ceil(Fraction(guess) * (1 + Fraction(1, 1 << 46))))
+        while float(log_ndtr(-reach / sigma)) > log_half * (1 + 1e-14) - 1e-14:
+            reach += 1 + reach // (1 << 46)
+        return reach
+    reach = max(0, math.floor(guess))
+    allowed = float_down(miss)
+    while discrete_gaussian_tail(sigma2, reach) > allowed:
+        reach += 1
+    while reach and discrete_gaussian_tail(sigma2, reach - 1) <= allowed:
+        reach -= 1
+    return reach
 
 
 def _discrete_sigma_for(wanted: Accuracy) -> Fraction:

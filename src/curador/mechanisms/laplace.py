@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
 
+from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension
 from curador.mechanisms.parameters import (
     Accuracy,
     Goal,
@@ -14,12 +15,12 @@ from curador.mechanisms.parameters import (
     decimal,
     goal,
     grid_exponent,
-    grid_of,
     in_steps,
     power_of_two,
     rounded_down,
     settled,
     steps_of,
+    vector_steps,
     written,
 )
 from curador.mechanisms.search import largest, smallest_scale
@@ -32,40 +33,67 @@ from curador.privacy.sensitivity import Norm, Sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Laplace:
-    """Laplace noise of the given scale for real values of bounded l1 sensitivity.
+class Laplace(RealNoise):
+    """Laplace noise of the given scale for a real number, or `dimension` of them, of bounded l1 sensitivity.
 
     Values are rounded to a power-of-two grid of at most scale/2⁴⁰ and discrete Laplace noise is added on it.
 
-    Claim   ε-private with ε = ⌈sensitivity/g⌉ g / scale, exactly; sensitivity/scale where g divides the sensitivity.
+    Claim   ε-private with ε = (⌈sensitivity/g⌉ + dimension − 1) g / scale, exactly; for one number, sensitivity/scale where g
+            divides the sensitivity. A vector loses no more than one number that moves as far.
+    Needs   The sensitivity is that of all numbers together, in l1.
     Rounds  The sensitivity in grid steps up.
-    Source  [GRS09]
+    Source  [GRS09]; docs/explanation/accounting.md, theorem 9, for vectors.
     """
 
     scale: Fraction
     sensitivity_squared: Fraction
     relation: Adjacency | None
+    dimension: int
+    plan: Plan | None = field(compare=False, repr=False)
 
-    def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
+    def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
         squared, relation = settled(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "dimension", checked_dimension(dimension))
+        object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
-        return f"Laplace(scale={decimal(self.scale)}, sensitivity={written(self.sensitivity_squared)})"
+        numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
+        return f"Laplace(scale={decimal(self.scale)}, sensitivity={written(self.sensitivity_squared)}{numbers})"
+
+    @property
+    def _exponent(self) -> int:
+        return grid_exponent(self.scale, self.sensitivity_squared)
 
     @property
     def grid(self) -> Fraction:
         """The step of the grid that values and noise live on."""
-        return grid_of(self.scale)
+        return power_of_two(self._exponent)
 
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        exponent = grid_exponent(self.scale)
-        steps = steps_of(self.sensitivity_squared, exponent)
+        exponent = self._exponent
+        steps = vector_steps(self.sensitivity_squared, exponent, self.dimension)
         return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, relation=self.relation)
+
+    def _make_plan(self) -> Plan:
+        from curador.randomness.noise import laplace
+
+        return Plan(self._exponent, laplace(in_steps(self.scale, self._exponent)))
+
+    @property
+    def _moves(self) -> tuple[Norm, int]:
+        return Norm.L1, vector_steps(self.sensitivity_squared, self._exponent, self.dimension) ** 2
+
+    @property
+    def _shape_rule(self) -> int | None:
+        return self.dimension
+
+    def _reach(self, confidence: Fraction) -> int:
+        return laplace_reach(in_steps(self.scale, self._exponent), 1 - confidence)
 
     @property
     def variance(self) -> float:
@@ -86,6 +114,7 @@ class Laplace:
         rate: Number | None = None,
         scheme: Scheme = "poisson",
         adjacency: Adjacency | str | None = None,
+        dimension: Number = 1,
     ) -> Self:
         """Return the mechanism with the least noise that reaches epsilon (at delta, if given) or rho after `count` releases.
 
@@ -93,28 +122,31 @@ class Laplace:
         """
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-            return cls(scale=_scale_for(wanted), sensitivity=sensitivity)
+            return cls(scale=_scale_for(wanted), sensitivity=sensitivity, dimension=dimension)
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         squared, _ = settled(sensitivity, Norm.L1)
         if squared == 0:
-            return cls(scale=1, sensitivity=sensitivity)
+            return cls(scale=1, sensitivity=sensitivity, dimension=dimension)
         if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
-            return cls(scale=_pure_scale(aim, squared), sensitivity=sensitivity)
+            scale = _pure_scale(aim, squared, checked_dimension(dimension))
+            return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
         start = math.sqrt(squared) * _first_guess(aim)
-        scale = smallest_scale(aim, lambda trial: cls(scale=trial, sensitivity=sensitivity).loss, start=start)
-        return cls(scale=scale, sensitivity=sensitivity)
+
+        def loss_at(trial: Fraction) -> Loss:
+            return cls(scale=trial, sensitivity=sensitivity, dimension=dimension).loss
+
+        return cls(scale=smallest_scale(aim, loss_at, start=start), sensitivity=sensitivity, dimension=dimension)
 
 
-def _pure_scale(aim: Goal, squared: Fraction) -> Fraction:
+def _pure_scale(aim: Goal, squared: Fraction, dimension: int) -> Fraction:
     """count · sensitivity / ε, the sensitivity in whole grid steps: the pure goal is met exactly."""
     epsilon = aim.epsilon or Fraction(1)
-    rough = Fraction(math.sqrt(squared)) * aim.count / epsilon
-    exponent = grid_exponent(rough)
-    scale = steps_of(squared, exponent) * power_of_two(exponent) * aim.count / epsilon
-    if grid_exponent(scale) != exponent:  # the last rounding crossed a power of two
-        exponent = grid_exponent(scale)
-        scale = steps_of(squared, exponent) * power_of_two(exponent) * aim.count / epsilon
-    return scale
+    scale = Fraction(math.sqrt(squared)) * aim.count / epsilon
+    while True:  # until the grid that the scale asks for is the one it was computed on; a coarser grid never asks for a finer
+        exponent = grid_exponent(scale, squared)
+        scale = vector_steps(squared, exponent, dimension) * power_of_two(exponent) * aim.count / epsilon
+        if grid_exponent(scale, squared) <= exponent:
+            return scale
 
 
 def _first_guess(aim: Goal) -> float:
@@ -141,22 +173,48 @@ def discrete_variance(scale: Fraction) -> float:
     return 0.0 if half > 350.0 else 0.5 / math.sinh(half) ** 2 * (1 + 1e-14)
 
 
+def laplace_tail(scale: Fraction, reach: int) -> float:
+    """Return P[|noise| > reach] = 2 r^(reach+1)/(1 + r), r = e^(−1/scale). Rounds: up."""
+    inverse = float(1 / scale)
+    exponent = float((reach + 1) / scale)
+    return min(2.0 * math.exp(-exponent) / (1.0 + math.exp(-inverse)) * (1 + 1e-15 * (16 + exponent)) + 1e-300, 1.0)
+
+
+def laplace_reach(scale: Fraction, miss: Fraction) -> int:
+    """Return w with P[|noise| > w] ≤ miss, the smallest but for round-off.
+
+    Claim   w + 1 ≥ scale · log(2/((1 + r) miss)) is the condition, solved with the logarithm rounded up. Rounds: up.
+    """
+    inverse = float(1 / scale) if scale > Fraction(1, 700) else math.inf
+    log_miss = math.log(miss.numerator) - math.log(miss.denominator)
+    needed = math.log(2.0) - math.log1p(math.exp(-inverse)) - log_miss
+    slack = 8 * (math.ulp(math.log(miss.denominator) + 1.0) + math.ulp(needed))
+    if needed + slack <= 0.0:
+        return 0
+    return max(0, math.ceil(scale * Fraction(needed + slack)) - 1)
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplace:
+class DiscreteLaplace(IntegerNoise):
     """Discrete Laplace (two-sided geometric) noise, P[k] ∝ exp(−|k|/scale), for integers of bounded l1 sensitivity.
 
-    Claim   ε-private with ε = sensitivity/scale, exactly. Source: [GRS09]
+    A value is one integer or an array of any shape; the sensitivity is that of the whole array.
+
+    Claim   ε-private with ε = sensitivity/scale, exactly. A vector loses no more than one integer that moves as far.
+    Source  [GRS09]; docs/explanation/accounting.md, theorem 9, for vectors.
     """
 
     scale: Fraction
     sensitivity: int
     relation: Adjacency | None
+    plan: Plan | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
         squared, relation = settled(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", steps_of(squared, 0))
         object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={decimal(self.scale)}, sensitivity={self.sensitivity})"
@@ -172,10 +230,20 @@ class DiscreteLaplace:
         return discrete_variance(self.scale)
 
     def tail(self, reach: int) -> float:
-        """Return P[|noise| > reach] = 2 r^(reach+1)/(1 + r). Rounds: up."""
-        inverse = float(1 / self.scale)
-        exponent = float((reach + 1) / self.scale)
-        return min(2.0 * math.exp(-exponent) / (1.0 + math.exp(-inverse)) * (1 + 1e-15 * (16 + exponent)) + 1e-300, 1.0)
+        """Return P[|noise| > reach]. Rounds: up."""
+        return laplace_tail(self.scale, reach)
+
+    def _make_plan(self) -> Plan:
+        from curador.randomness.noise import laplace
+
+        return Plan(0, laplace(self.scale))
+
+    @property
+    def _moves(self) -> tuple[Norm, int]:
+        return Norm.L1, self.sensitivity**2
+
+    def _reach(self, confidence: Fraction) -> int:
+        return laplace_reach(self.scale, 1 - confidence)
 
     @classmethod
     def calibrate(

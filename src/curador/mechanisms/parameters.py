@@ -17,6 +17,9 @@ GRID_BITS = 40
 float's own spacing for all values below 4,000 times the scale."""
 
 
+_LEAST_STEPS_BITS = 10
+
+
 def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Adjacency | None]:
     """Return the square of the sensitivity and the adjacency that it names.
 
@@ -40,14 +43,14 @@ def floor_log2(value: Fraction) -> int:
     return guess if reached else guess - 1
 
 
-def grid_exponent(scale: Fraction) -> int:
-    """Return e such that real-valued noise of this scale is drawn on the grid 2^e."""
-    return floor_log2(scale) - GRID_BITS
+def grid_exponent(scale: Fraction, squared: Fraction) -> int:
+    """Return e such that real-valued noise of this scale, for a sensitivity of √squared, is drawn on the grid 2^e.
 
-
-def grid_of(scale: Fraction) -> Fraction:
-    """Return the power of two that real-valued noise of this scale is drawn on."""
-    return power_of_two(grid_exponent(scale))
+    At most a 2⁻⁴⁰-th of the scale; where the noise dwarfs the sensitivity, at most a 2⁻¹⁰-th of that, which is counted in
+    whole steps.
+    """
+    fine = floor_log2(scale) - GRID_BITS
+    return fine if squared == 0 else min(fine, floor_log2(squared) // 2 - _LEAST_STEPS_BITS)
 
 
 def power_of_two(exponent: int) -> Fraction:
@@ -74,6 +77,30 @@ def steps_of(squared: Fraction, exponent: int) -> int:
     top, bottom = (top << -2 * exponent, bottom) if exponent <= 0 else (top, bottom << 2 * exponent)
     root = math.isqrt(top // bottom)
     return root if root * root * bottom == top else root + 1
+
+
+def vector_steps(squared: Fraction, exponent: int, dimension: int) -> int:
+    """Return the l1 steps of the grid 2^exponent that a vector of `dimension` numbers moving by √squared may move.
+
+    Claim   Each coordinate becomes ⌈|move|/g⌉ steps at most, less than one more than its share: Σ⌈x_i⌉ < Σx_i + d, and the
+            left side is whole, so it is at most ⌈Σx_i⌉ + d − 1.
+    Rounds  Up.
+    """
+    steps = steps_of(squared, exponent)
+    return steps + dimension - 1 if steps else 0
+
+
+def vector_squares(squared: Fraction, exponent: int, dimension: int) -> int:
+    """Return the square of the l2 length, in steps of the grid 2^exponent, that a vector's move of √squared may become.
+
+    Claim   Rounding adds less than one step to a coordinate, so less than √d to the length: (√S + √d)² with S = squared/g².
+    Rounds  Up.
+    """
+    if squared == 0:
+        return 0
+    scaled = in_steps(squared, 2 * exponent)
+    whole_part = -(-scaled.numerator // scaled.denominator)
+    return whole_part + math.isqrt(4 * whole_part * dimension) + 1 + dimension
 
 
 def written(squared: Fraction) -> str:

@@ -5,33 +5,60 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
 
 from curador.errors import InvalidParameter, require
+from curador.mechanisms.grid import is_scalar, refused
 from curador.mechanisms.parameters import decimal, goal, rounded_down
+from curador.mechanisms.seam import perform
 from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
 from curador.numerics.rounding import float_down, up
+from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import RandomizedResponseLoss
+from curador.randomness.bernoulli import bernoulli
+from curador.randomness.choice import Choice
+from curador.randomness.uniform import below
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from curador.randomness.entropy import BoolArray, Entropy, IntArray
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class RandomizedResponse:
     """The true answer with probability γ = e^ε/(e^ε + k − 1), else one of the k − 1 others, uniformly.
 
-    Give epsilon, or the probability of truth gamma (then ε = log(γ(k − 1)/(1 − γ)), rounded up).
+    Give epsilon, or the probability of truth gamma (then ε = log(γ(k − 1)/(1 − γ)), rounded up). An array holds the answers
+    of as many people; where each gives several (`answers`, such as the bits of a vector), the last axis is one person's.
 
-    Claim   ε-private for the person who answers. Source: [War65]; [KBR16] for k answers.
+    Claim   ε-private for a person with one answer, `answers` times that for several, each of which may be any other.
+    Source  [War65]; [KBR16] for k answers.
     """
 
     epsilon: Fraction
     categories: int
+    answers: int
+    truth: Fraction | None
 
-    def __init__(self, *, epsilon: Number | None = None, gamma: Number | None = None, categories: Number = 2) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        gamma: Number | None = None,
+        categories: Number = 2,
+        answers: Number = 1,
+    ) -> None:
         k = whole(categories, "categories", least=2)
+        require(k <= 1 << 62, "categories", "at most 2^62", categories)
         if (epsilon is None) == (gamma is None):
             raise InvalidParameter("RandomizedResponse needs exactly one of epsilon and gamma.")
+        truth = None
         if epsilon is not None:
             value = at_least_zero(epsilon, "epsilon")
         else:
@@ -47,19 +74,93 @@ class RandomizedResponse:
             value = Fraction(up(math.log(odds), 4)) if odds > 1 else Fraction(0)
         object.__setattr__(self, "epsilon", value)
         object.__setattr__(self, "categories", k)
+        object.__setattr__(self, "answers", whole(answers, "answers"))
+        object.__setattr__(self, "truth", truth)
 
     def __repr__(self) -> str:
-        return f"RandomizedResponse(epsilon={decimal(self.epsilon)}, categories={self.categories})"
+        several = f", answers={self.answers}" if self.answers > 1 else ""
+        return f"RandomizedResponse(epsilon={decimal(self.epsilon)}, categories={self.categories}{several})"
 
     @property
     def gamma(self) -> float:
         """The probability of the true answer."""
+        if self.truth is not None:
+            return float(self.truth)
         return 1.0 / (1.0 + (self.categories - 1) * math.exp(-float(self.epsilon)))
 
     @property
     def loss(self) -> Loss:
-        """What one answer costs."""
-        return RandomizedResponseLoss(epsilon=self.epsilon, categories=self.categories)
+        """What the answers of one person cost."""
+        return self.answers * RandomizedResponseLoss(epsilon=self.epsilon, categories=self.categories)
+
+    # ---- releases ---------------------------------------------------------------------------------------------------
+
+    def release(self, value: bool | int | ArrayLike) -> Any:  # noqa: FBT001 -- an answer may be a boolean
+        """Return the randomized answer or answers, of the type given: booleans for booleans, integers for integers."""
+        return self._shown(perform(self, self._codes(value)), value)
+
+    def release_many(self, value: bool | int | ArrayLike, size: int) -> NDArray[Any]:  # noqa: FBT001 -- idem
+        """Return `size` independent releases along a first axis. Costs `size` times the loss."""
+        return self._shown(perform(self, self._codes(value), whole(size, "size")), value)
+
+    def _codes(self, value: object) -> IntArray:
+        try:
+            array = np.asarray(cast("ArrayLike", value))
+        except (ValueError, OverflowError):
+            raise refused("value", "answers in a rectangular array", "rows of different lengths") from None
+        if array.dtype.kind not in ("biu" if self.categories == 2 else "iu"):
+            rule = "booleans or integers" if self.categories == 2 else "integers"
+            raise refused("value", rule, f"a {type(value).__name__}" if array.ndim == 0 else f"an array of {array.dtype}")
+        if array.size == 0:
+            raise refused("value", "at least one answer", "an empty array")
+        if self.answers > 1 and (array.ndim == 0 or array.shape[-1] != self.answers):
+            raise refused("value", f"{self.answers} answers on the last axis", f"a shape of {array.shape}")
+        if not ((array >= 0) & (array < self.categories)).all():
+            raise refused("value", f"one of 0 … {self.categories - 1}", "something else")
+        return array.astype(np.int64)
+
+    def _shown(self, codes: NDArray[Any], value: object) -> Any:
+        if np.asarray(cast("ArrayLike", value)).dtype.kind == "b":
+            codes = codes.astype(np.bool_)
+        return codes.item() if is_scalar(value) and codes.ndim == 0 else codes
+
+    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray:
+        """Keep or change each answer. The other answer is drawn whether it is needed or not."""
+        shape = value.shape if size is None else (size, *value.shape)
+        truth = np.broadcast_to(value, shape).ravel()
+        kept = self._coins(truth.size, source)
+        other = below(self.categories - 1, truth.size, source)
+        other += other >= truth
+        return np.where(kept, truth, other).reshape(shape)
+
+    def _coins(self, size: int, source: Entropy) -> BoolArray:
+        """True with probability γ, exactly."""
+        if self.truth is not None:
+            return bernoulli(self.truth, size, source)
+        return _truth(self.epsilon, self.categories).draw(size, source) == 0
+
+    def within(self, one: IntArray, other: IntArray) -> bool:
+        """Whether two sets of answers differ in those of one person at most."""
+        if one.shape != other.shape:
+            return False
+        differ = one != other
+        if self.answers > 1:
+            differ = differ.any(axis=-1)
+        return int(np.sum(differ)) <= 1
+
+    def interval(self, confidence: Number = "0.95", *, people: Number = 1) -> Interval:
+        """Return the error bar of the estimated share of a category among that many people.
+
+        Claim   The estimate (share of answers − q)/(γ − q), q = (1 − γ)/(k − 1), is a mean of `people` independent numbers in
+                an interval of length 1/(γ − q): √(log(2/(1 − confidence))/(2 people)) times that, by Hoeffding's inequality.
+        Rounds  Up.
+        """
+        miss = float_down(1 - open_probability(confidence, "confidence"))
+        spread = self.gamma - (1.0 - self.gamma) / (self.categories - 1)
+        if spread <= 0.0:
+            return Interval(-math.inf, math.inf)
+        half = up(math.sqrt(math.log(2.0 / miss) / (2 * whole(people, "people"))) / spread * (1 + 1e-12))
+        return Interval(-half, half)
 
     @property
     def variance(self) -> float:
@@ -83,18 +184,27 @@ class RandomizedResponse:
         confidence: Number | None = None,
         count: Number = 1,
         categories: Number = 2,
+        answers: Number = 1,
     ) -> Self:
         """Return the truest mechanism within the privacy goal after `count` answers; with confidence, the one with γ = it."""
         if confidence is not None:
             if epsilon is not None or rho is not None:
                 raise InvalidParameter("calibrate needs exactly one of epsilon, rho and confidence; got two.")
-            return cls(gamma=confidence, categories=categories)
+            return cls(gamma=confidence, categories=categories, answers=answers)
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
         if aim.epsilon is not None and aim.delta == 0:
-            return cls(epsilon=aim.epsilon / aim.count, categories=categories)
+            return cls(epsilon=aim.epsilon / (aim.count * whole(answers, "answers")), categories=categories, answers=answers)
 
         def holds(epsilon: float) -> bool:
-            return aim.reached(cls(epsilon=rounded_down(epsilon), categories=categories).loss)
+            return aim.reached(cls(epsilon=rounded_down(epsilon), categories=categories, answers=answers).loss)
 
-        start = float_down((aim.epsilon or aim.rho or Fraction(1)) / aim.count)
-        return cls(epsilon=rounded_down(largest(holds, start=start)), categories=categories)
+        start = float_down((aim.epsilon or aim.rho or Fraction(1)) / (aim.count * whole(answers, "answers")))
+        return cls(epsilon=rounded_down(largest(holds, start=start)), categories=categories, answers=answers)
+
+
+@lru_cache(maxsize=64)
+def _truth(epsilon: Fraction, categories: int) -> Choice:
+    """Place 0 with probability 1/(1 + (k − 1)e^(−ε))."""
+    if categories - 1 >= 1 << 53:
+        raise InvalidParameter("categories must be below 2^53 where epsilon is given; give gamma instead.")
+    return Choice(np.array([0, 1]), epsilon, np.array([1, categories - 1]))

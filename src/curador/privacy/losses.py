@@ -66,8 +66,44 @@ class DiscreteGaussianLoss(_Typed):
 
 
 @dataclass(frozen=True, slots=True, init=False)
+class DiscreteGaussianVectorLoss(_Typed):
+    """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on each entry of a vector of integers that moves by at most √S in l2.
+
+    Claim   Two neighbours' vectors of `dimension` integers differ by a vector v of integers with |v|² ≤ S =
+            `sensitivity_squared`; each entry gets noise of its own. zCDP: S/2σ²; δ(ε): theorem 8.
+    Source  [CKS20]; docs/explanation/accounting.md, theorem 8.
+    """
+
+    sigma2: Fraction
+    sensitivity_squared: int
+    dimension: int
+    relation: Adjacency | None
+
+    def __init__(
+        self,
+        *,
+        sigma2: Number,
+        sensitivity_squared: Number,
+        dimension: Number,
+        relation: Adjacency | str | None = None,
+    ) -> None:
+        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
+        object.__setattr__(self, "sensitivity_squared", whole(sensitivity_squared, "sensitivity_squared", least=0))
+        object.__setattr__(self, "dimension", whole(dimension, "dimension"))
+        object.__setattr__(self, "relation", _relation(relation))
+
+    def __hash__(self) -> int:
+        # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
+        sigma2 = (self.sigma2.numerator, self.sigma2.denominator)
+        return hash((sigma2, self.sensitivity_squared, self.dimension, self.relation))
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class LaplaceLoss(_Typed):
-    """Laplace noise of scale sensitivity/ε on real numbers. Source: [DMNS06]."""
+    """Laplace noise of scale sensitivity/ε on real numbers whose vector moves by at most `sensitivity` in l1.
+
+    Source: [DMNS06]; for vectors docs/explanation/accounting.md, theorem 9.
+    """
 
     epsilon0: Fraction
     relation: Adjacency | None
@@ -79,9 +115,9 @@ class LaplaceLoss(_Typed):
 
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteLaplaceLoss(_Typed):
-    """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale), on an integer that moves by at most `sensitivity`.
+    """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale), on an integer or a vector of integers; `sensitivity` is in l1.
 
-    Source: [GRS09].
+    Source: [GRS09]; for vectors docs/explanation/accounting.md, theorem 9.
     """
 
     scale: Fraction

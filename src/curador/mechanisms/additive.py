@@ -1,0 +1,289 @@
+"""Mechanisms that add integer noise: on integers, and on real numbers by a fine grid. What they share from border to border.
+
+release:  number or array → whole numbers of grid steps → seam → noise added in integers → one conversion at the end
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from curador.errors import InvalidParameter, require, sentence
+from curador.mechanisms.grid import FloatValues, Real, as_array, is_scalar, refused, to_steps, to_whole
+from curador.mechanisms.parameters import power_of_two
+from curador.mechanisms.seam import perform
+from curador.numerics.exact import Number, open_probability, whole
+from curador.numerics.rounding import float_up
+from curador.numerics.tilted.enclosure import Interval
+from curador.privacy.sensitivity import Norm
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from curador.randomness.entropy import Entropy
+    from curador.randomness.noise import Noise
+
+_LIMB = 32
+_LARGEST = 2.0**1000
+_SAFE = 1 << 900
+_HALF = 1 << 62
+_INT64 = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where a mechanism's noise lives and comes from; made at the first release."""
+
+    exponent: int
+    noise: Noise
+
+
+class IntegerNoise:
+    """Adds noise to an integer or an array of integers.
+
+    Python's integers may be of any size, in arrays of objects too; arrays of machine integers give 64-bit ones, saturated at
+    the ends of their range, which is post-processing.
+    """
+
+    __slots__ = ()
+
+    # ---- what a mechanism says of itself ----------------------------------------------------------------------------
+
+    def _make_plan(self) -> Plan:
+        raise NotImplementedError
+
+    def _noise(self, size: int, source: Entropy) -> NDArray[Any]:
+        """Return `size` noises in grid steps."""
+        return self._planned.noise.draw(size, source)
+
+    def _one(self, source: Entropy) -> int:
+        return self._planned.noise.one(source)
+
+    def _reach(self, confidence: Fraction) -> int:
+        """Return the smallest w known with P[|noise| ≤ w grid steps] ≥ confidence."""
+        raise NotImplementedError
+
+    @property
+    def _moves(self) -> tuple[Norm, int]:
+        """The norm of the sensitivity, and its square in grid steps."""
+        raise NotImplementedError
+
+    @property
+    def _shape_rule(self) -> int | None:
+        """How many numbers a value must have; None: any number."""
+        return None
+
+    @property
+    def _planned(self) -> Plan:
+        plan = cast("Plan | None", getattr(self, "plan", None))
+        if plan is None:
+            plan = self._make_plan()
+            object.__setattr__(self, "plan", plan)
+        return plan
+
+    # ---- releases ---------------------------------------------------------------------------------------------------
+
+    def release(self, value: int | ArrayLike) -> Any:
+        """Return the value with noise: an integer for an integer, an array for an array."""
+        if is_scalar(value):
+            self._check_size(1)
+            return perform(self, to_whole(value))
+        return perform(self, self._whole(value))
+
+    def release_many(self, value: int | ArrayLike, size: int) -> NDArray[Any]:
+        """Return `size` independent releases along a first axis. Costs `size` times the loss."""
+        count = whole(size, "size")
+        if is_scalar(value):
+            self._check_size(1)
+            return perform(self, to_whole(value), count)
+        return perform(self, self._whole(value), count)
+
+    def _whole(self, value: object) -> NDArray[Any]:
+        array = as_array(value)
+        if array.dtype.kind == "f":
+            raise refused("value", "integers", "floats", "cast them, or use Laplace or Gaussian for real values")
+        self._check_size(array.size)
+        if array.dtype.kind == "O" or array.dtype == np.uint64:
+            return _objects([to_whole(one) for one in array.ravel().tolist()], array.shape)
+        return array.astype(np.int64)
+
+    def _check_size(self, size: int) -> None:
+        wanted = self._shape_rule
+        if wanted is not None and size != wanted:
+            hint = f"make the mechanism with dimension={size}; its sensitivity is that of the whole array"
+            raise InvalidParameter(sentence("value", f"{wanted} number{'s' if wanted > 1 else ''}", f"{size} numbers", hint))
+
+    def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
+        """Add noise to whole numbers of grid steps."""
+        if isinstance(value, int):
+            if size is None:
+                return value + self._one(source)
+            noise = self._noise(size, source)
+            return _sum(np.int64(value), noise) if abs(value) < _HALF else noise.astype(object) + value
+        array = cast("NDArray[Any]", value)
+        shape = array.shape if size is None else (size, *array.shape)
+        noise = self._noise(math.prod(shape), source).reshape(shape)
+        if object in (array.dtype, noise.dtype):
+            return np.asarray(array.astype(object) + noise.astype(object), object)
+        return _sum(array, noise)
+
+    def within(self, one: Any, other: Any) -> bool:
+        """Whether two values, in grid steps, differ by no more than the declared sensitivity."""
+        norm, squared = self._moves
+        if np.shape(one) != np.shape(other):
+            return False
+        pairs = zip(np.ravel(one).tolist(), np.ravel(other).tolist(), strict=True)
+        moved = [abs(int(a) - int(b)) for a, b in pairs]
+        length = sum(moved) ** 2 if norm is Norm.L1 else sum(step * step for step in moved)
+        return length <= squared
+
+    # ---- error bars -------------------------------------------------------------------------------------------------
+
+    def interval(self, confidence: Number = "0.95", *, together: Number = 1) -> Interval:
+        """Return the error bar: the noise lies in it with at least this probability; add it to a released number.
+
+        together: the probability that this many numbers, each with its own noise, all lie within theirs.
+        """
+        reach = self._reach(1 - missed(confidence, together))
+        return Interval(float(-reach), float_up(reach))
+
+
+class RealNoise(IntegerNoise):
+    """Adds noise to a real number or an array of them, on the grid 2^exponent.
+
+    A value is rounded to the grid by ⌊x + 1/2⌋, exactly; noise is added in integers; the sum becomes a float once: what is
+    released is a function of that sum alone, and the low bits of the value never meet a float.
+    """
+
+    __slots__ = ()
+
+    @property
+    def _shape_rule(self) -> int | None:
+        return 1
+
+    def release(self, value: Real | ArrayLike) -> Any:
+        """Return the value with noise: a float for a number, an array of floats for an array."""
+        if is_scalar(value):
+            self._check_size(1)
+            exponent = self._planned.exponent
+            return _to_float(perform(self, to_steps(value, exponent)), exponent)
+        return self._scaled(perform(self, self._steps_of(value)))
+
+    def release_many(self, value: Real | ArrayLike, size: int) -> NDArray[np.float64]:
+        """Return `size` independent releases along a first axis. Costs `size` times the loss."""
+        count = whole(size, "size")
+        if is_scalar(value):
+            self._check_size(1)
+            steps = to_steps(value, self._planned.exponent)
+            return self._scaled(perform(self, steps, count))
+        return self._scaled(perform(self, self._steps_of(value), count))
+
+    def _steps_of(self, value: object) -> FloatValues | NDArray[Any]:
+        """Whole numbers of steps, as floats, which hold them exactly: beyond 2⁵³ a float has no fraction to round."""
+        array = as_array(value)
+        self._check_size(array.size)
+        exponent = self._planned.exponent
+        if array.dtype.kind in "Ou" or (array.dtype.kind == "i" and array.dtype.itemsize > 4):
+            return _objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(array.astype(np.float64), -exponent)
+        if not (np.abs(scaled) < _LARGEST).all():
+            raise refused("value", "below 2^1000 grid steps", "a larger one")
+        down = np.floor(scaled)
+        down += scaled - down >= 0.5
+        return down
+
+    def _scaled(self, steps: NDArray[Any]) -> NDArray[np.float64]:
+        exponent = self._planned.exponent
+        if steps.dtype == object:
+            flat = [_to_float(one, exponent) for one in steps.ravel().tolist()]
+            return np.array(flat, np.float64).reshape(steps.shape)
+        floats = steps.astype(np.float64)  # a copy: a recorder may hold the steps
+        if -1000 < exponent < 1000:
+            floats *= 2.0**exponent
+            return floats
+        return np.ldexp(floats, exponent)
+
+    def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
+        """Add noise to whole numbers of grid steps; sums beyond 62 bits are rounded to floats here, once."""
+        if isinstance(value, int) or value.dtype == object:
+            return super().draw(value, source, size)
+        shape = value.shape if size is None else (size, *value.shape)
+        noise = self._noise(math.prod(shape), source).reshape(shape)
+        if noise.dtype == object:
+            return np.asarray(_objects([int(one) for one in value.ravel().tolist()], value.shape) + noise, object)
+        return _sum(value.astype(np.int64), noise) if _small(value) else _float_sum(value, noise)
+
+    def interval(self, confidence: Number = "0.95", *, together: Number = 1) -> Interval:
+        """Return the error bar, half a grid step for rounding the value included. See IntegerNoise.interval."""
+        reach = self._reach(1 - missed(confidence, together))
+        half = float_up((2 * reach + 1) * power_of_two(self._planned.exponent - 1))
+        return Interval(-half, half)
+
+
+def missed(confidence: Number, together: Number) -> Fraction:
+    """Return m with (1 − m)^together ≥ confidence. Rounds: down."""
+    exact = open_probability(confidence, "confidence")
+    count = whole(together, "together")
+    if count == 1:
+        return 1 - exact
+    allowed = -math.expm1(math.log1p(-float(1 - exact)) / count)
+    return Fraction(allowed) * (1 - Fraction(1, 1 << 48))
+
+
+def _objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out.reshape(shape)
+
+
+def _sum(value: Any, noise: NDArray[Any]) -> NDArray[Any]:
+    """value + noise, saturated at the ends of 64 bits; Python's integers where the noise is."""
+    if noise.dtype == object:
+        return noise + (int(value) if np.ndim(value) == 0 else value.astype(object))
+    if _small(noise) and _small(np.asarray(value)):
+        noise += value
+        return noise
+    with np.errstate(over="ignore"):
+        total = value + noise
+    over = ((value ^ total) & (noise ^ total)) < 0
+    total[over] = np.broadcast_to(np.where(np.asarray(value) < 0, _INT64.min, _INT64.max), total.shape)[over]
+    return total
+
+
+def _small(array: NDArray[Any]) -> bool:
+    """Whether two such arrays can be added in 64 bits."""
+    return bool(array.min() > -_HALF and array.max() < _HALF)
+
+
+def _float_sum(value: FloatValues, noise: NDArray[Any]) -> FloatValues:
+    """The float of value + noise, for whole floats and 64-bit integers.
+
+    Claim   A function of the exact sum alone, correctly rounded below 2⁸⁵. The sum is high · 2³² + low in one way only; high
+            is rounded to a float, once, where it is beyond 2⁵³; then low is added with one rounding.
+    """
+    high = np.floor(value * 2.0**-_LIMB)
+    low = (value - high * 2.0**_LIMB).astype(np.int64) + noise
+    high = high + (low >> _LIMB)
+    return (high * 2.0**_LIMB + (low & ((1 << _LIMB) - 1))).astype(np.float64, copy=False)
+
+
+def _to_float(total: int, exponent: int) -> float:
+    try:
+        if -_SAFE < total < _SAFE:
+            return math.ldexp(float(total), exponent)
+        return total / (1 << -exponent) if exponent < 0 else float(total << exponent)  # rounded once, as ldexp of the sum is
+    except OverflowError:
+        hint = "use DiscreteLaplace or DiscreteGaussian for integers of any size"
+        raise refused("value", "within the range of a float", "a larger one", hint) from None
+
+
+def checked_dimension(value: Number) -> int:
+    """Return how many numbers a value has."""
+    count = whole(value, "dimension")
+    require(count <= 1 << 32, "dimension", "at most 2^32", value)
+    return count
