@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from curador import audit, plots
     from curador.errors import (
         BudgetExceeded,
         CuradorError,
@@ -19,12 +20,23 @@ if TYPE_CHECKING:
         Refused,
     )
     from curador.mechanisms import (
+        AboveThreshold,
         DiscreteGaussian,
         DiscreteLaplace,
         Exponential,
         Gaussian,
+        GaussianKeys,
         Laplace,
+        LaplaceKeys,
+        NoisyMax,
+        OptimalKeys,
+        PermuteAndFlip,
+        Quantile,
         RandomizedResponse,
+        Selection,
+        Staircase,
+        TruncatedLaplace,
+        clipping,
     )
     from curador.numerics.tilted.enclosure import Interval
     from curador.privacy import compose as composition
@@ -49,12 +61,22 @@ _PLACES = {
         "Refused",
     ),
     "curador.mechanisms": (
+        "AboveThreshold",
         "DiscreteGaussian",
         "DiscreteLaplace",
         "Exponential",
         "Gaussian",
+        "GaussianKeys",
         "Laplace",
+        "LaplaceKeys",
+        "NoisyMax",
+        "OptimalKeys",
+        "PermuteAndFlip",
+        "Quantile",
         "RandomizedResponse",
+        "Selection",
+        "Staircase",
+        "TruncatedLaplace",
     ),
     "curador.numerics.tilted.enclosure": ("Interval",),
     "curador.privacy.adjacency": ("ADD_OR_REMOVE_ONE", "REPLACE_ONE", "Adjacency"),
@@ -65,12 +87,15 @@ _PLACES = {
     "curador.privacy.sensitivity": ("Norm", "Sensitivity"),
 }
 _MODULES = {
+    "audit": "curador.audit",
+    "clipping": "curador.mechanisms.clipping",
     "composition": "curador.privacy.compose",
     "convert": "curador.privacy.convert",
     "divergence": "curador.privacy.divergence",
     "filters": "curador.privacy.filters",
     "losses": "curador.privacy.losses",
     "odds": "curador.privacy.odds",
+    "plots": "curador.plots",
     "sensitivity": "curador.privacy.sensitivity",
 }
 _HOME = {name: place for place, names in _PLACES.items() for name in names}
@@ -78,6 +103,7 @@ _HOME = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "ADD_OR_REMOVE_ONE",
     "REPLACE_ONE",
+    "AboveThreshold",
     "Adjacency",
     "Approx",
     "BoundedRange",
@@ -91,20 +117,31 @@ __all__ = [
     "Failed",
     "Finite",
     "Gaussian",
+    "GaussianKeys",
     "Interval",
     "InvalidParameter",
     "KeySelection",
     "Laplace",
+    "LaplaceKeys",
     "Loss",
+    "NoisyMax",
     "Norm",
     "NotPrivate",
     "NumericalFailure",
+    "OptimalKeys",
+    "PermuteAndFlip",
     "Pure",
     "PureFilter",
+    "Quantile",
     "RandomizedResponse",
     "Refused",
     "RenyiFilter",
+    "Selection",
     "Sensitivity",
+    "Staircase",
+    "TruncatedLaplace",
+    "audit",
+    "clipping",
     "compose",
     "composition",
     "convert",
@@ -113,6 +150,7 @@ __all__ = [
     "loss_from_record",
     "losses",
     "odds",
+    "plots",
     "sensitivity",
 ]
 

@@ -11,7 +11,25 @@ import types
 import curador as cu
 
 HEADINGS = {
-    "Mechanisms": ["Laplace", "Gaussian", "DiscreteLaplace", "DiscreteGaussian", "RandomizedResponse", "Exponential"],
+    "Mechanisms that add noise": [
+        "Laplace",
+        "Gaussian",
+        "DiscreteLaplace",
+        "DiscreteGaussian",
+        "Staircase",
+        "TruncatedLaplace",
+    ],
+    "Mechanisms that answer or choose": [
+        "RandomizedResponse",
+        "Exponential",
+        "PermuteAndFlip",
+        "NoisyMax",
+        "Selection",
+        "AboveThreshold",
+        "Quantile",
+    ],
+    "Keys": ["GaussianKeys", "LaplaceKeys", "OptimalKeys"],
+    "Around mechanisms": ["clipping", "audit", "plots"],
     "Losses": [
         "Loss",
         "compose",

@@ -1,8 +1,32 @@
-"""Mechanisms: parameters in, loss and error out. Frozen; `loss` is always that of the noise that will be drawn."""
+"""Mechanisms: a value in, a private one out. Frozen; `loss` is always that of the noise that is drawn."""
 
+from curador.mechanisms.above_threshold import AboveThreshold
 from curador.mechanisms.exponential import Exponential
 from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace
+from curador.mechanisms.noisy_max import NoisyMax, Selection
+from curador.mechanisms.permute_and_flip import PermuteAndFlip
+from curador.mechanisms.quantile import Quantile
 from curador.mechanisms.randomized_response import RandomizedResponse
+from curador.mechanisms.staircase import Staircase
+from curador.mechanisms.truncated_laplace import TruncatedLaplace
 
-__all__ = ["DiscreteGaussian", "DiscreteLaplace", "Exponential", "Gaussian", "Laplace", "RandomizedResponse"]
+__all__ = [
+    "AboveThreshold",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
+    "Gaussian",
+    "GaussianKeys",
+    "Laplace",
+    "LaplaceKeys",
+    "NoisyMax",
+    "OptimalKeys",
+    "PermuteAndFlip",
+    "Quantile",
+    "RandomizedResponse",
+    "Selection",
+    "Staircase",
+    "TruncatedLaplace",
+]

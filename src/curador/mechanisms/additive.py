@@ -67,6 +67,10 @@ class IntegerNoise:
         """Return the smallest w known with P[|noise| ≤ w grid steps] ≥ confidence."""
         raise NotImplementedError
 
+    def probability(self, steps: int) -> float:
+        """Return P[noise = steps grid steps], to display."""
+        raise NotImplementedError
+
     @property
     def _moves(self) -> tuple[Norm, int]:
         """The norm of the sensitivity, and its square in grid steps."""

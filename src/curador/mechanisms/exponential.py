@@ -2,42 +2,214 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from curador.mechanisms.parameters import decimal, goal, rounded_down
-from curador.mechanisms.search import largest
-from curador.numerics.exact import Number, positive
-from curador.numerics.rounding import float_down
+import numpy as np
+
+from curador.errors import InvalidParameter, sentence
+from curador.mechanisms.grid import as_array, refused, score_exponent
+from curador.mechanisms.parameters import decimal, power_of_two, steps_of
+from curador.mechanisms.scores import (
+    below_each,
+    calibrated_epsilon,
+    deficits_of,
+    failure_of,
+    flag,
+    log_up,
+    near,
+    score_steps,
+    steps_for,
+)
+from curador.mechanisms.seam import perform
+from curador.numerics.exact import Number, positive, whole
+from curador.numerics.rounding import FloatArray, float_up
+from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import BoundedRange
+from curador.randomness.choice import Choice
+from curador.randomness.entropy import Entropy, IntArray
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+T = TypeVar("T")
+
+CELLS = 1 << 48
+"""A choice between two real numbers falls into one of so many equal cells."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """A score that is constant on pieces of 0 … CELLS − 1: scores[i] on ends[i] ≤ cell < ends[i + 1]."""
+
+    ends: IntArray
+    scores: IntArray
+
+    @property
+    def lengths(self) -> IntArray:
+        """How many cells each piece has."""
+        return np.diff(self.ends)
+
+    def at(self, cells: IntArray) -> IntArray:
+        """Return the score of each cell."""
+        return self.scores[np.searchsorted(self.ends, cells, side="right") - 1]
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Exponential:
-    """Candidate r with probability ∝ exp(ε score(r) / (2 sensitivity)).
+    """Candidate r with probability ∝ exp(ε score(r) / (2 sensitivity)); without the 2 where scores are monotone.
+
+    Scores are rounded to a power-of-two grid of about sensitivity/2³⁰; the choice itself is exact, in integers.
 
     Claim   The log-ratio of probabilities spans at most ε over the candidates, so it is ε-bounded-range: ε-private,
             ε²/8-zCDP, and cheaper than ε-private mechanisms in general when composed.
-    Needs   No score moves by more than `sensitivity` between neighbours.
+            log P(r)/P'(r) = rate (s_r − s'_r) + a constant, and s_r − s'_r lies in [−Δ, Δ]: an interval of length 2Δ, with
+            rate = ε/(2Δ). Monotone: all s_r − s'_r lie in [0, Δ] or all in [−Δ, 0], of length Δ, with rate = ε/Δ.
+    Needs   No score moves by more than `sensitivity` between neighbours. monotone=True: between any two neighbours all
+            scores move the same way (counts of records, when one record comes or goes; never when one is replaced).
+    Rounds  The sensitivity in grid steps up.
     Source  [MT07]; [DDR20]
     """
 
     epsilon: Fraction
     sensitivity: Fraction
+    monotone: bool
 
-    def __init__(self, *, epsilon: Number, sensitivity: Number) -> None:
+    def __init__(self, *, epsilon: Number, sensitivity: Number, monotone: bool = False) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     def __repr__(self) -> str:
-        return f"Exponential(epsilon={decimal(self.epsilon)}, sensitivity={decimal(self.sensitivity)})"
+        return f"Exponential(epsilon={decimal(self.epsilon)}, sensitivity={decimal(self.sensitivity)}{also(self.monotone)})"
+
+    @property
+    def grid(self) -> Fraction:
+        """The step of the grid that scores are rounded to."""
+        return power_of_two(score_exponent(self.sensitivity))
+
+    @property
+    def steps(self) -> int:
+        """The sensitivity in grid steps, rounded up."""
+        return steps_of(self.sensitivity**2, score_exponent(self.sensitivity))
+
+    @property
+    def rate(self) -> Fraction:
+        """What one grid step of score is worth in log-probability."""
+        return self.epsilon / ((1 if self.monotone else 2) * self.steps)
 
     @property
     def loss(self) -> Loss:
         """What one choice costs."""
         return BoundedRange(epsilon=self.epsilon)
+
+    # ---- one of k candidates ----------------------------------------------------------------------------------------
+
+    @overload
+    def release(self, scores: ArrayLike) -> int: ...
+    @overload
+    def release(self, scores: ArrayLike, candidates: Sequence[T]) -> T: ...
+    def release(self, scores: ArrayLike, candidates: Sequence[T] | None = None) -> T | int:
+        """Return the index of the candidate chosen, or the candidate itself where the candidates are given."""
+        exact = self._on_grid(scores)
+        named(candidates, len(exact))
+        place = int(perform(self, exact))
+        return place if candidates is None else candidates[place]
+
+    def release_many(self, scores: ArrayLike, size: int) -> IntArray:
+        """Return `size` independent choices, as indices. Each is a release and costs `loss`."""
+        return perform(self, self._on_grid(scores), whole(size, "size"))
+
+    def probabilities(self, scores: ArrayLike) -> FloatArray:
+        """Return the probability of each candidate, as floats: for the eye and for tests, never to draw from."""
+        return shares(deficits_of(self._on_grid(scores)), self.rate)
+
+    def _on_grid(self, scores: ArrayLike) -> IntArray:
+        return score_steps(scores, score_exponent(self.sensitivity))
+
+    # ---- a real number ----------------------------------------------------------------------------------------------
+
+    def release_between(self, edges: ArrayLike, scores: ArrayLike) -> float:
+        """Return a number with density ∝ exp(rate · scores[i]) on edges[i] ≤ x < edges[i + 1].
+
+        Claim   As private as a choice. The outer edges are public; cut into 2⁴⁸ equal cells, they fix the outputs. A cell c
+                takes the score of the piece i with r(edges[i]) ≤ c < r(edges[i + 1]), r the rounding of an edge to a cell.
+                r is non-decreasing, so that is the piece which holds x(c) = the largest float with r(x) ≤ c, a point fixed
+                by c alone: the score of c is the score function at a public point, and moves no more than it does.
+        Needs   The score, as a function of x, moves by at most `sensitivity` at each x between neighbours. Inner edges may
+                be data. Pieces shorter than half a cell may vanish; pieces of no length are never drawn.
+        """
+        pieces, lower, upper = self._pieces(edges, scores)
+        return float(_presented(perform(self, pieces), lower, upper))
+
+    def release_between_many(self, edges: ArrayLike, scores: ArrayLike, size: int) -> FloatArray:
+        """Return `size` independent numbers. Each is a release and costs `loss`."""
+        pieces, lower, upper = self._pieces(edges, scores)
+        return _presented(perform(self, pieces, whole(size, "size")), lower, upper)
+
+    def probabilities_between(self, edges: ArrayLike, scores: ArrayLike) -> FloatArray:
+        """Return the probability of each piece, as floats."""
+        pieces, _, _ = self._pieces(edges, scores)
+        lengths = pieces.lengths
+        deficits = np.zeros(len(lengths), np.int64)
+        deficits[lengths > 0] = deficits_of(pieces.scores[lengths > 0])
+        return shares(deficits, self.rate, lengths)
+
+    def _pieces(self, edges: ArrayLike, scores: ArrayLike) -> tuple[Pieces, float, float]:
+        exact = self._on_grid(scores)
+        ends = _edges(edges)
+        if len(ends) != len(exact) + 1:
+            raise refused("edges", "one more than the scores", f"{len(ends)} for {len(exact)} scores")
+        lower, upper = float(ends[0]), float(ends[-1])
+        span = upper - lower
+        if not 1e-300 < span < 1e300:
+            raise refused("edges", "between 1e-300 and 1e300 apart from the first to the last", "another distance")
+        if (np.diff(ends) < 0).any():
+            raise refused("edges", "in ascending order", "a step down")
+        # Differences and products are rounded by IEEE 754 monotonically, and so is the whole map from edge to cell.
+        cells = np.rint((ends - lower) * (1.0 / span) * CELLS)
+        places = np.clip(cells, 0, CELLS).astype(np.int64)
+        places[0], places[-1] = 0, CELLS
+        return Pieces(places, exact), lower, upper
+
+    # ---- the seam ---------------------------------------------------------------------------------------------------
+
+    def draw(self, value: IntArray | Pieces, source: Entropy, size: int | None = None) -> IntArray:
+        """Return the place chosen for integer scores, or the cell for pieces; `size` independent ones if given."""
+        many = 1 if size is None else size
+        if isinstance(value, Pieces):
+            out = _drawn_cells(value, self.rate, many, source)
+        else:
+            out = Choice(deficits_of(value), self.rate).draw(many, source)
+        return out if size is not None else out[0]
+
+    def within(self, one: IntArray | Pieces, other: IntArray | Pieces) -> bool:
+        """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
+        if isinstance(one, Pieces) and isinstance(other, Pieces):
+            cells = np.unique(np.concatenate([one.ends[:-1], other.ends[:-1]]))  # where either score may change
+            return near(one.at(cells), other.at(cells), self.steps, monotone=self.monotone)
+        if isinstance(one, Pieces) or isinstance(other, Pieces):
+            return False
+        return near(one, other, self.steps, monotone=self.monotone)
+
+    # ---- error and calibration --------------------------------------------------------------------------------------
+
+    def interval(self, confidence: Number, *, candidates: Number) -> Interval:
+        """Return [0, t]: with at least this probability the score chosen is at most t below the best one.
+
+        Claim   With β = 1 − confidence, P[deficit ≥ T] ≤ (k − 1)e^(−rate T)/(1 + (k − 1)e^(−rate T)): the best candidate
+                weighs 1 and at most k − 1 weigh at most e^(−rate T) each. That is β at T = log((k − 1)(1 − β)/β)/rate, with
+                equality where the k − 1 others are T behind. Rounding two scores to the grid adds a step at most.
+        Needs   Scores within 2⁶² grid steps of 0.
+        Rounds  Up.
+        """
+        beta, k = failure_of(confidence), whole(candidates, "candidates")
+        if k == 1:
+            return Interval(0.0, 0.0)
+        return Interval(0.0, float_up(steps_for(log_up((k - 1) * (1 - beta) / beta), self.rate) * self.grid))
 
     @classmethod
     def calibrate(
@@ -48,14 +220,50 @@ class Exponential:
         delta: Number | None = None,
         rho: Number | None = None,
         count: Number = 1,
+        monotone: bool = False,
     ) -> Self:
         """Return the sharpest mechanism within the privacy goal after `count` choices."""
-        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
-        if aim.epsilon is not None and aim.delta == 0:
-            return cls(epsilon=aim.epsilon / aim.count, sensitivity=sensitivity)
+        one = calibrated_epsilon(lambda e: BoundedRange(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
+        return cls(epsilon=one, sensitivity=sensitivity, monotone=monotone)
 
-        def holds(trial: float) -> bool:
-            return aim.reached(cls(epsilon=rounded_down(trial), sensitivity=sensitivity).loss)
 
-        start = float_down((aim.epsilon or aim.rho or Fraction(1)) / aim.count)
-        return cls(epsilon=rounded_down(largest(holds, start=start)), sensitivity=sensitivity)
+def _drawn_cells(pieces: Pieces, rate: Fraction, size: int, source: Entropy) -> IntArray:
+    """A piece by weight and length, then one of its cells, evenly."""
+    lengths = pieces.lengths
+    held = lengths > 0
+    deficits = np.zeros(len(lengths), np.int64)
+    deficits[held] = deficits_of(pieces.scores[held])
+    piece = Choice(deficits, rate, lengths).draw(size, source)
+    return pieces.ends[piece] + below_each(lengths[piece], source)
+
+
+def _presented(cells: IntArray, lower: float, upper: float) -> FloatArray:
+    """The middle of the cell, kept between the outer edges."""
+    return np.clip(lower + (upper - lower) * ((cells + 0.5) * (1.0 / CELLS)), lower, upper)
+
+
+def shares(deficits: IntArray, rate: Fraction, lengths: IntArray | None = None) -> FloatArray:
+    """Return length · e^(−deficit rate) over its sum, in floats."""
+    weight = np.exp(-deficits.astype(np.float64) * float(rate))
+    if lengths is not None:
+        weight = weight * lengths
+    return weight / weight.sum()
+
+
+def _edges(values: ArrayLike) -> FloatArray:
+    """Return the edges as floats; data may be among them, so that a refusal says what is wrong, never with which."""
+    array = as_array(values, "edges")
+    if array.ndim != 1 or array.dtype.kind == "O":
+        raise refused("edges", "a list of floats or integers", f"an array of shape {array.shape} of {array.dtype}")
+    return array.astype(np.float64)
+
+
+def named(candidates: Sequence[Any] | None, count: int) -> None:
+    """Refuse candidates that are not one for each score."""
+    if candidates is not None and len(candidates) != count:
+        raise InvalidParameter(sentence("candidates", f"as many as the scores ({count})", len(candidates)))
+
+
+def also(monotone: bool) -> str:  # noqa: FBT001 -- a word of the repr
+    """Return what a repr adds for monotone scores."""
+    return ", monotone=True" if monotone else ""

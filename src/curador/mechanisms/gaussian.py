@@ -107,6 +107,10 @@ class Gaussian(RealNoise):
     def _reach(self, confidence: Fraction) -> int:
         return gaussian_reach(in_steps(self.sigma, self._exponent) ** 2, 1 - confidence)
 
+    def probability(self, steps: int) -> float:
+        """Return P[noise = steps grid steps], to display."""
+        return gaussian_mass(in_steps(self.sigma, self._exponent) ** 2, steps)
+
     @property
     def variance(self) -> float:
         """σ²; the grid changes it by less than one part in 10²³. Rounds: up."""
@@ -236,6 +240,10 @@ class DiscreteGaussian(IntegerNoise):
     def _reach(self, confidence: Fraction) -> int:
         return gaussian_reach(self.sigma**2, 1 - confidence)
 
+    def probability(self, noise: int) -> float:
+        """Return P[noise], to display."""
+        return gaussian_mass(self.sigma**2, noise)
+
     @property
     def variance(self) -> float:
         """Σ k² P[k], at most σ². Source: [CKS20]. Rounds: up."""
@@ -293,6 +301,18 @@ class DiscreteGaussian(IntegerNoise):
         if aim.rho is not None:
             return at(smooth)
         return at(smallest_scale(aim, lambda sigma: at(sigma).loss, start=float(smooth)))
+
+
+def gaussian_mass(sigma2: Fraction, steps: int) -> float:
+    """e^(−steps²/2σ²) / Σ_k e^(−k²/2σ²), to nearest."""
+    return math.exp(-float(steps * steps / (2 * sigma2))) / gaussian_total(sigma2)
+
+
+def gaussian_total(sigma2: Fraction) -> float:
+    """Σ_k e^(−k²/2σ²) over all integers, to nearest; σ√(2π) within e^(−2π²σ²) of it."""
+    if sigma2 >= 4:
+        return math.sqrt(2 * math.pi * sigma2)
+    return 1.0 + 2.0 * math.fsum(math.exp(-float(k * k / (2 * sigma2))) for k in range(1, 60))
 
 
 def discrete_gaussian_tail(sigma2: Fraction, reach: int) -> float:

@@ -95,6 +95,10 @@ class Laplace(RealNoise):
     def _reach(self, confidence: Fraction) -> int:
         return laplace_reach(in_steps(self.scale, self._exponent), 1 - confidence)
 
+    def probability(self, steps: int) -> float:
+        """Return P[noise = steps grid steps], to display."""
+        return laplace_mass(in_steps(self.scale, self._exponent), steps)
+
     @property
     def variance(self) -> float:
         """Of the noise drawn; 2 scale² within one part in 10²³. Rounds: up."""
@@ -173,6 +177,11 @@ def discrete_variance(scale: Fraction) -> float:
     return 0.0 if half > 350.0 else 0.5 / math.sinh(half) ** 2 * (1 + 1e-14)
 
 
+def laplace_mass(scale: Fraction, steps: int) -> float:
+    """tanh(1/2scale) e^(−|steps|/scale), to nearest."""
+    return math.tanh(float(1 / (2 * scale))) * math.exp(-float(abs(steps) / scale))
+
+
 def laplace_tail(scale: Fraction, reach: int) -> float:
     """Return P[|noise| > reach] = 2 r^(reach+1)/(1 + r), r = e^(−1/scale). Rounds: up."""
     inverse = float(1 / scale)
@@ -244,6 +253,10 @@ class DiscreteLaplace(IntegerNoise):
 
     def _reach(self, confidence: Fraction) -> int:
         return laplace_reach(self.scale, 1 - confidence)
+
+    def probability(self, noise: int) -> float:
+        """Return P[noise], to display."""
+        return laplace_mass(self.scale, noise)
 
     @classmethod
     def calibrate(

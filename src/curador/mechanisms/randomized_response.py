@@ -79,7 +79,8 @@ class RandomizedResponse:
 
     def __repr__(self) -> str:
         several = f", answers={self.answers}" if self.answers > 1 else ""
-        return f"RandomizedResponse(epsilon={decimal(self.epsilon)}, categories={self.categories}{several})"
+        law = f"epsilon={decimal(self.epsilon)}" if self.truth is None else f"gamma={decimal(self.truth)}"
+        return f"RandomizedResponse({law}, categories={self.categories}{several})"
 
     @property
     def gamma(self) -> float:

@@ -1,0 +1,369 @@
+"""Keys whose noisy number of units reaches a threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+
+import numpy as np
+
+from curador.errors import InvalidParameter, require
+from curador.mechanisms.keys.counts import Counts, as_units, differ_by_one_unit, from_mapping, touched
+from curador.mechanisms.laplace import discrete_variance
+from curador.mechanisms.parameters import GRID_BITS, decimal, floor_log2, goal, power_of_two, rounded_up
+from curador.mechanisms.seam import perform
+from curador.mechanisms.search import smallest_scale
+from curador.mechanisms.tails import (
+    Enclosed,
+    any_of,
+    first_whole,
+    gaussian_tail,
+    laplace_tail,
+    recorded,
+    share_of,
+)
+from curador.numerics.exact import Number, open_probability, positive, whole
+from curador.numerics.rounding import float_up
+from curador.numerics.tilted.enclosure import Interval
+from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.loss import Loss
+from curador.privacy.losses import Approx, KeySelection
+from curador.randomness.entropy import Entropy, IntArray
+from curador.randomness.noise import Noise, gaussian, laplace
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+HIDDEN = -(1 << 63)
+"""Stands at the seam for the count of a key that is not shown."""
+
+_SMALLEST, _LARGEST = power_of_two(-20), power_of_two(40)
+
+
+class Kept(NamedTuple):
+    """Places of the keys that are shown, in order, and their noisy numbers of units."""
+
+    places: IntArray
+    counts: NDArray[np.float64]
+
+
+class _NoisyKeys:
+    """units·G + N ≥ τ·G, on the grid of 1/G units. What the two laws of N share."""
+
+    __slots__ = ()
+    threshold: Fraction
+    keys: int
+    relation: Adjacency
+
+    @property
+    def _spread(self) -> Fraction:
+        """The scale of the noise, in units."""
+        raise NotImplementedError
+
+    def _noise(self) -> Noise:
+        raise NotImplementedError
+
+    def _tail(self, reach: int) -> Enclosed:
+        raise NotImplementedError
+
+    @property
+    def grid(self) -> Fraction:
+        """The step that noisy counts live on, in units: 2⁻⁴⁰ of the noise, at most 1."""
+        return power_of_two(-self._places)
+
+    @property
+    def delta(self) -> Fraction:
+        """That some key held by one person alone is shown: 1 − (1 − P[N ≥ (τ − 1)G])^keys. Rounds: up."""
+        return any_of(self._tail(int((self.threshold - 1) / self.grid)).upper, self.keys)
+
+    def pass_probability(self, units: int) -> float:
+        """Return the probability that a key held by so many units is shown; 0 for a key that nobody holds. Rounds: up."""
+        held = whole(units, "units", least=0)
+        return float_up(self._tail(int((self.threshold - held) / self.grid)).upper) if held else 0.0
+
+    def interval(self, confidence: Number = "0.95") -> Interval:
+        """Return what the error of a noisy count lies in with the given probability, whether or not the key is shown."""
+        reach = float_up(self._reach(open_probability(confidence, "confidence")) * self.grid)
+        return Interval(-reach, reach)
+
+    def _reach(self, confidence: Fraction) -> int:
+        allowed = (1 - confidence) / 2
+        guess = int(self._spread / self.grid * Fraction(2 * math.log(1 / float(allowed)) ** 0.5))
+        return first_whole(lambda reach: self._tail(reach + 1).upper <= allowed, guess)
+
+    @overload
+    def release(self, counts: Counts) -> dict[Any, float]: ...
+    @overload
+    def release(self, counts: ArrayLike) -> Kept: ...
+    def release(self, counts: Counts | ArrayLike) -> dict[Any, float] | Kept:
+        """Return the keys that pass with their noisy numbers of units.
+
+        From a mapping: a dictionary sorted by key. From an array: the places that pass and their noisy counts.
+        """
+        if isinstance(counts, Mapping):
+            keys, units = from_mapping(counts)
+            shown = self._shown(perform(self, units))
+            return {key: count for key, count in zip(keys, shown.tolist(), strict=True) if not math.isnan(count)}
+        noisy = self._shown(perform(self, as_units(counts)))
+        places = np.flatnonzero(~np.isnan(noisy))
+        return Kept(places.astype(np.int64), noisy[places])
+
+    def release_many(self, counts: ArrayLike, size: int) -> NDArray[np.float64]:
+        """Return `size` independent releases of an array of counts, one a row; NaN where the key is not shown."""
+        return self._shown(perform(self, as_units(counts), whole(size, "size")))
+
+    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray:
+        """Return pairs (whole units, steps of the grid) of the noisy counts; HIDDEN where the key is not shown.
+
+        Claim   A place with 0 units is hidden with probability 1. G is a power of two, so the pair is units·G + N itself,
+                and nothing overflows however fine the grid is.
+        """
+        rows = 1 if size is None else size
+        noise = self._noise().draw(rows * len(value), source).reshape(rows, len(value)) if value.size else _nothing(rows)
+        places, line = self._places, int(self.threshold / self.grid)
+        out = np.stack([value + (noise >> places), noise & ((1 << places) - 1)], axis=-1)
+        units, steps = line >> places, line & ((1 << places) - 1)
+        passes = (out[..., 0] > units) | ((out[..., 0] == units) & (out[..., 1] >= steps))
+        out[~passes | (value == 0)] = (HIDDEN, 0)
+        return out[0] if size is None else out
+
+    def within(self, one: IntArray, other: IntArray) -> bool:
+        """Whether the two can be the counts of neighbours."""
+        return differ_by_one_unit(one, other, self.keys, self.relation)
+
+    @property
+    def _places(self) -> int:
+        """G = 2^places."""
+        return places_of(self._spread)
+
+    def _shown(self, pairs: IntArray) -> NDArray[np.float64]:
+        counts = pairs[..., 0] + np.ldexp(pairs[..., 1].astype(np.float64), -self._places)
+        return np.where(pairs[..., 0] == HIDDEN, np.nan, counts)
+
+
+def _nothing(rows: int) -> IntArray:
+    return np.empty((rows, 0), np.int64)
+
+
+def places_of(spread: Fraction) -> int:
+    """Return the bits of the grid below one unit."""
+    return max(GRID_BITS - floor_log2(spread), 0)
+
+
+def _fit(spread: Fraction, name: str) -> None:
+    """Noise that its 64-bit integers hold together with any count."""
+    require(_SMALLEST <= spread <= _LARGEST, name, "such that the noise is between 2^-20 and 2^40 units", float(spread))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GaussianKeys(_NoisyKeys):
+    """Keys whose number of units plus discrete Gaussian noise is at least `threshold`; one person holds at most `keys`.
+
+    Claim   δ-approximately ρ-zCDP with ρ = c/2σ² and δ = 1 − (1 − P[N ≥ (τ − 1)G])^keys, c = keys where a person is added or
+            removed, 2 keys where one is replaced; the loss record carries the exact law. Let u leave (and u′ come).
+            Only counts of keys of u and u′ change, by 1 each: c of them. Call a key of u that nobody else held before
+            and nobody holds after *alone*; before it passes with probability P[G + N ≥ τG], after never, since 0 units
+            are never shown. E, that no alone key of u passes before, has probability at least 1 − δ, and E′ for u′ and
+            after likewise. Noise is independent between keys, so given E, and given E′, the output is one function of the
+            noisy counts of the keys held both before and after: at most c of them moved by G steps. So for every set S,
+            P(S) ≤ δ + (1 − δ) P(S | E) ≤ δ + (1 − δ)(e^ε P′(S | E′) + δ₀) ≤ δ + (1 − δ) δ₀ + e^ε P′(S), δ₀ the divergence of
+            c discrete Gaussians, E and E′ shrunk by coins to probability 1 − δ exactly.
+    Needs   Numbers of units, not of rows: one unit with 20 rows would pass almost surely. At most `keys` keys a person,
+            bounded before. Keys with 0 units never shown. `≥` where the tail says ≥.
+    Rounds  δ up; the threshold up to the grid.
+    Source  [Kor09] for the threshold, [BS16] for approximate zCDP; the exact tail is in mechanisms/tails.py.
+    """
+
+    sigma: Fraction
+    threshold: Fraction
+    keys: int
+    relation: Adjacency
+
+    def __init__(
+        self,
+        *,
+        sigma: Number,
+        threshold: Number,
+        keys: Number,
+        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    ) -> None:
+        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+        _fit(self.sigma, "sigma")
+        grain = 1 << places_of(self.sigma)
+        object.__setattr__(self, "threshold", Fraction(math.ceil(positive(threshold, "threshold") * grain), grain))
+        object.__setattr__(self, "keys", whole(keys, "keys"))
+        object.__setattr__(self, "relation", as_adjacency(adjacency))
+
+    def __repr__(self) -> str:
+        return f"GaussianKeys(sigma={decimal(self.sigma)}, threshold={float(self.threshold):.12g}, keys={self.keys})"
+
+    @property
+    def _spread(self) -> Fraction:
+        return self.sigma
+
+    @property
+    def _squared(self) -> Fraction:
+        return (self.sigma / self.grid) ** 2
+
+    def _noise(self) -> Noise:
+        return gaussian(self._squared)
+
+    def _tail(self, reach: int) -> Enclosed:
+        return gaussian_tail(self._squared, reach)
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs, the noisy counts included."""
+        return _gaussian_loss(self.sigma, self.keys, self.delta, self.relation)
+
+    @property
+    def variance(self) -> float:
+        """σ², of a noisy count before the threshold. Rounds: up."""
+        return float_up(self.sigma * self.sigma)
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        keys: Number,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        delta_keys: Number | None = None,
+        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    ) -> Self:
+        """Return the selection with the least noise, and then the smallest threshold, that reaches the goal.
+
+        rho: the noise costs that, and the threshold delta_keys. epsilon and delta: both together, delta_keys of it (half,
+        unless given) going to the threshold.
+        """
+        many, relation = whole(keys, "keys"), as_adjacency(adjacency)
+        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=1, adjacency=None)
+        if aim.rho is None and delta is None:
+            raise InvalidParameter(
+                "keys need a delta; got none.\nHint: a key held by one person is shown with probability delta."
+            )
+        if delta_keys is None and aim.rho is not None:
+            raise InvalidParameter("delta_keys must be given with rho; got none.")
+        part = aim.delta / 2 if delta_keys is None else open_probability(delta_keys, "delta_keys")
+        require(aim.rho is not None or 0 < part < aim.delta, "delta_keys", "above 0 and below delta", part)
+        changed = touched(many, relation)
+        if aim.rho is not None:
+            sigma = rounded_up(math.sqrt(changed / (2 * aim.rho)))
+            while Fraction(changed) / (2 * sigma * sigma) > aim.rho:
+                sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))
+        else:
+            from curador.privacy.gaussian import gaussian_mu
+
+            start = math.sqrt(changed) / gaussian_mu(epsilon=aim.epsilon or 1, delta=aim.delta - part)
+            sigma = smallest_scale(aim, lambda trial: _gaussian_loss(trial, many, part, relation), start=start)
+        return cls(sigma=sigma, threshold=_gaussian_threshold(sigma, many, part), keys=many, adjacency=relation)
+
+
+def _gaussian_loss(sigma: Fraction, keys: int, delta: Fraction, relation: Adjacency) -> Loss:
+    grain = 1 << places_of(sigma)
+    return KeySelection(
+        sigma2=(sigma * grain) ** 2,
+        sensitivity=grain,
+        keys=touched(keys, relation),
+        delta=recorded(delta),
+        relation=relation,
+    )
+
+
+def _gaussian_threshold(sigma: Fraction, keys: int, delta: Fraction) -> Fraction:
+    """The smallest τ on the grid whose exact δ is at most the one given."""
+    from scipy.special import ndtri_exp
+
+    _fit(sigma, "sigma")
+    grain, single = 1 << places_of(sigma), share_of(delta, keys)
+    log = math.log(single.numerator) - math.log(single.denominator)
+    guess = int(sigma * grain * Fraction(-float(ndtri_exp(log))))
+    reach = first_whole(lambda m: any_of(gaussian_tail((sigma * grain) ** 2, m).upper, keys) <= delta, guess)
+    return 1 + Fraction(reach, grain)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LaplaceKeys(_NoisyKeys):
+    """Keys whose number of units plus discrete Laplace noise of scale keys/ε is at least a threshold that follows from δ.
+
+    Claim   (ε, δ)-private, all `keys` keys of a person together. The proof is that of GaussianKeys with another noise: of the
+            keys held before and after at most c move, by 1 each, and each multiplies probabilities by e^(ε/c) at most, so
+            P(S) ≤ δ + (1 − δ) P(S | E) ≤ δ + (1 − δ) e^ε P′(S | E′) ≤ δ + e^ε P′(S). c = keys; 2 keys for one replaced.
+    Needs   As GaussianKeys.
+    Rounds  The threshold up to the grid, by the exact tail r^m/(1 + r); δ up.
+    Source  [Kor09]
+    """
+
+    epsilon: Fraction
+    threshold: Fraction
+    keys: int
+    relation: Adjacency
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+        keys: Number,
+        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    ) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "keys", whole(keys, "keys"))
+        object.__setattr__(self, "relation", as_adjacency(adjacency))
+        _fit(self._spread, "epsilon")
+        allowed = open_probability(delta, "delta")
+        object.__setattr__(self, "threshold", _laplace_threshold(self._spread, self.keys, allowed))
+
+    def __repr__(self) -> str:
+        return f"LaplaceKeys(epsilon={decimal(self.epsilon)}, delta={float(self.delta):.12g}, keys={self.keys})"
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        epsilon: Number,
+        delta: Number,
+        keys: Number,
+        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    ) -> Self:
+        """Return the selection with the smallest threshold that is (epsilon, delta)-private."""
+        return cls(epsilon=epsilon, delta=delta, keys=keys, adjacency=adjacency)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise, in units."""
+        return touched(self.keys, self.relation) / self.epsilon
+
+    @property
+    def _spread(self) -> Fraction:
+        return self.scale
+
+    def _noise(self) -> Noise:
+        return laplace(self.scale / self.grid)
+
+    def _tail(self, reach: int) -> Enclosed:
+        return laplace_tail(self.scale / self.grid, reach)
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs, the noisy counts included."""
+        return Approx(epsilon=self.epsilon, delta=recorded(self.delta), relation=self.relation)
+
+    @property
+    def variance(self) -> float:
+        """Of a noisy count before the threshold. Rounds: up."""
+        return discrete_variance(self.scale / self.grid) * float(self.grid) ** 2
+
+
+def _laplace_threshold(scale: Fraction, keys: int, delta: Fraction) -> Fraction:
+    """The smallest τ on the grid whose exact δ is at most the one given."""
+    grain, single = 1 << places_of(scale), share_of(delta, keys)
+    log = math.log(single.numerator) - math.log(single.denominator)
+    ratio = math.exp(-1 / float(scale * grain))
+    guess = int(scale * grain * Fraction(-log - math.log1p(ratio)))
+    reach = first_whole(lambda m: any_of(laplace_tail(scale * grain, m).upper, keys) <= delta, guess, least=-(1 << 60))
+    return 1 + Fraction(reach, grain)

@@ -1,0 +1,269 @@
+"""Quantiles: a point of a public grid, by how much weight lies below and above it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from curador.errors import require
+from curador.mechanisms.exponential import shares
+from curador.mechanisms.grid import refused, whole_array
+from curador.mechanisms.parameters import decimal
+from curador.mechanisms.scores import CAP, calibrated_epsilon, deficits_of, failure_of, log_up, near
+from curador.mechanisms.seam import perform
+from curador.numerics.exact import Number, positive, rational, whole
+from curador.numerics.rounding import FloatArray, float_up
+from curador.numerics.tilted.enclosure import Interval
+from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.loss import Loss
+from curador.privacy.losses import BoundedRange
+from curador.randomness.choice import Choice
+from curador.randomness.entropy import Entropy, IntArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+UNIT_WEIGHT = 1 << 16
+"""What a unit with several rows weighs at most: each of its rows weighs ⌊2¹⁶/rows⌋."""
+
+_MOST_CELLS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranks:
+    """The integer score of every point, where one unit weighs at most `weight`."""
+
+    scores: IntArray
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Quantile:
+    """A point x of a grid between public bounds, with probability ∝ exp(ε score(x)/(2Δ)).
+
+    With q = a/b in lowest terms, score(x) = −|(b − a) L(x) − a R(x)|, L and R the weight strictly below and above x. The grid
+    has `cells` equally spaced points, both bounds among them; values are clamped and rounded to it.
+
+    Claim   ε-bounded-range. A unit of weight w adds l to L(x) and r to R(x) with l, r ≥ 0, l + r ≤ w, so it moves
+            (b − a) L − a R by something in [−aw, (b − a)w]: by at most w max(a, b − a) when it comes or goes, and by at most
+            wb, the length of that interval, when it is replaced; |·| moves no more. Then as for Exponential.
+            For q = 0 and q = 1 a unit that comes lowers all scores (−L or −R), so that the 2 of the exponent may go.
+    Needs   Bounds, cells and q are public. A unit's rows are all in one call, under one label.
+    Rounds  Values to the grid, as any map of single values may. A NaN or a null is dropped: it weighs nothing.
+    Source  [Smi11] for the mechanism; the weights of units and the sensitivities are proved above.
+    """
+
+    q: Fraction
+    epsilon: Fraction
+    lower: Fraction
+    upper: Fraction
+    adjacency: Adjacency
+    cells: int
+
+    def __init__(
+        self,
+        *,
+        q: Number,
+        epsilon: Number,
+        lower: Number,
+        upper: Number,
+        adjacency: Adjacency | str,
+        cells: Number = 1 << 16,
+    ) -> None:
+        object.__setattr__(self, "q", rational(q, "q"))
+        require(0 <= self.q <= 1, "q", "between 0 and 1", q)
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "lower", rational(lower, "lower"))
+        object.__setattr__(self, "upper", rational(upper, "upper"))
+        require(self.lower < self.upper, "upper", "above lower", upper)
+        require(max(abs(self.lower), abs(self.upper)) < 10**300, "upper", "below 1e300, as lower above −1e300", upper)
+        require(float(self.lower) < float(self.upper), "upper", "above lower by a float's precision", upper)
+        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
+        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
+        require(self.cells <= _MOST_CELLS, "cells", f"at most {_MOST_CELLS}", cells)
+
+    def __repr__(self) -> str:
+        bounds = f"lower={decimal(self.lower)}, upper={decimal(self.upper)}"
+        numbers = f"q={decimal(self.q)}, epsilon={decimal(self.epsilon)}, {bounds}"
+        return f"Quantile({numbers}, adjacency={self.adjacency}, cells={self.cells})"
+
+    @property
+    def points(self) -> FloatArray:
+        """The grid: every output is one of these."""
+        return np.linspace(float(self.lower), float(self.upper), self.cells)
+
+    @property
+    def sensitivity(self) -> int:
+        """By how much a unit of weight 1 moves a score."""
+        a, b = self.q.numerator, self.q.denominator
+        return b if self.adjacency is Adjacency.REPLACE_ONE else max(a, b - a)
+
+    @property
+    def monotone(self) -> bool:
+        """Whether all scores move the same way when a unit comes or goes."""
+        return self.q.denominator == 1 and self.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+
+    @property
+    def rate(self) -> Fraction:
+        """What one unit of score is worth in log-probability, for units of weight 1."""
+        return self.epsilon / ((1 if self.monotone else 2) * self.sensitivity)
+
+    @property
+    def loss(self) -> Loss:
+        """What one quantile costs."""
+        return BoundedRange(epsilon=self.epsilon, relation=self.adjacency)
+
+    # ---- releases ---------------------------------------------------------------------------------------------------
+
+    def release(self, values: ArrayLike, units: ArrayLike | None = None) -> float:
+        """Return the noisy quantile. Without units each value is one; with them, a label for each value."""
+        return float(self.points[int(perform(self, self._ranks(values, units)))])
+
+    def release_many(self, values: ArrayLike, size: int, units: ArrayLike | None = None) -> FloatArray:
+        """Return `size` independent quantiles. Each is a release and costs `loss`."""
+        return self.points[perform(self, self._ranks(values, units), whole(size, "size"))]
+
+    def release_histogram(self, counts: ArrayLike, *, unit_weight: Number = 1) -> float:
+        """Return the noisy quantile of data already counted: one whole number ≥ 0 for each point of the grid.
+
+        Needs   One unit adds at most `unit_weight` to all counts together.
+        """
+        return float(self.points[int(perform(self, self._counted(counts, unit_weight)))])
+
+    def histogram(self, values: ArrayLike, units: ArrayLike | None = None) -> IntArray:
+        """Return the weight at each point of the grid: private, the input of `release_histogram`.
+
+        With units, for unit_weight=UNIT_WEIGHT.
+        """
+        numbers = _numbers(values)
+        keep = ~np.isnan(numbers)
+        weight: IntArray | None = None
+        if units is not None:
+            labels, known = _labels(units, len(numbers))
+            keep &= known
+            rows = np.bincount(labels[keep], minlength=1)
+            weight = UNIT_WEIGHT // np.maximum(rows, 1)[labels[keep]]
+        lower, upper = float(self.lower), float(self.upper)
+        share = (np.clip(numbers[keep], lower, upper) / 2 - lower / 2) / (upper / 2 - lower / 2)  # halves cannot overflow
+        places = np.clip(np.rint(share * (self.cells - 1)), 0, self.cells - 1).astype(np.int64)
+        return np.bincount(places, weight, self.cells).astype(np.int64)  # floats, exact: fewer than 2⁵³ in all
+
+    def probabilities(self, values: ArrayLike, units: ArrayLike | None = None) -> FloatArray:
+        """Return the probability of each point, as floats: for the eye and for tests."""
+        ranks = self._ranks(values, units)
+        return shares(deficits_of(ranks.scores), self.rate / ranks.weight)
+
+    def scores(self, counts: IntArray) -> IntArray:
+        """Return the score of each point for a histogram, (b − a) L − a R saturated at ±2⁶²."""
+        a, b = self.q.numerator, self.q.denominator
+        total = sum(counts.tolist()) if int(counts.max()) > CAP // len(counts) else int(counts.sum())
+        exact = counts if total * b < CAP else counts.astype(object)
+        below = np.cumsum(exact)
+        lean = (b - a) * (below - exact) - a * (total - below)
+        return -np.minimum(np.abs(lean), CAP).astype(np.int64)
+
+    def _ranks(self, values: ArrayLike, units: ArrayLike | None) -> Ranks:
+        return Ranks(self.scores(self.histogram(values, units)), 1 if units is None else UNIT_WEIGHT)
+
+    def _counted(self, counts: ArrayLike, unit_weight: Number) -> Ranks:
+        held = whole_array(counts, "counts")
+        if held.shape != (self.cells,):
+            raise refused("counts", f"{self.cells} numbers, one for each point", f"an array of shape {held.shape}")
+        if (held < 0).any():
+            raise refused("counts", "at least 0", "a negative number")
+        return Ranks(self.scores(held), whole(unit_weight, "unit_weight"))
+
+    # ---- the seam ---------------------------------------------------------------------------------------------------
+
+    def draw(self, value: Ranks, source: Entropy, size: int | None = None) -> IntArray:
+        """Return the place on the grid; `size` independent ones if given."""
+        choice = Choice(deficits_of(value.scores), self.rate / value.weight)
+        return choice.draw(size, source) if size is not None else choice.draw(1, source)[0]
+
+    def within(self, one: Ranks, other: Ranks) -> bool:
+        """Whether no score moves by more than a unit can move it."""
+        if one.weight != other.weight:
+            return False
+        return near(one.scores, other.scores, self.sensitivity * one.weight, monotone=self.monotone)
+
+    # ---- error and calibration --------------------------------------------------------------------------------------
+
+    def interval(self, confidence: Number) -> Interval:
+        """Return [0, t]: with at least this probability the rank of the result is off by at most t units more than the best.
+
+        The rank of x is off by |L − q (L + R)|, in units; the best point is the one where it is least.
+
+        Claim   As for Exponential with `cells` candidates: log((cells − 1)(1 − β)/β)/(b · rate). Rounds: up.
+        """
+        beta = failure_of(confidence)
+        odds = Fraction(max(log_up((self.cells - 1) * (1 - beta) / beta), 0.0))
+        return Interval(0.0, float_up(odds / (self.rate * self.q.denominator)))
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        q: Number,
+        lower: Number,
+        upper: Number,
+        adjacency: Adjacency | str,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        count: Number = 1,
+        cells: Number = 1 << 16,
+    ) -> Self:
+        """Return the sharpest mechanism within the privacy goal after `count` quantiles."""
+        one = calibrated_epsilon(lambda e: BoundedRange(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
+        return cls(q=q, epsilon=one, lower=lower, upper=upper, adjacency=adjacency, cells=cells)
+
+
+def _numbers(values: object) -> NDArray[np.float64]:
+    """The values as floats, what is no number as NaN: refused by type and shape alone, never because of one value."""
+    if isinstance(values, (str, bytes)) or values is None:
+        raise refused("values", "a list of numbers", f"a {type(values).__name__}")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise refused("values", "a list of numbers", "rows of different lengths") from None
+    if array.ndim != 1 or array.dtype.kind not in "iufO":
+        raise refused("values", "a list of numbers", f"an array of {array.dtype} with {array.ndim} dimensions")
+    if array.dtype.kind == "O":
+        return np.array([_number(value) for value in array.tolist()], np.float64)
+    return array.astype(np.float64)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (bool, str, bytes)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _labels(units: ArrayLike, count: int) -> tuple[IntArray, NDArray[np.bool_]]:
+    """A whole number for each unit, and whether the label is one: rows of nobody (null, NaN) are dropped."""
+    array = np.asarray(units)
+    if array.shape != (count,):
+        raise refused("units", f"one label for each of the {count} values", f"an array of shape {array.shape}")
+    if array.dtype.kind in "OU":
+        numbered: dict[Any, int] = {}
+        labels: Iterable[Any] = array.tolist()
+        try:
+            places = [numbered.setdefault(label, len(numbered)) for label in labels]
+        except TypeError:
+            raise refused("units", "labels that can be compared, such as numbers or texts", "another type") from None
+        # what is unequal to itself (NaN, NaT) or None names nobody
+        known = np.array([label is not None and bool(label == label) for label in array.tolist()], np.bool_)  # noqa: PLR0124
+        return np.array(places, np.int64), known
+    _, places = np.unique(array, return_inverse=True)
+    return places.astype(np.int64), ~np.isnan(array) if array.dtype.kind in "fM" else np.ones(count, np.bool_)

@@ -1,0 +1,150 @@
+"""What the mechanisms that choose share: scores on a grid, deficits, calibration of one ε, and regret."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curador.errors import require
+from curador.mechanisms.grid import array_steps, as_array, refused
+from curador.mechanisms.parameters import floor_log2, goal, rounded_down
+from curador.mechanisms.search import largest
+from curador.numerics.exact import Number, open_probability
+from curador.numerics.rounding import float_down, float_up, up
+from curador.privacy.loss import Loss
+from curador.randomness.entropy import U64, BoolArray, Entropy, IntArray
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+CAP = 1 << 62
+"""Deficits beyond this many steps count as this many: u' = max(u, best − CAP) moves no more than u does, and the same way."""
+
+REACH = 1 << 60
+"""Where noise is added, scores further than this from the best (or from a threshold) count as this far: sums stay small."""
+
+WIDEST = 1 << 50
+"""Largest noise scale in grid steps: P[|N| ≥ 2⁶²] < 2⁻⁵⁹⁰⁰, so that noise and REACH fit into a machine integer together."""
+
+CHUNK = 1 << 20
+"""Coins or noisy scores that are drawn at a time."""
+
+
+def deficits_of(scores: IntArray, cap: int = CAP) -> IntArray:
+    """Return best − score, at most `cap`.
+
+    Needs   |scores| ≤ 2⁶², cap ≤ 2⁶²: then best − cap does not leave the machine's integers.
+    """
+    best = int(scores.max())
+    return best - np.maximum(scores, best - cap)
+
+
+def near(one: IntArray, other: IntArray, steps: int, *, monotone: bool = False) -> bool:
+    """Whether no score moves by more than `steps`, and all the same way if monotone."""
+    if one.shape != other.shape:
+        return False
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    moved = high.astype(np.uint64) - low.astype(np.uint64)  # modulo 2⁶⁴, where the difference always fits
+    if moved.size and int(moved.max()) > steps:
+        return False
+    return not monotone or bool((one >= other).all() or (one <= other).all())
+
+
+def noise_exponent(scale: Fraction, sensitivity: Fraction) -> int:
+    """Return e such that scores and noise live on the grid 2^e.
+
+    At least 2⁴⁰ steps to the larger of scale and sensitivity, 2¹⁰ to the sensitivity where the scale then keeps below 2⁴⁹.
+    """
+    fine = min(max(floor_log2(scale), floor_log2(sensitivity)) - 40, floor_log2(sensitivity) - 10)
+    return max(fine, floor_log2(scale) - 48)
+
+
+def stacked(parts: Sequence[IntArray | None]) -> IntArray | None:
+    """Return the parts under one another, or None where there are none."""
+    held = [part for part in parts if part is not None]
+    return np.concatenate(held) if held else None
+
+
+def calibrated_epsilon(
+    loss: Callable[[Fraction], Loss],
+    *,
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
+    count: Number,
+) -> Fraction:
+    """Return the largest ε of one choice within the privacy goal after `count` choices.
+
+    Needs   loss(ε) is ε-private and grows with ε.
+    Rounds  Down; exact for a pure goal.
+    """
+    aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
+    if aim.epsilon is not None and aim.delta == 0:
+        return aim.epsilon / aim.count
+    start = float_down((aim.epsilon or aim.rho or Fraction(1)) / aim.count)
+    return rounded_down(largest(lambda trial: aim.reached(loss(rounded_down(trial))), start=start))
+
+
+def failure_of(confidence: Number) -> Fraction:
+    """Return 1 − confidence."""
+    return 1 - open_probability(confidence, "confidence")
+
+
+def log_up(value: Fraction) -> float:
+    """Return an upper bound of log(value), value > 0."""
+    return up(math.log(float_up(value)), 8)
+
+
+def steps_for(log_odds: float, rate: Fraction) -> int:
+    """Return the least whole T ≥ 1 with rate · T ≥ log_odds."""
+    return max(1, math.ceil(Fraction(log_odds) / rate))
+
+
+def spread(length: int, size: int) -> list[int]:
+    """Return sizes of at most CHUNK/length rows that add up to `size`."""
+    rows = max(1, CHUNK // max(length, 1))
+    return [min(rows, size - start) for start in range(0, size, rows)]
+
+
+def evenly(heads: BoolArray, source: Entropy) -> IntArray:
+    """Return, for every row, one of its true places, each with the same probability. Needs: a true place in each row."""
+    many = heads.sum(axis=1)
+    first = np.cumsum(many) - many
+    places = np.nonzero(heads)[1].astype(np.int64)
+    return places[first + below_each(many, source)]
+
+
+def below_each(limits: IntArray, source: Entropy) -> IntArray:
+    """Return an independent uniform integer in [0, limit) for every limit, 1 ≤ limit ≤ 2⁵³.
+
+    Claim   Exact: as many bits as the limit needs, drawn again where they are not below it (less than half the time).
+    """
+    bits = np.frexp((limits - 1).astype(np.float64))[1].astype(np.uint64)  # the bit length of limit − 1, exact to 2⁵³
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    out, todo = np.empty(len(limits), np.int64), np.arange(len(limits))
+    while len(todo):
+        drawn = (source.words(len(todo), U64) & mask[todo]).astype(np.int64)
+        fits = drawn < limits[todo]
+        out[todo[fits]] = drawn[fits]
+        todo = todo[~fits]
+    return out
+
+
+def score_steps(scores: ArrayLike, exponent: int, name: str = "scores") -> IntArray:
+    """Return a list of scores in steps of 2^exponent, saturated at ±2⁶²; refused unless it is a list of finite numbers."""
+    array = as_array(scores, name)
+    if array.ndim != 1:
+        raise refused(name, "a list of numbers", f"an array of {array.ndim} dimensions")
+    if array.dtype.kind in "iu" and int(array.max()) <= 1 << 53 and int(array.min()) >= -(1 << 53):
+        array = array.astype(np.float64)  # exact, and fast for all widths
+    return array_steps(array, exponent, name)
+
+
+def flag(value: object, name: str) -> bool:
+    """Return the truth value, refused if it is anything else: monotone="no" would be true."""
+    require(isinstance(value, bool), name, "True or False", value)
+    return value is True

@@ -1,0 +1,5 @@
+"""Figures: values in, a matplotlib figure out. Nothing is shown or saved unless the caller does."""
+
+from curador.plots.law import law
+
+__all__ = ["law"]
