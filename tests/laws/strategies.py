@@ -17,6 +17,7 @@ from curador.privacy.losses import (
     BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     Finite,
     GaussianLoss,
@@ -62,6 +63,18 @@ def channels(draw, inputs: int):
 gaussians = st.builds(GaussianLoss, mu=st.sampled_from(("0.01", "0.3", "1", "3")))
 fine_gaussians = st.builds(DiscreteGaussianLoss, sigma2=st.just(10**12), sensitivity=st.sampled_from((10**4, 10**6)))
 coarse_gaussians = st.builds(DiscreteGaussianLoss, sigma2=st.sampled_from(("0.3", "2", "9", "100/3")), sensitivity=shifts)
+fine_vectors = st.builds(
+    DiscreteGaussianVectorLoss,
+    sigma2=st.just(10**12),
+    sensitivity_squared=st.sampled_from((7 * 10**8, 10**12)),
+    dimension=st.sampled_from((4, 1000)),
+)
+coarse_vectors = st.builds(
+    DiscreteGaussianVectorLoss,
+    sigma2=st.sampled_from(("0.3", "2", "9", "100/3", "1e4")),
+    sensitivity_squared=st.integers(1, 9),
+    dimension=shifts,
+)
 laplaces = st.builds(LaplaceLoss, epsilon=epsilons)
 discrete_laplaces = st.builds(DiscreteLaplaceLoss, scale=st.sampled_from(("0.7", "4", "25/3")), sensitivity=shifts)
 responses = st.builds(RandomizedResponseLoss, epsilon=epsilons, categories=st.sampled_from((2, 3, 10)))
@@ -81,20 +94,20 @@ poisson_gaussians = st.builds(lambda base, rate: base.subsample(rate=rate), gaus
 poisson_laplaces = st.builds(lambda base, rate: base.subsample(rate=rate), laplaces, rates)
 groups = st.builds(lambda base, size: base.group(size), poisson_gaussians, st.integers(2, 4))
 
-noises = st.one_of(gaussians, fine_gaussians, coarse_gaussians, laplaces, discrete_laplaces, responses)
+noises = st.one_of(gaussians, fine_gaussians, coarse_gaussians, fine_vectors, laplaces, discrete_laplaces, responses)
 pure_losses = st.one_of(laplaces, discrete_laplaces, responses, pures)
 """Those whose pure ε is attained."""
 
 
 def losses() -> st.SearchStrategy[Loss]:
     """One record of any cheap kind, subsampled ones among them; neighbours may be typed, so sums may be refused."""
-    untyped = st.one_of(noises, bounded_ranges, pures, approximates, concentrateds, key_selections, finites)
+    untyped = st.one_of(noises, coarse_vectors, bounded_ranges, pures, approximates, concentrateds, key_selections, finites)
     return st.one_of(untyped, untyped, untyped, poisson_finites, without_replacements)
 
 
 def untyped() -> st.SearchStrategy[Loss]:
     """Cheap records that may be added to one another."""
-    return st.one_of(noises, bounded_ranges, pures, approximates, concentrateds, key_selections, finites)
+    return st.one_of(noises, coarse_vectors, bounded_ranges, pures, approximates, concentrateds, key_selections, finites)
 
 
 def every_kind() -> st.SearchStrategy[Loss]:

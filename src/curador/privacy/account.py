@@ -2,7 +2,8 @@
 
 | reading   | speaks of                                       | how                                                          |
 |-----------|-------------------------------------------------|--------------------------------------------------------------|
-| numerical | every record with a law (all but Concentrated)  | certified: closed form for Gaussians, else the tilted sum    |
+| numerical | every record with a law (all but Concentrated,  | certified: closed form for Gaussians, else the tilted sum    |
+|           | and vectors on very coarse grids)               |                                                              |
 | renyi     | every record                                    | Chernoff on the Rényi curve, orders minimised continuously   |
 | basic     | pure and approximate losses                     | Σ ε, Σ δ                                                     |
 
@@ -25,9 +26,16 @@ from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.resolve import Direction, one_sided, sides
 from curador.privacy.laws.side import Side
 from curador.privacy.loss import Loss, parts_of
-from curador.privacy.losses import Approx, Concentrated, DiscreteGaussianLoss, GaussianLoss, KeySelection
+from curador.privacy.losses import (
+    Approx,
+    Concentrated,
+    DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
+    GaussianLoss,
+    KeySelection,
+)
 
-_NEVER_BASIC = (GaussianLoss, DiscreteGaussianLoss, Concentrated, KeySelection)
+_NEVER_BASIC = (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss, Concentrated, KeySelection)
 
 WIDE = 1e-6
 """Relative width of a numerical interval from which the other readings are asked too."""

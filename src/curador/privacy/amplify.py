@@ -14,6 +14,7 @@ from curador.privacy.loss import Loss, Scheme, parts_of
 from curador.privacy.losses import (
     Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     Finite,
     GaussianLoss,
     Group,
@@ -28,7 +29,8 @@ def subsample(loss: Loss, *, rate: Number, scheme: Scheme, adjacency: Adjacency 
 
     Claim   poisson, add-or-remove-one: if (P, Q) dominates the mechanism, ((1−q)Q + qP, Q) dominates it when a record
             leaves, and its mirror when one comes. Source: [ZDW22]
-            poisson, replace-one: proved here for Gaussian noise, (1−q)N(0) + qN(±1). Source: [ZDW22]
+            poisson, replace-one: proved here for Gaussian noise, (1−q)N(0) + qN(±1). Source: [ZDW22]; for vectors
+            docs/explanation/accounting.md, theorem 8
             without replacement, replace-one: δ'(ε') = q δ(log(1 + (e^ε' − 1)/q)). Source: [BBG18, Thm. 9]
             The same scheme twice is that scheme with the product of the rates.
     Needs   The base loss is about the mechanism under the same neighbours (for poisson replace-one: its add-or-remove-one
@@ -76,7 +78,7 @@ def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
         raise NotPrivate(
             "sampling without replacement is proved for pairs that look alike in both directions; this Finite does not"
         )
-    gaussian = isinstance(record, (GaussianLoss, DiscreteGaussianLoss))
+    gaussian = isinstance(record, (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss))
     if scheme == "poisson" and relation is REPLACE_ONE and not gaussian:
         raise NotPrivate(
             "poisson subsampling under replace_one is proved for Gaussian noise only.\n"

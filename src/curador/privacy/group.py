@@ -17,6 +17,7 @@ from curador.privacy.losses import (
     BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     Finite,
     GaussianLoss,
@@ -50,6 +51,11 @@ def group(loss: Loss, size: int) -> Loss:
             return GaussianLoss(mu=loss.mu * size, relation=loss.relation)
         case DiscreteGaussianLoss():
             return DiscreteGaussianLoss(sigma2=loss.sigma2, sensitivity=loss.sensitivity * size, relation=loss.relation)
+        case DiscreteGaussianVectorLoss():
+            longer = loss.sensitivity_squared * size * size
+            return DiscreteGaussianVectorLoss(
+                sigma2=loss.sigma2, sensitivity_squared=longer, dimension=loss.dimension, relation=loss.relation
+            )
         case LaplaceLoss():
             return LaplaceLoss(epsilon=loss.epsilon0 * size, relation=loss.relation)
         case DiscreteLaplaceLoss():
@@ -77,7 +83,7 @@ def _sampled(loss: Subsampled | Finite, size: int) -> Loss:
     """Poisson samples of Gaussian noise have a rule of their own; else only a pure ε multiplies."""
     if isinstance(loss, Subsampled) and loss.scheme == "poisson" and loss.relation is ADD_OR_REMOVE_ONE:
         parts = [record for record, _ in parts_of(loss.base)]
-        if all(isinstance(record, (GaussianLoss, DiscreteGaussianLoss)) for record in parts):
+        if all(isinstance(record, (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss)) for record in parts):
             if size > LARGEST_SAMPLED_GROUP:
                 raise NotPrivate(f"groups in a subsample are accounted up to {LARGEST_SAMPLED_GROUP} people; got {size}")
             return Group(loss, size)

@@ -24,6 +24,7 @@ _PLAIN: dict[str, type[Loss]] = {
     for kind in (
         losses.GaussianLoss,
         losses.DiscreteGaussianLoss,
+        losses.DiscreteGaussianVectorLoss,
         losses.LaplaceLoss,
         losses.DiscreteLaplaceLoss,
         losses.RandomizedResponseLoss,

@@ -25,7 +25,9 @@ from curador.privacy.laws.resolve import Direction, one_sided, sides
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.loss import Composed, Loss, parts_of
 from curador.privacy.losses import (
+    Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     Finite,
     GaussianLoss,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 _NEAR_ONE = 1e-7
 _LARGEST_FOLDED = 256
+_GAUSSIAN = (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ def curve(loss: Loss) -> Curve:
             P[L = ∞] plus what the divergence converts into.
     Rounds  Up. Source: [Mir17, Prop. 1] for adaptive composition.
     """
+    loss = _vectors_by_rho(loss)
     directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
     gathered = [sides(loss, direction)[0] for direction in directions]
     totals = [side.total() for side in gathered]
@@ -82,6 +86,20 @@ def curve(loss: Loss) -> Curve:
         return np.where(finite, np.minimum(worst, top), top) + lift
 
     return Curve(divergence, Fraction(infinite))
+
+
+def _vectors_by_rho(loss: Loss) -> Loss:
+    """Vectors of discrete Gaussian noise by their exact ρ: their law above may be a wider one. Source: [CKS20]."""
+    parts = parts_of(loss)
+    if not any(isinstance(record, DiscreteGaussianVectorLoss) for record, _ in parts):
+        return loss
+    return Composed([(_by_rho(record), count) for record, count in parts])
+
+
+def _by_rho(record: Loss) -> Loss:
+    if not isinstance(record, DiscreteGaussianVectorLoss):
+        return record
+    return Concentrated(rho=record.sensitivity_squared / (2 * record.sigma2), relation=record.relation)
 
 
 def _without_survival(total: Total) -> Total:
@@ -132,7 +150,7 @@ def _is_cut(record: Loss) -> bool:
     if isinstance(record, DiscreteGaussianLoss):
         return record.sigma2 < SMALLEST
     base = record.base if isinstance(record, Subsampled) and record.scheme == "without_replacement" else None
-    return base is not None and all(isinstance(r, (GaussianLoss, DiscreteGaussianLoss)) for r, _ in parts_of(base))
+    return base is not None and all(isinstance(r, _GAUSSIAN) for r, _ in parts_of(base))
 
 
 def _cut_bound(record: Loss, alpha: float) -> float:
@@ -176,6 +194,11 @@ def _(record: GaussianLoss) -> float | None:
 @mean_loss.register
 def _(record: DiscreteGaussianLoss) -> float | None:
     return float_up(record.sensitivity**2 / (2 * record.sigma2))
+
+
+@mean_loss.register
+def _(record: DiscreteGaussianVectorLoss) -> float | None:
+    return float_up(record.sensitivity_squared / (2 * record.sigma2))
 
 
 @mean_loss.register

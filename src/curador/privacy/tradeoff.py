@@ -15,7 +15,7 @@ from curador.numerics.tilted.enclosure import Enclosure, Sum
 from curador.privacy.account import NumericalReading, enclosure
 from curador.privacy.laws.resolve import Direction, sides
 from curador.privacy.loss import Loss, parts_of
-from curador.privacy.losses import DiscreteGaussianLoss, GaussianLoss, LaplaceLoss
+from curador.privacy.losses import DiscreteGaussianLoss, DiscreteGaussianVectorLoss, GaussianLoss, LaplaceLoss
 
 _POINTS = 32
 _NARROW = 1e-4
@@ -48,9 +48,10 @@ def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
     parts = parts_of(loss)
     if not parts:
         return 1.0 - rates
-    if all(isinstance(record, (GaussianLoss, DiscreteGaussianLoss)) for record, _ in parts):
+    if all(isinstance(record, (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss)) for record, _ in parts):
         side = sides(loss, Direction.LEAVES)[0]
-        if side.gaussians and not side.others and not side.thetas and side.spread <= 1e-12:
+        alone = side.missing is None and not side.others and not side.thetas
+        if side.gaussians and alone and side.spread <= 1e-12:
             mu = math.sqrt(math.fsum(side.gaussians)) * (1.0 + side.spread + 2e-15)
             return np.asarray(tradeoff_gaussian(rates, mu=mu))
     if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], LaplaceLoss):

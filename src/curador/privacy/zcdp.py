@@ -21,6 +21,7 @@ from curador.privacy.losses import (
     BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     Finite,
     GaussianLoss,
@@ -86,7 +87,10 @@ def _(record: DiscreteLaplaceLoss) -> Fraction | None:
 @single_pure.register(KeySelection)
 @single_pure.register(GaussianLoss)
 @single_pure.register(DiscreteGaussianLoss)
-def _(record: Approx | Concentrated | KeySelection | GaussianLoss | DiscreteGaussianLoss) -> Fraction | None:
+@single_pure.register(DiscreteGaussianVectorLoss)
+def _(
+    record: Approx | Concentrated | KeySelection | GaussianLoss | DiscreteGaussianLoss | DiscreteGaussianVectorLoss,
+) -> Fraction | None:
     """Claim: pure only where nothing is spent, or where δ = 0."""
     match record:
         case Approx():
@@ -97,6 +101,8 @@ def _(record: Approx | Concentrated | KeySelection | GaussianLoss | DiscreteGaus
             return Fraction(0) if record.mu == 0 else None
         case DiscreteGaussianLoss():
             return Fraction(0) if record.sensitivity == 0 else None
+        case DiscreteGaussianVectorLoss():
+            return Fraction(0) if record.sensitivity_squared == 0 else None
         case KeySelection():
             return Fraction(0) if record.sensitivity == 0 and record.delta0 == 0 else None
 
@@ -153,6 +159,12 @@ def _(record: GaussianLoss) -> Amounts | None:
 def _(record: DiscreteGaussianLoss) -> Amounts | None:
     """Claim: Δ²/2σ², exactly. Source: [CKS20]."""
     return record.sensitivity**2 / (2 * record.sigma2), Fraction(0)
+
+
+@single_concentrated.register
+def _(record: DiscreteGaussianVectorLoss) -> Amounts | None:
+    """Claim: S/2σ², exactly: the entries are independent releases, and Σ v² ≤ S. Source: [CKS20]."""
+    return record.sensitivity_squared / (2 * record.sigma2), Fraction(0)
 
 
 @single_concentrated.register

@@ -81,7 +81,8 @@ def sandwich(sigma2: float, count: int) -> float:
             1 ± 2.1 e^(−2π²t) of a constant: the discrete noise is post-processing of the narrower Gaussian up to 1 ± η,
             η ≤ 5 e^(−2π²t) ≤ 2e-26/count. Conversely, discrete noise plus N(0, t) has the density of N(c, σ² + t) up to
             1 ± 5 e^(−2π²v), v = σ²t/(σ² + t), which is as small for σ² ≥ 1000 t. Probabilities within 1 ± η each move δ as
-            stated. Shifts and mixtures use the same rounding.
+            stated. Shifts and mixtures use the same rounding. A vector is rounded entry by entry, one factor 1 ± η each, so
+            `count` is the number of entries released; Gaussian vectors differ by the length of the shift only, Δ² = |v|².
     Source  [Pei10] for the convolution; docs/explanation/accounting.md, theorem 8.
     """
     width = (math.log(4.0 * count) + 60.0) / (2.0 * math.pi**2)

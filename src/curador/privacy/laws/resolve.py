@@ -22,13 +22,16 @@ from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import sandwich
 from curador.privacy.laws.mixture import MixtureLaw
+from curador.privacy.laws.shapes import Shape, gaussian_shape
 from curador.privacy.laws.side import Side
+from curador.privacy.laws.vectors import attained_shift, attained_square, worst_shift
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import (
     Approx,
     BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     Finite,
     GaussianLoss,
@@ -68,13 +71,18 @@ def sides(loss: Loss, direction: Direction) -> tuple[Side, Side]:
     """Return the laws above and below all records of the loss, in one direction. The same object where they agree."""
     parts = parts_of(loss)
     above = Side()
-    out = Sides(above, Side() if any(_two_faced(record) for record, _ in parts) else above)
+    out = Sides(above, Side() if any(_two_faced(record, count) for record, count in parts) else above)
     for record, count in parts:
         law(record, count, direction, out)
     return out.above, out.below
 
 
-def _two_faced(record: Loss) -> bool:
+def _two_faced(record: Loss, count: int) -> bool:
+    if isinstance(record, DiscreteGaussianVectorLoss):
+        if worst_shift(record.sensitivity_squared, record.dimension) is not None:
+            return record.sigma2 < SMALLEST
+        fine = sandwich(float(record.sigma2), count * record.dimension) <= FINE
+        return not fine or attained_square(record.sensitivity_squared, record.dimension) < record.sensitivity_squared
     if isinstance(record, DiscreteGaussianLoss):
         return record.sigma2.numerator < 4 * record.sigma2.denominator  # its tail is cut off, upwards above and away below
     return isinstance(record, (BoundedRange, Concentrated, KeySelection, Subsampled, Group))
@@ -124,6 +132,34 @@ def _discrete_gaussian(sigma2: Fraction, shift: int, count: int, out: Sides) -> 
         for side in out.both:
             side.others.append(finite)
         out.above.infinite(Fraction(0), Fraction(lost), count)
+
+
+@law.register
+def _(record: DiscreteGaussianVectorLoss, count: int, direction: Direction, out: Sides) -> None:
+    """Claim: the worst shift where it is known; else above by the sandwich alone, below by a shift that occurs.
+
+    Where the grid is too coarse for the sandwich only ρ is known above: the Rényi reading speaks.
+    """
+    del direction
+    sigma2, squared, dimension = record.sigma2, record.sensitivity_squared, record.dimension
+    worst = worst_shift(squared, dimension)
+    if worst is not None:
+        for shift in set(worst):
+            _discrete_gaussian(sigma2, shift, count * worst.count(shift), out)
+        return
+    spread = sandwich(float(sigma2), count * dimension)
+    if spread <= FINE:
+        out.above.gaussian(squared * sigma2.denominator / sigma2.numerator, count, spread)
+        if out.below is not out.above:
+            reached = attained_square(squared, dimension)
+            out.below.gaussian(reached * sigma2.denominator / sigma2.numerator, count, spread)
+        return
+    if math.isinf(spread):
+        out.above.missing = "DiscreteGaussianVectorLoss"
+    else:
+        out.above.gaussian(squared * sigma2.denominator / sigma2.numerator * (1.0 + spread), count)
+    for shift in attained_shift(squared, dimension):
+        _discrete_gaussian(sigma2, shift, count, Sides(Side(), out.below))
 
 
 def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw, float]:
@@ -240,7 +276,7 @@ def _log_ratio(p: Fraction, q: Fraction) -> float:
 def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
     """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24]."""
     base = record.base
-    shape = _gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
+    shape = gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
     if shape is None or not isinstance(base, Subsampled):
         raise NotPrivate(f"no group rule is proved for {type(base).__name__} losses of this kind")
     rate, size = base.rate, record.size
@@ -250,7 +286,7 @@ def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
 
 @law.register
 def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
-    shape = _gaussian_shape(record.base, count)
+    shape = gaussian_shape(record.base, count)
     weights = (float(1 - record.rate), float(record.rate))
     if record.scheme == "poisson" and record.relation is not ADD_OR_REMOVE_ONE:
         if shape is None:
@@ -264,7 +300,7 @@ def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
 
 
 def _mixture(
-    shape: tuple[float, float],
+    shape: Shape,
     weights: tuple[float, ...],
     count: int,
     direction: Direction,
@@ -275,33 +311,18 @@ def _mixture(
         side.others.append(MixtureLaw(1.0 / mu, p, q, 1, count, spread))
 
 
-def _sided(shape: tuple[float, float], out: Sides) -> list[tuple[Side, float, float]]:
+def _sided(shape: Shape, out: Sides) -> list[tuple[Side, float, float]]:
     """Each side with its μ and what doubt of μ² is left: a fine grid's doubt is round-off, a coarser one parts the sides."""
-    mu, spread = shape
-    if spread <= 1e-14:
-        return [(side, mu, spread) for side in out.both]
-    return [(out.above, mu * math.sqrt(1 + spread), 4 * UNIT), (out.below, mu * math.sqrt(1 - spread), 4 * UNIT)]
-
-
-def _gaussian_shape(base: Loss, count: int) -> tuple[float, float] | None:
-    """μ and the relative doubt of μ² if the base is Gaussian noise and nothing else."""
-    mu2: list[float] = []
-    doubt = 0.0
-    for record, times in parts_of(base):
-        if isinstance(record, GaussianLoss):
-            mu2.append(float(record.mu * record.mu) * times)
-        elif isinstance(record, DiscreteGaussianLoss) and sandwich(float(record.sigma2), count * times) <= 1e-3:
-            mu2.append(float(record.sensitivity**2 / record.sigma2) * times)
-            doubt = max(doubt, sandwich(float(record.sigma2), count * times))
-        else:
-            return None
-    total = math.fsum(mu2)
-    return (math.sqrt(total), doubt + 4 * UNIT) if total > 0 else None
+    doubt = shape.doubt
+    if doubt <= 1e-14:
+        return [(out.above, shape.above, doubt), (out.below, shape.below, doubt)]
+    up, down = math.sqrt(1 + doubt), math.sqrt(1 - doubt)
+    return [(out.above, shape.above * up, 4 * UNIT), (out.below, shape.below * down, 4 * UNIT)]
 
 
 def _cells(
     record: Subsampled,
-    shape: tuple[float, float] | None,
+    shape: Shape | None,
     count: int,
     direction: Direction,
     out: Sides,
@@ -331,13 +352,12 @@ def _cells(
         side.infinite(Fraction(0), Fraction(beyond), count)
 
 
-def _base_cells(base: Loss, shape: tuple[float, float] | None) -> tuple[cells.CellPair | None, cells.CellPair | None]:
+def _base_cells(base: Loss, shape: Shape | None) -> tuple[cells.CellPair | None, cells.CellPair | None]:
     parts = parts_of(base)
     if shape is not None:
-        mu, doubt = shape
-        if doubt <= 1e-12:
-            return pairs.gaussian_cells(mu * (1 + 1e-12)), pairs.gaussian_cells(mu * (1 - 1e-12))
-        return pairs.gaussian_cells(mu * math.sqrt(1 + doubt)), pairs.gaussian_cells(mu * math.sqrt(1 - doubt))
+        doubt = shape.doubt
+        up, down = (1 + 1e-12, 1 - 1e-12) if doubt <= 1e-12 else (math.sqrt(1 + doubt), math.sqrt(1 - doubt))
+        return pairs.gaussian_cells(shape.above * up), pairs.gaussian_cells(shape.below * down)
     if len(parts) == 1 and parts[0][1] == 1:
         match parts[0][0]:
             case LaplaceLoss(epsilon0=epsilon0):

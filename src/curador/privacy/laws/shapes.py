@@ -1,0 +1,50 @@
+"""Losses that are Gaussian noise and nothing else: what subsampling by mixtures of normals starts from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from curador.numerics.rounding import UNIT
+from curador.privacy.laws.gaussian import sandwich
+from curador.privacy.laws.vectors import attained_square, worst_shift
+from curador.privacy.loss import Loss, parts_of
+from curador.privacy.losses import DiscreteGaussianLoss, DiscreteGaussianVectorLoss, GaussianLoss
+
+COARSEST = 1e-3
+"""Largest relative doubt of μ² at which discrete Gaussian noise may be subsampled: the sandwich holds from below too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Gaussian noise: μ that is enough, μ that occurs, and the relative doubt of their squares."""
+
+    above: float
+    below: float
+    doubt: float
+
+
+def gaussian_shape(base: Loss, count: int) -> Shape | None:
+    """μ from above and from below if the base is Gaussian noise and nothing else."""
+    above: list[float] = []
+    below: list[float] = []
+    doubt = 0.0
+    for record, times in parts_of(base):
+        match record:
+            case GaussianLoss(mu=mu):
+                single = (mu * mu, mu * mu, 0.0)
+            case DiscreteGaussianLoss(sigma2=sigma2, sensitivity=shift):
+                single = (shift**2 / sigma2, shift**2 / sigma2, sandwich(float(sigma2), count * times))
+            case DiscreteGaussianVectorLoss(sigma2=sigma2, sensitivity_squared=squared, dimension=dimension):
+                reached = attained_square(squared, dimension)
+                most = squared if worst_shift(squared, dimension) is None else reached
+                single = (most / sigma2, reached / sigma2, sandwich(float(sigma2), count * times * dimension))
+            case _:
+                return None
+        if single[2] > COARSEST:
+            return None
+        above.append(float(single[0]) * times)
+        below.append(float(single[1]) * times)
+        doubt = max(doubt, single[2])
+    total = math.fsum(above)
+    return Shape(math.sqrt(total), math.sqrt(math.fsum(below)), doubt + 4 * UNIT) if total > 0 else None
