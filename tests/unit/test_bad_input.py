@@ -19,6 +19,7 @@ from curador.privacy.losses import (
     BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     Finite,
     GaussianLoss,
@@ -70,6 +71,14 @@ PARAMETERS = {
     "GaussianLoss.mu": (lambda x: GaussianLoss(mu=x), [*NOT_NUMBERS, *NEGATIVE]),
     "DiscreteGaussianLoss.sigma2": (lambda x: DiscreteGaussianLoss(sigma2=x, sensitivity=1), [*NOT_NUMBERS, *NEGATIVE, 0]),
     "DiscreteGaussianLoss.sensitivity": (lambda x: DiscreteGaussianLoss(sigma2=1, sensitivity=x), WRONG_WHOLE),
+    "DiscreteGaussianVectorLoss.sensitivity_squared": (
+        lambda x: DiscreteGaussianVectorLoss(sigma2=1, sensitivity_squared=x, dimension=2),
+        WRONG_WHOLE,
+    ),
+    "DiscreteGaussianVectorLoss.dimension": (
+        lambda x: DiscreteGaussianVectorLoss(sigma2=1, sensitivity_squared=1, dimension=x),
+        [*WRONG_WHOLE, 0],
+    ),
     "LaplaceLoss.epsilon": (lambda x: LaplaceLoss(epsilon=x), [*NOT_NUMBERS, *NEGATIVE]),
     "DiscreteLaplaceLoss.scale": (lambda x: DiscreteLaplaceLoss(scale=x, sensitivity=1), [*NOT_NUMBERS, *NEGATIVE, 0]),
     "DiscreteLaplaceLoss.sensitivity": (lambda x: DiscreteLaplaceLoss(scale=1, sensitivity=x), WRONG_WHOLE),

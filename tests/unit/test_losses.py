@@ -14,6 +14,7 @@ from curador.privacy.losses import (
     BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     Finite,
     GaussianLoss,
@@ -27,6 +28,7 @@ from curador.privacy.records import loss_from_record
 RECORDS = {
     "gaussian": GaussianLoss(mu="0.3"),
     "discrete_gaussian": DiscreteGaussianLoss(sigma2="7.5", sensitivity=2),
+    "discrete_gaussian_vector": DiscreteGaussianVectorLoss(sigma2="7.5", sensitivity_squared=5, dimension=3),
     "laplace": LaplaceLoss(epsilon="0.3"),
     "discrete_laplace": DiscreteLaplaceLoss(scale="10/3", sensitivity=1),
     "response": RandomizedResponseLoss(epsilon="0.3", categories=3),
