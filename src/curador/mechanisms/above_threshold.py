@@ -16,21 +16,22 @@ from curador.mechanisms.exponential import also
 from curador.mechanisms.grid import to_steps
 from curador.mechanisms.parameters import decimal, power_of_two, steps_of
 from curador.mechanisms.scores import (
-    REACH,
     WIDEST,
+    Steps,
     calibrated_epsilon,
     failure_of,
     flag,
-    log_up,
     near,
     noise_exponent,
+    offsets_of,
     score_steps,
     spread,
     stacked,
 )
 from curador.mechanisms.seam import perform
+from curador.mechanisms.tails import first_whole
 from curador.numerics.exact import Number, open_probability, positive, rational, whole
-from curador.numerics.rounding import FloatArray, float_up
+from curador.numerics.rounding import FloatArray, float_down, float_up
 from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
@@ -72,7 +73,7 @@ class Answers(NamedTuple):
 
     above: NDArray[np.int8]
     gaps: IntArray | None
-    values: IntArray | None
+    values: Steps | None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -131,8 +132,6 @@ class AboveThreshold:
         widest = max(self.threshold_scale, self.query_scale)
         require(widest <= WIDEST, "epsilon", "larger for so many hits", epsilon, "no answer can be heard above such noise")
         require(self.value_scale <= WIDEST, "value_epsilon", "larger for so many hits", value_epsilon)
-        aim = abs(to_steps(self.threshold, self._exponent))
-        require(aim <= 1 << 61, "threshold", "within 2⁶¹ steps of the grid", threshold, "subtract it from the answers")
 
     def __repr__(self) -> str:
         more = f", hits={self.hits}" if self.hits > 1 else ""
@@ -220,15 +219,15 @@ class AboveThreshold:
         return gaps, values
 
     def on_grid(self, value: object) -> int:
-        """Return one answer in grid steps, saturated at ±2⁶²."""
-        return min(max(to_steps(value, self._exponent), -(1 << 62)), 1 << 62)
+        """Return one answer in grid steps."""
+        return to_steps(value, self._exponent)
 
-    def _on_grid(self, values: ArrayLike) -> IntArray:
+    def _on_grid(self, values: ArrayLike) -> Steps:
         return score_steps(values, self._exponent, "values")
 
     # ---- the seam ---------------------------------------------------------------------------------------------------
 
-    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> Answers:
+    def draw(self, value: Steps, source: Entropy, size: int | None = None) -> Answers:
         """Return the answers in grid steps for integer values; `size` independent rows if given."""
         parts = [self._some(value, rows, source) for rows in spread(len(value), 1 if size is None else size)]
         if size is None:
@@ -240,27 +239,26 @@ class AboveThreshold:
             stacked([part.values for part in parts]),
         )
 
-    def _some(self, value: IntArray, rows: int, source: Entropy) -> Answers:
+    def _some(self, value: Steps, rows: int, source: Entropy) -> Answers:
         level = laplace(self.threshold_scale).draw(rows, source)
         return self.judged(value, level[:, None], source)
 
-    def judged(self, value: IntArray, level: IntArray, source: Entropy) -> Answers:
+    def judged(self, value: Steps, level: IntArray, source: Entropy) -> Answers:
         """Return the answers by rows, given the threshold's noise of each row."""
         shape = (len(level), len(value))
         noise = laplace(self.query_scale).draw(shape[0] * shape[1], source).reshape(shape)
-        aim = to_steps(self.threshold, self._exponent)
-        ahead = (np.clip(value, aim - REACH, aim + REACH) - aim) + noise - level
+        ahead = offsets_of(value, to_steps(self.threshold, self._exponent)) + noise - level
         passes = ahead >= 0
         before = np.cumsum(passes, axis=1) - passes
         above = np.where(before >= self.hits, -1, passes).astype(np.int8)
         if self.value_epsilon is None:
             return Answers(above, ahead if self.gap else None, None)
-        values = np.zeros(shape, np.int64)
+        values = np.zeros(shape, value.dtype)
         hit = above == 1
         values[hit] = np.broadcast_to(value, shape)[hit] + laplace(self.value_scale).draw(int(hit.sum()), source)
         return Answers(above, ahead if self.gap else None, values)
 
-    def within(self, one: IntArray, other: IntArray) -> bool:
+    def within(self, one: Steps, other: Steps) -> bool:
         """Whether no answer moves by more than the sensitivity (all the same way, if monotone)."""
         return near(one, other, self.steps, monotone=self.monotone)
 
@@ -271,19 +269,18 @@ class AboveThreshold:
 
         Wrong by more than t: a yes more than t below the threshold, or a no more than t above it.
 
-        Claim   For any split of β = 1 − confidence: |ρ| > a with probability 2 r₁^(a+1)/(1 + r₁) ≤ e^(−(a + 1/2)/scale₁),
-                and, each query having one wrong direction, some ν beyond b in it with at most n e^(−(b + 1/2)/scale₂)/2. Else
-                |ρ| + ν ≤ a + b. Rounding an answer and the threshold adds a step. The best of 63 splits is taken.
-        Needs   Answers within 2⁶⁰ grid steps of the threshold; at most `hits` yeses, after which nothing is answered.
+        Claim   Each query has one wrong direction, in which ν − ρ or ρ − ν is T steps or more. Given |ρ| = x ≤ a ≤ T that has
+                probability at most n P[ν ≥ T − x], and P[ν ≥ y] ≤ e^(−(y − 1/2)/s₂)/2 for y ≥ 0; |ρ| > a has at most
+                e^(−(a + 1/2)/s₁). So P[wrong] ≤ e^(−(a + 1/2)/s₁) + (n/2) e^(−(T − 1/2)/s₂) E[e^(|ρ|/s₂); |ρ| ≤ a], for any
+                a, with s₁, s₂ the scales and P[|ρ| = x] ≤ e^(−x/s₁)/s₁ (half of that at 0). Rounding an answer and the
+                threshold adds a step.
+        Needs   At most `hits` yeses, after which nothing is answered.
         Rounds  Up.
         """
-        beta, n = failure_of(confidence), whole(queries, "queries")
-        steps = min(
-            _reach(self.threshold_scale, beta * Fraction(k, 64))
-            + _reach(self.query_scale, 2 * beta * Fraction(64 - k, 64) / n)
-            for k in range(1, 64)
-        )
-        return Interval(0.0, float_up((steps + 1) * self.grid))
+        beta, n = float_down(failure_of(confidence)), whole(queries, "queries")
+        first, second = float(self.threshold_scale), float(self.query_scale)
+        steps = first_whole(lambda reach: _wrong(reach, first, second, n) <= beta, round(first + second), least=1)
+        return Interval(0.0, float_up(steps * self.grid))
 
     @classmethod
     def calibrate(
@@ -316,7 +313,9 @@ class _Question:
         if not self.secret:
             self.secret.append(int(laplace(self.mechanism.threshold_scale).draw(1, source)[0]))
         level = np.array([self.secret], np.int64)
-        above, gaps, values = self.mechanism.judged(np.array([value], np.int64), level, source)
+        above, gaps, values = self.mechanism.judged(
+            np.array([value], np.int64 if abs(value) <= 1 << 61 else object), level, source
+        )
         return Answers(above[0], None if gaps is None else gaps[0], None if values is None else values[0])
 
     def within(self, one: int, other: int) -> bool:
@@ -376,9 +375,17 @@ def _best_split(moved: int) -> Fraction:
     return Fraction(max(share, 1), _SHARES)
 
 
-def _reach(scale: Fraction, beta: Fraction) -> int:
-    """The least whole a ≥ 0 with e^(−(a + 1/2)/scale) ≤ beta, a bound of P[|N| > a] = 2 r^(a+1)/(1 + r).
+def _wrong(reach: int, first: float, second: float, queries: int) -> float:
+    """The bound of `interval` on P[an answer is wrong by `reach` steps or more], the best of 65 places of a. Rounds: up.
 
-    2 r/(1 + r) = r^(1/2) / cosh(1/2scale) ≤ r^(1/2), r = e^(−1/scale).
+    Σ over 1 ≤ x ≤ a of e^(−κx), κ = 1/s₁ − 1/s₂, is at most (1 − e^(−κa))/κ for κ > 0, and a e^(−κa) for κ ≤ 0.
     """
-    return max(0, math.ceil(Fraction(log_up(1 / beta)) * scale - Fraction(1, 2)))
+    kappa = 1 / first - 1 / second
+    least = math.inf
+    for place in range(65):
+        a = reach * place / 64
+        total = -math.expm1(-kappa * a) / kappa if kappa > 0 else a * math.exp(min(-kappa * a, 700.0))
+        inside = (0.5 + total) / first
+        most = math.exp(-(math.floor(a) + 0.5) / first) + 0.5 * queries * math.exp(-(reach - 0.5) / second) * inside
+        least = min(least, most)
+    return least * (1 + 1e-12)

@@ -58,7 +58,7 @@ def clamp(values: ArrayLike, lower: Number, upper: Number, *, missing: Number | 
         raise InvalidParameter(sentence("lower and upper", "bounds with a float between them", f"{lower} and {upper}"))
     middle = (low + high) / 2 if missing is None else rational(missing, "missing")
     require(low <= middle <= high, "missing", "between lower and upper", missing)
-    stand_in = min(max(float(middle), least), most)
+    stand_in = min(max(float_down(middle), least), most)
     array = _floats(values, "values")
     return np.clip(np.where(np.isnan(array), stand_in, array), least, most)
 

@@ -13,6 +13,7 @@ from curador.errors import InvalidParameter, sentence
 from curador.mechanisms.grid import as_array, refused, score_exponent
 from curador.mechanisms.parameters import decimal, power_of_two, steps_of
 from curador.mechanisms.scores import (
+    Steps,
     below_each,
     calibrated_epsilon,
     deficits_of,
@@ -46,14 +47,14 @@ class Pieces:
     """A score that is constant on pieces of 0 … CELLS − 1: scores[i] on ends[i] ≤ cell < ends[i + 1]."""
 
     ends: IntArray
-    scores: IntArray
+    scores: Steps
 
     @property
     def lengths(self) -> IntArray:
         """How many cells each piece has."""
         return np.diff(self.ends)
 
-    def at(self, cells: IntArray) -> IntArray:
+    def at(self, cells: IntArray) -> Steps:
         """Return the score of each cell."""
         return self.scores[np.searchsorted(self.ends, cells, side="right") - 1]
 
@@ -127,7 +128,7 @@ class Exponential:
         """Return the probability of each candidate, as floats: for the eye and for tests, never to draw from."""
         return shares(deficits_of(self._on_grid(scores)), self.rate)
 
-    def _on_grid(self, scores: ArrayLike) -> IntArray:
+    def _on_grid(self, scores: ArrayLike) -> Steps:
         return score_steps(scores, score_exponent(self.sensitivity))
 
     # ---- a real number ----------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ class Exponential:
 
     # ---- the seam ---------------------------------------------------------------------------------------------------
 
-    def draw(self, value: IntArray | Pieces, source: Entropy, size: int | None = None) -> IntArray:
+    def draw(self, value: Steps | Pieces, source: Entropy, size: int | None = None) -> IntArray:
         """Return the place chosen for integer scores, or the cell for pieces; `size` independent ones if given."""
         many = 1 if size is None else size
         if isinstance(value, Pieces):
@@ -186,7 +187,7 @@ class Exponential:
             out = Choice(deficits_of(value), self.rate).draw(many, source)
         return out if size is not None else out[0]
 
-    def within(self, one: IntArray | Pieces, other: IntArray | Pieces) -> bool:
+    def within(self, one: Steps | Pieces, other: Steps | Pieces) -> bool:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
         if isinstance(one, Pieces) and isinstance(other, Pieces):
             cells = np.unique(np.concatenate([one.ends[:-1], other.ends[:-1]]))  # where either score may change
@@ -203,7 +204,6 @@ class Exponential:
         Claim   With β = 1 − confidence, P[deficit ≥ T] ≤ (k − 1)e^(−rate T)/(1 + (k − 1)e^(−rate T)): the best candidate
                 weighs 1 and at most k − 1 weigh at most e^(−rate T) each. That is β at T = log((k − 1)(1 − β)/β)/rate, with
                 equality where the k − 1 others are T behind. Rounding two scores to the grid adds a step at most.
-        Needs   Scores within 2⁶² grid steps of 0.
         Rounds  Up.
         """
         beta, k = failure_of(confidence), whole(candidates, "candidates")

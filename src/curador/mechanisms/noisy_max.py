@@ -17,6 +17,7 @@ from curador.mechanisms.parameters import decimal, power_of_two, steps_of
 from curador.mechanisms.scores import (
     REACH,
     WIDEST,
+    Steps,
     calibrated_epsilon,
     deficits_of,
     failure_of,
@@ -57,7 +58,7 @@ class Drawn(NamedTuple):
 
     indices: IntArray
     gaps: IntArray | None
-    values: IntArray | None
+    values: Steps | None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -169,19 +170,19 @@ class NoisyMax:
         return drawn.indices[:, 0] if self._plain and self.top == 1 else self._presented(drawn)
 
     def _presented(self, drawn: Drawn) -> Selection:
-        def real(steps: IntArray | None) -> FloatArray | None:
+        def real(steps: Steps | None) -> FloatArray | None:
             return None if steps is None else np.ldexp(steps.astype(np.float64), self._exponent)
 
         return Selection(drawn.indices, real(drawn.gaps), real(drawn.values))
 
-    def _on_grid(self, scores: ArrayLike) -> IntArray:
+    def _on_grid(self, scores: ArrayLike) -> Steps:
         exact = score_steps(scores, self._exponent)
         least = self.top + self.gap
         if len(exact) < least:
             raise refused("scores", f"at least {least} for top={self.top}" + ", gap=True" * self.gap, str(len(exact)))
         return exact
 
-    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> Drawn:
+    def draw(self, value: Steps, source: Entropy, size: int | None = None) -> Drawn:
         """Return winners, gaps and values in grid steps for integer scores; `size` independent rows if given."""
         behind = deficits_of(value, REACH)
         parts = [self._some(value, behind, rows, source) for rows in spread(len(value), 1 if size is None else size)]
@@ -194,7 +195,7 @@ class NoisyMax:
             stacked([part.values for part in parts]),
         )
 
-    def _some(self, value: IntArray, behind: IntArray, rows: int, source: Entropy) -> Drawn:
+    def _some(self, value: Steps, behind: IntArray, rows: int, source: Entropy) -> Drawn:
         noisy = laplace(self.noise_scale).draw(rows * len(behind), source).reshape(rows, -1) - behind
         wanted = self.top + self.gap
         places = _leaders(noisy, wanted)
@@ -207,7 +208,7 @@ class NoisyMax:
             values = value[winners] + fresh
         return Drawn(winners, gaps, values)
 
-    def within(self, one: IntArray, other: IntArray) -> bool:
+    def within(self, one: Steps, other: Steps) -> bool:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
         return near(one, other, self.steps, monotone=self.monotone)
 
@@ -229,7 +230,6 @@ class NoisyMax:
                 top (k − top) r^T/(1 + r)² ((T + 1)(1 − r) + r + 2r²/(1 + r)), r = e^(−1/scale). Or, for any 0 ≤ a ≤ T, one
                 of the `top` best has N_j < −a, or a pair fails with N_j ≥ −a:
                 top r^(a+1)/(1 + r) + top (k − top) c r^T/(1 + r) (a + 1/(1 − r²)), c = (1 − r)/(1 + r). The less of both.
-        Needs   Scores within 2⁶⁰ grid steps of the best.
         Rounds  Up.
         """
         beta, k = float_down(failure_of(confidence)), whole(candidates, "candidates", least=self.top)

@@ -28,7 +28,7 @@ def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Ad
     if isinstance(sensitivity, Sensitivity):
         if norm is Norm.L1 and sensitivity.norm is Norm.L2:
             raise NotPrivate(
-                "Laplace noise needs an l1 sensitivity; got an l2 one, which may be smaller by the root of the dimension."
+                "this noise needs an l1 sensitivity; got an l2 one, which may be smaller by the root of the dimension."
             )
         return sensitivity.value_squared, sensitivity.adjacency
     value = at_least_zero(sensitivity, "sensitivity")

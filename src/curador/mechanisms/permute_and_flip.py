@@ -15,6 +15,7 @@ from curador.mechanisms.exponential import also, named
 from curador.mechanisms.grid import score_exponent
 from curador.mechanisms.parameters import decimal, power_of_two, steps_of
 from curador.mechanisms.scores import (
+    Steps,
     calibrated_epsilon,
     deficits_of,
     evenly,
@@ -122,10 +123,10 @@ class PermuteAndFlip:
         whole_product = np.exp(np.log(misses).sum(axis=1, keepdims=True))
         return heads * (0.5 * weights @ (whole_product / misses))
 
-    def _on_grid(self, scores: ArrayLike) -> IntArray:
+    def _on_grid(self, scores: ArrayLike) -> Steps:
         return score_steps(scores, score_exponent(self.sensitivity))
 
-    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray:
+    def draw(self, value: Steps, source: Entropy, size: int | None = None) -> IntArray:
         """Return the place chosen for integer scores; `size` independent ones if given."""
         deficits = deficits_of(value)
         parts = [self._some(deficits, rows, source) for rows in spread(len(deficits), 1 if size is None else size)]
@@ -136,7 +137,7 @@ class PermuteAndFlip:
         coins = bernoulli_exp(np.tile(deficits, rows), self.rate, source)
         return evenly(coins.reshape(rows, len(deficits)), source)
 
-    def within(self, one: IntArray, other: IntArray) -> bool:
+    def within(self, one: Steps, other: Steps) -> bool:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
         return near(one, other, self.steps, monotone=self.monotone)
 
@@ -146,7 +147,6 @@ class PermuteAndFlip:
         Claim   The chance that a candidate T or more behind wins is at most E[B/(1 + B)] for B ~ Binomial(k − 1, x),
                 x = e^(−rate T): the best shows heads, fewer than k others are so far behind, and B/(1 + B) grows with B.
                 That is 1 − (1 − (1 − x)^k)/(kx), with equality where the k − 1 others are T behind, and at most (k − 1)x/2.
-        Needs   Scores within 2⁶² grid steps of 0.
         Rounds  Up.
         """
         beta, k = failure_of(confidence), whole(candidates, "candidates")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curador.errors import require
-from curador.mechanisms.grid import array_steps, as_array, refused
+from curador.mechanisms.grid import array_steps, as_array, refused, to_steps
 from curador.mechanisms.parameters import floor_log2, goal, rounded_down
 from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, open_probability
@@ -34,32 +35,42 @@ CHUNK = 1 << 20
 """Coins or noisy scores that are drawn at a time."""
 
 
-def deficits_of(scores: IntArray, cap: int = CAP) -> IntArray:
-    """Return best − score, at most `cap`.
+Steps: TypeAlias = NDArray[Any]
+"""Whole numbers of grid steps: 64-bit integers within ±2⁶¹, Python's own where one of them is larger."""
 
-    Needs   |scores| ≤ 2⁶², cap ≤ 2⁶²: then best − cap does not leave the machine's integers.
-    """
+
+def deficits_of(scores: Steps, cap: int = CAP) -> IntArray:
+    """Return best − score, at most `cap` ≤ 2⁶². Claim: exact."""
+    if scores.dtype.kind == "O":
+        whole_numbers = scores.tolist()
+        best = max(whole_numbers)
+        return np.array([min(best - score, cap) for score in whole_numbers], np.int64)
     best = int(scores.max())
     return best - np.maximum(scores, best - cap)
 
 
-def near(one: IntArray, other: IntArray, steps: int, *, monotone: bool = False) -> bool:
+def offsets_of(values: Steps, origin: int, reach: int = REACH) -> IntArray:
+    """Return value − origin, clamped to ±reach. Claim: exact."""
+    if values.dtype.kind == "O" or abs(origin) > 1 << 61:
+        return np.array([min(max(value - origin, -reach), reach) for value in values.tolist()], np.int64)
+    return np.clip(values, origin - reach, origin + reach) - origin
+
+
+def near(one: Steps, other: Steps, steps: int, *, monotone: bool = False) -> bool:
     """Whether no score moves by more than `steps`, and all the same way if monotone."""
     if one.shape != other.shape:
         return False
-    low, high = np.minimum(one, other), np.maximum(one, other)
-    moved = high.astype(np.uint64) - low.astype(np.uint64)  # modulo 2⁶⁴, where the difference always fits
-    if moved.size and int(moved.max()) > steps:
-        return False
-    return not monotone or bool((one >= other).all() or (one <= other).all())
+    moves = [a - b for a, b in zip(one.tolist(), other.tolist(), strict=True)]
+    low, high = min(moves, default=0), max(moves, default=0)
+    return max(high, -low) <= steps and not (monotone and low < 0 < high)
 
 
 def noise_exponent(scale: Fraction, sensitivity: Fraction) -> int:
     """Return e such that scores and noise live on the grid 2^e.
 
-    At least 2⁴⁰ steps to the larger of scale and sensitivity, 2¹⁰ to the sensitivity where the scale then keeps below 2⁴⁹.
+    At least 2³⁰ steps to the larger of scale and sensitivity, 2¹⁰ to the sensitivity where the scale then keeps below 2⁴⁹.
     """
-    fine = min(max(floor_log2(scale), floor_log2(sensitivity)) - 40, floor_log2(sensitivity) - 10)
+    fine = min(max(floor_log2(scale), floor_log2(sensitivity)) - 30, floor_log2(sensitivity) - 10)
     return max(fine, floor_log2(scale) - 48)
 
 
@@ -134,14 +145,22 @@ def below_each(limits: IntArray, source: Entropy) -> IntArray:
     return out
 
 
-def score_steps(scores: ArrayLike, exponent: int, name: str = "scores") -> IntArray:
-    """Return a list of scores in steps of 2^exponent, saturated at ±2⁶²; refused unless it is a list of finite numbers."""
+def score_steps(scores: ArrayLike, exponent: int, name: str = "scores") -> Steps:
+    """Return a list of scores in steps of 2^exponent, each ⌊x/2^exponent + 1/2⌋; refused unless they are finite numbers.
+
+    Claim   Exact and never saturated: where one has more than 2⁶¹ steps all become Python's integers, which takes longer.
+    """
     array = as_array(scores, name)
     if array.ndim != 1:
         raise refused(name, "a list of numbers", f"an array of {array.ndim} dimensions")
-    if array.dtype.kind in "iu" and int(array.max()) <= 1 << 53 and int(array.min()) >= -(1 << 53):
+    if array.dtype.kind in "iu" and max(abs(int(array.max())), abs(int(array.min()))) <= 1 << 53:
         array = array.astype(np.float64)  # exact, and fast for all widths
-    return array_steps(array, exponent, name)
+    if array.dtype.kind == "f":
+        largest_size = float(np.abs(array).max())
+        if largest_size == 0 or math.frexp(largest_size)[1] - exponent <= 61:
+            return array_steps(array, exponent, name)
+    steps = [to_steps(value, exponent, name) for value in array.tolist()]
+    return np.array(steps, np.int64 if max(map(abs, steps)) <= 1 << 61 else object)
 
 
 def flag(value: object, name: str) -> bool:

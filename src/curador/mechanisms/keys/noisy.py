@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 import numpy as np
 
 from curador.errors import InvalidParameter, require
+from curador.mechanisms.additive import missed
 from curador.mechanisms.keys.counts import Counts, as_units, differ_by_one_unit, from_mapping, touched
 from curador.mechanisms.laplace import discrete_variance
 from curador.mechanisms.parameters import GRID_BITS, decimal, floor_log2, goal, power_of_two, rounded_up
@@ -84,9 +85,13 @@ class _NoisyKeys:
         held = whole(units, "units", least=0)
         return float_up(self._tail(int((self.threshold - held) / self.grid)).upper) if held else 0.0
 
-    def interval(self, confidence: Number = "0.95") -> Interval:
-        """Return what the error of a noisy count lies in with the given probability, whether or not the key is shown."""
-        reach = float_up(self._reach(open_probability(confidence, "confidence")) * self.grid)
+    def interval(self, confidence: Number = "0.95", *, together: Number = 1) -> Interval:
+        """Return the error bar of a noisy count: its noise lies in it with at least this probability.
+
+        Of noisy counts before the threshold chose: those just above it are there because their noise is large.
+        together: the probability that the noises of this many keys all lie within theirs.
+        """
+        reach = float_up(self._reach(1 - missed(confidence, together)) * self.grid)
         return Interval(-reach, reach)
 
     def _reach(self, confidence: Fraction) -> int:
@@ -112,7 +117,10 @@ class _NoisyKeys:
         return Kept(places.astype(np.int64), noisy[places])
 
     def release_many(self, counts: ArrayLike, size: int) -> NDArray[np.float64]:
-        """Return `size` independent releases of an array of counts, one a row; NaN where the key is not shown."""
+        """Return `size` independent releases of an array of counts, one a row; NaN where the key is not shown.
+
+        Costs `size` times the loss.
+        """
         return self._shown(perform(self, as_units(counts), whole(size, "size")))
 
     def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray:

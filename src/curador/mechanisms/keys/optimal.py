@@ -125,7 +125,10 @@ class OptimalKeys:
         return np.flatnonzero(perform(self, as_units(counts))).astype(np.int64)
 
     def release_many(self, counts: ArrayLike, size: int) -> BoolArray:
-        """Return `size` independent releases of an array of counts, one a row: which keys are shown."""
+        """Return `size` independent releases of an array of counts, one a row: which keys are shown.
+
+        Costs `size` times the loss.
+        """
         return perform(self, as_units(counts), whole(size, "size"))
 
     def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> BoolArray:
