@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 
-.PHONY: help demo test check format api bench clean
+.PHONY: help demo test check audit format api pictures bench clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -30,6 +30,9 @@ check: $(READY) ## format, lint, types, fast tests (under a minute)
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/unit tests/laws tests/docs --ignore=tests/docs/test_textbook.py
 
+audit: $(READY) ## refute every mechanism's claim with 1,000,000 releases a world, or fail to (a minute)
+	$(BIN)/curador audit --samples 1000000
+
 format: $(READY) ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -37,6 +40,9 @@ format: $(READY) ## rewrite the sources in the house format
 api: $(READY) ## rewrite the checked-in list of public names and signatures
 	$(BIN)/python tests/docs/public_names.py names > docs/reference/public-names.txt
 	$(BIN)/python tests/docs/public_names.py reference > docs/reference/README.md
+
+pictures: $(READY) ## draw the figures of docs/how-to again
+	$(BIN)/python tests/docs/pictures.py
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)

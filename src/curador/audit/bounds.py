@@ -21,12 +21,13 @@ IntArray: TypeAlias = NDArray[np.int64]
 CELLS = 256
 """Cells that a score of many values is cut into for thresholds and single cells."""
 
-RANKED = 32
+RANKED = 16
 """Cells that are ranked by how much likelier they look in one world: few, or the ranking would learn the noise."""
 
 POWER = 0.999
 """How surely a mechanism that is worse by the detectable factor is flagged."""
 
+_REST = 3  # samples that an event is tested on, for each that it is chosen on
 _OUTWARD = 2.0**-30  # dominates the error of the beta quantiles; the tests compare them with 50 digits
 
 
@@ -44,8 +45,7 @@ class Counts:
 class Bound:
     """What the samples prove: with the confidence asked, no ε below `epsilon` is true at δ.
 
-    `event` says in words which event proves it, `counts` how often it was seen in the samples it was tested on, and
-    `detectable` is the smallest multiple of the claim that would be flagged with 99.9 % power by such an event.
+    `event` says in words which event proves it, `counts` how often it was seen in the samples it was tested on.
     """
 
     epsilon: float
@@ -115,7 +115,7 @@ def lower_bound(samples0: NDArray[Any], samples1: NDArray[Any], *, delta: float 
 
 
 def _parted(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    quarter = len(samples) // 4
+    quarter = len(samples) // (_REST + 1)
     return samples[:quarter], samples[quarter:]
 
 
@@ -134,7 +134,7 @@ class Event:
 
 
 def choose(samples0: NDArray[Any], samples1: NDArray[Any], *, delta: float, alpha: float) -> Event:
-    """Return the event that would prove most if these samples were the ones to test on."""
+    """Return the event that proves most on these samples."""
     return _chosen(samples0, samples1, delta, alpha)
 
 
@@ -147,22 +147,25 @@ def tested(event: Event, samples0: NDArray[Any], samples1: NDArray[Any], *, delt
 
 
 def _chosen(scores0: NDArray[Any], scores1: NDArray[Any], delta: float, alpha: float) -> Event:
-    best: tuple[float, Event] | None = None
+    """The event that proves most on these samples; where none proves anything, the most on as many as will be tested."""
+    found = _best(scores0, scores1, delta, alpha, times=1)
+    return found[1] if found[0] > 0 else _best(scores0, scores1, delta, alpha, times=_REST)[1]
+
+
+def _best(scores0: NDArray[Any], scores1: NDArray[Any], delta: float, alpha: float, *, times: int) -> tuple[float, Event]:
+    found: list[tuple[float, Event]] = []
+    sizes = (len(scores0) * times, len(scores1) * times)
     for cells, ranked in ((CELLS, False), (RANKED, True)):
         edges = _edges(scores0, scores1, cells)
         seen = [np.bincount(np.searchsorted(edges, s, side="right"), minlength=len(edges) + 1) for s in (scores0, scores1)]
         masks, words = _candidates(seen[0], seen[1], edges, ranked=ranked)
-        hits = [masks @ counts for counts in seen]
-        sizes = (len(scores0), len(scores1))
+        hits = [masks @ counts * times for counts in seen]
         for likelier in (0, 1):
             other = 1 - likelier
             proved = event_bound(hits[likelier], sizes[likelier], hits[other], sizes[other], delta, alpha)
             place = int(np.argmax(proved))
-            if best is None or proved[place] > best[0]:
-                best = float(proved[place]), Event(edges, masks[place].astype(np.bool_), likelier, words[place])
-    if best is None:
-        raise AssertionError("there is always a candidate")
-    return best[1]
+            found.append((float(proved[place]), Event(edges, masks[place].astype(np.bool_), likelier, words[place])))
+    return max(found, key=lambda pair: pair[0])
 
 
 def _edges(scores0: NDArray[Any], scores1: NDArray[Any], cells: int) -> NDArray[Any]:
@@ -207,10 +210,12 @@ def _cell(edges: NDArray[Any], place: int) -> str:
 
 
 def detectable(bound: Bound, claim: float, *, delta: float = 0.0, alpha: float = 1e-6) -> float:
-    """Return the smallest factor f such that a true ε of f times the claim would be flagged with 99.9 % power.
+    """Return the smallest factor f such that a mechanism f times as telling would be flagged with 99.9 % power.
 
-    The event of the bound is made more telling, by the same shift of log-odds in both worlds, until its true ε is f times the
-    claim; the factor is then the least whose unlucky counts (0.05 % each side) still prove more than the claim. +∞ beyond 64.
+    f times as telling: the ε that the bound's event shows, log((p − δ)/p'), is f times what it is, both probabilities moved
+    by the same shift of log-odds; where one world never shows the event, that it is f times as likely in the other. Flagged:
+    the counts that are unlucky by 0.05 % on each side still prove more than the claim. So a weak pair of worlds has a large
+    factor, and f = 2 finds noise of half the scale. +∞ beyond 64.
     """
     counts = bound.counts
     p0 = (counts.hits0 + 0.5) / (counts.size0 + 1)
@@ -218,18 +223,20 @@ def detectable(bound: Bound, claim: float, *, delta: float = 0.0, alpha: float =
     more, less, size_more, size_less = (p1, p0, counts.size1, counts.size0)
     if p0 > p1:
         more, less, size_more, size_less = (p0, p1, counts.size0, counts.size1)
+    never = min(counts.hits0, counts.hits1) == 0
+    shows = math.log((more - delta) / less) if more > delta else 0.0
 
     def flagged(factor: float) -> bool:
-        high, low = _sharpened(more, less, factor * claim, delta)
+        high, low = (min(factor * more, 1.0), 0.0) if never else _sharpened(more, less, factor * shows, delta)
         return _unlucky(high, low, size_more, size_less, delta, alpha) > claim
 
-    if not claim > 0 or not flagged(64.0):
+    if not (never or shows > 0) or not flagged(64.0):
         return math.inf
-    lower, upper = 1.0, 64.0
+    lower, upper = 0.5, 64.0
     while upper - lower > 1e-4 * upper:
         middle = math.sqrt(lower * upper)
         lower, upper = (lower, middle) if flagged(middle) else (middle, upper)
-    return upper
+    return max(upper, 1.0)
 
 
 def _sharpened(more: float, less: float, epsilon: float, delta: float) -> tuple[float, float]:
@@ -242,7 +249,7 @@ def _sharpened(more: float, less: float, epsilon: float, delta: float) -> tuple[
     for _ in range(60):
         middle = (low + high) / 2
         one, other = moved(middle)
-        if one > delta and other > 0 and math.log((one - delta) / other) < epsilon or one <= delta:
+        if one <= delta or (other > 0 and math.log((one - delta) / other) < epsilon):
             low = middle
         else:
             high = middle

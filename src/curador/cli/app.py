@@ -76,6 +76,18 @@ def calibrate(
 
 
 @app.command()
+def audit(
+    samples: Annotated[int, typer.Option(help="Releases of each mechanism in each of two neighbouring worlds.")] = 200_000,
+    only: Annotated[str | None, typer.Option(help="Mechanisms whose name holds this word.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print numbers for a program.")] = False,
+) -> None:
+    """Try to refute every mechanism's claim, and check that seeded bugs are caught. Ends with 1 if anything is wrong."""
+    from curador.cli.auditing import run_audit
+
+    raise typer.Exit(run_audit(samples=samples, only=only, as_json=as_json))
+
+
+@app.command()
 def demo() -> None:
     """Show what curador does, on examples."""
     from curador.cli.demo import run

@@ -1,0 +1,226 @@
+"""Seeded bugs: mechanisms that are wrong in ways real ones have been wrong. An audit that lets one pass proves nothing.
+
+None of them can be reached from a mechanism of ours; they exist so that every audit shows in the same run that it can fail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from curador.audit.bits import Grid, leaks
+from curador.audit.bounds import lower_bound
+from curador.audit.fit import Cells, goodness, laplace_cells
+from curador.audit.sparse import SPARSE
+from curador.privacy.losses import BoundedRange
+from curador.randomness.bernoulli import bernoulli, bernoulli_exp
+from curador.randomness.entropy import entropy
+from curador.randomness.injected import Seeded
+from curador.randomness.noise import laplace
+from curador.randomness.uniform import below
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from curador.numerics.rounding import FloatArray
+
+Sampler: TypeAlias = "Callable[[int, int], NDArray[Any]]"
+"""World (0 or 1) and how many → outputs as scores."""
+
+STEP = 1 << 10
+"""Grid steps a unit, where a mutant needs noise that is nearly continuous."""
+
+
+class Mutant(Protocol):
+    """A bug, and what would notice it."""
+
+    @property
+    def name(self) -> str:
+        """A few words."""
+        ...
+
+    def caught(self, size: int, alpha: float) -> str | None:
+        """Return what refutes the claim, in words, or None if `size` outputs of each world do not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Overclaim:
+    """A mechanism whose ε is above its claim."""
+
+    name: str
+    sample: Sampler
+    epsilon: float
+    delta: float = 0.0
+
+    def caught(self, size: int, alpha: float) -> str | None:
+        """By a lower bound of ε."""
+        bound = lower_bound(self.sample(0, size), self.sample(1, size), delta=self.delta, alpha=alpha)
+        return f"ε ≥ {bound.epsilon:.4g} > {self.epsilon:.4g}" if bound.epsilon > self.epsilon else None
+
+
+@dataclass(frozen=True, slots=True)
+class Porous:
+    """A mechanism whose floats tell the worlds apart."""
+
+    name: str
+    sample: Sampler
+    epsilon: float
+    delta: float = 0.0
+
+    def caught(self, size: int, alpha: float) -> str | None:
+        """By events of bits that are private as long as the claim is; leaving the grid alone is not enough."""
+        found = leaks(
+            self.sample(0, size),
+            self.sample(1, size),
+            values=(0.0, 1.0),
+            grid=Grid(-40, 1.0),
+            claim=self.epsilon,
+            alpha=alpha,
+            delta=self.delta,
+        )
+        worst = max(found, key=lambda leak: leak.epsilon, default=None)
+        return f"{worst.event}: ε ≥ {worst.epsilon:.4g}" if worst and worst.epsilon > self.epsilon else None
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A sampler of another law than it claims."""
+
+    name: str
+    sample: Callable[[int], NDArray[Any]]
+    cells: Cells
+
+    def caught(self, size: int, alpha: float) -> str | None:
+        """By χ²."""
+        p = goodness(self.cells.counts(self.sample(size)), self.cells.probabilities).p
+        return f"χ²: p = {p:.1e}" if p < alpha else None
+
+
+def noise(scale: Fraction | int, size: int) -> NDArray[np.int64]:
+    """Return exact discrete Laplace noise."""
+    return laplace(Fraction(scale)).draw(size, entropy())
+
+
+def _floats() -> np.random.Generator:
+    """NumPy's generator, which only a mutant may use."""
+    return np.random.default_rng(entropy().bits(128))
+
+
+def _numpy_laplace(world: int, size: int) -> FloatArray:
+    return world + _floats().laplace(0.0, 1.0, size)
+
+
+def _four_uniforms(world: int, size: int) -> FloatArray:
+    one, two, three, four = _floats().random((4, size))
+    return world + np.log(1 - one) * np.cos(np.pi * two) + np.log(1 - three) * np.cos(np.pi * four)
+
+
+def _four_normals(world: int, size: int) -> FloatArray:
+    return world + _floats().normal(size=(4, size)).sum(axis=0) / 2
+
+
+def _half_scale(world: int, size: int) -> NDArray[np.int64]:
+    return world * STEP + noise(STEP // 2, size)
+
+
+def _rounded_noise(world: int, size: int) -> FloatArray:
+    """Real values 0 and 1/2, only the noise rounded to whole numbers: what is behind the point stays."""
+    return world / 2 + noise(1, size)
+
+
+def _halves_to_even(world: int, size: int) -> NDArray[np.int64]:
+    """0.5 and 1.5 are 1 apart; rounding halves to even makes them 0 and 2."""
+    return np.int64(np.round(0.5 + world)) + noise(1, size)
+
+
+def _one_for_two_cells(world: int, size: int) -> NDArray[np.int64]:
+    """Replacing a person moves two cells of a histogram; noise for one. Score: the difference of the cells."""
+    return (5 - world) * STEP + noise(STEP, size) - (5 + world) * STEP - noise(STEP, size)
+
+
+def _max_and_value(world: int, size: int) -> NDArray[np.int64]:
+    """The noisy maximum itself instead of its place: every count moved, so every noise counts."""
+    return np.max(world * STEP + noise(STEP, 3 * size).reshape(3, size), axis=0)
+
+
+def _max_with_half_the_noise(world: int, size: int) -> NDArray[np.int64]:
+    """Scores that move in opposite directions, noise for scores that move together."""
+    gap = noise(STEP, size) + (4 - 2 * world) * STEP - noise(STEP, size)
+    return (gap > 0).astype(np.int64)
+
+
+def _binary_gamma_for_four(world: int, size: int) -> NDArray[np.int64]:
+    """The truth with probability e^ε/(e^ε + 1), although three others share the rest."""
+    answer = below(3, size, entropy())
+    answer += answer >= world
+    truth = bernoulli(Fraction(math.e / (1 + math.e)), size, entropy())
+    return np.where(truth, world, answer)
+
+
+def _last_bit_left_out(world: int, size: int) -> NDArray[np.int64]:
+    """Three bits, of which a loop flips the first two."""
+    flip = bernoulli(Fraction(1 / (1 + math.e)), 2 * size, entropy()).reshape(2, size)
+    return flip[0] + 2 * flip[1] + np.int64(4 * world)
+
+
+def _permute_and_flip(world: int, size: int) -> NDArray[np.int64]:
+    """Two candidates at ε = 1, equal or two sensitivities apart; right as it is, but not of bounded range."""
+    heads = bernoulli_exp(np.full(size, 2 * world, np.int64), Fraction(1, 2), entropy())
+    return (heads & bernoulli(Fraction(1, 2), size, entropy())).astype(np.int64)
+
+
+_THRESHOLD = 5
+_TAIL = math.exp(-_THRESHOLD) / (1 + math.exp(-1))
+"""P[1 + noise > threshold] at scale 1: what a key held by one unit is charged."""
+
+
+def _threshold_on_rows(world: int, size: int) -> NDArray[np.int64]:
+    """A key held by one unit with fifty rows, which are counted instead of units; absent in the other world."""
+    return (50 + noise(1, size) > _THRESHOLD).astype(np.int64) * world
+
+
+def _at_least_for_above(world: int, size: int) -> NDArray[np.int64]:
+    """A key held by one unit is shown at the threshold too, which nobody was charged for."""
+    return (1 + noise(1, size) >= _THRESHOLD).astype(np.int64) * world
+
+
+def _shared_stream(world: int, size: int) -> NDArray[np.int64]:
+    """Two processes that forked without a new key answer two questions with the same noise. Score: the difference."""
+    seed = entropy().bits(200)
+    one, other = (laplace(Fraction(1)).draw(size, Seeded(seed)) for _ in range(2))
+    return one - (world + other)
+
+
+def _wide_by_a_twentieth(size: int) -> NDArray[np.int64]:
+    return noise(Fraction(21, 2), size)
+
+
+def mutants() -> tuple[Mutant, ...]:
+    """Return every seeded bug."""
+    bounded = BoundedRange(epsilon=1).epsilon("0.1")
+    return (
+        Porous("NumPy's Laplace noise, in floats", _numpy_laplace, 1.0),
+        Porous("Laplace noise from four uniforms, in floats", _four_uniforms, 1.0),
+        Porous("Gaussian noise from four normals, in floats", _four_normals, 4.4, 1e-5),
+        Overclaim("half the scale", _half_scale, 1.0),
+        Overclaim("only the noise rounded", _rounded_noise, 1.0),
+        Overclaim("halves rounded to even", _halves_to_even, 1.0),
+        Overclaim("replace-one charged as add-or-remove-one", _one_for_two_cells, 1.0),
+        Overclaim("noisy max releasing its value", _max_and_value, 1.0),
+        Overclaim("noisy max of any scores with the noise of monotone ones", _max_with_half_the_noise, 1.0),
+        *(Overclaim(f"sparse vector: {item.name}", item.sample, item.epsilon) for item in SPARSE),
+        Overclaim("randomized response of four answers with γ of two", _binary_gamma_for_four, 1.0),
+        Overclaim("last bit of a vector left out", _last_bit_left_out, 2.0),
+        Overclaim("permute-and-flip accounted as bounded range", _permute_and_flip, bounded, 0.1),
+        Overclaim("threshold on rows instead of units", _threshold_on_rows, 1.0, _TAIL),
+        Overclaim("at least the threshold where above was meant", _at_least_for_above, 1.0, _TAIL),
+        Overclaim("fork without a new key", _shared_stream, 2.0),
+        Misfit("scale wide by 5 %", _wide_by_a_twentieth, laplace_cells(Fraction(10))),
+    )

@@ -1,0 +1,125 @@
+"""`curador audit`: the audit as tables, with a progress bar."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from curador.cli.show import finite
+
+if TYPE_CHECKING:
+    from curador.audit.run import Progress as Watcher
+    from curador.audit.run import Report
+
+
+def run_audit(*, samples: int, only: str | None, as_json: bool) -> int:
+    """Audit, print, and return the exit code: 1 if a claim was refuted or a seeded bug survived."""
+    from curador.audit.run import audit, named
+
+    entries = None if only is None else named(only)
+    with _watched() as watcher:
+        report = audit(samples, entries, progress=watcher)
+    if as_json:
+        print(json.dumps(_plain(report.to_record())))
+    else:
+        _print(report)
+    return 0 if report.passed else 1
+
+
+def _plain(value: object) -> object:
+    """The same with null for what JSON has no word for."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return finite({"it": value})["it"]
+
+
+@contextlib.contextmanager
+def _watched() -> Generator[Watcher]:
+    """A bar on the terminal's error stream; a line for every tenth where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    columns = (TextColumn("{task.description:<48}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("audit", total=None)
+
+        def watch(done: int, total: int, name: str) -> None:
+            bar.update(task, completed=done, total=total, description=name)
+
+        yield watch
+
+
+def _lines() -> Watcher:
+    said = [-1]
+
+    def watch(done: int, total: int, name: str) -> None:
+        tenth = 10 * done // total
+        if tenth > said[0]:
+            said[0] = tenth
+            print(f"audit: {done} of {total}, {name}", file=sys.stderr, flush=True)
+
+    return watch
+
+
+def _print(report: Report) -> None:
+    console = Console(width=112)
+    console.print(_bounds(report))
+    if report.bits:
+        events = [row for row in report.bits if not row.holds]
+        names = ", ".join(dict.fromkeys(row.mechanism for row in report.bits))
+        values = ", ".join(dict.fromkeys(f"{row.value:,}" for row in report.bits))
+        console.print(f"Bits of floats ({names}; near {values}): ", end="")
+        console.print(f"{len(events)} leaks" if events else "no event tells the worlds apart")
+    if report.fits:
+        least = min(report.fits, key=lambda row: row.p)
+        console.print(
+            f"Laws: {len(report.fits)} χ² fits, smallest p = {least.p:.2g} ({least.mechanism}); alarm below {least.least:.1e}"
+        )
+    if report.mutants:
+        console.print(_mutants(report))
+    for sentence in report.violations:
+        console.print(f"REFUTED  {sentence}", style="bold red")
+    for name in report.survivors:
+        console.print(f"SURVIVED  seeded bug: {name}", style="bold red")
+    refuted = f"{len(report.violations)} claims refuted" if report.violations else "no claim refuted"
+    caught = sum(row.caught for row in report.mutants)
+    bugs = f"{caught} of {len(report.mutants)} seeded bugs caught" if report.mutants else "no seeded bugs tried"
+    print(f"{refuted}; {bugs}.")
+    print(
+        f"{report.samples:,} releases a world, a quarter to choose events and the rest to test them.\n"
+        f"A false alarm anywhere has probability at most {report.family:g} ({report.alpha:.1e} a bound): a red run is red."
+    )
+
+
+def _bounds(report: Report) -> Table:
+    table = Table(title="Lower bounds of ε by samples, against the claims", title_justify="left")
+    for name in ("mechanism", "ε asked", "at δ", "claim", "lower bound", "ratio", "flags from", ""):
+        table.add_column(name, justify="left" if name in ("mechanism", "") else "right")
+    for row in report.rows:
+        delta = "0" if row.delta == 0 else f"{row.delta:.2g}"
+        ratio = "" if math.isnan(row.ratio) else f"{row.ratio:.3f}"
+        factor = "—" if math.isinf(row.detectable) else f"{row.detectable:.2f}×"
+        mark = "holds" if row.holds else "REFUTED"
+        table.add_row(row.mechanism, row.asked, delta, f"{row.claim:.4g}", f"{row.bound:.4g}", ratio, factor, mark)
+    table.caption = "flags from: the smallest factor of too much that 99.9 % of such runs would flag"
+    table.caption_justify = "left"
+    return table
+
+
+def _mutants(report: Report) -> Table:
+    table = Table(title="Seeded bugs", title_justify="left")
+    table.add_column("bug")
+    table.add_column("caught by")
+    for row in report.mutants:
+        table.add_row(row.name, row.by or "NOTHING")
+    return table
