@@ -24,6 +24,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "opendp": ("opendp",),
     "opacus": ("opacus",),
     "tmlt": ("tmlt.analytics",),
+    # its last release does not import with a later scikit-learn
+    "diffprivlib": ("diffprivlib", "scikit-learn==1.5.2", "numpy<2.3", "scipy<1.14"),
 }
 
 

@@ -86,7 +86,7 @@ RECIPES = {
     "DP median via EM: interval probabilities": median,
     "optimal partition selection keep-probability pi(n)": lambda p: cu.OptimalKeys(
         epsilon=str(p["eps"]), delta=str(p["delta"]), keys=1
-    ).keep_probability(p["n"]),
+    ).pass_probability(p["n"]),
     "Laplace thresholding tau (L0<=k partitions, Linf<=1): 1-(k/eps)ln(2(1-(1-delta)^{1/k}))": keys_threshold,
     "Gaussian thresholding tau: 1+sigma*Phi^{-1}((1-delta_thr)^{1/k})": gaussian_threshold,
     "RNM index only Lap(1/eps), f1-f2 from -10 to -8: log ratio": lambda p: math.log(

@@ -306,7 +306,7 @@ def test_optimal_selection_that_needs_too_long_a_table_is_refused():
 def test_optimal_selection_shows_more_than_the_laplace_threshold():
     """At the same ε and δ no number of units is shown with a smaller probability."""
     best, other = OptimalKeys(epsilon=1, delta="1e-5", keys=2), LaplaceKeys(epsilon=1, delta="1e-5", keys=2)
-    assert all(best.keep_probability(n) >= other.pass_probability(n) * (1 - 1e-9) for n in range(1, 60))
+    assert all(best.pass_probability(n) >= other.pass_probability(n) * (1 - 1e-9) for n in range(1, 60))
 
 
 # ---- tails ------------------------------------------------------------------------------------------------------------

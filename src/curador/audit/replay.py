@@ -54,7 +54,7 @@ def replay(function: Callable[[World], object], world: World, neighbour: World) 
     Claim   No violation is reported if the function releases only through mechanisms whose declared sensitivities hold for
             this pair. The converse is about this pair and this run of noise only.
     Needs   The function returns what it would publish, and has no state that survives a call.
-    Source  [CEB+26]
+    Source  [CED+26]
 
     Values are private: the report names releases, mechanisms and what is wrong, never an input.
     """

@@ -161,7 +161,7 @@ def _quantile(mechanism: Quantile) -> tuple[Any, Any]:
 
 
 def _around_half(mechanism: OptimalKeys) -> tuple[Any, Any]:
-    units = next(n for n in range(1 << 18) if mechanism.keep_probability(n + 1) >= 0.5)
+    units = next(n for n in range(1 << 18) if mechanism.pass_probability(n + 1) >= 0.5)
     return [units], [units + 1]
 
 

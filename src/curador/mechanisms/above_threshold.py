@@ -95,7 +95,7 @@ class AboveThreshold:
     Needs   No answer moves by more than `sensitivity` between neighbours; monotone=True: and all answers of a
             sequence move the same way.
     Rounds  Answers and threshold to a power-of-two grid, the sensitivity in grid steps up; the scales follow it, ε is exact.
-    Source  [DR14, Alg. 2]; [LSL17] for the proof, the split, and six variants that are not private; [DWXZK19] for the gap.
+    Source  [DR14, Alg. 2]; [LSL17] for the proof, the split, and variants that are not private; [DWZK19] for the gap.
     """
 
     epsilon: Fraction
@@ -264,7 +264,7 @@ class AboveThreshold:
 
     # ---- error and calibration --------------------------------------------------------------------------------------
 
-    def interval(self, confidence: Number, *, queries: Number) -> Interval:
+    def interval(self, confidence: Number = "0.95", *, queries: Number) -> Interval:
         """Return [0, t]: with at least this probability no answer is wrong by more than t, over so many queries.
 
         Wrong by more than t: a yes more than t below the threshold, or a no more than t above it.

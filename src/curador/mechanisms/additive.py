@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import require
 from curador.mechanisms.grid import FloatValues, Real, as_array, is_scalar, refused, to_steps, to_whole
 from curador.mechanisms.parameters import power_of_two
 from curador.mechanisms.seam import perform
@@ -119,7 +119,7 @@ class IntegerNoise:
         wanted = self._shape_rule
         if wanted is not None and size != wanted:
             hint = f"make the mechanism with dimension={size}; its sensitivity is that of the whole array"
-            raise InvalidParameter(sentence("value", f"{wanted} number{'s' if wanted > 1 else ''}", f"{size} numbers", hint))
+            raise refused("value", "one number" if wanted == 1 else f"{wanted} numbers", f"{size} numbers", hint)
 
     def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
         """Add noise to whole numbers of grid steps."""

@@ -198,7 +198,7 @@ class Exponential:
 
     # ---- error and calibration --------------------------------------------------------------------------------------
 
-    def interval(self, confidence: Number, *, candidates: Number) -> Interval:
+    def interval(self, confidence: Number = "0.95", *, candidates: Number) -> Interval:
         """Return [0, t]: with at least this probability the score chosen is at most t below the best one.
 
         Claim   With β = 1 − confidence, P[deficit ≥ T] ≤ (k − 1)e^(−rate T)/(1 + (k − 1)e^(−rate T)): the best candidate

@@ -240,9 +240,9 @@ class DiscreteGaussian(IntegerNoise):
     def _reach(self, confidence: Fraction) -> int:
         return gaussian_reach(self.sigma**2, 1 - confidence)
 
-    def probability(self, noise: int) -> float:
-        """Return P[noise], to display."""
-        return gaussian_mass(self.sigma**2, noise)
+    def probability(self, steps: int) -> float:
+        """Return P[noise = steps], to display."""
+        return gaussian_mass(self.sigma**2, steps)
 
     @property
     def variance(self) -> float:

@@ -25,6 +25,8 @@ LIMIT = 1 << 62
 
 SCORE_BITS = 30
 
+_CHUNK = 1 << 14
+
 
 def refused(name: str, rule: str, kind: str, hint: str | None = None) -> InvalidParameter:
     """Return the refusal of a private value: its kind is told, never the value."""
@@ -130,11 +132,16 @@ def array_steps(values: object, exponent: int, name: str = "value") -> IntArray:
 
 
 def _float_steps(array: FloatValues, exponent: int) -> IntArray:
-    with np.errstate(over="ignore"):  # an infinity saturates
-        scaled = np.clip(np.ldexp(array, -exponent), -float(LIMIT), float(LIMIT))
-    down = np.floor(scaled)
-    down += scaled - down >= 0.5
-    return down.astype(np.int64)
+    flat, out = np.ravel(array), np.empty(array.size, np.int64)
+    for start in range(0, len(out), _CHUNK):
+        with np.errstate(over="ignore", under="ignore"):  # an infinity saturates; what vanishes is 0 steps
+            part = np.ldexp(flat[start : start + _CHUNK], -exponent)
+        np.clip(part, -float(LIMIT), float(LIMIT), out=part)
+        down = np.floor(part)
+        part -= down
+        down += part >= 0.5
+        out[start : start + _CHUNK] = down
+    return out.reshape(array.shape)
 
 
 def whole_array(values: object, name: str = "value") -> IntArray:

@@ -254,9 +254,9 @@ class DiscreteLaplace(IntegerNoise):
     def _reach(self, confidence: Fraction) -> int:
         return laplace_reach(self.scale, 1 - confidence)
 
-    def probability(self, noise: int) -> float:
-        """Return P[noise], to display."""
-        return laplace_mass(self.scale, noise)
+    def probability(self, steps: int) -> float:
+        """Return P[noise = steps], to display."""
+        return laplace_mass(self.scale, steps)
 
     @classmethod
     def calibrate(

@@ -80,7 +80,7 @@ class NoisyMax:
     Needs   No score moves by more than `sensitivity` between neighbours; monotone=True: and all move the same way (counts,
             when one record comes or goes; never when one is replaced).
     Rounds  Scores to a power-of-two grid, the sensitivity in grid steps up; the scale follows it, so that ε is exact.
-    Source  [DR14, Claim 3.9]; [DWXZK19] for the gaps.
+    Source  [DR14, Claim 3.9]; [DWZK19] for the gaps.
     """
 
     epsilon: Fraction
@@ -222,7 +222,7 @@ class NoisyMax:
         behind = deficits_of(self._on_grid(scores), REACH)
         return _first_place(behind.astype(np.float64) / float(self.noise_scale))
 
-    def interval(self, confidence: Number, *, candidates: Number) -> Interval:
+    def interval(self, confidence: Number = "0.95", *, candidates: Number) -> Interval:
         """Return [0, t]: with at least this probability no winner's score is more than t below the `top`-th best one.
 
         Claim   If a winner i is T or more steps behind the `top`-th best score, one of the `top` best, j, is no winner, so

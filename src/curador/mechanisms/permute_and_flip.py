@@ -58,7 +58,7 @@ class PermuteAndFlip:
             NOT ε-bounded-range: its log-ratios span more than ε, so that ε²/8-zCDP would under-account it.
     Needs   No score moves by more than `sensitivity` between neighbours; monotone=True: and all move the same way.
     Rounds  Scores to a grid of about sensitivity/2³⁰, the sensitivity in grid steps up.
-    Source  [MS20]; [DKXSWX21] for the exponential noise.
+    Source  [MS20]; [DKS+21] for the exponential noise.
     """
 
     epsilon: Fraction
@@ -141,7 +141,7 @@ class PermuteAndFlip:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
         return near(one, other, self.steps, monotone=self.monotone)
 
-    def interval(self, confidence: Number, *, candidates: Number) -> Interval:
+    def interval(self, confidence: Number = "0.95", *, candidates: Number) -> Interval:
         """Return [0, t]: with at least this probability the score chosen is at most t below the best one.
 
         Claim   The chance that a candidate T or more behind wins is at most E[B/(1 + B)] for B ~ Binomial(k − 1, x),

@@ -13,7 +13,7 @@ from curador.errors import require
 from curador.mechanisms.exponential import shares
 from curador.mechanisms.grid import refused, whole_array
 from curador.mechanisms.parameters import decimal
-from curador.mechanisms.scores import CAP, calibrated_epsilon, deficits_of, failure_of, log_up, near
+from curador.mechanisms.scores import CAP, Steps, calibrated_epsilon, deficits_of, failure_of, log_up, near
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, rational, whole
 from curador.numerics.rounding import FloatArray, float_up
@@ -39,7 +39,7 @@ _MOST_CELLS = 1 << 24
 class Ranks:
     """The integer score of every point, where one unit weighs at most `weight`."""
 
-    scores: IntArray
+    scores: Steps
     weight: int
 
 
@@ -47,13 +47,15 @@ class Ranks:
 class Quantile:
     """A point x of a grid between public bounds, with probability ∝ exp(ε score(x)/(2Δ)).
 
-    With q = a/b in lowest terms, score(x) = −|(b − a) L(x) − a R(x)|, L and R the weight strictly below and above x. The grid
-    has `cells` equally spaced points, both bounds among them; values are clamped and rounded to it.
+    With q = a/b in lowest terms, score(x) = −max(0, (b − a) L − a (M + R), a R − (b − a)(L + M)), where L, M and R are the
+    weights below, at and above x: 0 where x is a true quantile, else how far its rank is off, times b. The grid has `cells`
+    equally spaced points, both bounds among them; values are clamped and rounded to it.
 
-    Claim   ε-bounded-range. A unit of weight w adds l to L(x) and r to R(x) with l, r ≥ 0, l + r ≤ w, so it moves
-            (b − a) L − a R by something in [−aw, (b − a)w]: by at most w max(a, b − a) when it comes or goes, and by at most
-            wb, the length of that interval, when it is replaced; |·| moves no more. Then as for Exponential.
-            For q = 0 and q = 1 a unit that comes lowers all scores (−L or −R), so that the 2 of the exponent may go.
+    Claim   ε-bounded-range. A unit of weight w adds l, m, r ≥ 0 with l + m + r ≤ w, so it moves (b − a) L − a (M + R) by
+            something in [−aw, (b − a)w] and a R − (b − a)(L + M) by something in [−(b − a)w, aw]: both by at most
+            w max(a, b − a) when it comes or goes, and by at most wb, the length of the intervals, when it is replaced; a
+            maximum moves no more than what it is taken of. Then as for Exponential.
+            For q = 0 and q = 1 the score is −L or −R, and a unit that comes lowers all: the 2 of the exponent may go.
     Needs   Bounds, cells and q are public. A unit's rows are all in one call, under one label.
     Rounds  Values to the grid, as any map of single values may. A NaN or a null is dropped: it weighs nothing.
     Source  [Smi11] for the mechanism; the weights of units and the sensitivities are proved above.
@@ -159,14 +161,16 @@ class Quantile:
         ranks = self._ranks(values, units)
         return shares(deficits_of(ranks.scores), self.rate / ranks.weight)
 
-    def scores(self, counts: IntArray) -> IntArray:
-        """Return the score of each point for a histogram, (b − a) L − a R saturated at ±2⁶²."""
+    def scores(self, counts: IntArray) -> Steps:
+        """Return the score of each point for a histogram: exact, Python's integers where 64 bits may not do."""
         a, b = self.q.numerator, self.q.denominator
         total = sum(counts.tolist()) if int(counts.max()) > CAP // len(counts) else int(counts.sum())
-        exact = counts if total * b < CAP else counts.astype(object)
+        exact: Steps = counts if total * b < CAP else counts.astype(object)
         below = np.cumsum(exact)
-        lean = (b - a) * (below - exact) - a * (total - below)
-        return -np.minimum(np.abs(lean), CAP).astype(np.int64)
+        strictly, above = below - exact, total - below
+        too_high = (b - a) * strictly - a * (total - strictly)
+        too_low = a * above - (b - a) * below
+        return -np.maximum(np.maximum(too_high, too_low), 0)
 
     def _ranks(self, values: ArrayLike, units: ArrayLike | None) -> Ranks:
         return Ranks(self.scores(self.histogram(values, units)), 1 if units is None else UNIT_WEIGHT)
@@ -194,10 +198,10 @@ class Quantile:
 
     # ---- error and calibration --------------------------------------------------------------------------------------
 
-    def interval(self, confidence: Number) -> Interval:
+    def interval(self, confidence: Number = "0.95") -> Interval:
         """Return [0, t]: with at least this probability the rank of the result is off by at most t units more than the best.
 
-        The rank of x is off by |L − q (L + R)|, in units; the best point is the one where it is least.
+        The rank of x is off by −score/b: by as many units as would have to lie elsewhere for x to be a quantile.
 
         Claim   As for Exponential with `cells` candidates: log((cells − 1)(1 − β)/β)/(b · rate). Rounds: up.
         """

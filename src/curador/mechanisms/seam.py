@@ -52,7 +52,7 @@ class _Recorder:
 
     def perform(self, mechanism: Drawing, value: Any, size: int | None) -> Any:
         if self.script is None:
-            output = mechanism.draw(value, entropy(), size)
+            output = _drawn(mechanism, value, size)
         else:
             place = len(self.calls)
             if place >= len(self.script):
@@ -73,10 +73,15 @@ def perform(mechanism: Drawing, value: Any, size: int | None = None) -> Any:
     recorder = _recorder.get()
     if recorder is not None:
         return recorder.perform(mechanism, value, size)
+    return _drawn(mechanism, value, size)
+
+
+def _drawn(mechanism: Drawing, value: Any, size: int | None) -> Any:
     source = entropy()
-    output = mechanism.draw(value, source, size)
-    source.erase()
-    return output
+    try:
+        return mechanism.draw(value, source, size)
+    finally:
+        source.erase()
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.mechanisms.additive import Plan, RealNoise
+from curador.mechanisms.grid import refused
 from curador.mechanisms.parameters import (
     GRID_BITS,
     accuracy_goal,
@@ -176,7 +177,7 @@ class Staircase(RealNoise):
     def _check_size(self, size: int) -> None:
         if size != 1:
             hint = "use Laplace with dimension=, whose noise is for all numbers together"
-            raise InvalidParameter(sentence("value", "one number", f"{size} numbers", hint))
+            raise refused("value", "one number", f"{size} numbers", hint)
 
     def _noise(self, size: int, source: Entropy) -> IntArray:
         """Which stretch, which part of it, where in that part, and which sign; −0 is drawn again, place by place.

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import require
 from curador.mechanisms.additive import Plan, RealNoise
+from curador.mechanisms.grid import refused
+from curador.mechanisms.laplace import laplace_mass
 from curador.mechanisms.parameters import decimal, grid_exponent, in_steps, power_of_two, settled, steps_of, written
 from curador.mechanisms.tails import Enclosed, exponential, first_whole, recorded
 from curador.numerics.exact import Number, open_probability, positive
@@ -104,6 +106,13 @@ class TruncatedLaplace(RealNoise):
         exact = 2 * squares / (1 - r) ** 3 / (1 + 2 * (r - last) / (1 - r))
         return float_up(exact * self.grid**2 * (1 + Fraction(1, 1 << 90)))
 
+    def probability(self, steps: int) -> float:
+        """Return P[noise = steps grid steps], to display."""
+        if abs(steps) * self.grid > self.reach:
+            return 0.0
+        cut = -math.expm1(-float((self.reach + self.grid) / self.scale))
+        return laplace_mass(in_steps(self.scale, self._exponent), steps) / cut
+
     def _make_plan(self) -> Plan:
         return Plan(self._exponent, laplace(in_steps(self.scale, self._exponent)))
 
@@ -114,7 +123,7 @@ class TruncatedLaplace(RealNoise):
     def _check_size(self, size: int) -> None:
         if size != 1:
             hint = "use Laplace with dimension=; each number's end would cost a delta of its own"
-            raise InvalidParameter(sentence("value", "one number", f"{size} numbers", hint))
+            raise refused("value", "one number", f"{size} numbers", hint)
 
     def _noise(self, size: int, source: Entropy) -> IntArray:
         """Discrete Laplace noise, drawn again, place by place, until it is inside; a short reach by uniform proposals.

@@ -12,12 +12,13 @@ from curador.errors import InvalidParameter, sentence
 from curador.mechanisms.above_threshold import AboveThreshold
 from curador.mechanisms.additive import IntegerNoise, RealNoise
 from curador.mechanisms.exponential import Exponential
+from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
 from curador.mechanisms.noisy_max import NoisyMax
 from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import Quantile
 from curador.mechanisms.randomized_response import RandomizedResponse
-from curador.plots.style import BLUE, GREY, RED, figure, style
+from curador.plots.style import BLUE, DARK, GREY, RED, figure, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 
     from curador.numerics.rounding import FloatArray
 
-_POINTS = 801
+_POINTS = 601
 _PIECES = 400
-_WORLDS = ("one world", "a neighbour")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Laws:
     masses: tuple[FloatArray, FloatArray]
     axis: str
     smooth: bool = False
+    worlds: tuple[str, str] = ("one world", "a neighbour")
     labels: tuple[str, ...] | None = None
     bar: tuple[float, float] | None = None
 
@@ -48,6 +49,7 @@ def law(mechanism: object, one: Any, other: Any, *, labels: Sequence[str] | None
     """Return two panels: the probabilities of the outputs for two neighbouring inputs, and the logarithm of their ratio.
 
     The second panel shows the ε that the mechanism claims, where it claims a pure one: no output's evidence goes beyond.
+    Outputs that only one of the worlds can give are shaded there in its colour: they are what a δ pays for.
     """
     found = laws(mechanism, one, other, labels=labels)
     with style():
@@ -62,17 +64,18 @@ def law(mechanism: object, one: Any, other: Any, *, labels: Sequence[str] | None
 
 
 def _masses(axes: Axes, found: Laws) -> None:
-    for masses, colour, name, shift in zip(found.masses, (BLUE, RED), _WORLDS, (-0.2, 0.2), strict=True):
+    for masses, colour, name, shift in zip(found.masses, (BLUE, RED), found.worlds, (-0.2, 0.2), strict=True):
         if found.smooth:
             axes.plot(found.places, masses, color=colour, label=name, linestyle="-" if shift < 0 else "--")
-            axes.fill_between(found.places, masses, color=colour, alpha=0.12, linewidth=0)
+            outline = np.pad(found.places, 1, mode="edge")  # one closed line: half the points of fill_between
+            axes.fill(outline, np.pad(masses, 1), color=colour, alpha=0.12, linewidth=0)
         else:
             hatch = None if shift < 0 else "///"
             axes.bar(
                 found.places + shift, masses, width=0.38, color=colour, alpha=0.85, label=name, hatch=hatch, edgecolor="white"
             )
     if found.bar is not None:
-        axes.axvspan(*found.bar, color=GREY, alpha=0.10, label="95 % of the outputs")
+        axes.axvspan(*found.bar, color=GREY, alpha=0.10, label="95 % of the first")
     axes.set_ylabel("density" if found.smooth else "probability")
     axes.set_ylim(bottom=0.0)
     axes.legend(loc="best", fontsize=9)
@@ -92,9 +95,32 @@ def _evidence(axes: Axes, found: Laws, mechanism: object) -> None:
         for sign in (-1.0, 1.0):
             axes.axhline(sign * float(claimed), color=RED, linewidth=1.0, linestyle=":")
         axes.set_ylim(-1.35 * float(claimed), 1.35 * float(claimed))
-        axes.annotate(f"ε = {float(claimed):.3g}", (1.0, float(claimed)), xycoords=("axes fraction", "data"), fontsize=8)
+        _remark(axes, f"ε = {float(claimed):.4g}")
+    if isinstance(mechanism, (Gaussian, DiscreteGaussian)):
+        _remark(axes, "grows without bound: δ pays for the ends")
+    _one_sided(axes, found)
     axes.axhline(0.0, color=GREY, linewidth=0.8)
     axes.set_ylabel("log ratio")
+
+
+def _one_sided(axes: Axes, found: Laws) -> None:
+    """Shade the outputs that one world can give and the other cannot."""
+    first, second = found.masses
+    half = float(np.min(np.diff(found.places))) / 2
+    seen = False
+    for only, colour in (((first > 0) & (second == 0), BLUE), ((second > 0) & (first == 0), RED)):
+        edges = np.flatnonzero(np.diff(np.pad(only.astype(np.int8), 1)))
+        for start, end in zip(edges[::2], edges[1::2] - 1, strict=True):
+            axes.axvspan(
+                float(found.places[start]) - half, float(found.places[end]) + half, color=colour, alpha=0.25, linewidth=0
+            )
+            seen = True
+    if seen:
+        _remark(axes, "shaded: only one world gives these, δ pays")
+
+
+def _remark(axes: Axes, text: str) -> None:
+    axes.annotate(text, (0.995, 0.98), xycoords="axes fraction", ha="right", va="top", fontsize=8, color=DARK)
 
 
 def laws(mechanism: object, one: Any, other: Any, *, labels: Sequence[str] | None = None) -> Laws:
@@ -129,14 +155,25 @@ def _real(mechanism: RealNoise, one: float, other: float) -> Laws:
         return np.array([mechanism.probability(step) for step in steps]) / grid
 
     half = mechanism.interval("0.95").upper
-    return Laws(places, (density(one), density(other)), "released value", smooth=True, bar=(one - half, one + half))
+    return Laws(
+        places,
+        (density(one), density(other)),
+        "released value",
+        smooth=True,
+        worlds=_said(one, other),
+        bar=(one - half, one + half),
+    )
+
+
+def _said(one: float, other: float) -> tuple[str, str]:
+    return f"one world: {one:g}", f"a neighbour: {other:g}"
 
 
 def _whole(mechanism: IntegerNoise, one: int, other: int) -> Laws:
     wide = math.ceil(1.2 * mechanism.interval("0.99").upper) + 1
     places = np.arange(min(one, other) - wide, max(one, other) + wide + 1, dtype=np.float64)
     first, second = (np.array([mechanism.probability(int(place) - value) for place in places]) for value in (one, other))
-    return Laws(places, (first, second), "released integer")
+    return Laws(places, (first, second), "released integer", worlds=_said(one, other))
 
 
 def _answers(mechanism: RandomizedResponse, one: int, other: int, labels: Sequence[str] | None) -> Laws:
@@ -179,6 +216,6 @@ def _quantiles(mechanism: Quantile, one: Any, other: Any) -> Laws:
 
 def _keys(mechanism: GaussianKeys | LaplaceKeys | OptimalKeys, one: int, other: int) -> Laws:
     """Shown or not, for a key with that many units."""
-    chance = mechanism.keep_probability if isinstance(mechanism, OptimalKeys) else mechanism.pass_probability
+    chance = mechanism.pass_probability
     first, second = (np.array([1.0 - chance(units), chance(units)]) for units in (one, other))
     return _named((first, second), ("hidden", "shown"), f"a key with {one} or {other} units")

@@ -22,16 +22,18 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = (
     "#F0E442",
     "#6E6E6E",
 )
+DARK = "#303030"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY)
 
 _SETTINGS: Any = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.edgecolor": "#9A9A9A",
-    "axes.labelcolor": "#303030",
+    "axes.labelcolor": DARK,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
+    "axes.titlecolor": DARK,
     "axes.titlesize": 11,
     "axes.labelsize": 10,
     "figure.dpi": 120,
@@ -56,10 +58,12 @@ def style() -> Generator[None]:
         yield
 
 
-def figure(rows: int = 1, *, height: float = 3.2, ratios: tuple[float, ...] | None = None) -> tuple[Figure, list[Axes]]:
-    """Return a figure of stacked axes that share their horizontal axis. No window system is asked for."""
+def figure(
+    rows: int = 1, *, height: float = 3.2, ratios: tuple[float, ...] | None = None, shared: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of stacked axes, which share their horizontal axis if asked to. No window system is asked for."""
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(7.0, height), layout="constrained")
-    axes = made.subplots(rows, 1, sharex=True, squeeze=False, height_ratios=ratios)
+    axes = made.subplots(rows, 1, sharex=shared, squeeze=False, height_ratios=ratios)
     return made, [row[0] for row in axes]

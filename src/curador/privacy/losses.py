@@ -206,8 +206,8 @@ class KeySelection(_Typed):
 
     Claim   With probability at least 1 − δ no key held by one unit alone passes; given that, the output is a function of
             `keys` noisy counts, each moved by at most `sensitivity` grid steps: δ plus `keys` discrete Gaussian losses.
-    Needs   δ ≥ 1 − (1 − P[N ≥ (τ − 1) sensitivity])^k by the exact tail, k the keys that one unit holds: `keys` where it comes
-            or goes, half of them where it is replaced; counts of units, not of rows.
+    Needs   δ ≥ 1 − (1 − P[N ≥ (τ − 1) sensitivity])^k by the exact tail, k the keys that one unit holds: `keys` where it
+            comes or goes, half of them where it is replaced; counts of units, not of rows.
     """
 
     sigma2: Fraction

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curador.randomness.bernoulli import accepted
+from curador.randomness.bernoulli import CHUNK, accepted
 from curador.randomness.decide import LARGEST, exp_negative
 from curador.randomness.entropy import U64
 from curador.randomness.uniform import below, below_one
@@ -17,6 +17,7 @@ from curador.randomness.uniform import below, below_one
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from curador.numerics.rounding import FloatArray
     from curador.randomness.entropy import Entropy, IntArray
 
 _BITS = 61
@@ -39,20 +40,28 @@ class Choice:
         # a common factor does not change the law, and the best place that has a weight gets weight 1
         self._deficits = np.where(present, deficits - least, 0) if multiplicity is not None else deficits - least
         self._rate, self._many = rate, many
-        phi = self._deficits.astype(np.float64)
-        phi *= rate.numerator / rate.denominator
-        np.minimum(phi, LARGEST, out=phi)
-        weight = exp_negative(phi)
-        weight *= 1 + 2.0**-30
-        weight *= many
+        weight = self._weights()
         spread = (2.0**_BITS - 2.0**55 - len(many)) / float(weight.sum()) * (1 - 2.0**-20)
         weight *= spread
-        self._slots = np.ceil(weight).astype(np.int64)
+        self._slots = np.ceil(weight, out=weight).astype(np.int64)
         self._ends = np.cumsum(self._slots)
         if not 0 < int(self._ends[-1]) <= 1 << _BITS:
             raise ArithmeticError("the slots of a choice do not fit its word")
         self._spread = Fraction(spread)
         self._spread_float = spread
+
+    def _weights(self) -> FloatArray:
+        """Upper bounds of m_i e^(−d_i rate), by pieces that stay in the cache."""
+        rate = self._rate.numerator / self._rate.denominator
+        out = np.empty(len(self._deficits), np.float64)
+        for start in range(0, len(out), CHUNK):
+            phi = self._deficits[start : start + CHUNK] * rate
+            np.minimum(phi, LARGEST, out=phi)
+            part = exp_negative(phi)
+            part *= 1 + 2.0**-30
+            part *= self._many[start : start + CHUNK]
+            out[start : start + CHUNK] = part
+        return out
 
     def draw(self, size: int, source: Entropy) -> IntArray:
         """Return `size` independent places."""

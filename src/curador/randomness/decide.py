@@ -68,10 +68,10 @@ def certainly_below(top: Words, rest: Words, factor: FloatArray | float, phi: Fl
     """Return (W < c e^(−φ), whether that is proved) for W = (top + (rest + U)/2⁶⁴)/2¹⁶, U in [0, 1) not read yet.
 
     Claim   Where the second is true, the first is right for every U.
-    Needs   `factor` within a relative 2⁻⁵⁰ of c; φ within 330 u of the exact one where that is at most 64, else above 63.
+    Needs   `factor` within a relative 2⁻⁵⁰ of c; `phi` within a relative 5 u of φ, hence within 320 u where it is at most 64.
             Then a = factor · exp_negative(φ) is within a relative 2⁻⁴³ of c e^(−φ), W within 2 u and 2⁻⁸⁰: the margin
-            2⁻⁴⁰ (W + a) + 2⁻⁷⁹ is eight times that. Beyond φ = 64, a is only an upper bound: good for refusing alone.
-            A NaN is unsure, never sure.
+            2⁻⁴⁰ (W + a) + 2⁻⁷⁹ covers the relative errors eight times, the absolute one twice. Beyond φ = 64, a is only an
+            upper bound: good for refusing alone. A NaN is unsure, never sure.
     Source  docs/explanation/exact-noise.md, theorem 2.
     """
     word = rest * 2.0**-64
@@ -93,7 +93,8 @@ def certainly_below(top: Words, rest: Words, factor: FloatArray | float, phi: Fl
 def exactly_below(word: int, read: int, factor: Fraction, phi: Fraction, source: Entropy) -> bool:
     """Return W < c e^(−φ) for W = (word + U)/2^read, U uniform, of which as many bits are read as the decision takes.
 
-    Claim   Both answers are proved; undecided after p bits with probability below 2^(3−p), so it ends with probability 1.
+    Claim   Both answers are proved; undecided after p bits with probability below (4 c + 2) 2^(−p), so it ends with
+            probability 1.
     """
     places = 128
     while True:

@@ -2,9 +2,10 @@
 
 AES-256 in counter mode, one stream a thread. The key is replaced by keystream after every release and every 64 MiB, so that
 what was drawn cannot be recomputed from memory later; new bytes of the operating system are mixed in every 4 GiB and every
-minute. A fork drops stream and pools: by a hook, and by the process number for forks that bypass Python's hooks.
+minute, before anything older is handed out. A fork drops stream and pools: by a hook, and by the process number for forks
+that bypass Python's hooks.
 
-Not covered: a snapshot of a running machine that is resumed twice repeats up to a minute of noise.
+Not covered: a snapshot of a running machine that is resumed twice repeats up to a minute of noise, by that machine's clock.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Entropy:
         """Make what was drawn so far impossible to recompute, where the stream can."""
 
     def current(self) -> bool:
-        """Whether what was drawn ahead still belongs to this process."""
+        """Whether what was drawn ahead may still be used: it belongs to this process and is not old."""
         return True
 
 
@@ -103,15 +104,18 @@ class Keystream(Entropy):
         self._used = False
 
     def current(self) -> bool:
-        """Whether this process is the one that was seeded."""
+        """Whether this process is the one that was seeded, less than a minute ago."""
+        return self._here() and time.monotonic() - self._at < _FRESH_SECONDS
+
+    def _here(self) -> bool:
         return self._generation == _Forks.generation and self._process == os.getpid()
 
     def fill(self, count: int) -> Bytes:
         """Return `count` fresh bytes in a writable array."""
-        if not self.current():
-            self._seed()
         if self._thread != threading.get_ident():  # two threads reading one position would draw the same noise
             raise RuntimeError("a keystream belongs to the thread that made it; call entropy() in this one")
+        if not self.current():
+            self.refresh()
         out = np.empty(count + 16, np.uint8)  # the cipher wants room for one block more
         view, start = out.data, 0
         while start < count:
@@ -129,15 +133,14 @@ class Keystream(Entropy):
         """Replace the key by keystream, and mix in the operating system's bytes when it is time."""
         if not self._used:
             return
-        material = self._stream.update(bytes(48))
-        if self._since >= _FRESH_BYTES or time.monotonic() - self._at >= _FRESH_SECONDS:
-            material = _mixed(material)
-            self._since, self._at = 0, time.monotonic()
-        self._key(material)
+        if self._since >= _FRESH_BYTES:
+            self.refresh()
+        else:
+            self._key(self._stream.update(bytes(48)))
 
     def refresh(self) -> None:
         """Mix in the operating system's bytes now, and drop what was drawn ahead."""
-        if not self.current():
+        if not self._here():
             self._seed()
             return
         self.pools = {}

@@ -41,12 +41,13 @@ class Noise:
     def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
         """Return `size` independent integers: 64-bit ones, or Python's own where the law is wide.
 
-        level: every draw takes the same arithmetic, for whoever can be timed. What is left are caches and one draw in 2³⁸.
+        level: every draw takes the same arithmetic, for whoever can be timed. What is left are caches, one draw in 2³⁸, how
+        many tail slots a vector met, and the length of Python's integers where the law is wide.
         """
-        return self._wide(size, source) if self.wide else self.strip.draw(size, source, level=level)
+        return self._wide(size, source, level=level) if self.wide else self.strip.draw(size, source, level=level)
 
     def one(self, source: Entropy) -> int:
-        """Return one integer, from a pool drawn ahead where the source keeps pools: the time says nothing about the value."""
+        """Return one integer, from a pool drawn ahead (in level mode) where the source keeps pools."""
         pools = source.pools
         if pools is None:
             return int(self.draw(1, source, level=True)[0])
@@ -56,7 +57,7 @@ class Noise:
 
     def _refilled(self, source: Entropy) -> list[int]:
         """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little."""
-        values = self.draw(self._pool_size, source).tolist()  # after a fork this reseeds and drops the old pools
+        values = self.draw(self._pool_size, source, level=True).tolist()  # after a fork this reseeds and drops the old pools
         source.erase()
         self._pool_size = min(2 * self._pool_size, _LARGEST_POOL)
         pools = source.pools if source.pools is not None else {}
@@ -65,7 +66,7 @@ class Noise:
         pools[self] = values
         return values
 
-    def _wide(self, size: int, source: Entropy) -> NDArray[Any]:
+    def _wide(self, size: int, source: Entropy, *, level: bool) -> NDArray[Any]:
         """x = high 2^e + low: the coarse part from the mirrored law, the fine part uniform, then one rejection.
 
         Claim   Exact. The mirrored law dominates: f(x) ≤ f(high 2^e mirrored), and their ratio, the acceptance, is at least
@@ -78,7 +79,7 @@ class Noise:
         near = math.floor(64 * self.law.scale / 2.0**bits)
         todo = list(range(size))
         while todo:
-            high = self.strip.draw(len(todo), source).tolist()
+            high = self.strip.draw(len(todo), source, level=level).tolist()
             low, word = source.fill(octets * len(todo)).tobytes(), source.words(len(todo), U64).tolist()
             again: list[int] = []
             for i, place in enumerate(todo):
@@ -119,7 +120,8 @@ def _noise(kind: Kind, parameter: Fraction, name: str) -> Noise:
     found = _tables.get(key)
     if found is None:
         small, large = Fraction(1, 10**80), Fraction(10**80)
-        require(small <= parameter <= large, name, "between 1e-80 and 1e80 grid steps", float(parameter))
+        shown = float(parameter) if abs(parameter) < 10**300 else math.copysign(math.inf, 1 if parameter > 0 else -1)
+        require(small <= parameter <= large, name, "between 1e-80 and 1e80 grid steps", shown)
         found = Noise(kind, parameter)
         with _lock:
             while len(_tables) >= _MOST_TABLES:

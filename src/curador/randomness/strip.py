@@ -147,15 +147,14 @@ class Strip:
         factor = self.factor.take(slot)
         tail = np.flatnonzero(slot == len(self.slots) - 1)
         run = offset = sign = np.empty(0, np.int64)
-        if len(tail) or level:  # level: the same work whether a draw needs it or not
+        if len(tail) or level:  # level: the same calls whether a draw needs them or not
             run, offset, sign = self._tail(max(len(tail), 1), source)
-        if len(tail):
             short = np.minimum(run, _LONGEST_RUN)
-            place[tail] = (self.tail_start + (short << self.tail_bits) + offset) ^ -sign
-            factor[tail] = np.ldexp(factor[tail], short.astype(np.int32))
+            place[tail] = ((self.tail_start + (short << self.tail_bits) + offset) ^ -sign)[: len(tail)]
+            factor[tail] = np.ldexp(self.factor[-1], short.astype(np.int32))[: len(tail)]
         taken, sure = certainly_below(first_bits, rest, factor, self.law.phi_float(place))
-        if len(tail):
-            sure[tail[run > _LONGEST_RUN]] = False
+        if len(tail) or level:
+            sure[tail[run[: len(tail)] > _LONGEST_RUN]] = False
         if not sure.all():
             runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=False))
             for i in np.flatnonzero(~sure).tolist():

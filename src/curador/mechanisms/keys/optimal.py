@@ -103,7 +103,7 @@ class OptimalKeys:
         growth, delta = self.single
         return _table(int(growth * ONE), int(delta * ONE))
 
-    def keep_probability(self, units: int) -> float:
+    def pass_probability(self, units: int) -> float:
         """Return π(units), the probability that a key held by so many is shown."""
         table = self.table()
         return table[min(whole(units, "units", least=0), len(table) - 1)] / ONE
