@@ -465,14 +465,16 @@ def test_all_first_words_of_a_cell(one, level):
         for low in sorted({0, (1 << strip.k) - 1}):
             x = (y << strip.k) + low
             bound = acceptance(strip, x)
-            for rest, least in ((b"\0", MP.floor), (b"\xff", MP.ceil)):
+            zeros = (
+                MP.ceil(bound * SLOTS) if bound > MP.mpf(2) ** -80 else 0
+            )  # bits beyond the 80 that are written decide there
+            for rest, due in ((b"\0", zeros), (b"\xff", MP.floor(bound * SLOTS))):
                 script = script_of(strip, np.full(SLOTS, slot), np.full(SLOTS, low), everything)
                 got, taken = attempt(strip, script + rest * (8 * SLOTS + 16), SLOTS, level=level, then=Seeded(4))
                 count = int(taken.sum())
                 assert (got == x).all()
                 assert (taken == (everything < count)).all()  # an initial segment
-                assert count in {int(least(bound * SLOTS)), int(MP.floor(bound * SLOTS)), int(MP.ceil(bound * SLOTS))}
-                assert MP.floor(bound * SLOTS) <= count <= MP.ceil(bound * SLOTS)
+                assert count == due
 
 
 @pytest.mark.parametrize("level", [False, True], ids=["quick", "level"])
@@ -548,6 +550,64 @@ def test_a_value_outside_64_bits_is_drawn_again():
     _, taken = attempt(strip, body, 1, level=False)
 
     assert not taken[0]
+
+
+class Coarse:
+    """A strip that gives these values, then zeros."""
+
+    def __init__(self, *values):
+        self.values = list(values)
+
+    def draw(self, size, source, *, level=False):  # noqa: ARG002 -- the signature of Strip.draw
+        return np.array([self.values.pop(0) if self.values else 0 for _ in range(size)], np.int64)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("scale", [Fraction(1 << 52), Fraction(10**20), Fraction(10**31, 3)], ids=float)
+def test_wide_draws_are_accepted_as_mpmath_decides(kind, scale):
+    """Both parts given, on both sides and far out: the word at the tie, beside it and beside 1 − 2⁻⁴⁰ decide alike."""
+    noise = Noise(kind, scale**2 if kind is Kind.GAUSSIAN else scale)
+    bits = noise._low_bits  # noqa: SLF001
+    octets = (bits + 7) // 8
+    assert 1 << 50 <= scale / (1 << bits) < 1 << 51
+    far = [1 << 50, 65 << 50, 200 << 50, 4000 << 50]
+    nears = [1, 7, *far] if kind is Kind.GEOMETRIC else [0, 1, 7, -1, -2, -8, *far, *(~h for h in far)]
+    for high in nears:
+        for low in {1, (1 << bits) // 2, (1 << bits) - 1}:
+            x = (high << bits) + low
+            coarse = high << bits if high >= 0 else (-high - 1) << bits
+            rate = noise.law.rate
+            gap = (x * x - coarse * coarse) * rate if kind is Kind.GAUSSIAN else (abs(x) - coarse) * rate
+            assert gap > 0
+            chance = FINE.exp(-real(gap, FINE))
+            tie = int(FINE.floor(FINE.ldexp(chance, 64)))
+            ends = (0, tie - 1, tie, tie + 1, (1 << 64) - (1 << 24) - 1, (1 << 64) - (1 << 24), (1 << 64) - 1)
+            for word in {w for w in ends if 0 <= w < 1 << 64}:
+                for after in (b"\0", b"\xff"):
+                    value = FINE.ldexp(FINE.mpf(word) + (0 if after == b"\0" else 1 - FINE.mpf(2) ** -900), -64)
+                    script = (low << (8 * octets - bits)).to_bytes(octets, "little") + word.to_bytes(8, "little")
+                    exact = word >= ends[5] or not value < chance or abs(high) > 64 << 50
+                    noise.strip = Coarse(high)
+                    spare = after * 600 if exact else b""
+                    got = accepted_wide(noise, Scripted(script + spare))
+                    assert got == (x if value < chance else None), (high, low, word, after)
+
+
+def accepted_wide(noise, source):
+    """The integer that one try gives, or None if it is drawn again."""
+    asked = []
+
+    def counted(count, kind, plain=source.words):
+        asked.append(count)
+        if len(asked) == 2:
+            raise _Again
+        return plain(count, kind)
+
+    source.words = counted
+    try:
+        return int(noise.draw(1, source)[0])
+    except _Again:
+        return None
 
 
 # ---- coins --------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -121,12 +122,24 @@ def test_a_row_that_is_not_finite_becomes_zeros(clip, bad):
 
 
 @BOTH
+@pytest.mark.parametrize("bad", [None, "a", True, 1j, Decimal("NaN"), 2**2000, object()])
+def test_what_is_no_number_in_a_list_is_no_error(clip, bad):
+    """A null, a word or an integer beyond the floats makes its row zeros, like a NaN."""
+    assert clip([[bad, 0.5], [0.25, 0.25]], 1).tolist() == [[0.0, 0.0], [0.25, 0.25]]
+
+
+def test_clamping_is_total():
+    """Nulls take the place of missing values, integers of any size stop at the bounds."""
+    assert clamp([None, 2**2000, -(2**2000), 0.25, "x"], 0, 1).tolist() == [0.5, 1.0, 0.0, 0.25, 0.5]
+
+
+@BOTH
 def test_shapes_and_types(clip):
     """A vector gives a vector, rows give rows, integers and narrow floats give doubles, nothing gives nothing."""
     assert clip([3, 4], 100).dtype == np.float64
     assert clip(np.ones((2, 3), np.float32), 1).shape == (2, 3)
     assert clip(np.empty((0, 3)), 1).shape == (0, 3)
-    for bad in ("ab", [["a"]], [[1.0], [1.0, 2.0]], np.ones((2, 2, 2)), [True], [1j]):
+    for bad in ("ab", None, [[1.0], [1.0, 2.0]], np.ones((2, 2, 2)), np.array([True]), np.ma.array([1.0], mask=[True])):
         with pytest.raises(InvalidParameter, match="vectors must be"):
             clip(bad, 1)
     for bound in (0, -1, math.nan, "x", True):

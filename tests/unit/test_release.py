@@ -120,11 +120,15 @@ def test_large_values_keep_their_size(make):
     assert make(**{name: 1}, sensitivity=1).release(1e300) == 1e300
 
 
-@pytest.mark.parametrize("value", [2**2000, Fraction(10) ** 400])
-def test_beyond_a_float_is_refused_for_real_values(value):
-    """A real-valued mechanism cannot answer beyond the floats, and says which can."""
-    with pytest.raises(cu.InvalidParameter, match="range of a float"):
-        cu.Laplace(scale=1, sensitivity=1).release(value)
+@pytest.mark.parametrize("value", [2**2000, Fraction(10) ** 400, 1.7976931348623157e308])
+def test_beyond_the_floats_is_the_largest_float(value):
+    """A sum beyond the floats becomes the largest one, as a scalar and in a list: never an error after drawing."""
+    mechanism = cu.Laplace(scale=1, sensitivity=1)
+    largest = math.nextafter(math.inf, 0)
+    assert mechanism.release(value) == largest
+    assert mechanism.release([value])[0] == largest
+    assert mechanism.release(-value) == -largest
+    assert cu.Laplace(scale=1, sensitivity=1).release(np.array([1e300]))[0] == 1e300
 
 
 def test_the_number_of_values_must_be_declared():
@@ -137,6 +141,174 @@ def test_the_number_of_values_must_be_declared():
         mechanism.release([1.0, 2.0])
     with pytest.raises(cu.InvalidParameter, match="dimension=1"):
         mechanism.release(1.0)
+
+
+class TestTypesDecide:
+    """What comes back, and whether anything does, follows from types, never from a value."""
+
+    @pytest.mark.parametrize("small", [2**53, 2**60 + 128, 2**63 - 1])
+    @pytest.mark.parametrize("other", [0.5, -1, Fraction(1, 3), np.float64(2), np.int64(7), np.uint64(3)])
+    @pytest.mark.parametrize("make", [cu.Laplace, cu.Gaussian])
+    def test_mixed_lists_keep_their_integers(self, make, small, other):
+        """Integers beside floats are never rounded to floats first: neighbours stay as near as they were."""
+        mechanism = make(**{"scale" if make is cu.Laplace else "sigma": 1}, sensitivity=1, dimension=2)
+        with recording() as calls:
+            mechanism.release([small, other])
+            mechanism.release([small + 1, other])
+        assert mechanism.within(calls[0].value, calls[1].value)
+
+    def test_numpy_would_have_rounded_them(self):
+        """The test above can fail: left to NumPy, the two lists of neighbours are 256 apart."""
+        one, two = (np.asarray([2**60 + 128 + more, 0.5])[0] for more in (0, 1))
+        assert two - one == 256
+
+    @pytest.mark.parametrize("value", [np.longdouble(1), np.array([1, 2], np.longdouble)])
+    @pytest.mark.skipif(np.dtype(np.longdouble).itemsize <= 8, reason="long doubles are doubles here")
+    def test_wide_floats_are_refused(self, value):
+        """A wider float would be rounded before it reaches the grid."""
+        with pytest.raises(cu.InvalidParameter):
+            cu.Laplace(scale=1, sensitivity=1, dimension=np.size(value)).release(value)
+
+    @pytest.mark.parametrize("value", [2**62 - 1, 2**62, 2**63 - 100, -(2**62), 2**63 - 1])
+    @EACH_WHOLE
+    def test_the_result_s_type_follows_from_the_result(self, mechanism, value):
+        """Many releases of one integer are 64-bit ones if all of them fit, wherever the value lies."""
+        released = mechanism.release_many(value, 20)
+        fits = all(-(2**63) <= int(one) < 2**63 for one in released)
+        assert released.dtype == (np.int64 if fits else object)
+        assert mechanism.release([value]).shape == (1,)
+
+    @pytest.mark.parametrize("value", [5, 2**62 - 1, 2**62, 2**63 - 1, -(2**63)])
+    def test_an_array_without_dimensions_is_a_number(self, value):
+        """np.array(5) is released like 5."""
+        assert type(cu.DiscreteLaplace(scale=1, sensitivity=1).release(np.array(value))) is int
+        assert type(cu.Laplace(scale=1, sensitivity=1).release(np.array(float(value)))) is float
+
+    @pytest.mark.parametrize("value", [5.0, 5.5, Fraction(5), decimal.Decimal(5), [5.0], np.array([Fraction(5)], object)])
+    @EACH_WHOLE
+    def test_integers_are_integers_by_type(self, mechanism, value):
+        """A float or a fraction is refused by a mechanism for integers, whole or not."""
+        with pytest.raises(cu.InvalidParameter):
+            mechanism.release(value)
+
+    @pytest.mark.parametrize("text", ["0", "1E-4999", "1E-6000", "0E-6000", "-1E-9000", "0E+9000"])
+    def test_tiny_decimals_are_numbers(self, text):
+        """However small a decimal is, it is released."""
+        assert abs(cu.Laplace(scale=1, sensitivity=1).release(decimal.Decimal(text))) < FAR
+
+    @pytest.mark.parametrize(
+        "value",
+        [np.timedelta64(5, "s"), np.timedelta64("NaT"), np.array(["x" * 37]), np.ma.array([1.0], mask=[True]), [[1], 2]],
+        ids=["duration", "no duration", "text", "masked", "ragged"],
+    )
+    def test_other_types_are_refused_without_details(self, value):
+        """Durations, text, masks and ragged lists: one sentence that says nothing of their contents."""
+        with pytest.raises(cu.InvalidParameter) as refusal:
+            cu.Laplace(scale=1, sensitivity=1).release(value)
+        assert "37" not in str(refusal.value)
+
+    def test_a_table_is_refused(self):
+        """Columns of different types would be rounded to a common one."""
+
+        class Table:
+            columns = ("a", "b")
+
+            def __array__(self, dtype=None, copy=None):
+                return np.zeros(2)
+
+        with pytest.raises(cu.InvalidParameter, match="a table"):
+            cu.Laplace(scale=1, sensitivity=1, dimension=2).release(Table())
+
+    def test_the_caller_s_error_state_does_not_reach_the_data(self):
+        """np.seterr(all="raise") does not turn a tiny value into an error."""
+        with np.errstate(all="raise"):
+            mechanism = cu.Laplace(scale=10**15, sensitivity=10**15)
+            assert np.isfinite(mechanism.release(np.array([5e-324])))
+            assert np.isfinite(mechanism.release_many(5e-324, 3)).all()
+
+
+class TestRounding:
+    """What says that it rounds up does."""
+
+    @pytest.mark.parametrize(
+        "gamma", ["0.5000001", "1/2", Fraction(1, 2) + Fraction(1, 10**17), "0.75", Fraction(10**400 - 1, 10**400)]
+    )
+    def test_epsilon_of_gamma(self, gamma):
+        """ε of randomized response by γ is at least log(γ/(1 − γ)), and close."""
+        mpmath = pytest.importorskip("mpmath")
+        with mpmath.workdps(500):
+            exact = Fraction(gamma)
+            truth = mpmath.log(mpmath.mpf(exact.numerator) / (exact.denominator - exact.numerator))
+            got = cu.RandomizedResponse(gamma=gamma).epsilon
+            got = mpmath.mpf(got.numerator) / got.denominator
+            assert got >= truth
+            assert got <= truth * (1 + mpmath.mpf(10) ** -13) + mpmath.mpf(10) ** -300
+
+    @pytest.mark.parametrize("epsilon", ["1e-15", "1e-12", "1e-9", "0.1", "3"])
+    @pytest.mark.parametrize("categories", [2, 10, 10**6])
+    def test_error_bars_of_responses(self, epsilon, categories):
+        """Interval and variance are not below the truth, however little is told."""
+        mpmath = pytest.importorskip("mpmath")
+        mechanism = cu.RandomizedResponse(epsilon=epsilon, categories=categories)
+        with mpmath.workdps(60):
+            grown = mpmath.exp(mpmath.mpf(epsilon))
+            spread = mpmath.expm1(mpmath.mpf(epsilon)) / (grown + categories - 1)
+            half = mpmath.sqrt(mpmath.log(40) / 2) / spread
+            assert half <= mechanism.interval("0.95").upper <= half * (1 + mpmath.mpf("1e-10"))
+            gamma = grown / (grown + categories - 1)
+            other = 1 / (grown + categories - 1)
+            variance = max(gamma * (1 - gamma), other * (1 - other)) / spread**2
+            assert variance * (1 - mpmath.mpf("1e-13")) <= mechanism.variance <= variance * (1 + mpmath.mpf("1e-10"))
+
+    @pytest.mark.parametrize("scale", ["1e-3", "0.01", "0.1", "0.37", "0.9", "3", "1000"])
+    def test_discrete_variance(self, scale):
+        """The variance of discrete noise is not below the sum that defines it."""
+        mpmath = pytest.importorskip("mpmath")
+        with mpmath.workdps(700):
+            t = mpmath.mpf(scale)
+            r = mpmath.exp(-1 / t)
+            truth = 2 * r / (1 - r) ** 2
+            got = cu.DiscreteLaplace(scale=scale, sensitivity=1).variance
+            assert truth <= got <= max(truth * (1 + mpmath.mpf("1e-11")), mpmath.mpf("5e-324"))
+            if t <= 3:
+                weights = [mpmath.exp(-mpmath.mpf(k * k) / (2 * t * t)) for k in range(200)]
+                truth = 2 * sum(k * k * w for k, w in enumerate(weights)) / (2 * sum(weights) - 1)
+                got = cu.DiscreteGaussian(sigma=scale, sensitivity=1).variance
+                assert truth <= got * (1 + mpmath.mpf("1e-16"))
+                assert got <= max(truth * (1 + mpmath.mpf("1e-8")), mpmath.mpf("5e-324"))
+
+    @pytest.mark.parametrize("scale", ["1e-150", "1", "1e150"])
+    def test_real_variance(self, scale):
+        """The variance of Laplace noise is 2 scale² rounded up, and infinite where no float holds it."""
+        got = Fraction(cu.Laplace(scale=scale, sensitivity=1).variance)
+        assert 2 * Fraction(scale) ** 2 <= got <= 2 * Fraction(scale) ** 2 * (1 + Fraction(1, 10**15))
+        assert cu.Laplace(scale="1e160", sensitivity=1).variance == math.inf
+
+    def test_intervals_of_wide_noise(self):
+        """Both ends are rounded outward."""
+        interval = cu.DiscreteLaplace(scale=10**20 + 7, sensitivity=1).interval("0.95")
+        assert interval.lower == -interval.upper
+
+    @pytest.mark.parametrize("confidence", ["0.01", "1e-6", "1e-12", "0.1", "0.95"])
+    @pytest.mark.parametrize("make", [cu.Laplace, cu.Gaussian])
+    def test_accuracy_is_kept(self, make, confidence):
+        """The mechanism's own interval is within the accuracy that it was calibrated to."""
+        mechanism = make.calibrate(accuracy=10, confidence=confidence, sensitivity=1)
+        assert mechanism.interval(confidence).upper <= 10
+
+    @pytest.mark.parametrize("dimension", [1, 1000])
+    def test_rho_is_reached_in_few_steps(self, dimension):
+        """Calibration to a tiny ρ ends, and reaches it closely."""
+        mechanism = cu.Gaussian.calibrate(rho="1e-12", sensitivity="1/3", count=7, dimension=dimension)
+        spent = 7 * mechanism.loss.rho
+        assert Fraction("0.99e-12") < spent <= Fraction("1e-12")
+
+    @pytest.mark.parametrize("sensitivity", ["1e170", "1e-170"])
+    @pytest.mark.parametrize("make", [cu.Laplace, cu.Gaussian, cu.DiscreteLaplace, cu.DiscreteGaussian])
+    def test_absurd_sensitivities_are_refused(self, make, sensitivity):
+        """Beyond 1e±100 nothing is promised, and it is said at once."""
+        with pytest.raises(cu.InvalidParameter, match="sensitivity"):
+            make.calibrate(rho=1, sensitivity=sensitivity)
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "many"])
@@ -234,6 +406,18 @@ def test_scalar_and_vector_draws_have_one_law(dimension):
     again = mechanism.draw(value, Seeded(1), 4)
     assert np.array_equal(first, again)
     assert not np.array_equal(first, mechanism.draw(value, Seeded(2), 4))
+
+
+def test_a_record_cannot_be_rewritten():
+    """Writing into a released array changes neither the record nor what a replay gives."""
+    mechanism = cu.DiscreteLaplace(scale=10, sensitivity=1)
+    with recording() as calls:
+        released = mechanism.release(np.zeros(2, int))
+        kept = released.copy()
+        released[:] = 99
+    with replaying(calls):
+        again = mechanism.release(np.zeros(2, int))
+    assert np.array_equal(again, kept)
 
 
 def test_recorded_outputs_come_back():

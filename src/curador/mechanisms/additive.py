@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.grid import FloatValues, Real, as_array, is_scalar, refused, to_steps, to_whole
-from curador.mechanisms.parameters import power_of_two
+from curador.mechanisms.grid import FloatValues, Real, as_array, is_scalar, plain, refused, to_steps, to_whole
+from curador.mechanisms.parameters import Accuracy, power_of_two, rounded_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability, whole
 from curador.numerics.rounding import float_up
@@ -22,6 +22,8 @@ from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.sensitivity import Norm
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from curador.randomness.entropy import Entropy
@@ -31,6 +33,9 @@ _LIMB = 32
 _LARGEST = 2.0**1000
 _SAFE = 1 << 900
 _HALF = 1 << 62
+_MOST_FLOAT = math.nextafter(math.inf, 0.0)
+LEVEL_SIZE = 4096
+"""Releases of so many numbers or fewer draw every number by the same arithmetic."""
 _INT64 = np.iinfo(np.int64)
 
 
@@ -45,8 +50,8 @@ class Plan:
 class IntegerNoise:
     """Adds noise to an integer or an array of integers.
 
-    Python's integers may be of any size, in arrays of objects too; arrays of machine integers give 64-bit ones, saturated at
-    the ends of their range, which is post-processing.
+    Python's integers may be of any size, in lists too; arrays of machine integers give 64-bit ones, saturated at the ends of
+    their range, which is post-processing. What else fits 64 bits once it is released is given in them.
     """
 
     __slots__ = ()
@@ -58,7 +63,7 @@ class IntegerNoise:
 
     def _noise(self, size: int, source: Entropy) -> NDArray[Any]:
         """Return `size` noises in grid steps."""
-        return self._planned.noise.draw(size, source)
+        return self._planned.noise.draw(size, source, level=size <= LEVEL_SIZE)  # few draws can be timed one by one
 
     def _one(self, source: Entropy) -> int:
         return self._planned.noise.one(source)
@@ -93,18 +98,19 @@ class IntegerNoise:
 
     def release(self, value: int | ArrayLike) -> Any:
         """Return the value with noise: an integer for an integer, an array for an array."""
-        if is_scalar(value):
+        given = plain(value)
+        if is_scalar(given):
             self._check_size(1)
-            return perform(self, to_whole(value))
-        return perform(self, self._whole(value))
+            return perform(self, to_whole(given))
+        return _fitting(perform(self, self._whole(given)))
 
     def release_many(self, value: int | ArrayLike, size: int) -> NDArray[Any]:
         """Return `size` independent releases along a first axis. Costs `size` times the loss."""
-        count = whole(size, "size")
-        if is_scalar(value):
+        count, given = whole(size, "size"), plain(value)
+        if is_scalar(given):
             self._check_size(1)
-            return perform(self, to_whole(value), count)
-        return perform(self, self._whole(value), count)
+            return _fitting(perform(self, to_whole(given), count))
+        return _fitting(perform(self, self._whole(given), count))
 
     def _whole(self, value: object) -> NDArray[Any]:
         array = as_array(value)
@@ -127,7 +133,10 @@ class IntegerNoise:
             if size is None:
                 return value + self._one(source)
             noise = self._noise(size, source)
-            return _sum(np.int64(value), noise) if abs(value) < _HALF else noise.astype(object) + value
+            if abs(value) < _HALF and _small(noise):
+                noise += value
+                return noise
+            return noise.astype(object) + value
         array = cast("NDArray[Any]", value)
         shape = array.shape if size is None else (size, *array.shape)
         noise = self._noise(math.prod(shape), source).reshape(shape)
@@ -152,8 +161,8 @@ class IntegerNoise:
 
         together: the probability that this many numbers, each with its own noise, all lie within theirs.
         """
-        reach = self._reach(1 - missed(confidence, together))
-        return Interval(float(-reach), float_up(reach))
+        half = float_up(self._reach(1 - missed(confidence, together)))
+        return Interval(-half, half)
 
 
 class RealNoise(IntegerNoise):
@@ -171,20 +180,21 @@ class RealNoise(IntegerNoise):
 
     def release(self, value: Real | ArrayLike) -> Any:
         """Return the value with noise: a float for a number, an array of floats for an array."""
-        if is_scalar(value):
+        given = plain(value)
+        if is_scalar(given):
             self._check_size(1)
             exponent = self._planned.exponent
-            return _to_float(perform(self, to_steps(value, exponent)), exponent)
-        return self._scaled(perform(self, self._steps_of(value)))
+            return _to_float(perform(self, to_steps(given, exponent)), exponent)
+        return self._scaled(perform(self, self._steps_of(given)))
 
     def release_many(self, value: Real | ArrayLike, size: int) -> NDArray[np.float64]:
         """Return `size` independent releases along a first axis. Costs `size` times the loss."""
-        count = whole(size, "size")
-        if is_scalar(value):
+        count, given = whole(size, "size"), plain(value)
+        if is_scalar(given):
             self._check_size(1)
-            steps = to_steps(value, self._planned.exponent)
+            steps = to_steps(given, self._planned.exponent)
             return self._scaled(perform(self, steps, count))
-        return self._scaled(perform(self, self._steps_of(value), count))
+        return self._scaled(perform(self, self._steps_of(given), count))
 
     def _steps_of(self, value: object) -> FloatValues | NDArray[Any]:
         """Whole numbers of steps, as floats, which hold them exactly: beyond 2⁵³ a float has no fraction to round."""
@@ -193,10 +203,10 @@ class RealNoise(IntegerNoise):
         exponent = self._planned.exponent
         if array.dtype.kind in "Ou" or (array.dtype.kind == "i" and array.dtype.itemsize > 4):
             return _objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             scaled = np.ldexp(array.astype(np.float64), -exponent)
         if not (np.abs(scaled) < _LARGEST).all():
-            raise refused("value", "below 2^1000 grid steps", "a larger one")
+            return _objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
         down = np.floor(scaled)
         down += scaled - down >= 0.5
         return down
@@ -210,7 +220,8 @@ class RealNoise(IntegerNoise):
         if -1000 < exponent < 1000:
             floats *= 2.0**exponent
             return floats
-        return np.ldexp(floats, exponent)
+        with np.errstate(all="ignore"):
+            return np.clip(np.ldexp(floats, exponent), -_MOST_FLOAT, _MOST_FLOAT)
 
     def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
         """Add noise to whole numbers of grid steps; sums beyond 62 bits are rounded to floats here, once."""
@@ -229,6 +240,19 @@ class RealNoise(IntegerNoise):
         return Interval(-half, half)
 
 
+M = TypeVar("M", bound="RealNoise")
+
+
+def kept(make: Callable[[Fraction], M], scale: Fraction, wanted: Accuracy) -> M:
+    """Return the mechanism of this scale, or of a smaller one if the grid's own rounding would break the accuracy."""
+    while True:
+        mechanism = make(scale)
+        reached = Fraction(mechanism.interval(wanted.confidence).upper)
+        if reached <= wanted.error:
+            return mechanism
+        scale = rounded_down(scale * min(wanted.error / reached, 1 - Fraction(1, 1 << 38)))
+
+
 def missed(confidence: Number, together: Number) -> Fraction:
     """Return m with (1 − m)^together ≥ confidence. Rounds: down."""
     exact = open_probability(confidence, "confidence")
@@ -245,18 +269,22 @@ def _objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return out.reshape(shape)
 
 
-def _sum(value: Any, noise: NDArray[Any]) -> NDArray[Any]:
-    """value + noise, saturated at the ends of 64 bits; Python's integers where the noise is."""
-    if noise.dtype == object:
-        return noise + (int(value) if np.ndim(value) == 0 else value.astype(object))
-    if _small(noise) and _small(np.asarray(value)):
+def _fitting(released: NDArray[Any]) -> NDArray[Any]:
+    """Python's integers as 64-bit ones if all fit: a question about what was released, not about the value."""
+    if released.dtype == object and all(_INT64.min <= one <= _INT64.max for one in released.flat):
+        return released.astype(np.int64)
+    return released
+
+
+def _sum(value: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
+    """value + noise, saturated at the ends of 64 bits."""
+    if _small(noise) and _small(value):
         noise += value
         return noise
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         total = value + noise
     over = ((value ^ total) & (noise ^ total)) < 0
-    total[over] = np.broadcast_to(np.where(np.asarray(value) < 0, _INT64.min, _INT64.max), total.shape)[over]
-    return total
+    return np.where(over, np.where(value < 0, _INT64.min, _INT64.max), total)
 
 
 def _small(array: NDArray[Any]) -> bool:
@@ -281,9 +309,8 @@ def _to_float(total: int, exponent: int) -> float:
         if -_SAFE < total < _SAFE:
             return math.ldexp(float(total), exponent)
         return total / (1 << -exponent) if exponent < 0 else float(total << exponent)  # rounded once, as ldexp of the sum is
-    except OverflowError:
-        hint = "use DiscreteLaplace or DiscreteGaussian for integers of any size"
-        raise refused("value", "within the range of a float", "a larger one", hint) from None
+    except OverflowError:  # beyond the floats: the nearest one, which is post-processing
+        return _MOST_FLOAT if total > 0 else -_MOST_FLOAT
 
 
 def checked_dimension(value: Number) -> int:

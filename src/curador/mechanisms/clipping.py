@@ -5,14 +5,16 @@ Every function is total: whatever the rows hold, a result comes back, since an e
 
 from __future__ import annotations
 
+import decimal
 import math
+import numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from curador.errors import InvalidParameter, require, sentence
-from curador.mechanisms.grid import refused
+from curador.mechanisms.grid import plain, refused
 from curador.numerics.exact import Number, positive, rational
 from curador.numerics.rounding import UNIT, float_down, float_up
 
@@ -64,17 +66,34 @@ def clamp(values: ArrayLike, lower: Number, upper: Number, *, missing: Number | 
 
 
 def _floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """A fresh array of doubles; refused by type alone."""
-    if isinstance(values, (str, bytes)):
-        raise refused(name, "numbers", f"a {type(values).__name__}")
+    """A fresh array of doubles; refused by type and shape alone. In lists, what is no number becomes a NaN."""
+    given = plain(values, name)
+    if isinstance(given, (str, bytes)) or not (isinstance(given, (list, tuple)) or hasattr(given, "__array__")):
+        raise refused(name, "numbers", f"a {type(given).__name__}")
     try:
-        array: NDArray[Any] = np.asarray(values)
+        array: NDArray[Any] = np.array(given, dtype=object if isinstance(given, (list, tuple)) else None)
     except ValueError:
         raise refused(name, "a rectangular array of numbers", "rows of different lengths") from None
+    if array.dtype.kind == "O":
+        if any(isinstance(one, (list, tuple)) for one in array.flat):
+            raise refused(name, "a rectangular array of numbers", "rows of different lengths")
+        return np.array([_float(one) for one in array.flat], np.float64).reshape(array.shape)
     if array.dtype.kind not in "iuf":
-        raise refused(name, "an array of integers or floats", f"an array of {array.dtype}")
-    with np.errstate(over="ignore"):
+        raise refused(name, "an array of integers or floats", "another type of array")
+    with np.errstate(all="ignore"):
         return array.astype(np.float64)
+
+
+def _float(value: object) -> float:
+    """The nearest double of a number, an infinity beyond them all; a NaN for nulls, booleans, text and the like."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, decimal.Decimal)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if cast("int", value) > 0 else -math.inf
+    except (ValueError, TypeError):
+        return math.nan
 
 
 def _clipped(vectors: ArrayLike, bound: Number, norm: Callable[[FloatArray], FloatArray]) -> NDArray[np.float64]:

@@ -19,14 +19,13 @@ from curador.mechanisms.scores import (
     deficits_of,
     failure_of,
     flag,
-    log_up,
     near,
     score_steps,
     steps_for,
 )
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, whole
-from curador.numerics.rounding import FloatArray, float_up
+from curador.numerics.rounding import FloatArray, float_up, log_up
 from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import BoundedRange
@@ -253,9 +252,12 @@ def shares(deficits: IntArray, rate: Fraction, lengths: IntArray | None = None) 
 def _edges(values: ArrayLike) -> FloatArray:
     """Return the edges as floats; data may be among them, so that a refusal says what is wrong, never with which."""
     array = as_array(values, "edges")
-    if array.ndim != 1 or array.dtype.kind == "O":
-        raise refused("edges", "a list of floats or integers", f"an array of shape {array.shape} of {array.dtype}")
-    return array.astype(np.float64)
+    if array.ndim != 1:
+        raise refused("edges", "a list of numbers", f"an array of {array.ndim} dimensions")
+    try:
+        return array.astype(np.float64)  # to nearest, which keeps their order
+    except OverflowError:
+        raise refused("edges", "within the range of a float", "a larger number") from None
 
 
 def named(candidates: Sequence[Any] | None, count: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
 
-from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension
+from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension, kept
 from curador.mechanisms.parameters import (
     Accuracy,
     accuracy_goal,
@@ -138,7 +138,11 @@ class Gaussian(RealNoise):
         """
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-            return cls(sigma=_sigma_for(wanted), sensitivity=sensitivity, dimension=dimension)
+
+            def sized(sigma: Fraction) -> Self:
+                return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
+
+            return kept(sized, _sigma_for(wanted), wanted)
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         squared, _ = settled(sensitivity, Norm.L2)
         length = math.sqrt(squared)
@@ -150,8 +154,9 @@ class Gaussian(RealNoise):
             return at(Fraction(1))
         if aim.rho is not None:
             sigma = rounded_up(length * math.sqrt(aim.count / (2 * aim.rho)))
-            while not aim.reached(at(sigma).loss):
-                sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))
+            while not aim.reached(at(sigma).loss):  # the grid's rounding costs a little: more noise in proportion
+                excess = float(aim.whole_loss(at(sigma).loss).rho / aim.rho)
+                sigma = rounded_up(sigma * max(Fraction(math.sqrt(excess)), 1 + Fraction(1, 10**11)))
             return at(sigma)
         start = length * _first_guess(float(aim.epsilon or 1), float(aim.delta), aim.count, aim.rate)
         return at(smallest_scale(aim, lambda sigma: at(sigma).loss, start=start))
@@ -252,10 +257,9 @@ class DiscreteGaussian(IntegerNoise):
             return float_up(self.sigma * self.sigma)
         weights = [math.exp(-k * k / (2 * sigma2)) for k in range(math.ceil(40 * math.sqrt(sigma2)) + 2)]
         total = weights[0] + 2 * math.fsum(weights[1:])
-        return min(
-            2 * math.fsum(k * k * w for k, w in enumerate(weights)) / total * (1 + 1e-14),
-            float_up(self.sigma**2),
-        )
+        margin = 1e-15 * (64.0 + 1.0 / sigma2)  # the first weight's exponent is 1/2σ²
+        mean = 2 * math.fsum(k * k * w for k, w in enumerate(weights)) / total * (1 + margin)
+        return min(max(mean, math.nextafter(0.0, 1.0)), float_up(self.sigma**2))
 
     def tail(self, reach: int) -> float:
         """Return P[|noise| > reach]. Rounds: up."""

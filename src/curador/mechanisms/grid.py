@@ -8,6 +8,7 @@ from __future__ import annotations
 import decimal
 import math
 import numbers
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
@@ -26,6 +27,17 @@ LIMIT = 1 << 62
 SCORE_BITS = 30
 
 _CHUNK = 1 << 14
+_LARGEST_EXPONENT = 5000
+_WIDEST_FLOAT = 8  # octets: a wider one would be rounded before it is on the grid
+_KINDS = {
+    "b": "booleans",
+    "U": "text",
+    "S": "bytes",
+    "M": "dates",
+    "m": "durations",
+    "c": "complex numbers",
+    "f": "wide floats",
+}
 
 
 def refused(name: str, rule: str, kind: str, hint: str | None = None) -> InvalidParameter:
@@ -35,28 +47,36 @@ def refused(name: str, rule: str, kind: str, hint: str | None = None) -> Invalid
 
 
 def exact(value: object, name: str = "value") -> Fraction | int:
-    """Return the number that the value is: a float is its binary value here, since data is no decimal that a person wrote."""
+    """Return the number that the value is: an integer for an integer's type, else a rational, of a float its binary value."""
     kind = type(value)
     if kind is int:
         return cast("int", value)
     if isinstance(value, (bool, np.bool_)):
         raise refused(name, "a number", "a boolean", "write 0 or 1, or use RandomizedResponse")
-    if isinstance(value, numbers.Integral):
+    if isinstance(value, numbers.Integral) and not isinstance(value, np.timedelta64):
         return int(value)
-    if isinstance(value, (float, np.floating)):
-        number = float(value)
+    if kind is float or (isinstance(value, (float, np.floating)) and np.dtype(kind).itemsize <= _WIDEST_FLOAT):
+        number = float(cast("float", value))
         if not math.isfinite(number):
             raise refused(name, "a finite number", "a NaN" if math.isnan(number) else "an infinity")
         return Fraction(*number.as_integer_ratio())
     if isinstance(value, decimal.Decimal):
-        if not value.is_finite():
-            raise refused(name, "a finite number", "a NaN or an infinity")
-        if abs(value.adjusted()) > 5000:
-            raise refused(name, "a number of reasonable size", "one with an exponent beyond 5000")
-        return Fraction(value)
+        return _of_decimal(value, name)
     if isinstance(value, Fraction):
         return value
     raise refused(name, "a number", f"a {kind.__name__}")
+
+
+def _of_decimal(value: decimal.Decimal, name: str) -> Fraction:
+    if not value.is_finite():
+        raise refused(name, "a finite number", "a NaN or an infinity")
+    if value == 0:
+        return Fraction(0)
+    if value.adjusted() > _LARGEST_EXPONENT:
+        raise refused(name, "a number of reasonable size", f"one above 1e{_LARGEST_EXPONENT}")
+    if value.adjusted() < -_LARGEST_EXPONENT:  # far below any grid: only its sign can matter
+        return Fraction(-1 if value < 0 else 1, 10**_LARGEST_EXPONENT)
+    return Fraction(value)
 
 
 def to_steps(value: object, exponent: int, name: str = "value") -> int:
@@ -71,13 +91,22 @@ def to_steps(value: object, exponent: int, name: str = "value") -> int:
 
 
 def to_whole(value: object, name: str = "value") -> int:
-    """Return the integer that the value is; a float or fraction is taken only if it is whole."""
+    """Return the integer; refused by its type: a float that happens to be whole is refused like any other."""
     number = exact(value, name)
     if not isinstance(number, int):
-        if number.denominator != 1:
-            raise refused(name, "a whole number", "a number with a fraction", "use Laplace or Gaussian for real values")
-        return number.numerator
+        raise refused(name, "an integer", f"a {type(value).__name__}", "cast it, or use Laplace or Gaussian for real values")
     return number
+
+
+def plain(value: object, name: str = "value") -> object:
+    """Return the value, an array without dimensions as the number in it; masked arrays and tables are refused."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise refused(name, "numbers", "a masked array", "fill it first: the mask would be lost")
+    if hasattr(value, "columns"):
+        raise refused(name, "an array of numbers", "a table", "pass one column, or an array of one type")
+    if isinstance(value, np.ndarray) and cast("NDArray[Any]", value).ndim == 0:
+        return cast("NDArray[Any]", value)[()]
+    return value
 
 
 def is_scalar(value: object) -> bool:
@@ -88,33 +117,50 @@ def is_scalar(value: object) -> bool:
 
 
 def as_array(values: object, name: str = "value") -> NDArray[Any]:
-    """Return an array of integers, floats, or Python integers; refused by its type or shape alone, except for NaN."""
-    if isinstance(values, (str, bytes)) or values is None:
-        raise refused(name, "numbers", f"a {type(values).__name__}")
-    try:
-        array = np.asarray(cast("ArrayLike", values))
-    except (ValueError, OverflowError):
-        raise refused(name, "a rectangular array of numbers", "rows of different lengths") from None
+    """Return an array of machine integers, of floats, or of Python's exact numbers. The kind follows from types alone.
+
+    A list becomes floats if all its members are floats and Python's numbers otherwise: left to itself, NumPy would round
+    the integers of a mixed list to floats, and so move neighbours apart.
+    """
+    given = plain(values, name)
+    if isinstance(given, (list, tuple)):
+        return _of_list(cast("Sequence[object]", given), name)
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__array__"):
+        raise refused(name, "numbers", f"a {type(given).__name__}")
+    array = np.asarray(cast("ArrayLike", given))
     kind = array.dtype.kind
-    if kind == "b":
-        raise refused(name, "numbers", "booleans", "cast them: values.astype(int)")
-    if kind not in "iufO":
-        raise refused(name, "numbers", f"an array of {array.dtype}")
+    if kind not in "iufO" or array.dtype.itemsize > _WIDEST_FLOAT:
+        hint = "cast them: values.astype(int)" if kind == "b" else None
+        raise refused(name, "numbers", _KINDS.get(kind, "something else"), hint)
+    return _of_objects(array, name) if kind == "O" else _checked(array, name)
+
+
+def _checked(array: NDArray[Any], name: str) -> NDArray[Any]:
     if array.size == 0:
         raise refused(name, "at least one number", "an empty array")
-    if kind == "f" and not np.isfinite(array).all():
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise refused(name, "finite numbers", "a NaN or an infinity among them")
-    if kind == "O":
-        return _of_objects(array, name)
     return array
 
 
+def _of_list(values: Sequence[object], name: str) -> NDArray[Any]:
+    try:
+        array = np.array(values, dtype=object)
+    except ValueError:
+        raise refused(name, "a rectangular array of numbers", "rows of different lengths") from None
+    if any(isinstance(one, (list, tuple)) for one in array.flat):
+        raise refused(name, "a rectangular array of numbers", "rows of different lengths")
+    if array.size and all(type(one) is float or isinstance(one, np.float64) for one in array.flat):
+        return _checked(array.astype(np.float64), name)
+    return _of_objects(array, name)
+
+
 def _of_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Python numbers: integers stay as they are, of any size; with a float or fraction among them all become fractions."""
+    """Python's numbers: integers as they are, of any size, everything else as a rational."""
     out = np.empty(array.shape, object)
     for place, value in np.ndenumerate(array):
         out[place] = exact(value, name)
-    return out
+    return _checked(out, name)
 
 
 def array_steps(values: object, exponent: int, name: str = "value") -> IntArray:
@@ -134,7 +180,7 @@ def array_steps(values: object, exponent: int, name: str = "value") -> IntArray:
 def _float_steps(array: FloatValues, exponent: int) -> IntArray:
     flat, out = np.ravel(array), np.empty(array.size, np.int64)
     for start in range(0, len(out), _CHUNK):
-        with np.errstate(over="ignore", under="ignore"):  # an infinity saturates; what vanishes is 0 steps
+        with np.errstate(all="ignore"):  # an infinity saturates; what vanishes is 0 steps
             part = np.ldexp(flat[start : start + _CHUNK], -exponent)
         np.clip(part, -float(LIMIT), float(LIMIT), out=part)
         down = np.floor(part)
@@ -149,6 +195,9 @@ def whole_array(values: object, name: str = "value") -> IntArray:
     array = as_array(values, name)
     if array.dtype.kind == "f":
         raise refused(name, "integers", "floats", "cast them: values.astype(int)")
+    if array.dtype.kind == "O":
+        whole = [min(max(to_whole(one, name), -LIMIT), LIMIT) for one in array.ravel().tolist()]
+        return np.array(whole, np.int64).reshape(array.shape)
     return array_steps(array, 0, name)
 
 

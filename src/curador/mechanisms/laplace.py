@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
 
-from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension
+from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension, kept
 from curador.mechanisms.parameters import (
     Accuracy,
     Goal,
@@ -25,7 +25,7 @@ from curador.mechanisms.parameters import (
 )
 from curador.mechanisms.search import largest, smallest_scale
 from curador.numerics.exact import Number, positive
-from curador.numerics.rounding import float_down, up
+from curador.numerics.rounding import float_down, float_up, up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.losses import DiscreteLaplaceLoss
@@ -101,8 +101,8 @@ class Laplace(RealNoise):
 
     @property
     def variance(self) -> float:
-        """Of the noise drawn; 2 scale² within one part in 10²³. Rounds: up."""
-        return discrete_variance(self.scale / self.grid) * float(self.grid) ** 2
+        """2 scale²: that of the noise drawn is smaller by less than one part in 10²³, since sinh x ≥ x. Rounds: up."""
+        return float_up(2 * self.scale * self.scale)
 
     @classmethod
     def calibrate(
@@ -126,7 +126,11 @@ class Laplace(RealNoise):
         """
         if accuracy is not None:
             wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-            return cls(scale=_scale_for(wanted), sensitivity=sensitivity, dimension=dimension)
+
+            def sized(scale: Fraction) -> Self:
+                return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
+
+            return kept(sized, _scale_for(wanted), wanted)
         aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         squared, _ = settled(sensitivity, Norm.L1)
         if squared == 0:
@@ -173,8 +177,10 @@ def _scale_for(wanted: Accuracy) -> Fraction:
 
 def discrete_variance(scale: Fraction) -> float:
     """2r/(1 − r)² with r = e^(−1/scale), that is 1/(2 sinh²(1/2scale)). Rounds: up."""
-    half = float(1 / (2 * scale))
-    return 0.0 if half > 350.0 else 0.5 / math.sinh(half) ** 2 * (1 + 1e-14)
+    half = float(1 / (2 * scale)) if scale > Fraction(1, 1400) else math.inf
+    if half > 350.0:
+        return math.nextafter(0.0, 1.0) if half > 375.0 else 4 * math.exp(-2 * half)
+    return 0.5 / math.sinh(half) ** 2 * (1 + 1e-15 * (16 + 2 * half))
 
 
 def laplace_mass(scale: Fraction, steps: int) -> float:

@@ -18,6 +18,7 @@ float's own spacing for all values below 4,000 times the scale."""
 
 
 _LEAST_STEPS_BITS = 10
+_SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
 
 
 def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Adjacency | None]:
@@ -32,6 +33,7 @@ def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Ad
             )
         return sensitivity.value_squared, sensitivity.adjacency
     value = at_least_zero(sensitivity, "sensitivity")
+    require(value == 0 or _SMALLEST <= value <= _LARGEST, "sensitivity", "0 or between 1e-100 and 1e100", sensitivity)
     return value * value, None
 
 

@@ -16,7 +16,7 @@ from curador.mechanisms.parameters import decimal, goal, rounded_down
 from curador.mechanisms.seam import perform
 from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
-from curador.numerics.rounding import float_down, up
+from curador.numerics.rounding import float_down, log_up, up
 from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import RandomizedResponseLoss
@@ -71,7 +71,7 @@ class RandomizedResponse:
                 "below it the answer is truer when inverted",
             )
             odds = truth * (k - 1) / (1 - truth)
-            value = Fraction(up(math.log(odds), 4)) if odds > 1 else Fraction(0)
+            value = Fraction(log_up(odds)) if odds > 1 else Fraction(0)
         object.__setattr__(self, "epsilon", value)
         object.__setattr__(self, "categories", k)
         object.__setattr__(self, "answers", whole(answers, "answers"))
@@ -156,12 +156,20 @@ class RandomizedResponse:
                 an interval of length 1/(γ − q): √(log(2/(1 − confidence))/(2 people)) times that, by Hoeffding's inequality.
         Rounds  Up.
         """
-        miss = float_down(1 - open_probability(confidence, "confidence"))
-        spread = self.gamma - (1.0 - self.gamma) / (self.categories - 1)
-        if spread <= 0.0:
+        chance = open_probability(confidence, "confidence")
+        if self._spread == 0.0:
             return Interval(-math.inf, math.inf)
-        half = up(math.sqrt(math.log(2.0 / miss) / (2 * whole(people, "people"))) / spread * (1 + 1e-12))
+        half = up(math.sqrt(log_up(2 / (1 - chance)) / (2 * whole(people, "people"))) / self._spread * (1 + 1e-12))
         return Interval(-half, half)
+
+    @property
+    def _spread(self) -> float:
+        """γ − q: how much likelier an answer is where it is the truth. Rounds: down."""
+        others = self.categories - 1
+        if self.truth is not None:
+            return float_down(self.truth - (1 - self.truth) / others)
+        fall = math.exp(-float(self.epsilon))
+        return -math.expm1(-float(self.epsilon)) / (1.0 + others * fall) * (1 - 1e-14)
 
     @property
     def variance(self) -> float:
@@ -171,9 +179,9 @@ class RandomizedResponse:
         """
         truth = self.gamma
         other = (1.0 - truth) / (self.categories - 1)
-        if truth <= other:
+        if self._spread == 0.0:
             return math.inf
-        return max(truth * (1 - truth), other * (1 - other)) / (truth - other) ** 2 * (1 + 1e-12)
+        return max(truth * (1 - truth), other * (1 - other)) / self._spread**2 * (1 + 1e-12)
 
     @classmethod
     def calibrate(

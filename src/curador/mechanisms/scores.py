@@ -15,7 +15,7 @@ from curador.mechanisms.grid import array_steps, as_array, refused, to_steps
 from curador.mechanisms.parameters import floor_log2, goal, rounded_down
 from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, open_probability
-from curador.numerics.rounding import float_down, float_up, up
+from curador.numerics.rounding import float_down
 from curador.privacy.loss import Loss
 from curador.randomness.entropy import U64, BoolArray, Entropy, IntArray
 
@@ -103,11 +103,6 @@ def calibrated_epsilon(
 def failure_of(confidence: Number) -> Fraction:
     """Return 1 − confidence."""
     return 1 - open_probability(confidence, "confidence")
-
-
-def log_up(value: Fraction) -> float:
-    """Return an upper bound of log(value), value > 0."""
-    return up(math.log(float_up(value)), 8)
 
 
 def steps_for(log_odds: float, rate: Fraction) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,8 +62,9 @@ class _Recorder:
             if before.mechanism != mechanism or before.size != size:
                 raise Diverged(f"release {place + 1} is by {mechanism}; the recorded run had {before.mechanism}")
             output = before.output
-        self.calls.append(Call(mechanism, value, size, output))
-        return output
+        # copies: a function that writes into what it was given must not rewrite the record
+        self.calls.append(Call(mechanism, deepcopy(value), size, deepcopy(output)))
+        return deepcopy(output)
 
 
 _recorder: ContextVar[_Recorder | None] = ContextVar("recorder", default=None)

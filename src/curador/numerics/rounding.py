@@ -58,6 +58,14 @@ def down(x: float, ulps: float = 1.0, of: float | None = None) -> float:
     return -up(-x, ulps, of)
 
 
+def log_up(ratio: Fraction) -> float:
+    """Return an upper bound of the logarithm of a rational above 0. Rounds: up, in ulps of the logarithms subtracted."""
+    if Fraction(1, 2) < ratio < 2:
+        return up(math.log1p(float_up(ratio - 1)), LIBM_ULPS)
+    above, below = math.log(ratio.numerator), math.log(ratio.denominator)  # no overflow: integers of any size
+    return up(above - below, 2.0 * LIBM_ULPS + 1.0, of=max(above, below))
+
+
 def ups(x: FloatArray, ulps: float = 1.0, of: FloatArray | None = None) -> FloatArray:
     """`up` for arrays; a NaN becomes +∞."""
     scale = np.abs(x if of is None else of)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, rational
 from curador.numerics.roots import bisect
-from curador.numerics.rounding import LIBM_ULPS, float_up, up
+from curador.numerics.rounding import float_up, log_up, up
 from curador.privacy.adjacency import Adjacency, as_adjacency
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def adaptive_pure_epsilon(epsilons: Iterable[Number], *, delta: Number) -> float
     """
     variance = sum((at_least_zero(epsilon, "epsilon") ** 2 for epsilon in epsilons), ZERO)
     failure = open_probability(delta, "delta")
-    root = _root_up(float_up(2 * variance), _log_up(1 / failure))
+    root = _root_up(float_up(2 * variance), log_up(1 / failure))
     return up(root + float_up(variance / 2)) if variance else 0.0
 
 
@@ -310,20 +310,12 @@ def odometer_epsilon(variance: Number, *, nu: Number, delta: Number) -> float:
     """
     spent, weight = at_least_zero(variance, "variance"), positive(nu, "nu")
     failure = open_probability(delta, "delta")
-    root = _root_up(float_up(spent + weight), _log_up((spent + weight) / (weight * failure**2)))
+    root = _root_up(float_up(spent + weight), log_up((spent + weight) / (weight * failure**2)))
     return up(float_up(spent / 2) + root)
 
 
 def _root_up(first: float, second: float) -> float:
     return up(math.sqrt(up(first * second)))
-
-
-def _log_up(exact: Fraction) -> float:
-    """Return log x for x ≥ 1. Rounds: up."""
-    if exact < 2:
-        return up(math.log1p(float_up(exact - 1)), LIBM_ULPS)
-    above, below = math.log(exact.numerator), math.log(exact.denominator)  # no overflow: integers of any size
-    return up(above - below, 2.0 * LIBM_ULPS + 1.0, of=above)
 
 
 def _renyi_limit(order: Fraction, budget: Fraction, failure: Fraction) -> Fraction:

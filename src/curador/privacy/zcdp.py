@@ -13,7 +13,7 @@ import numpy as np
 
 from curador.errors import NotPrivate
 from curador.numerics.logspace import sinh_minus
-from curador.numerics.rounding import float_up, up
+from curador.numerics.rounding import float_up, log_up, up
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import (
@@ -114,15 +114,7 @@ def _(record: Finite) -> Fraction | None:
     if any(p == 0 or q == 0 for p, q in rows):
         return None
     worst = max(max(p / q, q / p) for p, q in rows)
-    return Fraction(0) if worst == 1 else Fraction(_log_up(worst))
-
-
-def _log_up(ratio: Fraction) -> float:
-    """log of a rational above 1. Rounds: up, in ulps of the logarithms that are subtracted."""
-    if ratio < 2:
-        return up(math.log1p(float_up(ratio - 1)), 4)
-    top, bottom = math.log(ratio.numerator), math.log(ratio.denominator)
-    return up(top - bottom, 8, of=max(top, 1.0))
+    return Fraction(0) if worst == 1 else Fraction(log_up(worst))
 
 
 @single_pure.register
