@@ -162,7 +162,7 @@ class Exponential:
         exact = self._on_grid(scores)
         ends = _edges(edges)
         if len(ends) != len(exact) + 1:
-            raise refused("edges", "one more than the scores", f"{len(ends)} for {len(exact)} scores")
+            raise refused("edges", "one more than the scores", "another number of edges")
         lower, upper = float(ends[0]), float(ends[-1])
         span = upper - lower
         if not 1e-300 < span < 1e300:
@@ -190,6 +190,7 @@ class Exponential:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
         if isinstance(one, Pieces) and isinstance(other, Pieces):
             cells = np.unique(np.concatenate([one.ends[:-1], other.ends[:-1]]))  # where either score may change
+            cells = cells[cells < CELLS]  # an inner edge at the upper one begins an empty piece
             return near(one.at(cells), other.at(cells), self.steps, monotone=self.monotone)
         if isinstance(one, Pieces) or isinstance(other, Pieces):
             return False

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from curador.errors import require
 from curador.mechanisms.exponential import shares
-from curador.mechanisms.grid import refused, whole_array
+from curador.mechanisms.grid import plain, refused, whole_array
 from curador.mechanisms.parameters import decimal
 from curador.mechanisms.scores import CAP, Steps, calibrated_epsilon, deficits_of, failure_of, near
 from curador.mechanisms.seam import perform
@@ -25,7 +27,7 @@ from curador.randomness.choice import Choice
 from curador.randomness.entropy import Entropy, IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -55,7 +57,9 @@ class Quantile:
             something in [−aw, (b − a)w] and a R − (b − a)(L + M) by something in [−(b − a)w, aw]: both by at most
             w max(a, b − a) when it comes or goes, and by at most wb, the length of the intervals, when it is replaced; a
             maximum moves no more than what it is taken of. Then as for Exponential.
-            For q = 0 and q = 1 the score is −L or −R, and a unit that comes lowers all: the 2 of the exponent may go.
+            For q = 0 and q = 1 the score is −L or −R, and the 2 of the exponent may go: the unit's part of L rises from 0 to
+            at most w along the grid, so the difference of two such parts, or of one and none, spans at most w over all
+            points, and the log-ratio spans what the scores' moves span.
     Needs   Bounds, cells and q are public. A unit's rows are all in one call, under one label.
     Rounds  Values to the grid, as any map of single values may. A NaN or a null is dropped: it weighs nothing.
     Source  [Smi11] for the mechanism; the weights of units and the sensitivities are proved above.
@@ -85,7 +89,7 @@ class Quantile:
         object.__setattr__(self, "upper", rational(upper, "upper"))
         require(self.lower < self.upper, "upper", "above lower", upper)
         require(max(abs(self.lower), abs(self.upper)) < 10**300, "upper", "below 1e300, as lower above −1e300", upper)
-        require(float(self.lower) < float(self.upper), "upper", "above lower by a float's precision", upper)
+        require(float(self.lower) / 2 < float(self.upper) / 2, "upper", "above lower by a float's precision", upper)
         object.__setattr__(self, "adjacency", as_adjacency(adjacency))
         object.__setattr__(self, "cells", whole(cells, "cells", least=2))
         require(self.cells <= _MOST_CELLS, "cells", f"at most {_MOST_CELLS}", cells)
@@ -107,14 +111,14 @@ class Quantile:
         return b if self.adjacency is Adjacency.REPLACE_ONE else max(a, b - a)
 
     @property
-    def monotone(self) -> bool:
-        """Whether all scores move the same way when a unit comes or goes."""
-        return self.q.denominator == 1 and self.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+    def extreme(self) -> bool:
+        """Whether this is a minimum or a maximum, whose scores' moves span no more than one of them."""
+        return self.q.denominator == 1
 
     @property
     def rate(self) -> Fraction:
         """What one unit of score is worth in log-probability, for units of weight 1."""
-        return self.epsilon / ((1 if self.monotone else 2) * self.sensitivity)
+        return self.epsilon / ((1 if self.extreme else 2) * self.sensitivity)
 
     @property
     def loss(self) -> Loss:
@@ -191,10 +195,13 @@ class Quantile:
         return choice.draw(size, source) if size is not None else choice.draw(1, source)[0]
 
     def within(self, one: Ranks, other: Ranks) -> bool:
-        """Whether no score moves by more than a unit can move it."""
+        """Whether no score moves by more than a unit can move it; of an extreme, whether the moves span no more."""
         if one.weight != other.weight:
             return False
-        return near(one.scores, other.scores, self.sensitivity * one.weight, monotone=self.monotone)
+        if self.extreme:
+            moves = [int(b) - int(a) for a, b in zip(one.scores.tolist(), other.scores.tolist(), strict=True)]
+            return max(moves) - min(moves) <= one.weight
+        return near(one.scores, other.scores, self.sensitivity * one.weight)
 
     # ---- error and calibration --------------------------------------------------------------------------------------
 
@@ -230,44 +237,63 @@ class Quantile:
 
 def _numbers(values: object) -> NDArray[np.float64]:
     """The values as floats, what is no number as NaN: refused by type and shape alone, never because of one value."""
-    if isinstance(values, (str, bytes)) or values is None:
-        raise refused("values", "a list of numbers", f"a {type(values).__name__}")
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise refused("values", "a list of numbers", "rows of different lengths") from None
+    given = plain(values, "values")
+    if isinstance(given, (list, tuple)):
+        if any(isinstance(value, (list, tuple, np.ndarray)) for value in cast("Sequence[object]", given)):
+            raise refused("values", "a list of numbers", "a list of lists")
+        return np.array([_number(value) for value in cast("Sequence[object]", given)], np.float64)
+    if not hasattr(given, "__array__") or isinstance(given, np.generic):
+        raise refused("values", "a list of numbers", f"a {type(given).__name__}")
+    array = np.asarray(cast("ArrayLike", given))
     if array.ndim != 1 or array.dtype.kind not in "iufO":
-        raise refused("values", "a list of numbers", f"an array of {array.dtype} with {array.ndim} dimensions")
+        raise refused("values", "a list of numbers", f"an array of another type or of {array.ndim} dimensions")
     if array.dtype.kind == "O":
         return np.array([_number(value) for value in array.tolist()], np.float64)
     return array.astype(np.float64)
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, (bool, str, bytes)):
+    if not isinstance(value, (numbers.Real, Decimal)) or isinstance(value, (bool, np.bool_)):
         return math.nan
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if cast("int", value) > 0 else -math.inf
     except (TypeError, ValueError):
         return math.nan
 
 
 def _labels(units: ArrayLike, count: int) -> tuple[IntArray, NDArray[np.bool_]]:
-    """A whole number for each unit, and whether the label is one: rows of nobody (null, NaN) are dropped."""
-    array = np.asarray(units)
-    if array.shape != (count,):
-        raise refused("units", f"one label for each of the {count} values", f"an array of shape {array.shape}")
-    if array.dtype.kind in "OU":
-        numbered: dict[Any, int] = {}
-        labels: Iterable[Any] = array.tolist()
-        try:
-            places = [numbered.setdefault(label, len(numbered)) for label in labels]
-        except TypeError:
-            raise refused("units", "labels that can be compared, such as numbers or texts", "another type") from None
-        # what is unequal to itself (NaN, NaT) or None names nobody
-        known = np.array([label is not None and bool(label == label) for label in array.tolist()], np.bool_)  # noqa: PLR0124
-        return np.array(places, np.int64), known
-    _, places = np.unique(array, return_inverse=True)
-    return places.astype(np.int64), ~np.isnan(array) if array.dtype.kind in "fM" else np.ones(count, np.bool_)
+    """A whole number for each unit, and whether the label names one: rows of nobody (null, NaN, NaT) are dropped.
+
+    Claim   Whether two rows are of one unit depends on their two labels alone: left to itself, NumPy would give all labels
+            one type, and a single odd label would rename everybody.
+    """
+    typed = isinstance(units, np.ndarray) and cast("NDArray[Any]", units).dtype.kind in "iufMmUS"
+    array = cast("NDArray[Any]", units) if typed else None
+    labels: list[Any] = [] if typed else list(cast("Iterable[Any]", units))
+    shape = array.shape if array is not None else (len(labels),)
+    if shape != (count,):
+        raise refused("units", "one label for each value", "another number of labels")
+    if array is not None:
+        _, places = np.unique(array, return_inverse=True)
+        nobody = {"f": np.isnan, "M": np.isnat, "m": np.isnat}.get(array.dtype.kind)
+        return places.astype(np.int64), np.ones(count, np.bool_) if nobody is None else ~nobody(array)
+    numbered: dict[Any, int] = {None: 0}
+    try:
+        named = [numbered.setdefault(_person(label), len(numbered)) for label in labels]
+    except TypeError:
+        raise refused("units", "labels that can be compared, such as numbers or texts", "another type") from None
+    places = np.array(named, np.int64)
+    return places, places > 0
+
+
+def _person(label: Any) -> tuple[str, Any] | None:
+    """What tells people apart: numbers by their value, texts by their letters, never one by the other. None names nobody."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if label is None or (label == label) is not True:  # noqa: PLR0124 -- NaN, NaT and the nulls of data frames
+        return None
+    if type(label) is not bool and isinstance(label, (numbers.Real, Decimal)):
+        return "number", label
+    return type(label).__qualname__, label
