@@ -12,8 +12,10 @@ from scipy import stats
 from selection_laws import chi_squared_excess, laplace_mass, laplace_tail, largest_log_ratio, neighbours, sparse_law
 from wrong_sparse_vectors import HITS, VARIANTS
 
+from curador.audit.replay import replay
 from curador.errors import BudgetExceeded, InvalidParameter
-from curador.mechanisms.above_threshold import AboveThreshold, Crossing, Crossings
+from curador.mechanisms.above_threshold import AboveThreshold, Asked, Crossing, Crossings
+from curador.mechanisms.noisy_max import NoisyMax
 from curador.mechanisms.seam import recording, replaying
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import entropy
@@ -258,7 +260,89 @@ def test_session_replays():
     with replaying(calls) as seen:
         assert world(1.0) == recorded
     assert all(now.mechanism.within(then.value, now.value) for then, now in zip(calls, seen, strict=True))
-    assert not calls[0].mechanism.within(0, mechanism.steps + 1)
+    assert not calls[0].mechanism.within(Asked(0, [], 0), Asked(mechanism.steps + 1, [], 0))
+
+
+@pytest.mark.parametrize(("world", "wrong"), [((1, -1), 2), ((1, 0, 0, -1, 0), 4), ((-1, 1, 0), 2)])
+def test_monotone_session_that_moves_both_ways_is_a_violation(world, wrong):
+    """The first question that moves against an earlier one is pointed at; without monotone nothing is wrong."""
+
+    def answers(mechanism):
+        def ask(values):
+            session = mechanism.start()
+            return [session.ask(value) for value in values]
+
+        return ask
+
+    still = (0,) * len(world)
+    free, bound = (answers(AboveThreshold(epsilon=1, sensitivity=1, threshold=0, hits=9, monotone=m)) for m in (False, True))
+    for pair in ((still, world), (world, still)):
+        assert replay(free, *pair).holds
+        (violation,) = replay(bound, *pair).violations
+        assert violation.startswith(f"release {wrong} ")
+
+
+def test_monotone_sessions_are_compared_one_by_one():
+    """Questions that all rise, or all fall, have no violation; a second session may move the other way."""
+    mechanism = AboveThreshold(epsilon=1, sensitivity=1, threshold=0, hits=9, monotone=True)
+
+    def both(values):
+        sessions = [mechanism.start(), mechanism.start()]
+        return [session.ask(sign * value) for value in values for session, sign in zip(sessions, (1, -1), strict=True)]
+
+    assert replay(both, (0, 0, 0), (1, 0, 1)).holds
+    assert replay(both, (0, 0, 0), (-1, 0, -1)).holds
+
+
+# ---- what leaves the seam -------------------------------------------------------------------------------------------------
+
+
+def test_recorded_gaps_are_those_of_yeses():
+    """At the seam, too, gaps and values are 0 where the answer is no or was not asked."""
+    mechanism = AboveThreshold(epsilon=1, sensitivity=1, threshold=0, gap=True, value_epsilon=1)
+    with recording() as calls:
+        mechanism.release([-1e6, 1e6, 1e6])
+        mechanism.release_many([-1e6, 1e6, 1e6], 4)
+        mechanism.start().ask(-1e6)
+    for answers in (call.output for call in calls):
+        hit = answers.above == 1
+        assert (answers.gaps[~hit] == 0).all()
+        assert (answers.values[~hit] == 0).all()
+        assert (answers.gaps[hit] > 0).all()
+    assert [int((call.output.above == 1).sum()) for call in calls] == [1, 4, 0]
+
+
+@pytest.mark.parametrize("more", [{}, {"gap": True}, {"value_epsilon": 1}, {"gap": True, "value_epsilon": 1}])
+def test_noisy_max_records_what_it_shows(more):
+    """Winners, and their gaps and values where asked for: nothing of the losers leaves the seam."""
+    with recording() as calls:
+        shown = NoisyMax(epsilon=1, sensitivity=1, top=2, **more).release([1.0, 2.0, 3.0, 4.0])
+    for part in ("indices", "gaps", "values"):
+        inside, outside = getattr(calls[0].output, part), getattr(shown, part)
+        assert (inside is None) == (outside is None)
+        assert inside is None or inside.shape == outside.shape == (2,)
+
+
+HUGE = [(1e300, 1e300), (-1e300, -1e300), (10**400, 1.7976931348623157e308), (-(10**400), -1.7976931348623157e308)]
+
+
+@pytest.mark.parametrize(("score", "released"), HUGE)
+def test_huge_values_are_released_as_floats(score, released):
+    """A value beyond the floats is the largest float: an error after the hit would be one that depends on the data."""
+    mechanism = AboveThreshold(epsilon=1, sensitivity="0.001", threshold=-(10**401), value_epsilon=1, gap=True)
+    assert mechanism.release([score]).values.tolist() == [released]
+    assert mechanism.release_many([score], 2).values.tolist() == [[released]] * 2
+    assert mechanism.start().ask(score).value == released
+    best = NoisyMax(epsilon=1, sensitivity="0.001", value_epsilon=1, gap=True)
+    assert best.release([score, -(10**401)]).values.tolist() == [released]
+    assert best.release_many([score, -(10**401)], 2).values.tolist() == [[released]] * 2
+
+
+def test_a_wide_grid_has_no_infinities():
+    """Gaps and values saturate where the grid is so wide that machine integers pass the floats."""
+    mechanism = AboveThreshold(epsilon=1, sensitivity="1e300", threshold=-(10**320), value_epsilon=1, gap=True)
+    shown = mechanism.release([10**320])
+    assert shown.values.tolist() == shown.gaps.tolist() == [1.7976931348623157e308]
 
 
 # ---- parameters -----------------------------------------------------------------------------------------------------------
@@ -303,6 +387,42 @@ def test_interval_holds_and_is_not_loose():
     wrong = int((drawn == 1).any(axis=1).sum())
     assert stats.binom.sf(wrong - 1, 20_000, 0.05) > FALSE_ALARM
     assert wrong > 200  # below 1 % would be a useless bound
+
+
+def chance_of_a_wrong_answer(mechanism, queries, reach):
+    """P[some answer is wrong], all of them this many steps below the threshold, or half below and half above; exact."""
+    first, second = float(mechanism.threshold_scale), float(mechanism.query_scale)
+    rho = np.arange(-math.ceil(40 * first), math.ceil(40 * first) + 1)
+    yes, no = (np.log1p(-np.minimum(laplace_tail(at, second), 1 - 1e-16)) for at in (reach + rho, reach + 1 - rho))
+    mass = laplace_mass(rho, first)
+    return max(float(mass @ -np.expm1(logs)) for logs in (queries * yes, queries / 2 * (yes + no)))
+
+
+@pytest.mark.parametrize(("epsilon", "split"), [("1e10", "0.002"), ("1e9", "0.003"), ("1e8", "0.05"), ("1e9", "0.5")])
+@pytest.mark.parametrize("confidence", ["0.95", "0.999"])
+@pytest.mark.parametrize("queries", [1, 100, 10**9])
+def test_interval_holds_where_the_threshold_is_far_noisier(epsilon, split, confidence, queries):
+    """By exact sums over the threshold's noise no more fails than was said, and no less than a fifth of it."""
+    mechanism = AboveThreshold(epsilon=epsilon, sensitivity=1, threshold=0, split=split)
+    reach = round(mechanism.interval(confidence, queries=queries).upper / mechanism.grid)
+    allowed = 1 - float(confidence)
+    assert allowed / 5 < chance_of_a_wrong_answer(mechanism, queries, reach) <= allowed * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("split", ["0.005", "0.001", "1e-6"])
+def test_interval_of_an_uneven_split_is_that_of_the_threshold(split):
+    """At 99.9 % and ε = 1 the bound is about log(1000) scales of the threshold's noise, however little ε that has."""
+    mechanism = AboveThreshold(epsilon=1, sensitivity=1, threshold=0, split=split)
+    scale = float(mechanism.threshold_scale * mechanism.grid)
+    assert 6.2 < mechanism.interval("0.999", queries=100).upper / scale < 7.6
+
+
+def test_interval_has_no_extremes():
+    """Noise far below a grid step, and more queries than floats can count, have a bound like any other."""
+    assert AboveThreshold(epsilon="1e330", sensitivity=1, threshold=0).interval(queries=5).upper > 0
+    mechanism = AboveThreshold(epsilon=1, sensitivity=1, threshold=0)
+    few, many = (mechanism.interval(queries=10**n).upper for n in (200, 400))
+    assert 1.9 < many / few < 2.1
 
 
 @pytest.mark.parametrize("threshold", [1e9, "1e200"])

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import enum
+import itertools
 import random
 from decimal import Decimal
 from fractions import Fraction
@@ -9,8 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from curador.audit.replay import replay
 from curador.errors import InvalidParameter
 from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
+from curador.mechanisms.keys.counts import from_mapping
 from curador.mechanisms.keys.noisy import HIDDEN
 from curador.mechanisms.keys.optimal import LONGEST, ONE
 from curador.mechanisms.seam import recording, replaying
@@ -142,7 +147,8 @@ def test_releases_do_not_depend_on_the_order_of_the_data(make):
     with replaying(calls) as again:
         second = make().release(dict(pairs))
     assert list(first) == list(second)
-    assert again[0].value.tolist() == calls[0].value.tolist()
+    assert again[0].value.keys == calls[0].value.keys
+    assert again[0].value.numbers.tolist() == calls[0].value.numbers.tolist()
 
 
 def test_keys_of_many_kinds_are_sorted():
@@ -161,8 +167,139 @@ def test_nothing_in_nothing_out(make):
     assert make().release_many([], 3).shape == (3, 0)
 
 
+class Column:
+    """A column of a table: an array to NumPy, and none of its own."""
+
+    def __init__(self, values, dtype):
+        self.values = np.array(values, dtype)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
 @ALL
-@pytest.mark.parametrize("counts", [[1.5], [True], [-1], [[1, 2]], "ab", None, {"a": -1}, {"a": 1.5}, {object(): 3}])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint16, object])
+def test_an_empty_column_is_an_answer_if_a_full_one_is(make, dtype):
+    """A column of integers, an array or not, may lose its last row; whether floats are refused does not depend on rows."""
+    for values in (np.array, Column):
+        assert shown(make(), values([10_000], dtype), 2).tolist() == [[True]] * 2
+        assert shown(make(), values([], dtype), 2).shape == (2, 0)
+        for rows in ([], [10_000]):
+            with pytest.raises(InvalidParameter):
+                make().release(values(rows, np.float64))
+            with pytest.raises(InvalidParameter):
+                make().release(values(rows, np.int64).__array__().reshape(-1, 1))
+
+
+class Colour(enum.Flag):
+    """Members without a name of their own: none, and both."""
+
+    RED = 1
+    BLUE = 2
+
+
+@ALL
+def test_a_key_of_any_type_has_a_place(make):
+    """Nobody can be told by a refusal that somebody holds a key of an unusual type; the order of the data stays hidden."""
+    sizes = [2, np.int8(7), Fraction(1, 3), Decimal("1e400"), Decimal("1e-400"), 10**401, float("inf"), np.float32(0.5)]
+    known = ["a", None, (1, "a"), np.longdouble("0.1"), Colour(0), Colour.RED, Colour.RED | Colour.BLUE, np.datetime64("NaT")]
+    unknown = [frozenset({8, 0}), frozenset({1, "x"}), 1j, range(3), np.True_, object(), int, (frozenset(), 1j)]
+    keys = sizes + known + unknown
+    everyone = dict.fromkeys(keys, 10_000)
+    assert len(everyone) == len(keys)
+    orders = []
+    for _ in range(5):
+        random.shuffle(keys)
+        orders.append([id(key) for key in make().release({key: everyone[key] for key in keys})])
+    assert len(orders[0]) == len(keys)
+    assert all(one == orders[0] for one in orders)
+
+
+def test_equal_sets_have_one_place():
+    """A set is ordered by its members, though the texts of two equal sets can differ."""
+    one, other = frozenset([0, 8]), frozenset([8, 0])
+    assert repr(one) != repr(other)
+    between = frozenset([0, 9])
+    for key in (one, other):
+        assert from_mapping({between: 1, key: 1}).keys == (one, between)
+
+
+@NOISY
+def test_keys_that_cannot_be_told_apart_come_by_their_noisy_counts(make):
+    """Several NaNs say nothing about the order in which the data brought them: the smaller noisy count is first."""
+    for units in itertools.permutations((10_000, 20_000, 30_000)):
+        counts = list(make().release({float("nan"): held for held in units}).values())
+        assert len(counts) == 3
+        assert counts == sorted(counts)
+
+
+# ---- replays ----------------------------------------------------------------------------------------------------------
+
+NEIGHBOURS = [
+    ({"a": 50}, {"a": 50, "b": 1}),
+    ({}, {"a": 1}),
+    ({"a": 50, "b": 0}, {"a": 50, "b": 1}),
+    ({"b": 50, "a": 60}, {"a": 61, "b": 50}),
+    ({float("nan"): 50, (float("nan"), 1): 7}, {float("nan"): 51, (float("nan"), 1): 7}),
+    ({float("nan"): 50, "a": 3} | {float("nan"): 20}, {float("nan"): 20, "a": 3} | {float("nan"): 51}),
+]
+
+STRANGERS = [
+    ({"a": 50}, {"a": 50, "b": 1, "c": 1}),
+    ({"a": 50}, {"a": 51, "b": 1}),
+    ({"a": 50}, {"b": 50}),
+    ({"a": 1}, {"b": 1}),
+    ({"a": 50}, {"a": 50, "b": 2}),
+    ({1: 50}, {1.0: 51}),
+    ({float("nan"): 50}, {float("nan"): 52}),
+]
+
+
+@ALL
+@pytest.mark.parametrize(("one", "other"), NEIGHBOURS)
+def test_neighbours_with_other_keys_replay(make, one, other):
+    """A key that only one world has is one unit; what the first world showed is shown again, whatever the second holds."""
+    mechanism = make()
+    for pair in ((one, other), (other, one)):
+        assert replay(mechanism.release, *pair).violations == ()
+
+
+@ALL
+@pytest.mark.parametrize(("one", "other"), STRANGERS)
+def test_more_than_one_key_of_a_person_is_a_violation(make, one, other):
+    """Two keys where one was declared, two units of a key, a key renamed, or a key of another type, in both directions."""
+    mechanism = make()
+    for pair in ((one, other), (other, one)):
+        (violation,) = replay(mechanism.release, *pair).violations
+        assert "further apart than its declared sensitivity" in violation
+
+
+@ALL
+def test_mappings_allow_what_was_declared(make):
+    """Two keys where two were declared, and one lost for one won where a person is replaced; an array is no mapping."""
+    assert replay(make(2).release, {"a": 50}, {"a": 51, "b": 1}).holds
+    assert replay(make(1, adjacency="replace_one").release, {"a": 1}, {"b": 1}).holds
+    assert not replay(make(2).release, {"a": 50}, {"a": 51, "b": 0, "c": 1, "d": 1}).holds
+    assert not replay(lambda world: len(make().release(world)), {"a": 10_000}, [10_000]).holds
+
+
+@ALL
+def test_the_seam_gives_out_only_what_is_shown(make):
+    """The recorded output names the keys that passed and no other; keys are not copied, numbers are."""
+    alone = object()
+    with recording() as calls:
+        released = make().release({alone: 10_000, "hidden": 1})
+    output = calls[0].output
+    assert next(iter(released)) is output.keys[0] is alone
+    assert "hidden" not in output.keys or len(released) == 2  # 1 in 1000 shows it
+    assert len(output.keys) == len(output.numbers) == len(released)
+    twin = copy.deepcopy(output)
+    assert twin.keys[0] is alone
+    assert not np.shares_memory(twin.numbers, output.numbers)
+
+
+@ALL
+@pytest.mark.parametrize("counts", [[1.5], [True], [-1], [[1, 2]], "ab", None, {"a": -1}, {"a": 1.5}])
 def test_bad_counts_are_refused_without_repeating_them(make, counts):
     """Fractions, booleans, negative numbers, tables and texts are refused; no value of the data is in the sentence."""
     with pytest.raises(InvalidParameter, match=r"must be") as caught:

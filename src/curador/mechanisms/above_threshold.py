@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 
 from curador.errors import BudgetExceeded, require
-from curador.mechanisms.exponential import also
 from curador.mechanisms.grid import to_steps
+from curador.mechanisms.noisy_max import in_units
 from curador.mechanisms.parameters import decimal, power_of_two, steps_of
 from curador.mechanisms.scores import (
     WIDEST,
     Steps,
+    also,
     calibrated_epsilon,
     failure_of,
     flag,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _SHARES = 1 << 20
+_HUGE = 700.0
+_NARROW = 1e-300  # noise of such a scale is 0: none of the bounds can tell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +72,10 @@ class Crossing:
 
 
 class Answers(NamedTuple):
-    """Answers in grid steps, as they leave the seam: 1 above, 0 below, −1 not asked since the hits were used up."""
+    """Answers in grid steps, as they leave the seam: 1 above, 0 below, −1 not asked since the hits were used up.
+
+    Gaps and values are 0 where the answer is not above: how far a no was below the noisy threshold is not private.
+    """
 
     above: NDArray[np.int8]
     gaps: IntArray | None
@@ -212,10 +218,10 @@ class AboveThreshold:
 
     def real(self, answers: Answers) -> tuple[FloatArray | None, FloatArray | None]:
         """Return gaps and values in the units of the answers, NaN where there is no hit."""
-        gaps, values = (
-            None if one is None else np.where(answers.above == 1, np.ldexp(one.astype(np.float64), self._exponent), np.nan)
-            for one in (answers.gaps, answers.values)
-        )
+        gaps, values = (in_units(one, self._exponent) for one in (answers.gaps, answers.values))
+        for shown in (gaps, values):
+            if shown is not None:
+                shown[answers.above != 1] = np.nan
         return gaps, values
 
     def on_grid(self, value: object) -> int:
@@ -251,12 +257,13 @@ class AboveThreshold:
         passes = ahead >= 0
         before = np.cumsum(passes, axis=1) - passes
         above = np.where(before >= self.hits, -1, passes).astype(np.int8)
-        if self.value_epsilon is None:
-            return Answers(above, ahead if self.gap else None, None)
-        values = np.zeros(shape, value.dtype)
         hit = above == 1
+        gaps = np.where(hit, ahead, 0) if self.gap else None
+        if self.value_epsilon is None:
+            return Answers(above, gaps, None)
+        values = np.zeros(shape, value.dtype)
         values[hit] = np.broadcast_to(value, shape)[hit] + laplace(self.value_scale).draw(int(hit.sum()), source)
-        return Answers(above, ahead if self.gap else None, values)
+        return Answers(above, gaps, values)
 
     def within(self, one: Steps, other: Steps) -> bool:
         """Whether no answer moves by more than the sensitivity (all the same way, if monotone)."""
@@ -278,7 +285,7 @@ class AboveThreshold:
         Rounds  Up.
         """
         beta, n = float_down(failure_of(confidence)), whole(queries, "queries")
-        first, second = float(self.threshold_scale), float(self.query_scale)
+        first, second = (max(float(scale), _NARROW) for scale in (self.threshold_scale, self.query_scale))
         steps = first_whole(lambda reach: _wrong(reach, first, second, n) <= beta, round(first + second), least=1)
         return Interval(0.0, float_up(steps * self.grid))
 
@@ -301,6 +308,26 @@ class AboveThreshold:
         return cls(epsilon=one, sensitivity=sensitivity, threshold=threshold, hits=hits, monotone=monotone, gap=gap)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A value of a session in grid steps, as it enters the seam, and those asked before it where they matter.
+
+    Whether monotone answers all move the same way can only be seen by comparing all questions of two sessions.
+    """
+
+    value: int
+    asked: list[int]
+    place: int
+
+    @property
+    def earlier(self) -> list[int]:
+        """The values before this one; none unless monotone."""
+        return self.asked[: self.place]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # the list only grows, and only the part before this place is read
+
+
 @dataclass(frozen=True, slots=True)
 class _Question:
     """One answer of a session, at the seam. The threshold's noise is drawn with the first and kept."""
@@ -308,18 +335,20 @@ class _Question:
     mechanism: AboveThreshold
     secret: list[int] = field(default_factory=list, compare=False, repr=False)
 
-    def draw(self, value: int, source: Entropy, size: int | None = None) -> Answers:
+    def draw(self, value: Asked, source: Entropy, size: int | None = None) -> Answers:
         require(size is None, "size", "None in a session", size)
         if not self.secret:
             self.secret.append(int(laplace(self.mechanism.threshold_scale).draw(1, source)[0]))
         level = np.array([self.secret], np.int64)
-        above, gaps, values = self.mechanism.judged(
-            np.array([value], np.int64 if abs(value) <= 1 << 61 else object), level, source
-        )
+        steps = np.array([value.value], np.int64 if abs(value.value) <= 1 << 61 else object)
+        above, gaps, values = self.mechanism.judged(steps, level, source)
         return Answers(above[0], None if gaps is None else gaps[0], None if values is None else values[0])
 
-    def within(self, one: int, other: int) -> bool:
-        return abs(one - other) <= self.mechanism.steps
+    def within(self, one: Asked, other: Asked) -> bool:
+        """Whether the answer moves by no more than the sensitivity (and not against an earlier one, if monotone)."""
+        move = one.value - other.value
+        against = (a != b and (a > b) != (move > 0) for a, b in zip(one.earlier, other.earlier, strict=False))
+        return abs(move) <= self.mechanism.steps and not (move and any(against))
 
 
 class Session:
@@ -329,10 +358,11 @@ class Session:
     process.
     """
 
-    __slots__ = ("_left", "_lock", "_process", "_question")
+    __slots__ = ("_asked", "_left", "_lock", "_process", "_question")
 
     def __init__(self, mechanism: AboveThreshold) -> None:
         self._question = _Question(mechanism)
+        self._asked: list[int] = []
         self._left = mechanism.hits
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -353,9 +383,12 @@ class Session:
                 raise BudgetExceeded(
                     f"The session has given its {hits} yes{'es' * (hits > 1)}; start another one, at its cost."
                 )
-            answers: Answers = perform(self._question, mechanism.on_grid(value))
+            steps = mechanism.on_grid(value)
+            answers: Answers = perform(self._question, Asked(steps, self._asked, len(self._asked)))
             above = int(answers.above[0]) == 1
             self._left -= above
+            if mechanism.monotone:
+                self._asked.append(steps)
         if mechanism.plain:
             return above
         gaps, values = mechanism.real(answers)
@@ -380,12 +413,21 @@ def _wrong(reach: int, first: float, second: float, queries: int) -> float:
 
     Σ over 1 ≤ x ≤ a of e^(−κx), κ = 1/s₁ − 1/s₂, is at most (1 − e^(−κa))/κ for κ > 0, and a e^(−κa) for κ ≤ 0.
     """
-    kappa = 1 / first - 1 / second
+    weight, kappa = math.log(queries) - math.log(2 * first), 1 / first - 1 / second
+    fixed = _exp_up(weight, -(2 * reach - 1) / (2 * second))
     least = math.inf
     for place in range(65):
-        a = reach * place / 64
-        total = -math.expm1(-kappa * a) / kappa if kappa > 0 else a * math.exp(min(-kappa * a, 700.0))
-        inside = (0.5 + total) / first
-        most = math.exp(-(math.floor(a) + 0.5) / first) + 0.5 * queries * math.exp(-(reach - 0.5) / second) * inside
-        least = min(least, most)
+        a = reach * place // 64
+        if kappa > 0:
+            inside = fixed * (0.5 - math.expm1(-kappa * a) / kappa)
+        else:
+            # one exponent: e^(−κa) alone overflows where the product with e^(−(T − 1/2)/s₂) is small
+            inside = 0.5 * fixed + (a and a * _exp_up(weight, -a / first, (2 * (a - reach) + 1) / (2 * second)))
+        least = min(least, _exp_up(-(a + 0.5) / first) + inside)
     return least * (1 + 1e-12)
+
+
+def _exp_up(*exponents: float) -> float:
+    """e to the sum. Rounds: up, by what the exponents and their sum may have lost; to infinity where it is huge."""
+    total = math.fsum(exponents) + 1e-15 * sum(map(abs, exponents))
+    return math.exp(total) if total < _HUGE else math.inf

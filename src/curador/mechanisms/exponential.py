@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
-from curador.mechanisms.grid import as_array, refused, score_exponent
-from curador.mechanisms.parameters import decimal, power_of_two, steps_of
+from curador.mechanisms.chooser import Chooser
+from curador.mechanisms.grid import as_array, refused
 from curador.mechanisms.scores import (
     Steps,
     below_each,
-    calibrated_epsilon,
     deficits_of,
     failure_of,
-    flag,
     near,
-    score_steps,
     steps_for,
 )
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, positive, whole
+from curador.numerics.exact import Number, whole
 from curador.numerics.rounding import FloatArray, float_up, log_up
 from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
@@ -58,8 +53,8 @@ class Pieces:
         return self.scores[np.searchsorted(self.ends, cells, side="right") - 1]
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Exponential:
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Exponential(Chooser):
     """Candidate r with probability ∝ exp(ε score(r) / (2 sensitivity)); without the 2 where scores are monotone.
 
     Scores are rounded to a power-of-two grid of about sensitivity/2³⁰; the choice itself is exact, in integers.
@@ -74,61 +69,13 @@ class Exponential:
     Source  [MT07]; [DDR20]
     """
 
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-
-    def __init__(self, *, epsilon: Number, sensitivity: Number, monotone: bool = False) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
-
-    def __repr__(self) -> str:
-        return f"Exponential(epsilon={decimal(self.epsilon)}, sensitivity={decimal(self.sensitivity)}{also(self.monotone)})"
-
-    @property
-    def grid(self) -> Fraction:
-        """The step of the grid that scores are rounded to."""
-        return power_of_two(score_exponent(self.sensitivity))
-
-    @property
-    def steps(self) -> int:
-        """The sensitivity in grid steps, rounded up."""
-        return steps_of(self.sensitivity**2, score_exponent(self.sensitivity))
-
-    @property
-    def rate(self) -> Fraction:
-        """What one grid step of score is worth in log-probability."""
-        return self.epsilon / ((1 if self.monotone else 2) * self.steps)
-
-    @property
-    def loss(self) -> Loss:
-        """What one choice costs."""
-        return BoundedRange(epsilon=self.epsilon)
-
-    # ---- one of k candidates ----------------------------------------------------------------------------------------
-
-    @overload
-    def release(self, scores: ArrayLike) -> int: ...
-    @overload
-    def release(self, scores: ArrayLike, candidates: Sequence[T]) -> T: ...
-    def release(self, scores: ArrayLike, candidates: Sequence[T] | None = None) -> T | int:
-        """Return the index of the candidate chosen, or the candidate itself where the candidates are given."""
-        exact = self._on_grid(scores)
-        named(candidates, len(exact))
-        place = int(perform(self, exact))
-        return place if candidates is None else candidates[place]
-
-    def release_many(self, scores: ArrayLike, size: int) -> IntArray:
-        """Return `size` independent choices, as indices. Each is a release and costs `loss`."""
-        return perform(self, self._on_grid(scores), whole(size, "size"))
+    @staticmethod
+    def _loss_of(epsilon: Fraction) -> Loss:
+        return BoundedRange(epsilon=epsilon)
 
     def probabilities(self, scores: ArrayLike) -> FloatArray:
         """Return the probability of each candidate, as floats: for the eye and for tests, never to draw from."""
         return shares(deficits_of(self._on_grid(scores)), self.rate)
-
-    def _on_grid(self, scores: ArrayLike) -> Steps:
-        return score_steps(scores, score_exponent(self.sensitivity))
 
     # ---- a real number ----------------------------------------------------------------------------------------------
 
@@ -211,21 +158,6 @@ class Exponential:
             return Interval(0.0, 0.0)
         return Interval(0.0, float_up(steps_for(log_up((k - 1) * (1 - beta) / beta), self.rate) * self.grid))
 
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: Number,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        count: Number = 1,
-        monotone: bool = False,
-    ) -> Self:
-        """Return the sharpest mechanism within the privacy goal after `count` choices."""
-        one = calibrated_epsilon(lambda e: BoundedRange(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
-        return cls(epsilon=one, sensitivity=sensitivity, monotone=monotone)
-
 
 def _drawn_cells(pieces: Pieces, rate: Fraction, size: int, source: Entropy) -> IntArray:
     """A piece by weight and length, then one of its cells, evenly."""
@@ -259,14 +191,3 @@ def _edges(values: ArrayLike) -> FloatArray:
         return array.astype(np.float64)  # to nearest, which keeps their order
     except OverflowError:
         raise refused("edges", "within the range of a float", "a larger number") from None
-
-
-def named(candidates: Sequence[Any] | None, count: int) -> None:
-    """Refuse candidates that are not one for each score."""
-    if candidates is not None and len(candidates) != count:
-        raise InvalidParameter(sentence("candidates", f"as many as the scores ({count})", len(candidates)))
-
-
-def also(monotone: bool) -> str:  # noqa: FBT001 -- a word of the repr
-    """Return what a repr adds for monotone scores."""
-    return ", monotone=True" if monotone else ""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.exponential import also
 from curador.mechanisms.grid import refused
 from curador.mechanisms.parameters import decimal, power_of_two, steps_of
 from curador.mechanisms.scores import (
     REACH,
     WIDEST,
     Steps,
+    also,
     calibrated_epsilon,
     deficits_of,
     failure_of,
@@ -170,10 +170,7 @@ class NoisyMax:
         return drawn.indices[:, 0] if self._plain and self.top == 1 else self._presented(drawn)
 
     def _presented(self, drawn: Drawn) -> Selection:
-        def real(steps: Steps | None) -> FloatArray | None:
-            return None if steps is None else np.ldexp(steps.astype(np.float64), self._exponent)
-
-        return Selection(drawn.indices, real(drawn.gaps), real(drawn.values))
+        return Selection(drawn.indices, *(in_units(one, self._exponent) for one in (drawn.gaps, drawn.values)))
 
     def _on_grid(self, scores: ArrayLike) -> Steps:
         exact = score_steps(scores, self._exponent)
@@ -263,6 +260,26 @@ class NoisyMax:
         """Return the sharpest mechanism that releases no value within the privacy goal after `count` choices."""
         one = calibrated_epsilon(lambda e: Pure(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
         return cls(epsilon=one, sensitivity=sensitivity, monotone=monotone, top=top, gap=gap)
+
+
+_MOST = float(np.finfo(np.float64).max)
+
+
+def in_units(steps: Steps | None, exponent: int) -> FloatArray | None:
+    """Return steps of 2^exponent as floats, the largest float where they are beyond all floats. Rounds: to nearest."""
+    if steps is None:
+        return None
+    if steps.dtype.kind == "O":
+        return np.array([_to_float(one, exponent) for one in steps.ravel().tolist()], np.float64).reshape(steps.shape)
+    with np.errstate(all="ignore"):
+        return np.clip(np.ldexp(steps.astype(np.float64), exponent), -_MOST, _MOST)
+
+
+def _to_float(total: int, exponent: int) -> float:
+    try:
+        return total / (1 << -exponent) if exponent < 0 else float(total << exponent)
+    except OverflowError:  # the choice is made and paid for: an error now would waste it, and tell that a score is huge
+        return _MOST if total > 0 else -_MOST
 
 
 def _leaders(noisy: IntArray, wanted: int) -> IntArray:

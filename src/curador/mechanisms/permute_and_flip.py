@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.exponential import also, named
-from curador.mechanisms.grid import score_exponent
-from curador.mechanisms.parameters import decimal, power_of_two, steps_of
+from curador.mechanisms.chooser import Chooser
 from curador.mechanisms.scores import (
     Steps,
-    calibrated_epsilon,
     deficits_of,
     evenly,
     failure_of,
-    flag,
     near,
-    score_steps,
     spread,
     steps_for,
 )
-from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, positive, whole
+from curador.numerics.exact import Number, whole
 from curador.numerics.rounding import FloatArray, float_down, float_up, up
 from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
@@ -43,8 +36,8 @@ T = TypeVar("T")
 _MOST_SHOWN = 1000
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class PermuteAndFlip:
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PermuteAndFlip(Chooser):
     """In random order, flip a coin of probability exp(ε (score − best) / (2 sensitivity)) for each; the first heads wins.
 
     All coins are flipped at once and one of the heads is taken evenly, which is the same law: the order is independent of the
@@ -61,54 +54,9 @@ class PermuteAndFlip:
     Source  [MS20]; [DKS+21] for the exponential noise.
     """
 
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-
-    def __init__(self, *, epsilon: Number, sensitivity: Number, monotone: bool = False) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
-
-    def __repr__(self) -> str:
-        return (
-            f"PermuteAndFlip(epsilon={decimal(self.epsilon)}, sensitivity={decimal(self.sensitivity)}{also(self.monotone)})"
-        )
-
-    @property
-    def grid(self) -> Fraction:
-        """The step of the grid that scores are rounded to."""
-        return power_of_two(score_exponent(self.sensitivity))
-
-    @property
-    def steps(self) -> int:
-        """The sensitivity in grid steps, rounded up."""
-        return steps_of(self.sensitivity**2, score_exponent(self.sensitivity))
-
-    @property
-    def rate(self) -> Fraction:
-        """What one grid step of score is worth in log-probability."""
-        return self.epsilon / ((1 if self.monotone else 2) * self.steps)
-
-    @property
-    def loss(self) -> Loss:
-        """What one choice costs."""
-        return Pure(epsilon=self.epsilon)
-
-    @overload
-    def release(self, scores: ArrayLike) -> int: ...
-    @overload
-    def release(self, scores: ArrayLike, candidates: Sequence[T]) -> T: ...
-    def release(self, scores: ArrayLike, candidates: Sequence[T] | None = None) -> T | int:
-        """Return the index of the candidate chosen, or the candidate itself where the candidates are given."""
-        exact = self._on_grid(scores)
-        named(candidates, len(exact))
-        place = int(perform(self, exact))
-        return place if candidates is None else candidates[place]
-
-    def release_many(self, scores: ArrayLike, size: int) -> IntArray:
-        """Return `size` independent choices, as indices. Each is a release and costs `loss`."""
-        return perform(self, self._on_grid(scores), whole(size, "size"))
+    @staticmethod
+    def _loss_of(epsilon: Fraction) -> Loss:
+        return Pure(epsilon=epsilon)
 
     def probabilities(self, scores: ArrayLike) -> FloatArray:
         """Return the probability of each of at most 1000 candidates, as floats: for the eye and for tests.
@@ -122,9 +70,6 @@ class PermuteAndFlip:
         misses = 1.0 - 0.5 * (nodes[:, None] + 1.0) * heads  # above 0 at every node
         whole_product = np.exp(np.log(misses).sum(axis=1, keepdims=True))
         return heads * (0.5 * weights @ (whole_product / misses))
-
-    def _on_grid(self, scores: ArrayLike) -> Steps:
-        return score_steps(scores, score_exponent(self.sensitivity))
 
     def draw(self, value: Steps, source: Entropy, size: int | None = None) -> IntArray:
         """Return the place chosen for integer scores; `size` independent ones if given."""
@@ -155,21 +100,6 @@ class PermuteAndFlip:
         odds = largest_heads(k, float_down(beta))
         log_odds = up(-math.log(odds), 8) if odds < 1.0 else 0.0
         return Interval(0.0, float_up(steps_for(log_odds, self.rate) * self.grid))
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: Number,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        count: Number = 1,
-        monotone: bool = False,
-    ) -> Self:
-        """Return the sharpest mechanism within the privacy goal after `count` choices."""
-        one = calibrated_epsilon(lambda e: Pure(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
-        return cls(epsilon=one, sensitivity=sensitivity, monotone=monotone)
 
 
 def largest_heads(k: int, beta: float) -> float:

@@ -162,3 +162,8 @@ def flag(value: object, name: str) -> bool:
     """Return the truth value, refused if it is anything else: monotone="no" would be true."""
     require(isinstance(value, bool), name, "True or False", value)
     return value is True
+
+
+def also(monotone: bool) -> str:  # noqa: FBT001 -- a word of the repr
+    """Return what a repr adds for monotone scores."""
+    return ", monotone=True" if monotone else ""

@@ -42,32 +42,45 @@ class Call:
     output: Any
 
 
-class Diverged(Exception):  # noqa: N818 -- a finding, not an error
-    """A replayed run asked for other releases than the recorded one."""
+class Diverged(BaseException):
+    """A replayed run asked for other releases than the recorded one. No `except Exception` of that run swallows it."""
 
 
-@dataclass(slots=True)
+class Unseen(Diverged):
+    """A release while a recorder stood that does not see it, as from another thread."""
+
+
+@dataclass(slots=True, eq=False)
 class _Recorder:
     calls: list[Call]
     script: Sequence[Call] | None = None
+    finding: Diverged | None = None
 
     def perform(self, mechanism: Drawing, value: Any, size: int | None) -> Any:
-        if self.script is None:
-            output = _drawn(mechanism, value, size)
-        else:
-            place = len(self.calls)
-            if place >= len(self.script):
-                raise Diverged(f"release {place + 1} was asked for; the recorded run had {len(self.script)}")
-            before = self.script[place]
-            if before.mechanism != mechanism or before.size != size:
-                raise Diverged(f"release {place + 1} is by {mechanism}; the recorded run had {before.mechanism}")
-            output = before.output
+        output = _drawn(mechanism, value, size) if self.script is None else self._scripted(self.script, mechanism, size)
         # copies: a function that writes into what it was given must not rewrite the record
         self.calls.append(Call(mechanism, deepcopy(value), size, deepcopy(output)))
         return deepcopy(output)
 
+    def _scripted(self, script: Sequence[Call], mechanism: Drawing, size: int | None) -> Any:
+        place = len(self.calls)
+        if place >= len(script):
+            raise self.found(Diverged(f"release {place + 1} was asked for; the recorded run had {len(script)}"))
+        before = script[place]
+        if before.mechanism != mechanism or before.size != size:
+            raise self.found(Diverged(f"release {place + 1} is by {mechanism}; the recorded run had {before.mechanism}"))
+        return before.output
+
+    def found(self, finding: Diverged) -> Diverged:
+        """Keep the first finding: whoever swallows it meets it again where the block ends."""
+        self.finding = self.finding or finding
+        return finding
+
 
 _recorder: ContextVar[_Recorder | None] = ContextVar("recorder", default=None)
+
+_all_standing: set[_Recorder] = set()
+"""The recorders of all threads: what one of them does not see must not happen while it stands."""
 
 
 def perform(mechanism: Drawing, value: Any, size: int | None = None) -> Any:
@@ -75,7 +88,17 @@ def perform(mechanism: Drawing, value: Any, size: int | None = None) -> Any:
     recorder = _recorder.get()
     if recorder is not None:
         return recorder.perform(mechanism, value, size)
+    if _all_standing:
+        raise _unseen(mechanism)
     return _drawn(mechanism, value, size)
+
+
+def _unseen(mechanism: Drawing) -> Diverged:
+    """A thread begins with no recorder, so whose release this is cannot be known: every recorder that stands is told."""
+    finding = Unseen(f"a release by {mechanism} in a thread or context without the recorder cannot be compared")
+    for recorder in tuple(_all_standing):
+        recorder.found(finding)
+    return finding
 
 
 def _drawn(mechanism: Drawing, value: Any, size: int | None) -> Any:
@@ -88,7 +111,10 @@ def _drawn(mechanism: Drawing, value: Any, size: int | None) -> Any:
 
 @contextmanager
 def recording() -> Generator[list[Call]]:
-    """Every release inside the block is drawn as always and written to the list."""
+    """Every release inside the block is drawn as always and written to the list.
+
+    Releases elsewhere, in threads that do not inherit the context, are refused as long as the block lasts.
+    """
     calls: list[Call] = []
     with _standing(_Recorder(calls)):
         yield calls
@@ -96,7 +122,10 @@ def recording() -> Generator[list[Call]]:
 
 @contextmanager
 def replaying(script: Sequence[Call]) -> Generator[list[Call]]:
-    """Every release inside the block gives the recorded output; the list gets what was asked now."""
+    """Every release inside the block gives the recorded output; the list gets what was asked now.
+
+    Releases elsewhere are refused, as for `recording`.
+    """
     calls: list[Call] = []
     with _standing(_Recorder(calls, script)):
         yield calls
@@ -104,8 +133,14 @@ def replaying(script: Sequence[Call]) -> Generator[list[Call]]:
 
 @contextmanager
 def _standing(recorder: _Recorder) -> Generator[None]:
+    if _recorder.get() is not None:  # the inner one would hide releases from the outer
+        raise RuntimeError("a recorder already stands here")
     token = _recorder.set(recorder)
+    _all_standing.add(recorder)
     try:
         yield
     finally:
+        _all_standing.discard(recorder)
         _recorder.reset(token)
+    if recorder.finding is not None:
+        raise recorder.finding

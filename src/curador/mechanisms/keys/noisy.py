@@ -12,7 +12,7 @@ import numpy as np
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.additive import missed
-from curador.mechanisms.keys.counts import Counts, as_units, differ_by_one_unit, from_mapping, touched
+from curador.mechanisms.keys.counts import Counts, Keyed, as_units, differ_by_one_unit, from_mapping, order, touched
 from curador.mechanisms.laplace import discrete_variance
 from curador.mechanisms.parameters import GRID_BITS, decimal, floor_log2, goal, power_of_two, rounded_up
 from curador.mechanisms.seam import perform
@@ -109,9 +109,10 @@ class _NoisyKeys:
         From a mapping: a dictionary sorted by key. From an array: the places that pass and their noisy counts.
         """
         if isinstance(counts, Mapping):
-            keys, units = from_mapping(counts)
-            shown = self._shown(perform(self, units))
-            return {key: count for key, count in zip(keys, shown.tolist(), strict=True) if not math.isnan(count)}
+            kept: Keyed = perform(self, from_mapping(counts))
+            rows = list(zip(kept.keys, self._shown(kept.numbers).tolist(), strict=True))
+            # keys that cannot be told apart by their noisy counts, not by the order in which the data brought them
+            return dict(sorted(rows, key=lambda row: (order(row[0]), row[1])))
         noisy = self._shown(perform(self, as_units(counts)))
         places = np.flatnonzero(~np.isnan(noisy))
         return Kept(places.astype(np.int64), noisy[places])
@@ -123,12 +124,21 @@ class _NoisyKeys:
         """
         return self._shown(perform(self, as_units(counts), whole(size, "size")))
 
-    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray:
+    @overload
+    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray: ...
+    @overload
+    def draw(self, value: Keyed, source: Entropy, size: None = None) -> Keyed: ...
+    def draw(self, value: IntArray | Keyed, source: Entropy, size: int | None = None) -> IntArray | Keyed:
         """Return pairs (whole units, steps of the grid) of the noisy counts; HIDDEN where the key is not shown.
+
+        By key, only those that are shown.
 
         Claim   A place with 0 units is hidden with probability 1. G is a power of two, so the pair is units·G + N itself,
                 and nothing overflows however fine the grid is.
         """
+        if isinstance(value, Keyed):
+            pairs = self.draw(value.numbers, source)
+            return value.chosen(pairs[:, 0] != HIDDEN, pairs)
         rows = 1 if size is None else size
         noise = self._noise().draw(rows * len(value), source).reshape(rows, len(value)) if value.size else _nothing(rows)
         places, line = self._places, int(self.threshold / self.grid)
@@ -138,7 +148,7 @@ class _NoisyKeys:
         out[~passes | (value == 0)] = (HIDDEN, 0)
         return out[0] if size is None else out
 
-    def within(self, one: IntArray, other: IntArray) -> bool:
+    def within(self, one: IntArray | Keyed, other: IntArray | Keyed) -> bool:
         """Whether the two can be the counts of neighbours."""
         return differ_by_one_unit(one, other, self.keys, self.relation)
 

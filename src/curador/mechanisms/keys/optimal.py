@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.keys.counts import Counts, as_units, differ_by_one_unit, from_mapping, touched
+from curador.mechanisms.keys.counts import Counts, Keyed, as_units, differ_by_one_unit, from_mapping, touched
 from curador.mechanisms.parameters import decimal
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import exponential, share_of
@@ -120,8 +120,8 @@ class OptimalKeys:
     def release(self, counts: Counts | ArrayLike) -> list[Any] | IntArray:
         """Return the keys that are shown, sorted; from an array, their places."""
         if isinstance(counts, Mapping):
-            keys, units = from_mapping(counts)
-            return [key for key, shown in zip(keys, perform(self, units).tolist(), strict=True) if shown]
+            kept: Keyed = perform(self, from_mapping(counts))
+            return list(kept.keys)
         return np.flatnonzero(perform(self, as_units(counts))).astype(np.int64)
 
     def release_many(self, counts: ArrayLike, size: int) -> BoolArray:
@@ -131,8 +131,15 @@ class OptimalKeys:
         """
         return perform(self, as_units(counts), whole(size, "size"))
 
-    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> BoolArray:
-        """Return which keys are shown. Claim: independent, each with probability π exactly; 0 units never."""
+    @overload
+    def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> BoolArray: ...
+    @overload
+    def draw(self, value: Keyed, source: Entropy, size: None = None) -> Keyed: ...
+    def draw(self, value: IntArray | Keyed, source: Entropy, size: int | None = None) -> BoolArray | Keyed:
+        """Return which keys are shown; by key, only those. Claim: independent, each with probability π exactly."""
+        if isinstance(value, Keyed):
+            kept = self.draw(value.numbers, source)
+            return value.chosen(kept, kept)
         table = self.table()
         needed = np.minimum(value, len(table) - 1)
         distinct, back = np.unique(needed, return_inverse=True)
@@ -146,7 +153,7 @@ class OptimalKeys:
         shown = (first < high) | ((first == high) & (second < low)) | certain
         return shown[0] if size is None else shown
 
-    def within(self, one: IntArray, other: IntArray) -> bool:
+    def within(self, one: IntArray | Keyed, other: IntArray | Keyed) -> bool:
         """Whether the two can be the counts of neighbours."""
         return differ_by_one_unit(one, other, self.keys, self.relation)
 
