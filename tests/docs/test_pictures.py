@@ -10,6 +10,8 @@ from pictures import FOLDER, PICTURES, description, write
 
 from curador import mechanisms
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted(page for page in FOLDER.parent.glob("*.md") if page.name not in {"README.md", "clipping.md"})
 LINKED = [page for folder in (FOLDER.parent, FOLDER.parents[1] / "explanation") for page in sorted(folder.glob("*.md"))]
 LARGEST = 150_000

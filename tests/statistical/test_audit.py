@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from curador.audit import bits, bounds, mutants, roster, run
+from curador.audit import bits, bounds, entry, mutants, roster, run, sparse, worlds
 from curador.cli import auditing
 from curador.errors import InvalidParameter
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace
@@ -205,7 +205,9 @@ def test_every_claim_stands_and_every_seeded_bug_is_caught():
 
     assert report.violations == ()
     assert report.survivors == ()
-    assert {row.mechanism for row in report.rows} == {entry.name for entry in roster.ROSTER}
+    assert report.powerless == ()
+    assert report.passed
+    assert {row.mechanism for row in report.rows} == {item.name for item in roster.ROSTER}
     assert len(report.mutants) >= 20
     sharp = {row.mechanism: row.ratio for row in report.rows if row.asked == "1"}
     kinds = ("Laplace", "DiscreteLaplace", "Staircase", "RandomizedResponse", "PermuteAndFlip", "LaplaceKeys", "OptimalKeys")
@@ -221,7 +223,7 @@ def test_seeded_bugs_have_names_of_their_own():
 
 
 def entry_of(make, **changes):
-    return roster.Entry("wrong", make, lambda _: (0, 1), roster.itself, **changes)
+    return entry.Entry("wrong", make, lambda _: (0, 1), changes.pop("score", worlds.itself), **changes)
 
 
 class Overconfident:
@@ -245,13 +247,95 @@ def test_a_refuted_claim_is_reported_by_name():
     assert any(sentence.startswith("wrong at ε = 1: ε ≥ 1.") for sentence in report.violations)
 
 
+def test_a_loss_above_what_was_asked_is_a_violation():
+    """A calibration that ignores the ε asked for fails, although its loss is true of its noise."""
+    report = run.audit(20_000, [entry_of(lambda _: DiscreteLaplace(scale="0.25", sensitivity=1))], seeded=False)
+
+    assert not report.passed
+    assert report.violations == ("wrong at ε = 0.1: its loss says ε = 4", "wrong at ε = 1: its loss says ε = 4")
+    assert [row.holds for row in report.rows] == [False, False, True]
+
+
+def test_the_goal_of_an_entry_is_its_first_number():
+    """What was asked is compared at the δ that the mechanism was made for, 0 where only half the variation is audited."""
+    assert entry_of(None, deltas=("1e-5", entry.HALFWAY)).goal == Fraction(1, 100_000)
+    assert entry_of(None, deltas=(entry.HALFWAY,)).goal == 0
+
+
+def test_a_blind_audit_does_not_pass(monkeypatch, capsys):
+    """A score that shows nothing refutes nothing, and the verdict says so."""
+    right = entry_of(lambda e: DiscreteLaplace.calibrate(epsilon=e, sensitivity=1), score=lambda out: np.zeros(len(out)))
+    report = run.audit(2000, [right], seeded=False)
+
+    assert report.violations == ()
+    assert report.powerless == ("wrong",)
+    assert not report.passed
+    assert report.to_record()["powerless"] == ["wrong"]
+    monkeypatch.setattr(run, "named", lambda _: (right,))
+    assert auditing.run_audit(samples=2000, only="wrong", as_json=False) == 1
+    assert "NO POWER  wrong: no row would flag even 3 times too much" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_an_audit_of_nothing_is_refused(seeded):
+    """No entries would be no violations."""
+    with pytest.raises(InvalidParameter, match="entries must be at least one"):
+        run.audit(2000, [], seeded=seeded)
+
+
+def test_entries_of_one_name_are_refused():
+    """The power of one would stand for the other."""
+    with pytest.raises(InvalidParameter, match="entries must be of different names"):
+        run.audit(2000, [roster.ROSTER[0]] * 2, seeded=False)
+
+
+def best_ratio(one, other):
+    """The largest log-ratio of an event that has a thousandth in one of the worlds."""
+    order = np.argsort(one / other)
+    found = [0.0]
+    for pair in ((one, other), (other, one)):
+        for step in (1, -1):
+            less, more = (np.cumsum(law[order][::step])[:-1] for law in pair)
+            seen = more >= 1e-3
+            found.extend(np.log(more[seen] / less[seen]))
+    return max(found)
+
+
+@pytest.mark.parametrize("name", ["Quantile", "Quantile, replace-one", "Quantile, minimum"])
+@pytest.mark.parametrize(("epsilon", "share"), [("0.1", 0.6), ("1", 0.75), ("4", 0.75)])
+def test_worlds_of_quantiles_come_near_epsilon(name, epsilon, share):
+    """By exact probabilities an event of the audited worlds has a log-ratio near ε: a rate twice too large must show."""
+    (found,) = run.named(name) if name != "Quantile" else run.named(name)[:1]
+    mechanism = found.make(epsilon)
+    laws = [mechanism.probabilities(world) for world in found.worlds(mechanism)]
+
+    assert share * float(epsilon) < best_ratio(*laws) <= float(epsilon) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("bug", [bug for bug in mutants.mutants() if isinstance(bug, mutants.Changed)], ids=lambda b: b.name)
+def test_a_wrong_mechanism_in_a_right_entry_is_caught(bug):
+    """A mechanism that goes the way of all others is refuted at the sample size of the audit. Misses: below 1e-9."""
+    assert bug.caught(200_000, 1e-7) is not None
+
+
+@pytest.mark.parametrize("wrong", sparse.SPARSE, ids=lambda item: item.name)
+def test_right_twins_of_sparse_vectors_are_not_caught(wrong):
+    """The claim is true of the same noise used rightly, and false of the mistake. False alarms: 1e-9; misses: below 1e-9."""
+    size = 200_000
+
+    def bound(sample):
+        return bounds.lower_bound(sample(0, size), sample(1, size), alpha=ALARM).epsilon
+
+    assert bound(wrong.twin) <= wrong.epsilon < bound(wrong.sample)
+
+
 def test_error_probabilities_add_up():
     """The alarms that bounds, bits and laws are allowed add up to the family's probability at most."""
-    entry = entry_of(lambda e: Laplace.calibrate(epsilon=e, sensitivity=1), real=True, deltas=("0", "1e-3"))
-    report = run.audit(2000, [entry], seeded=False)
+    right = entry_of(lambda e: Laplace.calibrate(epsilon=e, sensitivity=1), real=True, deltas=("0", "1e-3"))
+    report = run.audit(2000, [right], seeded=False)
 
     assert report.alpha * len(report.rows) <= report.family / 2
-    assert len(report.rows) == 2 * len(roster.EPSILONS)
+    assert len(report.rows) == 2 * len(entry.EPSILONS)
     assert len(report.bits) == len(bits.OFFSETS)
 
 
@@ -264,7 +348,7 @@ def test_too_few_samples_let_seeded_bugs_survive_and_the_command_fails(capsys):
     assert code == 1
     assert record["survivors"]
     assert not record["violations"]
-    assert {row["mechanism"] for row in record["rows"]} == {"DiscreteLaplace"}
+    assert {row["mechanism"] for row in record["rows"]} == {"DiscreteLaplace", "DiscreteLaplace, replace-one"}
     assert "audit: " in err
 
 

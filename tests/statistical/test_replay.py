@@ -1,6 +1,15 @@
 """Neighbour replay: right code has no violation, and each kind of seeded violation is pointed at."""
 
+import asyncio
 import contextlib
+import contextvars
+import dataclasses
+import datetime as dt
+import threading
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +20,7 @@ from curador.audit.roster import ROSTER
 from curador.mechanisms.exponential import Exponential
 from curador.mechanisms.gaussian import Gaussian
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace
-from curador.mechanisms.seam import recording
+from curador.mechanisms.seam import Diverged, Unseen, recording, replaying
 
 COUNT = DiscreteLaplace(scale=2, sensitivity=1)
 TOTAL = Laplace(scale=10, sensitivity=5)
@@ -152,17 +161,192 @@ def test_the_same_error_in_both_worlds_is_no_violation():
     assert replay(refuse, DATA, NEIGHBOUR).holds
 
 
-def test_swallowing_the_divergence_does_not_hide_it():
-    """A function that catches everything still ends with other releases or another result."""
+@pytest.mark.parametrize("swallowed", [Exception, BaseException])
+def test_swallowing_the_divergence_does_not_hide_it(swallowed):
+    """Releases that only the neighbour asks for are found, although the function catches everything and returns nothing."""
 
     def greedy(data):
-        out = []
-        for value in data:
-            with contextlib.suppress(Exception):
-                out.append(COUNT.release(value))
-        return out
+        with contextlib.suppress(swallowed):
+            if sum(data) > 13:
+                COUNT.release(len(data))
+        return 0
 
-    assert not replay(greedy, NEIGHBOUR, [9, *DATA]).holds
+    assert replay(greedy, NEIGHBOUR, DATA).violations == (
+        "release 1 was asked for; the recorded run had 0: control flow depends on the data",
+    )
+
+
+def test_a_replay_that_diverged_does_not_go_on():
+    """The finding passes handlers of errors, so that nothing after them runs with noise that was never drawn."""
+    after = []
+
+    def greedy(data):
+        with contextlib.suppress(Exception):
+            COUNT.release(len(data)) if len(data) > 4 else None
+        after.append(len(data))
+
+    replay(greedy, NEIGHBOUR, DATA)
+
+    assert after == [4]
+
+
+def test_a_swallowed_finding_comes_back_where_the_block_ends():
+    """Who replays by hand cannot miss it either."""
+
+    def by_hand():
+        with replaying([]), contextlib.suppress(BaseException):
+            COUNT.release(1)
+
+    with pytest.raises(Diverged, match="release 1 was asked for"):
+        by_hand()
+
+
+def in_a_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def quietly(work):
+    with contextlib.suppress(Diverged):
+        work()
+
+
+def test_a_release_in_another_thread_is_refused_and_reported():
+    """A new thread has no recorder: its release draws nothing, and the replay does not pass."""
+    found = replay(lambda data: in_a_thread(lambda: quietly(lambda: COUNT.release(sum(data)))), DATA, [1000])
+
+    assert found.violations == (
+        "a release by DiscreteLaplace(scale=2, sensitivity=1) in a thread or context without the recorder cannot be compared",
+    )
+
+
+def test_a_release_in_an_empty_context_is_refused():
+    """The same thread without the context is as blind."""
+    found = replay(lambda data: quietly(lambda: contextvars.Context().run(COUNT.release, sum(data))), DATA, [1000])
+
+    assert "without the recorder" in str(found)
+
+
+def test_threads_release_again_when_nobody_records():
+    """The refusal lasts as long as the recorder stands."""
+    released = []
+
+    def work():
+        released.append(COUNT.release(1))
+
+    def watched():
+        with recording():
+            in_a_thread(lambda: quietly(work))
+
+    with pytest.raises(Unseen):
+        watched()
+    assert released == []
+    in_a_thread(work)
+    assert len(released) == 1
+
+
+def test_recorders_of_two_threads_do_not_disturb_each_other():
+    """Each thread with a recorder of its own sees its own releases."""
+    seen = []
+
+    def watched():
+        with recording() as calls:
+            COUNT.release(1)
+        seen.append(len(calls))
+
+    with recording() as calls:
+        in_a_thread(watched)
+        COUNT.release(2)
+
+    assert seen == [1]
+    assert len(calls) == 1
+
+
+def test_a_thread_that_inherits_the_context_is_seen():
+    """asyncio.to_thread copies the context, and with it the recorder."""
+
+    def work(data):
+        return asyncio.run(asyncio.to_thread(COUNT.release, len(data)))
+
+    assert replay(work, DATA, NEIGHBOUR).violations == ()
+    assert replay(work, DATA, NEIGHBOUR).releases == 1
+    assert "further apart" in str(replay(work, DATA, [1]))
+
+
+def test_a_recorder_inside_a_recorder_is_refused():
+    """The inner one would hide releases from the outer."""
+    with recording() as calls:
+        with pytest.raises(RuntimeError, match="already stands"), recording():
+            pass
+        COUNT.release(1)
+
+    assert len(calls) == 1
+
+
+def test_warnings_are_compared():
+    """A warning with the data in it is an output; its words are not repeated."""
+    found = replay(lambda data: warnings.warn(f"{data[-1]} it is", stacklevel=1), [1, 987], [1, 2])
+
+    assert not found.holds
+    assert "987" not in str(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert replay(lambda data: warnings.warn(str(len(data)), stacklevel=1), DATA, NEIGHBOUR).violations == (
+            "the two worlds show different warnings: warnings depend on the data",
+        )
+        assert replay(lambda _: warnings.warn("careful", stacklevel=1), DATA, NEIGHBOUR).holds
+
+
+def noted(data):
+    error = ValueError("no")
+    error.add_note(str(data))
+    raise error
+
+
+def caused(data):
+    raise ValueError("no") from KeyError(len(data))
+
+
+def attributed(data):
+    error = ValueError("no")
+    error.count = len(data)
+    raise error
+
+
+def left(data):
+    raise SystemExit(len(data))
+
+
+@pytest.mark.parametrize("refuse", [noted, caused, attributed, left])
+def test_notes_causes_and_attributes_of_errors_are_compared(refuse):
+    """All that a traceback prints, or an attribute holds, tells the worlds apart."""
+    assert replay(refuse, DATA, NEIGHBOUR).violations == (
+        "the two worlds end in different errors: errors depend on the data",
+    )
+    assert replay(refuse, DATA, DATA).holds
+
+
+class Lax:
+    """Equal to everything."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+def test_results_of_unknown_types_are_refused():
+    """Equality of their own may hide what they hold, so not even twins pass."""
+    assert replay(Lax, 1, 2).violations == (
+        "the result holds a Lax, which cannot be compared bit by bit: return plain values or arrays",
+    )
+    assert not replay(lambda data: [Lax(data)], 1, 1).holds
+    with pytest.raises(TypeError):
+        same(Lax(1), Lax(1))
 
 
 def test_vectors_are_compared_as_a_whole():
@@ -191,6 +375,20 @@ def test_replay_leaves_no_recorder_behind():
     assert len({COUNT.release_many(0, 64).tobytes() for _ in range(2)}) == 2
 
 
+class Pair(NamedTuple):
+    """A tuple with names."""
+
+    first: int
+    second: float
+
+
+@dataclasses.dataclass
+class Held:
+    """A number in a class that compares it loosely."""
+
+    value: float
+
+
 @pytest.mark.parametrize(
     ("one", "other", "equal"),
     [
@@ -204,6 +402,29 @@ def test_replay_leaves_no_recorder_behind():
         ([1, (2, 3.0)], [1, (2, 3.0)], True),
         ([1], [1, 2], False),
         ("a", "a", True),
+        (Decimal("1.0"), Decimal("1.00"), False),
+        (Decimal("1.0"), Decimal("1.0"), True),
+        (Fraction(1, 2), Fraction(1, 2), True),
+        ({1}, {True}, False),
+        ({1.0}, {1}, False),
+        ({"a", "b"}, {"b", "a"}, True),
+        (frozenset({1}), {1}, False),
+        (complex(0.0, 0.0), complex(0.0, -0.0), False),
+        (complex(0.0, 0.0), complex(-0.0, 0.0), False),
+        (1, True, False),
+        ({1: "a"}, {True: "a"}, False),
+        (int, int, True),
+        (int, str, False),
+        (np.float64(0.0), np.float64(-0.0), False),
+        (np.int64(1), np.int32(1), False),
+        (np.array([0.0]), np.array([-0.0]), False),
+        (np.array([1], object), np.array([True], object), False),
+        (Pair(1, 2.0), Pair(1, 2.0), True),
+        (Pair(1, 2.0), (1, 2.0), False),
+        (Held(0.0), Held(-0.0), False),
+        (Held(0.0), Held(0.0), True),
+        (dt.datetime(2020, 1, 1, fold=0, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, fold=1, tzinfo=dt.UTC), False),
+        (None, None, True),
     ],
 )
 def test_results_are_equal_only_if_no_bit_tells_them_apart(one, other, equal):

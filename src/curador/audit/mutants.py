@@ -6,7 +6,7 @@ None of them can be reached from a mechanism of ours; they exist so that every a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -14,8 +14,14 @@ import numpy as np
 
 from curador.audit.bits import Grid, leaks
 from curador.audit.bounds import lower_bound
+from curador.audit.entry import EPSILONS
 from curador.audit.fit import Cells, goodness, laplace_cells
+from curador.audit.roster import ROSTER
 from curador.audit.sparse import SPARSE
+from curador.audit.trial import tried
+from curador.mechanisms.exponential import Exponential
+from curador.mechanisms.laplace import DiscreteLaplace
+from curador.mechanisms.quantile import Quantile
 from curador.privacy.losses import BoundedRange
 from curador.randomness.bernoulli import bernoulli, bernoulli_exp
 from curador.randomness.entropy import entropy
@@ -101,6 +107,61 @@ class Misfit:
         """By χ²."""
         p = goodness(self.cells.counts(self.sample(size)), self.cells.probabilities).p
         return f"χ²: p = {p:.1e}" if p < alpha else None
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An entry of the roster with another mechanism in it: it goes the way that every mechanism goes."""
+
+    name: str
+    entry: str
+    make: Callable[[str], Any]
+
+    def caught(self, size: int, alpha: float) -> str | None:
+        """By any row of the entry, at any ε."""
+        entry = replace(next(item for item in ROSTER if item.name == self.entry), make=self.make)
+        for asked in reversed(EPSILONS):
+            rows, fits = tried(entry, asked, size=size, alpha=alpha, alpha_fit=alpha)
+            for row in rows:
+                if not row.kept:
+                    return f"asked for ε = {asked}, its loss says {row.promised:.4g}"
+                if not row.holds:
+                    return f"ε ≥ {row.bound:.4g} > {row.claim:.4g}"
+            for fit in fits:
+                if not fit.holds:
+                    return f"χ²: p = {fit.p:.1e}"
+        return None
+
+
+class _Halved:
+    """Discrete Laplace noise of half the scale that its loss is for."""
+
+    def __init__(self, epsilon: str) -> None:
+        right = DiscreteLaplace.calibrate(epsilon=epsilon, sensitivity=1)
+        self.loss, self.scale = right.loss, right.scale / 2
+
+    def release_many(self, value: int, size: int) -> NDArray[np.int64]:
+        return value + noise(self.scale, size)
+
+
+class _SharpQuantile(Quantile):
+    """Twice the rate: the 2 of the exponent forgotten, as if the scores of a median were monotone."""
+
+    __slots__ = ()
+
+    @property
+    def rate(self) -> Fraction:
+        return 2 * (self.epsilon / (2 * self.sensitivity))
+
+
+class _OfOneUnit(Quantile):
+    """A unit that is replaced is taken away and put back: twice what one that comes moves; charged once."""
+
+    __slots__ = ()
+
+    @property
+    def sensitivity(self) -> int:
+        return max(self.q.numerator, self.q.denominator - self.q.numerator)
 
 
 def noise(scale: Fraction | int, size: int) -> NDArray[np.int64]:
@@ -222,5 +283,22 @@ def mutants() -> tuple[Mutant, ...]:
         Overclaim("threshold on rows instead of units", _threshold_on_rows, 1.0, _TAIL),
         Overclaim("at least the threshold where above was meant", _at_least_for_above, 1.0, _TAIL),
         Overclaim("fork without a new key", _shared_stream, 2.0),
+        Changed("entry: half the scale", "DiscreteLaplace", _Halved),
+        Changed("entry: the ε asked for ignored", "DiscreteLaplace", lambda _: DiscreteLaplace(scale="0.02", sensitivity=1)),
+        Changed(
+            "entry: exponential mechanism of any scores at the rate of monotone ones",
+            "Exponential",
+            lambda e: Exponential.calibrate(epsilon=e, sensitivity=1, monotone=True),
+        ),
+        Changed(
+            "entry: Quantile at twice the rate",
+            "Quantile",
+            lambda e: _SharpQuantile(q="0.5", lower=0, upper=1, epsilon=e, adjacency="add_or_remove_one", cells=65),
+        ),
+        Changed(
+            "entry: Quantile of replaced units with the sensitivity of one that comes",
+            "Quantile, replace-one",
+            lambda e: _OfOneUnit(q="0.5", lower=0, upper=1, epsilon=e, adjacency="replace_one", cells=65),
+        ),
         Misfit("scale wide by 5 %", _wide_by_a_twentieth, laplace_cells(Fraction(10))),
     )

@@ -7,17 +7,19 @@ result. What differs is a leak, and the report points at the release.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from curador.mechanisms.seam import Call, Diverged, recording, replaying
+from curador.audit.faces import Face, Faceless, error_face, face, same
+from curador.mechanisms.seam import Call, Diverged, Unseen, recording, replaying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+__all__ = ["Replay", "replay", "same"]
 
 _FLOW = "control flow depends on the data"
 
@@ -42,29 +44,37 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How a run ended: a result, or an error of which only its class and words count."""
+    """How a run ended, as faces: a result, or an error by its name; the warnings shown on the way; what has no face."""
 
-    result: object
-    error: tuple[str, str] | None
+    result: Face
+    error: str | None
+    warned: Face
+    faceless: str | None
 
 
 def replay(function: Callable[[World], object], world: World, neighbour: World) -> Replay:
     """Run the function on a world, then on its neighbour with the same noisy outputs, and compare.
 
     Claim   No violation is reported if the function releases only through mechanisms whose declared sensitivities hold for
-            this pair. The converse is about this pair and this run of noise only.
-    Needs   The function returns what it would publish, and has no state that survives a call.
+            this pair, and returns types that can be compared bit by bit: numbers, texts, times, arrays, containers and
+            dataclasses of such. The converse is about this pair and this run of noise only.
+    Needs   The function returns what it would publish, and has no state that survives a call: errors and warnings are looked
+            at, prints and files are not. Its threads end before it does; its releases stay in this process.
     Source  [CED+26]
 
-    Values are private: the report names releases, mechanisms and what is wrong, never an input.
+    Values are private: the report names releases, mechanisms and what is wrong, never an input. While a replay runs,
+    releases in threads of others are refused.
     """
-    with recording() as recorded:
-        first = _ending(function, world)
-    with replaying(recorded) as seen:
-        try:
+    recorded: list[Call] = []
+    seen: list[Call] = []
+    try:
+        with recording() as recorded:
+            first = _ending(function, world)
+        with replaying(recorded) as seen:
             second = _ending(function, neighbour)
-        except Diverged as finding:
-            return Replay(len(recorded), (*_unequal(recorded, seen), f"{finding}: {_FLOW}"))
+    except Diverged as finding:
+        words = str(finding) if isinstance(finding, Unseen) else f"{finding}: {_FLOW}"
+        return Replay(len(recorded), (*_unequal(recorded, seen), words))
     found = _unequal(recorded, seen)
     if len(seen) < len(recorded):
         missing = recorded[len(seen)]
@@ -74,12 +84,19 @@ def replay(function: Callable[[World], object], world: World, neighbour: World) 
 
 
 def _ending(function: Callable[[World], object], world: World) -> _Ending:
+    error: BaseException | None = None
+    result: object = None
+    with warnings.catch_warnings(record=True) as shown:
+        try:
+            result = function(world)
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 -- whatever an analyst would see is part of the output
+            error = raised
+    warned = tuple((warning.category, str(warning.message)) for warning in shown)
+    name = None if error is None else type(error).__name__
     try:
-        return _Ending(function(world), None)
-    except Diverged:
-        raise
-    except Exception as error:  # noqa: BLE001 -- whatever an analyst would see is part of the output
-        return _Ending(None, (type(error).__name__, str(error)))
+        return _Ending(face(result) if error is None else error_face(error), name, warned, None)
+    except Faceless as unknown:
+        return _Ending((), name, warned, str(unknown))
 
 
 def _unequal(recorded: list[Call], seen: list[Call]) -> list[str]:
@@ -97,33 +114,19 @@ def _unequal(recorded: list[Call], seen: list[Call]) -> list[str]:
 
 
 def _endings(first: _Ending, second: _Ending) -> list[str]:
+    found: list[str] = []
+    if first.warned != second.warned:
+        found.append("the two worlds show different warnings: warnings depend on the data")
     if (first.error is None) != (second.error is None):
         raised, name = ("first world", first.error) if first.error else ("neighbour", second.error)
-        return [f"only the {raised} ends in an error ({(name or ('', ''))[0]}): errors depend on the data"]
-    if first.error is not None and first.error != second.error:
-        return ["the two worlds end in different errors: errors depend on the data"]
-    if not same(first.result, second.result):
-        return ["the result differs although every release gave the same output: something else of the data is published"]
-    return []
-
-
-def same(one: object, other: object) -> bool:
-    """Whether two results are equal to somebody who sees every bit of them: types, shapes, signs of zero and NaN included."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, np.ndarray):
-        left, right = cast("Any", one), cast("Any", other)
-        if left.dtype != right.dtype or left.shape != right.shape:
-            return False
-        return same(left.tolist(), right.tolist()) if left.dtype.hasobject else left.tobytes() == right.tobytes()
-    if isinstance(one, float | np.floating):
-        return np.asarray(one).tobytes() == np.asarray(other).tobytes()
-    if isinstance(one, dict):
-        left, right = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
-        return same(list(left.items()), list(right.items()))  # the order of keys is published too
-    if isinstance(one, list | tuple):
-        left, right = cast("list[Any]", one), cast("list[Any]", other)
-        return len(left) == len(right) and all(itertools.starmap(same, zip(left, right, strict=True)))
-    if dataclasses.is_dataclass(one) and not isinstance(one, type):
-        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in dataclasses.fields(one))
-    return bool(one == other)
+        return [*found, f"only the {raised} ends in an error ({name}): errors depend on the data"]
+    unknown = first.faceless or second.faceless
+    if unknown is not None:
+        what = "result" if first.error is None else "error"
+        return [*found, f"the {what} holds a {unknown}, which cannot be compared bit by bit: return plain values or arrays"]
+    if first.result != second.result:
+        if first.error is not None:
+            return [*found, "the two worlds end in different errors: errors depend on the data"]
+        what = "something else of the data is published"
+        found.append(f"the result differs although every release gave the same output: {what}")
+    return found

@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from curador.audit.bits import OFFSETS, Grid, leaks
-from curador.audit.bounds import detectable, lower_bound
-from curador.audit.fit import goodness
+from curador.audit.entry import EPSILONS, Entry, delta_of
 from curador.audit.mutants import Mutant, mutants
-from curador.audit.roster import EPSILONS, ROSTER, Entry, delta_of
+from curador.audit.roster import ROSTER
+from curador.audit.trial import FitRow, Row, tried
 from curador.errors import InvalidParameter, require
 from curador.numerics.exact import whole
 
@@ -28,29 +26,6 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A lower bound of ε against a claim."""
-
-    mechanism: str
-    asked: str
-    delta: float
-    claim: float
-    bound: float
-    detectable: float
-    event: str
-
-    @property
-    def ratio(self) -> float:
-        """The bound over the claim: at most 1, and near it where the pair of worlds is the worst one."""
-        return self.bound / self.claim if self.claim > 0 else math.nan
-
-    @property
-    def holds(self) -> bool:
-        """Whether the bound leaves the claim standing."""
-        return self.bound <= self.claim
-
-
-@dataclass(frozen=True, slots=True)
 class BitsRow:
     """Events of bits near a true value, and those that refute the claim."""
 
@@ -62,21 +37,6 @@ class BitsRow:
     def holds(self) -> bool:
         """Whether no event was found."""
         return not self.found
-
-
-@dataclass(frozen=True, slots=True)
-class FitRow:
-    """The p-value of the claimed law."""
-
-    mechanism: str
-    asked: str
-    p: float
-    least: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether the law stands."""
-        return self.p >= self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +68,7 @@ class Report:
     def violations(self) -> tuple[str, ...]:
         """A sentence for every claim that was refuted."""
         return (
-            *(f"{r.mechanism} at ε = {r.asked}: ε ≥ {r.bound:.6g}, claimed {r.claim:.6g} at δ = {r.delta:.3g}, by {r.event}"
-              for r in self.rows if not r.holds),
+            *dict.fromkeys(r.violation for r in self.rows if r.violation is not None),
             *(f"{r.mechanism} near {r.value}: {'; '.join(r.found)}" for r in self.bits if not r.holds),
             *(f"{r.mechanism} at ε = {r.asked}: not the claimed law, p = {r.p:.1e}" for r in self.fits if not r.holds),
         )  # fmt: skip
@@ -120,9 +79,15 @@ class Report:
         return tuple(row.name for row in self.mutants if not row.caught)
 
     @property
+    def powerless(self) -> tuple[str, ...]:
+        """The mechanisms of which no row would flag even LIMIT times too much: nothing was learned about them."""
+        able = {row.mechanism for row in self.rows if row.power}
+        return tuple(dict.fromkeys(row.mechanism for row in self.rows if row.mechanism not in able))
+
+    @property
     def passed(self) -> bool:
-        """Whether every claim stands and every seeded bug was caught."""
-        return not self.violations and not self.survivors
+        """Whether every claim stands, every seeded bug was caught, and every mechanism was looked at with power."""
+        return bool(self.rows) and not self.violations and not self.survivors and not self.powerless
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for a program."""
@@ -130,6 +95,7 @@ class Report:
             **asdict(self),
             "violations": list(self.violations),
             "survivors": list(self.survivors),
+            "powerless": list(self.powerless),
             "passed": self.passed,
         }
 
@@ -145,10 +111,14 @@ def audit(
 
     Claim   If every mechanism is as private as it claims and draws the law it claims, violations are reported with
             probability at most 1e-4 over the whole run (χ² for the laws is an approximation, to the tail in use; the rest is
-            exact). That nothing is reported proves nothing beyond the detectable factors of the rows.
+            exact). That nothing is reported proves nothing beyond the detectable factors of the rows; a mechanism with none
+            below 3 has not passed.
     """
     size = whole(samples, "samples", least=1000)
     chosen = ROSTER if entries is None else tuple(entries)
+    names = [entry.name for entry in chosen]
+    require(len(names) > 0, "entries", "at least one", "none", "an audit of nothing proves nothing")
+    require(len(set(names)) == len(names), "entries", "of different names", ", ".join(names))
     bugs: tuple[Mutant, ...] = mutants() if seeded else ()
     real = [entry for entry in chosen if entry.real]
     alpha = FAMILY / 2 / max(1, sum(len(entry.deltas) for entry in chosen) * len(EPSILONS))
@@ -160,7 +130,7 @@ def audit(
     for entry in chosen:
         for asked in EPSILONS:
             steps.next(f"{entry.name} at ε = {asked}")
-            found, fit = _entry(entry, asked, size, alpha, alpha_fit)
+            found, fit = tried(entry, asked, size=size, alpha=alpha, alpha_fit=alpha_fit)
             rows.extend(found)
             fits.extend(fit)
     bits: list[BitsRow] = []
@@ -182,25 +152,6 @@ def named(name: str) -> tuple[Entry, ...]:
         known = ", ".join(dict.fromkeys(entry.name.partition(",")[0] for entry in ROSTER))
         raise InvalidParameter(f"only must be one of {known}; got {name}.")
     return found
-
-
-def _entry(entry: Entry, asked: str, size: int, alpha: float, alpha_fit: float) -> tuple[list[Row], list[FitRow]]:
-    mechanism = entry.make(asked)
-    worlds = entry.worlds(mechanism)
-    one, other = (entry.draw(mechanism, world, size) for world in worlds)
-    rows: list[Row] = []
-    for word in entry.deltas:
-        exact = delta_of(word, mechanism.loss)
-        delta, claim = float(exact), float(mechanism.loss.epsilon(exact))
-        bound = lower_bound(one, other, delta=delta, alpha=alpha)
-        least = detectable(bound, claim, delta=delta, alpha=alpha)
-        rows.append(Row(entry.name, asked, delta, claim, bound.epsilon, least, bound.event))
-    if entry.law is None:
-        return rows, []
-    cells = entry.law(mechanism, worlds[0])
-    places = np.rint(one / float(mechanism.grid)) if entry.real else one
-    fit = goodness(cells.counts(places), cells.probabilities)
-    return rows, [FitRow(entry.name, asked, fit.p, alpha_fit)]
 
 
 def _bits(entry: Entry, value: int, size: int, alpha: float) -> BitsRow:

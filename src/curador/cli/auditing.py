@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_audit(*, samples: int, only: str | None, as_json: bool) -> int:
-    """Audit, print, and return the exit code: 1 if a claim was refuted or a seeded bug survived."""
+    """Audit, print, and return the exit code: 1 if a claim was refuted, a seeded bug survived, or power lacked."""
     from curador.audit.run import audit, named
 
     entries = None if only is None else named(only)
@@ -72,6 +72,8 @@ def _lines() -> Watcher:
 
 
 def _print(report: Report) -> None:
+    from curador.audit.trial import LIMIT
+
     console = Console(width=112)
     console.print(_bounds(report))
     if report.bits:
@@ -89,12 +91,15 @@ def _print(report: Report) -> None:
         console.print(_mutants(report))
     for sentence in report.violations:
         console.print(f"REFUTED  {sentence}", style="bold red")
+    for name in report.powerless:
+        console.print(f"NO POWER  {name}: no row would flag even {LIMIT:g} times too much", style="bold red")
     for name in report.survivors:
         console.print(f"SURVIVED  seeded bug: {name}", style="bold red")
     refuted = f"{len(report.violations)} claims refuted" if report.violations else "no claim refuted"
     caught = sum(row.caught for row in report.mutants)
     bugs = f"{caught} of {len(report.mutants)} seeded bugs caught" if report.mutants else "no seeded bugs tried"
-    print(f"{refuted}; {bugs}.")
+    power = f"no power for {len(report.powerless)} mechanisms" if report.powerless else "power for every mechanism"
+    print(f"{refuted}; {bugs}; {power}.")
     print(
         f"{report.samples:,} releases a world, a quarter to choose events and the rest to test them.\n"
         f"A false alarm anywhere has probability at most {report.family:g} ({report.alpha:.1e} a bound): a red run is red."
