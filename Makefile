@@ -27,8 +27,9 @@ test: $(READY) ## every test (minutes)
 check: $(READY) ## format, lint, types, fast tests (under a minute)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests/unit tests/laws tests/docs --ignore=tests/docs/test_textbook.py
+	@$(BIN)/pyright > $(VENV)/types.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests/unit tests/docs --ignore=tests/docs/test_textbook.py; tests=$$?; \
+	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
 
 audit: $(READY) ## refute every mechanism's claim with 1,000,000 releases a world, or fail to (a minute)
 	$(BIN)/curador audit --samples 1000000

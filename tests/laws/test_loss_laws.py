@@ -91,6 +91,7 @@ def test_the_order_of_spends_is_irrelevant(spends, delta, random):
     assert compose(other).epsilon(delta) == compose(spends).epsilon(delta)
 
 
+@pytest.mark.slow
 def test_the_order_of_three_finite_losses_is_irrelevant():
     """Laws that cannot share an array are summed in an order that does not depend on theirs."""
     spends = [
@@ -173,6 +174,7 @@ def test_zero_is_neutral(loss, zero, delta):
 
 @law
 @given(strategies.untyped(), strategies.targets)
+@pytest.mark.slow
 def test_infinity_absorbs(loss, delta):
     """What may reveal everything with probability above δ has no ε at δ, whatever is added."""
     both = Finite(p=[1, 0], q=[0, 1])
@@ -248,6 +250,7 @@ def through(masses, channel):
 
 @thorough
 @given(strategies.finite_pairs(), st.data(), strategies.targets, st.sampled_from((0, "0.1", 1)))
+@pytest.mark.slow
 def test_post_processing_never_increases(pair, data, delta, epsilon):
     """Whatever is computed from an answer costs no more than the answer."""
     p, q = pair
@@ -356,6 +359,7 @@ def test_pure_losses_cost_at_most_their_sum(spends, delta):
 
 
 @COSTLY
+@pytest.mark.slow
 def test_readings_are_ordered_where_it_is_dear(loss):
     """The certified interval is narrow and the Rényi reading is above it."""
     interval = loss.epsilon_interval("1e-6")

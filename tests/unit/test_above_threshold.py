@@ -38,6 +38,7 @@ def in_steps(*values):
 
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("hits", [1, 2])
+@pytest.mark.slow
 def test_largest_log_ratio_over_all_neighbours_is_at_most_epsilon(hits, monotone):
     """With Δ = 1 step, all inputs of three values and all neighbours: never above ε, and above 0.4 ε somewhere."""
     mechanism = AboveThreshold(epsilon=1, sensitivity=1, threshold=0, hits=hits, monotone=monotone)
@@ -92,6 +93,7 @@ def exact_law(name, variant, values):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.slow
 def test_wrong_variant_breaks_its_claim(name):
     """Neighbouring inputs give one output probabilities whose ratio is beyond e^ε, by an exact sum."""
     variant = VARIANTS[name]
@@ -101,6 +103,7 @@ def test_wrong_variant_breaks_its_claim(name):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.slow
 def test_wrong_variant_draws_what_was_summed(name):
     """The sampled wrong variants have the summed frequency of their event (exact binomial, false alarm 1e-9)."""
     variant, size = VARIANTS[name], 200_000
@@ -147,6 +150,7 @@ def test_draws_follow_the_summed_law(hits, monotone):
     assert chi_squared_excess(counts, [strict[key] for key in law]) > 1
 
 
+@pytest.mark.slow
 def test_session_follows_the_same_law():
     """Sessions, asked one by one, give the answers of `release_many` (2,000 sessions, false alarm 1e-9)."""
     mechanism = small(hits=2)

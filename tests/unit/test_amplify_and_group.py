@@ -274,6 +274,7 @@ def test_sampling_without_replacement_from_a_curve_is_above_the_pair():
 
 
 @pytest.mark.parametrize("count", [1, 3, 50])
+@pytest.mark.slow
 def test_samples_without_replacement_are_tight(count):
     """The dominating and the attained law of a Gaussian sample are a percent apart at most, also for a few of them."""
     low, high = (count * GaussianLoss(mu="0.5").subsample(rate="0.1", scheme="without_replacement")).epsilon_interval("1e-6")

@@ -68,6 +68,7 @@ def test_the_exact_norm_of_any_row_is_bounded(clip, row, bound):
 
 
 @BOTH
+@pytest.mark.slow
 def test_the_exact_norm_of_random_rows_is_bounded_and_tight(clip):
     """3,000 rows of 1 to 60 numbers: never outside, and those clipped lose less than a relative 1e-13."""
     generator = np.random.default_rng()

@@ -136,6 +136,7 @@ def test_rho_limit_is_the_largest(epsilon, delta):
 
 @settings(deadline=None, max_examples=20)
 @given(st.floats(0.01, 30), st.floats(1e-12, 0.1), st.floats(0, 0.99))
+@pytest.mark.slow
 def test_every_budget_makes_a_filter(epsilon, delta, share):
     """Whatever the budget and its split, the limits found are limits that the constructor accepts as proved."""
     keys = Fraction(repr(delta)) * Fraction(repr(share))
@@ -218,6 +219,7 @@ def test_charging_never_passes_the_limit(asked, limit):
 
 @SMALL
 @given(st.lists(st.tuples(amounts, amounts), max_size=30))
+@pytest.mark.slow
 def test_charging_never_passes_either_limit(asked):
     """The same for ρ and δ."""
     limit = budget(1, "1e-6")

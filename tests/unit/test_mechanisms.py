@@ -93,6 +93,7 @@ def test_pure_discrete_laplace_calibration_is_exact(sensitivity):
 
 @pytest.mark.parametrize("sensitivity", ["1e-9", "1e-3", "1e6", "1e9", "1e13"])
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])
+@pytest.mark.slow
 def test_calibration_scales_with_the_sensitivity(name, sensitivity):
     """The unit in which a value is measured does not matter: noise is proportional to the sensitivity."""
     kind, parameter = NOISE[name]

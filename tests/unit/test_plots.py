@@ -40,6 +40,7 @@ DRAWN_SLACK = 0.1
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_every_mechanism_has_a_figure_of_two_panels(name):
     """The laws above, the evidence below, on one axis, under the mechanism's own words."""
     mechanism, one, other = CASES[name]
@@ -135,6 +136,7 @@ def test_the_callers_style_comes_back():
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.slow
 def test_no_window_system_is_asked_for():
     """A figure is made without pyplot, which would look for a screen; and importing the room loads no matplotlib."""
     program = (

@@ -278,6 +278,7 @@ def with_more_tails(kind, scale):
 
 @pytest.mark.parametrize("scale", ["0.7", "1000", "1e15"])
 @pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.slow
 def test_level_tries_do_the_same_whatever_comes_out(kind, scale):
     """Accepted or refused, near or in the tail: a level try reads the same bytes and calls the same functions."""
     strip = with_more_tails(kind, Fraction(scale) ** 2 if kind is Kind.GAUSSIAN else scale)

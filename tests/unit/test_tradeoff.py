@@ -134,6 +134,7 @@ def test_finite_tradeoff(rate):
 
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize(("epsilon", "count"), [("0.1", 200), ("0.02", 4000)])
+@pytest.mark.slow
 def test_many_responses_look_gaussian(rate, epsilon, count):
     """A long composition is valid against the exact binomial test and tight to two thousandths."""
     grow = MP.exp(number(epsilon))
@@ -159,6 +160,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.slow
 def test_a_tradeoff_falls_from_one_to_nothing(name):
     """The bound is between 0 and 1 − x, falls with x, and is convex."""
     rates = np.linspace(0, 1, 41)

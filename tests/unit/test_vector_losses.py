@@ -244,6 +244,7 @@ def test_the_tradeoff_of_a_fine_vector_is_the_gaussian_one():
     assert got == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_tradeoff_does_not_forget_a_vector_without_a_law():
     """A sum of Gaussian noise and a vector of which only ρ is known is no safer than the vector alone."""
     coarse = vector("0.3", 4, 2)
@@ -259,6 +260,7 @@ def test_a_sampled_fine_vector_is_sampled_gaussian_noise(adjacency):
     assert sampled.epsilon("1e-5") == pytest.approx(exact.epsilon("1e-5"), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_sampled_group_of_vectors_is_one_of_gaussian_noise():
     """Groups in a Poisson sample go by the same mixture."""
     sampled = vector(HUGE, HUGE, 4).subsample(rate="0.1").group(2)
