@@ -244,6 +244,37 @@ def test_scalars_without_a_pool():
     assert len(set(values)) > 10
 
 
+@pytest.mark.parametrize("size", [1, 7, 300, 1024, 1025, 5000])
+def test_several_are_fresh_and_of_the_law(size):
+    """Few come from the pool, many do not; none comes twice, and their spread is that of the scale."""
+    noise, source = laplace(Fraction(4 * 10**15)), Keystream()
+    drawn = np.concatenate([noise.several(size, source) for _ in range(1 + 2000 // size)])
+
+    assert drawn.dtype == np.int64
+    assert len(set(drawn.tolist())) == len(drawn)  # two equal ones of 5,000 at this scale: 8e-10
+    assert 0.8 < np.abs(drawn).mean() / 4e15 < 1.2  # off by a fifth: e^(−35) by Chernoff's bound for 2,000
+
+
+def test_several_use_up_the_pool():
+    """What a vector took, a scalar does not get, and after a refresh nothing drawn ahead is left."""
+    noise, source = laplace(Fraction(10**12 + 1)), Keystream()
+    noise.one(source)
+    held = list(source.pools[noise])
+    taken = noise.several(len(held) - 1, source).tolist()
+
+    assert sorted(taken) == sorted(held[1:])
+    assert noise.one(source) == held[0]
+    noise.several(5, source)
+    source.refresh()
+    assert source.pools == {}
+
+
+def test_several_without_a_pool_and_wide():
+    """An injected stream draws nothing ahead; wide noise is in Python's integers."""
+    assert laplace(Fraction(5)).several(3, Seeded(1)).tolist() == laplace(Fraction(5)).draw(3, Seeded(1), level=True).tolist()
+    assert laplace(Fraction(10) ** 30).several(3, Keystream()).dtype == object
+
+
 # ---- the same work for every value --------------------------------------------------------------------------------------
 
 

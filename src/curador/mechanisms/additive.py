@@ -34,8 +34,6 @@ _LARGEST = 2.0**1000
 _SAFE = 1 << 900
 _HALF = 1 << 62
 _MOST_FLOAT = math.nextafter(math.inf, 0.0)
-LEVEL_SIZE = 4096
-"""Releases of so many numbers or fewer draw every number by the same arithmetic."""
 _INT64 = np.iinfo(np.int64)
 
 
@@ -63,7 +61,7 @@ class IntegerNoise:
 
     def _noise(self, size: int, source: Entropy) -> NDArray[Any]:
         """Return `size` noises in grid steps."""
-        return self._planned.noise.draw(size, source, level=size <= LEVEL_SIZE)  # few draws can be timed one by one
+        return self._planned.noise.several(size, source)
 
     def _one(self, source: Entropy) -> int:
         return self._planned.noise.one(source)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.additive import LEVEL_SIZE, Plan, RealNoise
+from curador.mechanisms.additive import Plan, RealNoise
 from curador.mechanisms.grid import refused
 from curador.mechanisms.parameters import (
     GRID_BITS,
@@ -189,7 +189,7 @@ class Staircase(RealNoise):
         out, todo = np.empty(size, np.int64), np.arange(size)
         while len(todo):
             count = len(todo)
-            block, later = blocks.draw(count, source, level=size <= LEVEL_SIZE), parts.draw(count, source)
+            block, later = blocks.several(count, source), parts.draw(count, source)
             near = below(stairs.first, count, source)
             far = stairs.first + below(max(stairs.width - stairs.first, 1), count, source)
             away = block * stairs.width + np.where(later == 1, far, near)

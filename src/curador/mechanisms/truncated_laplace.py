@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.additive import LEVEL_SIZE, Plan, RealNoise
+from curador.mechanisms.additive import Plan, RealNoise
 from curador.mechanisms.grid import refused
 from curador.mechanisms.laplace import laplace_mass
 from curador.mechanisms.parameters import decimal, grid_exponent, in_steps, power_of_two, settled, steps_of, written
@@ -137,7 +137,7 @@ class TruncatedLaplace(RealNoise):
                 noise = below(2 * reach + 1, len(todo), source) - reach
                 inside = bernoulli_exp(np.abs(noise), 1 / scale, source)
             else:
-                noise = self._planned.noise.draw(len(todo), source, level=size <= LEVEL_SIZE)
+                noise = self._planned.noise.several(len(todo), source)
                 inside = np.abs(noise) <= reach
             out[todo[inside]] = noise[inside]
             todo = todo[~inside]
