@@ -41,7 +41,7 @@ def run(out: TextIO) -> None:
     _budget(out)
     _heading(out, "Where to go next")
     print("  docs/how-to                             each mechanism with an example and a picture", file=out)
-    print("  .venv/bin/curador audit                 try to break all of them (about two minutes)", file=out)
+    print("  .venv/bin/curador audit                 try to break all of them (half a minute)", file=out)
     print("  .venv/bin/curador account --help        your own losses", file=out)
     print("  docs/explanation/textbook-corrected.md  errors in the textbooks that would break privacy", file=out)
     print("  docs/explanation/accounting.md          why the intervals above are certified", file=out)
