@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from curador.errors import require
+from curador.errors import InvalidParameter, sentence
 from curador.mechanisms.grid import FloatValues, Real, as_array, is_scalar, plain, refused, to_steps, to_whole
 from curador.mechanisms.parameters import Accuracy, power_of_two, rounded_down
 from curador.mechanisms.seam import perform
@@ -314,5 +314,6 @@ def _to_float(total: int, exponent: int) -> float:
 def checked_dimension(value: Number) -> int:
     """Return how many numbers a value has."""
     count = whole(value, "dimension")
-    require(count <= 1 << 32, "dimension", "at most 2^32", value)
+    if count > 1 << 32:
+        raise InvalidParameter(sentence("dimension", "at most 2^32", value))
     return count

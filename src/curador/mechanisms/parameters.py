@@ -19,6 +19,7 @@ float's own spacing for all values below 4,000 times the scale."""
 
 _LEAST_STEPS_BITS = 10
 _SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
+_LONG = 330  # bits: fewer than 1e100 has
 
 
 def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Adjacency | None]:
@@ -33,7 +34,8 @@ def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Ad
             )
         return sensitivity.value_squared, sensitivity.adjacency
     value = at_least_zero(sensitivity, "sensitivity")
-    require(value == 0 or _SMALLEST <= value <= _LARGEST, "sensitivity", "0 or between 1e-100 and 1e100", sensitivity)
+    if value.numerator.bit_length() + value.denominator.bit_length() > _LONG:  # comparing rationals is dear
+        require(_SMALLEST <= value <= _LARGEST, "sensitivity", "0 or between 1e-100 and 1e100", sensitivity)
     return value * value, None
 
 
@@ -52,7 +54,10 @@ def grid_exponent(scale: Fraction, squared: Fraction) -> int:
     whole steps.
     """
     fine = floor_log2(scale) - GRID_BITS
-    return fine if squared == 0 else min(fine, floor_log2(squared) // 2 - _LEAST_STEPS_BITS)
+    about = squared.numerator.bit_length() - squared.denominator.bit_length() - 1  # log₂ squared, or one less
+    if fine <= about // 2 - _LEAST_STEPS_BITS:
+        return fine
+    return fine if squared.numerator == 0 else min(fine, floor_log2(squared) // 2 - _LEAST_STEPS_BITS)
 
 
 def power_of_two(exponent: int) -> Fraction:
