@@ -6,6 +6,7 @@ release:  number or array → whole numbers of grid steps → seam → noise add
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -45,7 +46,7 @@ class Plan:
     noise: Noise
 
 
-class IntegerNoise:
+class IntegerNoise(ABC):
     """Adds noise to an integer or an array of integers.
 
     Python's integers may be of any size, in lists too; arrays of machine integers give 64-bit ones, saturated at the ends of
@@ -56,8 +57,8 @@ class IntegerNoise:
 
     # ---- what a mechanism says of itself ----------------------------------------------------------------------------
 
-    def _make_plan(self) -> Plan:
-        raise NotImplementedError
+    @abstractmethod
+    def _make_plan(self) -> Plan: ...
 
     def _noise(self, size: int, source: Entropy) -> NDArray[Any]:
         """Return `size` noises in grid steps."""
@@ -66,18 +67,18 @@ class IntegerNoise:
     def _one(self, source: Entropy) -> int:
         return self._planned.noise.one(source)
 
+    @abstractmethod
     def _reach(self, confidence: Fraction) -> int:
         """Return the smallest w known with P[|noise| ≤ w grid steps] ≥ confidence."""
-        raise NotImplementedError
 
+    @abstractmethod
     def probability(self, steps: int) -> float:
         """Return P[noise = steps grid steps], to display."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _moves(self) -> tuple[Norm, int]:
         """The norm of the sensitivity, and its square in grid steps."""
-        raise NotImplementedError
 
     @property
     def _shape_rule(self) -> int | None:

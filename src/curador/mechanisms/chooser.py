@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Chooser:
+class Chooser(ABC):
     """A choice of one candidate, sharper with a larger ε. Scores are rounded to a grid of about sensitivity/2³⁰."""
 
     epsilon: Fraction
@@ -41,16 +42,16 @@ class Chooser:
         return f"{type(self).__name__}({numbers}{also(self.monotone)})"
 
     @staticmethod
-    def _loss_of(epsilon: Fraction) -> Loss:
-        raise NotImplementedError
+    @abstractmethod
+    def _loss_of(epsilon: Fraction) -> Loss: ...
 
+    @abstractmethod
     def draw(self, value: Any, source: Entropy, size: int | None = None) -> IntArray:
         """Return the place chosen for integer scores; `size` independent ones if given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def within(self, one: Any, other: Any) -> bool:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
-        raise NotImplementedError
 
     @property
     def loss(self) -> Loss:

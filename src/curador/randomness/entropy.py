@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -49,7 +50,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=_Forks.one_more)
 
 
-class Entropy:
+class Entropy(ABC):
     """Fresh random bytes, each handed out once.
 
     `private` says whether noise made from them may protect anybody: a stream that tests inject says no, and whoever serves
@@ -59,9 +60,9 @@ class Entropy:
     private: bool = False
     pools: dict[Noise, list[int]] | None = None
 
+    @abstractmethod
     def fill(self, count: int) -> Bytes:
         """Return `count` fresh bytes in a writable array."""
-        raise NotImplementedError
 
     def words(self, count: int, kind: DTypeLike) -> Words:
         """Return `count` fresh words of the kind: all bits uniform and independent."""
@@ -72,7 +73,7 @@ class Entropy:
         size = (count + 7) // 8
         return int.from_bytes(self.fill(size).tobytes(), "little") >> (8 * size - count)
 
-    def erase(self) -> None:
+    def erase(self) -> None:  # noqa: B027 -- a stream without a key has nothing to erase
         """Make what was drawn so far impossible to recompute, where the stream can."""
 
     def current(self) -> bool:

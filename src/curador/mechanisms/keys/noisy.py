@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,7 +52,7 @@ class Kept(NamedTuple):
     counts: NDArray[np.float64]
 
 
-class _NoisyKeys:
+class _NoisyKeys(ABC):
     """units·G + N ≥ τ·G, on the grid of 1/G units. What the two laws of N share."""
 
     __slots__ = ()
@@ -60,15 +61,15 @@ class _NoisyKeys:
     relation: Adjacency
 
     @property
+    @abstractmethod
     def _spread(self) -> Fraction:
         """The scale of the noise, in units."""
-        raise NotImplementedError
 
-    def _noise(self) -> Noise:
-        raise NotImplementedError
+    @abstractmethod
+    def _noise(self) -> Noise: ...
 
-    def _tail(self, reach: int) -> Enclosed:
-        raise NotImplementedError
+    @abstractmethod
+    def _tail(self, reach: int) -> Enclosed: ...
 
     @property
     def grid(self) -> Fraction:
