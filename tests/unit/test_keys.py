@@ -86,7 +86,7 @@ def fixed_noise(mechanism, noise_of, counts=(0, 1)):
     """Draw with noise of a chosen number of steps, given the threshold in steps."""
 
     class Stub:
-        def draw(self, size, _source):
+        def several(self, size, _source):
             return np.full(size, noise_of(int(mechanism.threshold / mechanism.grid)), np.int64)
 
     class Fixed(type(mechanism)):

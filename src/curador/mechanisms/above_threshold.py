@@ -246,13 +246,13 @@ class AboveThreshold:
         )
 
     def _some(self, value: Steps, rows: int, source: Entropy) -> Answers:
-        level = laplace(self.threshold_scale).draw(rows, source)
+        level = laplace(self.threshold_scale).several(rows, source)
         return self.judged(value, level[:, None], source)
 
     def judged(self, value: Steps, level: IntArray, source: Entropy) -> Answers:
         """Return the answers by rows, given the threshold's noise of each row."""
         shape = (len(level), len(value))
-        noise = laplace(self.query_scale).draw(shape[0] * shape[1], source).reshape(shape)
+        noise = laplace(self.query_scale).several(shape[0] * shape[1], source).reshape(shape)
         ahead = offsets_of(value, to_steps(self.threshold, self._exponent)) + noise - level
         passes = ahead >= 0
         before = np.cumsum(passes, axis=1) - passes
@@ -262,7 +262,7 @@ class AboveThreshold:
         if self.value_epsilon is None:
             return Answers(above, gaps, None)
         values = np.zeros(shape, value.dtype)
-        values[hit] = np.broadcast_to(value, shape)[hit] + laplace(self.value_scale).draw(int(hit.sum()), source)
+        values[hit] = np.broadcast_to(value, shape)[hit] + laplace(self.value_scale).several(int(hit.sum()), source)
         return Answers(above, gaps, values)
 
     def within(self, one: Steps, other: Steps) -> bool:
@@ -338,7 +338,7 @@ class _Question:
     def draw(self, value: Asked, source: Entropy, size: int | None = None) -> Answers:
         require(size is None, "size", "None in a session", size)
         if not self.secret:
-            self.secret.append(int(laplace(self.mechanism.threshold_scale).draw(1, source)[0]))
+            self.secret.append(int(laplace(self.mechanism.threshold_scale).several(1, source)[0]))
         level = np.array([self.secret], np.int64)
         steps = np.array([value.value], np.int64 if abs(value.value) <= 1 << 61 else object)
         above, gaps, values = self.mechanism.judged(steps, level, source)

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from curador.errors import InvalidParameter, sentence
-from curador.mechanisms.grid import FloatValues, Real, as_array, is_scalar, plain, refused, to_steps, to_whole
+from curador.mechanisms.grid import (
+    MOST_FLOAT,
+    FloatValues,
+    Real,
+    as_array,
+    is_scalar,
+    plain,
+    refused,
+    to_float,
+    to_steps,
+    to_whole,
+)
 from curador.mechanisms.parameters import Accuracy, power_of_two, rounded_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability, whole
@@ -32,9 +43,7 @@ if TYPE_CHECKING:
 
 _LIMB = 32
 _LARGEST = 2.0**1000
-_SAFE = 1 << 900
 _HALF = 1 << 62
-_MOST_FLOAT = math.nextafter(math.inf, 0.0)
 _INT64 = np.iinfo(np.int64)
 
 
@@ -183,7 +192,7 @@ class RealNoise(IntegerNoise):
         if is_scalar(given):
             self._check_size(1)
             exponent = self._planned.exponent
-            return _to_float(perform(self, to_steps(given, exponent)), exponent)
+            return to_float(perform(self, to_steps(given, exponent)), exponent)
         return self._scaled(perform(self, self._steps_of(given)))
 
     def release_many(self, value: Real | ArrayLike, size: int) -> NDArray[np.float64]:
@@ -213,14 +222,14 @@ class RealNoise(IntegerNoise):
     def _scaled(self, steps: NDArray[Any]) -> NDArray[np.float64]:
         exponent = self._planned.exponent
         if steps.dtype == object:
-            flat = [_to_float(one, exponent) for one in steps.ravel().tolist()]
+            flat = [to_float(one, exponent) for one in steps.ravel().tolist()]
             return np.array(flat, np.float64).reshape(steps.shape)
         floats = steps.astype(np.float64)  # a copy: a recorder may hold the steps
         if -1000 < exponent < 1000:
             floats *= 2.0**exponent
             return floats
         with np.errstate(all="ignore"):
-            return np.clip(np.ldexp(floats, exponent), -_MOST_FLOAT, _MOST_FLOAT)
+            return np.clip(np.ldexp(floats, exponent), -MOST_FLOAT, MOST_FLOAT)
 
     def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
         """Add noise to whole numbers of grid steps; sums beyond 62 bits are rounded to floats here, once."""
@@ -301,15 +310,6 @@ def _float_sum(value: FloatValues, noise: NDArray[Any]) -> FloatValues:
     low = (value - high * 2.0**_LIMB).astype(np.int64) + noise
     high = high + (low >> _LIMB)
     return (high * 2.0**_LIMB + (low & ((1 << _LIMB) - 1))).astype(np.float64, copy=False)
-
-
-def _to_float(total: int, exponent: int) -> float:
-    try:
-        if -_SAFE < total < _SAFE:
-            return math.ldexp(float(total), exponent)
-        return total / (1 << -exponent) if exponent < 0 else float(total << exponent)  # rounded once, as ldexp of the sum is
-    except OverflowError:  # beyond the floats: the nearest one, which is post-processing
-        return _MOST_FLOAT if total > 0 else -_MOST_FLOAT
 
 
 def checked_dimension(value: Number) -> int:

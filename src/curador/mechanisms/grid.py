@@ -26,7 +26,10 @@ LIMIT = 1 << 62
 
 SCORE_BITS = 30
 
+MOST_FLOAT = math.nextafter(math.inf, 0.0)
+
 _CHUNK = 1 << 14
+_SAFE = 1 << 900
 _LARGEST_EXPONENT = 5000
 _WIDEST_FLOAT = 8  # octets: a wider one would be rounded before it is on the grid
 _KINDS = {
@@ -88,6 +91,16 @@ def to_steps(value: object, exponent: int, name: str = "value") -> int:
     else:
         bottom <<= exponent
     return top if bottom == 1 else (2 * top + bottom) // (2 * bottom)
+
+
+def to_float(steps: int, exponent: int) -> float:
+    """Return steps · 2^exponent, rounded once; beyond the floats the nearest of them, which is post-processing."""
+    try:
+        if -_SAFE < steps < _SAFE:
+            return math.ldexp(float(steps), exponent)
+        return steps / (1 << -exponent) if exponent < 0 else float(steps << exponent)
+    except OverflowError:  # the release is paid for: an error now would waste it, and tell that the value is huge
+        return MOST_FLOAT if steps > 0 else -MOST_FLOAT
 
 
 def to_whole(value: object, name: str = "value") -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.grid import refused
+from curador.mechanisms.grid import MOST_FLOAT, refused, to_float
 from curador.mechanisms.parameters import decimal, power_of_two, steps_of
 from curador.mechanisms.scores import (
     REACH,
@@ -121,7 +121,6 @@ class NoisyMax:
 
     @property
     def _exponent(self) -> int:
-        """Of the grid: neither the noise nor the sensitivity has more than 2⁴¹ steps, and one of them has 2⁴⁰."""
         factor = self.top * (1 if self.monotone else 2)
         return noise_exponent(factor * self.sensitivity / self.epsilon, self.sensitivity)
 
@@ -193,7 +192,7 @@ class NoisyMax:
         )
 
     def _some(self, value: Steps, behind: IntArray, rows: int, source: Entropy) -> Drawn:
-        noisy = laplace(self.noise_scale).draw(rows * len(behind), source).reshape(rows, -1) - behind
+        noisy = laplace(self.noise_scale).several(rows * len(behind), source).reshape(rows, -1) - behind
         wanted = self.top + self.gap
         places = _leaders(noisy, wanted)
         winners, gaps, values = places[:, : self.top], None, None
@@ -201,7 +200,7 @@ class NoisyMax:
             height = np.take_along_axis(noisy, places, axis=1)
             gaps = height[:, :-1] - height[:, 1:] - (places[:, 1:] < places[:, :-1])
         if self.value_epsilon is not None:
-            fresh = laplace(self.value_scale).draw(winners.size, source).reshape(winners.shape)
+            fresh = laplace(self.value_scale).several(winners.size, source).reshape(winners.shape)
             values = value[winners] + fresh
         return Drawn(winners, gaps, values)
 
@@ -262,24 +261,14 @@ class NoisyMax:
         return cls(epsilon=one, sensitivity=sensitivity, monotone=monotone, top=top, gap=gap)
 
 
-_MOST = float(np.finfo(np.float64).max)
-
-
 def in_units(steps: Steps | None, exponent: int) -> FloatArray | None:
     """Return steps of 2^exponent as floats, the largest float where they are beyond all floats. Rounds: to nearest."""
     if steps is None:
         return None
     if steps.dtype.kind == "O":
-        return np.array([_to_float(one, exponent) for one in steps.ravel().tolist()], np.float64).reshape(steps.shape)
+        return np.array([to_float(one, exponent) for one in steps.ravel().tolist()], np.float64).reshape(steps.shape)
     with np.errstate(all="ignore"):
-        return np.clip(np.ldexp(steps.astype(np.float64), exponent), -_MOST, _MOST)
-
-
-def _to_float(total: int, exponent: int) -> float:
-    try:
-        return total / (1 << -exponent) if exponent < 0 else float(total << exponent)
-    except OverflowError:  # the choice is made and paid for: an error now would waste it, and tell that a score is huge
-        return _MOST if total > 0 else -_MOST
+        return np.clip(np.ldexp(steps.astype(np.float64), exponent), -MOST_FLOAT, MOST_FLOAT)
 
 
 def _leaders(noisy: IntArray, wanted: int) -> IntArray:

@@ -141,7 +141,7 @@ class _NoisyKeys(ABC):
             pairs = self.draw(value.numbers, source)
             return value.chosen(pairs[:, 0] != HIDDEN, pairs)
         rows = 1 if size is None else size
-        noise = self._noise().draw(rows * len(value), source).reshape(rows, len(value)) if value.size else _nothing(rows)
+        noise = self._noise().several(rows * len(value), source).reshape(rows, len(value)) if value.size else _nothing(rows)
         places, line = self._places, int(self.threshold / self.grid)
         out = np.stack([value + (noise >> places), noise & ((1 << places) - 1)], axis=-1)
         units, steps = line >> places, line & ((1 << places) - 1)
