@@ -3,8 +3,12 @@
 CuradorError
 ├─ Refused                the request is not acceptable; the text is safe to show to anybody
 │  ├─ InvalidParameter    a number, name or option breaks its rule (also a ValueError)
+│  ├─ InvalidQuery        the statement cannot be read, or breaks a rule of the language (says where)
+│  ├─ InvalidStudy        the owner's declaration cannot be used (says where)
 │  ├─ NotPrivate          no proof exists for what was asked: no rule, no finite bound
-│  └─ BudgetExceeded      a filter has no room for the loss
+│  ├─ NotAllowed          this analyst may not ask this
+│  ├─ LedgerBusy          another writer holds the ledger; nothing was spent
+│  └─ BudgetExceeded      a filter or ledger has no room for the loss
 └─ Failed                 our side
    └─ NumericalFailure    a computation could not be certified
 
@@ -24,6 +28,22 @@ class Refused(CuradorError):  # noqa: N818 -- a refusal is an answer, not an err
 
 class InvalidParameter(Refused, ValueError):  # noqa: N818 -- idem
     """A value breaks the rule of its parameter."""
+
+
+class InvalidQuery(Refused):
+    """A statement cannot be read or breaks a rule of the language."""
+
+
+class InvalidStudy(Refused):
+    """The owner's declaration, or a file it names, cannot be used."""
+
+
+class NotAllowed(Refused):
+    """This analyst may not ask this."""
+
+
+class LedgerBusy(Refused):
+    """Another writer holds the ledger."""
 
 
 class NotPrivate(Refused):

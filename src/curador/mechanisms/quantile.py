@@ -53,13 +53,19 @@ class Quantile:
     weights below, at and above x: 0 where x is a true quantile, else how far its rank is off, times b. The grid has `cells`
     equally spaced points, both bounds among them; values are clamped and rounded to it.
 
+    shift  the target is the rank qn + shift, in units. With the rank error t of `interval(1 − β)` a shift of −t gives a lower
+           end: x exceeds the true quantile with probability at most β, since then L ≥ qn and the score is −(L − qn + t)b or
+           worse, while the best is 0 (the first point is never too high). A shift of t gives an upper end.
+
     Claim   ε-bounded-range. A unit of weight w adds l, m, r ≥ 0 with l + m + r ≤ w, so it moves (b − a) L − a (M + R) by
             something in [−aw, (b − a)w] and a R − (b − a)(L + M) by something in [−(b − a)w, aw]: both by at most
             w max(a, b − a) when it comes or goes, and by at most wb, the length of the intervals, when it is replaced; a
             maximum moves no more than what it is taken of. Then as for Exponential.
-            For q = 0 and q = 1 the score is −L or −R, and the 2 of the exponent may go: the unit's part of L rises from 0 to
-            at most w along the grid, so the difference of two such parts, or of one and none, spans at most w over all
-            points, and the log-ratio spans what the scores' moves span.
+            A shift s moves the target rank from qn to qn + s: a constant is added to both terms, which moves no difference.
+            At the first point with s < 0, and the last with s > 0, one of the two terms is left out, which moves less.
+            For q = 0 and q = 1 without a shift the score is −L or −R, and the 2 of the exponent may go: the unit's part of L
+            rises from 0 to at most w along the grid, so the difference of two such parts, or of one and none, spans at most
+            w over all points, and the log-ratio spans what the scores' moves span.
     Needs   Bounds, cells and q are public. A unit's rows are all in one call, under one label.
     Rounds  Values to the grid, as any map of single values may. A NaN or a null is dropped: it weighs nothing.
     Source  [Smi11] for the mechanism; the weights of units and the sensitivities are proved above.
@@ -71,6 +77,7 @@ class Quantile:
     upper: Fraction
     adjacency: Adjacency
     cells: int
+    shift: Fraction
 
     def __init__(
         self,
@@ -81,6 +88,7 @@ class Quantile:
         upper: Number,
         adjacency: Adjacency | str,
         cells: Number = 1 << 16,
+        shift: Number = 0,
     ) -> None:
         object.__setattr__(self, "q", rational(q, "q"))
         require(0 <= self.q <= 1, "q", "between 0 and 1", q)
@@ -93,11 +101,13 @@ class Quantile:
         object.__setattr__(self, "adjacency", as_adjacency(adjacency))
         object.__setattr__(self, "cells", whole(cells, "cells", least=2))
         require(self.cells <= _MOST_CELLS, "cells", f"at most {_MOST_CELLS}", cells)
+        object.__setattr__(self, "shift", rational(shift, "shift"))
 
     def __repr__(self) -> str:
         bounds = f"lower={decimal(self.lower)}, upper={decimal(self.upper)}"
         numbers = f"q={decimal(self.q)}, epsilon={decimal(self.epsilon)}, {bounds}"
-        return f"Quantile({numbers}, adjacency={self.adjacency}, cells={self.cells})"
+        moved = f", shift={decimal(self.shift)}" if self.shift else ""
+        return f"Quantile({numbers}, adjacency={self.adjacency}, cells={self.cells}{moved})"
 
     @property
     def points(self) -> FloatArray:
@@ -113,7 +123,7 @@ class Quantile:
     @property
     def extreme(self) -> bool:
         """Whether this is a minimum or a maximum, whose scores' moves span no more than one of them."""
-        return self.q.denominator == 1
+        return self.q.denominator == 1 and self.shift == 0
 
     @property
     def rate(self) -> Fraction:
@@ -165,19 +175,28 @@ class Quantile:
         ranks = self._ranks(values, units)
         return shares(deficits_of(ranks.scores), self.rate / ranks.weight)
 
-    def scores(self, counts: IntArray) -> Steps:
-        """Return the score of each point for a histogram: exact, Python's integers where 64 bits may not do."""
+    def scores(self, counts: IntArray, weight: int = 1) -> Steps:
+        """Return the score of each point for a histogram where a unit weighs at most `weight`.
+
+        Exact: Python's integers where 64 bits may not do. The shift is rounded away from 0 to a whole score.
+        """
         a, b = self.q.numerator, self.q.denominator
         total = sum(counts.tolist()) if int(counts.max()) > CAP // len(counts) else int(counts.sum())
-        exact: Steps = counts if total * b < CAP else counts.astype(object)
+        moved = _away(self.shift * b * weight)
+        exact: Steps = counts if total * b + abs(moved) < CAP else counts.astype(object)
         below = np.cumsum(exact)
         strictly, above = below - exact, total - below
-        too_high = (b - a) * strictly - a * (total - strictly)
-        too_low = a * above - (b - a) * below
+        too_high = (b - a) * strictly - a * (total - strictly) - moved
+        too_low = a * above - (b - a) * below + moved
+        if moved < 0:
+            too_high[0] = 0
+        if moved > 0:
+            too_low[-1] = 0
         return -np.maximum(np.maximum(too_high, too_low), 0)
 
     def _ranks(self, values: ArrayLike, units: ArrayLike | None) -> Ranks:
-        return Ranks(self.scores(self.histogram(values, units)), 1 if units is None else UNIT_WEIGHT)
+        weight = 1 if units is None else UNIT_WEIGHT
+        return Ranks(self.scores(self.histogram(values, units), weight), weight)
 
     def _counted(self, counts: ArrayLike, unit_weight: Number) -> Ranks:
         held = whole_array(counts, "counts")
@@ -185,7 +204,8 @@ class Quantile:
             raise refused("counts", f"{self.cells} numbers, one for each point", f"an array of shape {held.shape}")
         if (held < 0).any():
             raise refused("counts", "at least 0", "a negative number")
-        return Ranks(self.scores(held), whole(unit_weight, "unit_weight"))
+        weight = whole(unit_weight, "unit_weight")
+        return Ranks(self.scores(held, weight), weight)
 
     # ---- the seam ---------------------------------------------------------------------------------------------------
 
@@ -233,6 +253,11 @@ class Quantile:
         """Return the sharpest mechanism within the privacy goal after `count` quantiles."""
         one = calibrated_epsilon(lambda e: BoundedRange(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
         return cls(q=q, epsilon=one, lower=lower, upper=upper, adjacency=adjacency, cells=cells)
+
+
+def _away(value: Fraction) -> int:
+    """The whole number next to the value on the far side of 0."""
+    return math.ceil(value) if value > 0 else math.floor(value)
 
 
 def _numbers(values: object) -> NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""Engines compute a plan's exact integers; nothing an analyst wrote reaches them."""

@@ -1,0 +1,68 @@
+"""What every engine offers a curator: schemas without rows, one data version at a time, and exact tallies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Callable, Mapping, Sequence
+
+    from curador.plan.model import BlockPlan
+    from curador.study.schema import Schema
+
+KeyValue: TypeAlias = "bool | int | float | str | dt.date | dt.datetime | None"
+"""A key as it comes back: decimals and floats as float, timestamps without zone (UTC)."""
+
+Integers: TypeAlias = NDArray[np.int64] | NDArray[np.object_]
+"""Exact integers: 64-bit ones, or Python's where they may not fit. Never floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A histogram per group, only what is not empty: group (place in `Tallied.keys`), cell, number of rows."""
+
+    groups: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    counts: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """A block's exact integers, by group, in no particular order. Without keys: one group, also when there is no row.
+
+    keys       one list for each key
+    tallies    by place in the block's tallies: rows, steps, squares, units, distinct
+    cells      by place in the block's tallies: the histograms
+    selection  where keys are private: one list for each private key, and the number of units of each combination
+    """
+
+    keys: tuple[Sequence[KeyValue], ...]
+    tallies: Mapping[int, Integers]
+    cells: Mapping[int, Cells] = field(default_factory=dict[int, Cells])
+    selection: tuple[tuple[Sequence[KeyValue], ...], Integers] | None = None
+
+
+class Engine(Protocol):
+    """An engine opened on a study's current data version."""
+
+    @property
+    def schema(self) -> Schema:
+        """Every column and its type; read without rows."""
+        ...
+
+    def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+        """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
+        ...
+
+    def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:
+        """Take the snapshot of a new data version; an owner's act."""
+        ...
+
+    def close(self) -> None:
+        """Stop the worker and close what is open."""
+        ...

@@ -1,0 +1,445 @@
+"""From a question to a plan: which integers are tallied, which are measured, and what is computed from them.
+
+aggregate            measurements                                    estimate
+COUNT(*), COUNT(x)   rows                                            itself
+COUNT(DISTINCT u)    units                                           itself
+COUNT(DISTINCT x)    different values, at most `groups` of a unit    itself
+SUM(x)               Σ x; or Σ (x − c) where the count is measured   Σ (x − c) + c · count
+AVG(x)               Σ (x − c), count                                c + ratio
+VAR(x)               Σ (x − c)² − d, Σ (x − c), count                moments
+quantiles            a histogram                                     a cell's value
+
+A count is shared by aggregates of equal filter and NULL pattern. Everything is a function of the question and the study.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
+
+from curador.errors import InvalidQuery, NotPrivate
+from curador.plan.caps import Asked, Needs, bounded, caps_of
+from curador.plan.grid import CELL_STEPS, grid_between
+from curador.plan.keys import Keys, nullable
+from curador.plan.model import (
+    BlockPlan,
+    Cap,
+    Contribution,
+    Estimate,
+    ItemPlan,
+    KeyPlan,
+    Linear,
+    Mean,
+    Measurement,
+    OrderPlan,
+    Plan,
+    Point,
+    Range,
+    Tally,
+    Variance,
+)
+from curador.plan.ownership import at, is_unit
+from curador.plan.ranges import Ranges, narrowed
+from curador.plan.sensitivity import moves, presence_moves
+from curador.plan.words import written
+from curador.privacy.adjacency import Adjacency
+from curador.query.tree import Aggregate, Call, Estimated, Filter, Key, Ref
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from curador.plan.model import Grid
+    from curador.query.tree import Block, Expression, Node, Question, Relation
+    from curador.study.model import Caps
+    from curador.study.schema import Schema
+
+_T = TypeVar("_T")
+
+MOST_GROUPS = 1_000_000
+_WIDEST = 1 << 126
+_SQUARE_BITS = 30
+
+
+def build_plan(
+    question: Question,
+    schema: Schema,
+    *,
+    asked: Asked | None = None,
+    bounds: Mapping[str, tuple[Fraction, Fraction]] | None = None,
+) -> Plan:
+    """Return the plan of a question. `bounds` narrow the argument of a column's aggregate, by the column's name."""
+    options = question.options
+    wanted = asked or Asked()
+    wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
+    narrow = {name: (lower, upper) for name, lower, upper in options.bounds} | dict(bounds or {})
+    blocks: list[BlockPlan] = []
+    orders: list[OrderPlan] = []
+    for block in question.blocks:
+        builder = _Builder(block, schema, wanted, narrow)
+        order = [one for one in question.order if not isinstance(one.expression, Ref)]
+        planned, expressions = builder.build([one.expression for one in order])
+        blocks.append(planned)
+        if len(question.blocks) == 1:
+            pending = iter(expressions)
+            for one in question.order:
+                column = one.expression.index if isinstance(one.expression, Ref) else None
+                expression = None if column is not None else next(pending)
+                orders.append(OrderPlan(expression, column, one.descending, one.nulls_first))
+    if len(question.blocks) > 1:
+        for one in question.order:
+            if not isinstance(one.expression, Ref):
+                raise InvalidQuery("ORDER BY after UNION ALL must name columns of the result.")
+            orders.append(OrderPlan(None, one.expression.index, one.descending, one.nulls_first))
+    unknown = set(narrow) - {item.name for block in blocks for item in block.items}
+    if unknown:
+        raise InvalidQuery(f"bounds must be of columns of the answer; got {', '.join(sorted(unknown))}.")
+    adjacency = schema.study.adjacency
+    return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """Which rows an aggregate speaks of: its filter, and the argument that must not be NULL (None: any row)."""
+
+    filter: Expression | None
+    present: Expression | None
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Collects tallies, measurements and estimates of one block, each kept once."""
+
+    block: Block
+    schema: Schema
+    asked: Asked
+    narrow: Mapping[str, tuple[Fraction, Fraction]]
+    tallies: list[Tally] = field(default_factory=list[Tally])
+    measurements: list[Measurement] = field(default_factory=list[Measurement])
+    estimates: list[Estimate] = field(default_factory=list[Estimate])
+    notes: dict[str, None] = field(default_factory=dict[str, None])
+    counted: set[_Pattern] = field(default_factory=set[_Pattern])
+    bounds: tuple[Fraction, Fraction] | None = None
+    ranges: Ranges = field(init=False)
+    cap: Cap = field(init=False)
+    contribution: Contribution = field(init=False)
+    caps: Caps = field(init=False)
+
+    @property
+    def relation(self) -> Relation:
+        return self.block.relation
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.schema.study.adjacency
+
+    # ---- the block -------------------------------------------------------------------------------------------------
+
+    def build(self, order: list[Node]) -> tuple[BlockPlan, list[Node]]:
+        caps = caps_of(self.relation, self.schema, self.asked)
+        self.ranges = Ranges(self.schema, caps.rows)
+        aggregates = [one for item in self.block.items for one in aggregates_of(item.expression)]
+        aggregates += [one for node in (self.block.having, *order) if node is not None for one in aggregates_of(node)]
+        keys = self._keys(only_keys=not aggregates)
+        self.cap, self.contribution = self._caps(caps, keys, aggregates)
+        self.counted = {self._pattern(one) for one in aggregates if one.function in {"count", "avg", "var_pop", "var_samp"}}
+        items = tuple(self._item(place) for place in range(len(self.block.items)))
+        having = None if self.block.having is None else self._planned(self.block.having)
+        ordering = [self._planned(node) for node in order]
+        private = any(key.values is None for key in keys)
+        units = self._tally(Tally("units")) if private else None
+        planned = BlockPlan(
+            relation=self.relation,
+            cap=self.cap,
+            contribution=self.contribution,
+            keys=keys,
+            tallies=tuple(self.tallies),
+            measurements=tuple(self.measurements),
+            estimates=tuple(self.estimates),
+            items=items,
+            having=having,
+            units=units,
+            notes=tuple(self.notes),
+        )
+        return planned, ordering
+
+    def _keys(self, *, only_keys: bool) -> tuple[KeyPlan, ...]:
+        finder = Keys(self.schema, self.ranges)
+        names = _key_names(self.block)
+        found: list[KeyPlan] = []
+        selectable = only_keys and not self.schema.study.budget.pure
+        for place, expression in enumerate(self.block.keys):
+            domain = None if selectable else finder.domain(expression, self.relation)
+            if domain is None:
+                found.append(KeyPlan(names[place], expression, expression.type or Type.STRING, None, "selected privately"))
+                continue
+            values = (*domain.values, None) if domain.null else domain.values
+            found.append(KeyPlan(names[place], domain.expression, expression.type or Type.STRING, values, domain.why))
+        known = [key for key in found if key.values is not None]
+        combinations = 1
+        for key in known:
+            combinations *= len(key.values or ())
+        if combinations > MOST_GROUPS:
+            counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
+            rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
+            raise NotPrivate(at(self.block.place, f"{rule}\nHint: group by fewer columns, or restrict them with WHERE … IN."))
+        return tuple(found)
+
+    def _caps(self, caps: Caps, keys: tuple[KeyPlan, ...], aggregates: list[Aggregate]) -> tuple[Cap, Contribution]:
+        private = any(key.values is None for key in keys)
+        groups = 1
+        for key in keys:
+            groups *= len(key.values or ())
+        needs = Needs(
+            keyed=bool(keys),
+            private_keys=private,
+            counts_units=any(one.function in {"count_units", "count_distinct"} for one in aggregates),
+            known_groups=None if private else groups,
+        )
+        self.caps = caps
+        return bounded(self.relation, self.schema, caps, self.asked, needs)
+
+    # ---- expressions -----------------------------------------------------------------------------------------------
+
+    def _item(self, place: int) -> ItemPlan:
+        item = self.block.items[place]
+        self.bounds = self.narrow.get(item.name)
+        planned = self._planned(item.expression)
+        self.bounds = None
+        released = bool(aggregates_of(item.expression))
+        kind = item.expression.type or Type.STRING
+        if released:
+            whole = isinstance(planned, Estimated) and isinstance(self.estimates[planned.index], Linear)
+            count = whole and getattr(self.estimates[getattr(planned, "index", 0)], "whole", False)
+            kind = Type.INTEGER if count else kind if kind in {Type.STRING, Type.BOOLEAN} else Type.FLOAT
+        return ItemPlan(item.name, planned, kind, released)
+
+    def _planned(self, node: Node) -> Node:
+        match node:
+            case Aggregate():
+                return Estimated(self._estimate(self._aggregate(node)), node.type)
+            case Call():
+                return replace(node, arguments=tuple(self._planned(one) for one in node.arguments))
+            case _:
+                return node
+
+    # ---- aggregates ------------------------------------------------------------------------------------------------
+
+    def _aggregate(self, one: Aggregate) -> Estimate:
+        match one.function:
+            case "count":
+                return Linear(((self._count(self._pattern(one)), Fraction(1)),), whole=True)
+            case "count_units":
+                return Linear(((self._units(one), Fraction(1)),), whole=True)
+            case "count_distinct":
+                return Linear(((self._distinct(one), Fraction(1)),), whole=True)
+            case "sum":
+                return self._sum(one)
+            case "avg":
+                return self._mean(one)
+            case "var_pop" | "var_samp":
+                return self._variance(one)
+            case "quantile":
+                return self._quantile(one)
+            case _:
+                raise NotPrivate(at(one.place, f"{one.function} has no private form over all rows."))
+
+    def _pattern(self, one: Aggregate) -> _Pattern:
+        argument = one.argument
+        absent = argument is None or not self._nullable(argument, one.filter)
+        return _Pattern(one.filter, None if absent else argument)
+
+    def _nullable(self, argument: Expression, where: Expression | None) -> bool:
+        if is_unit(argument, self.relation, self.schema) and not self._outer(argument):
+            return False
+        return nullable(argument, self.relation if where is None else Filter(self.relation, where))
+
+    def _outer(self, argument: Expression) -> bool:
+        """Whether the column comes from the side of a join that need not match."""
+        return isinstance(argument, Ref) and self.relation.columns[argument.index].nullable
+
+    def _count(self, pattern: _Pattern) -> int:
+        tally = self._tally(Tally("rows", pattern.present, pattern.filter))
+        one, two = moves(self.contribution, 0, 1, self.adjacency)
+        return self._measured(Measurement("count", "noise", ((tally, 1),), one, two, text=_text("COUNT", pattern)))
+
+    def _units(self, one: Aggregate) -> int:
+        argument = one.argument
+        present = argument if argument is not None and self._outer(argument) else None
+        tally = self._tally(Tally("units", present, one.filter))
+        first, second = presence_moves(self.contribution, 1, self.adjacency)
+        text = f"number of {self.schema.study.unit_name}s"
+        return self._measured(Measurement("units", "noise", ((tally, 1),), first, second, text=text))
+
+    def _distinct(self, one: Aggregate) -> int:
+        if one.argument is None:
+            raise InvalidQuery(at(one.place, "COUNT(DISTINCT …) needs a column."))
+        most = min(self.caps.most_groups, self.cap.rows)
+        tally = self._tally(Tally("distinct", one.argument, one.filter, most=most))
+        first, second = presence_moves(self.contribution, most, self.adjacency)
+        text = f"different values, at most {most} of one {self.schema.study.unit_name}"
+        return self._measured(Measurement("distinct", "noise", ((tally, 1),), first, second, text=text))
+
+    def _sum(self, one: Aggregate) -> Linear:
+        argument, known = self._bounded_argument(one)
+        grid = self._grid(known)
+        pattern = self._pattern(one)
+        if pattern in self.counted:
+            centre, total = self._centred(argument, pattern, grid)
+            count = self._count(pattern)
+            return Linear(((total, grid.step), (count, grid.value(centre))))
+        steps = self._tally(Tally("steps", argument, pattern.filter, grid))
+        rows = self._tally(Tally("rows", argument, pattern.filter))
+        first, second = moves(self.contribution, grid.start, grid.start + grid.steps, self.adjacency)
+        combination = ((steps, 1), (rows, grid.start)) if grid.start else ((steps, 1),)
+        total = self._measured(Measurement("sum", "noise", combination, first, second, grid=grid, text=_text("SUM", pattern)))
+        return Linear(((total, grid.step),))
+
+    def _mean(self, one: Aggregate) -> Mean:
+        argument, known = self._bounded_argument(one)
+        grid = self._grid(known)
+        pattern = self._pattern(one)
+        centre, total = self._centred(argument, pattern, grid)
+        count = self._count(pattern)
+        return Mean(total, count, grid.step, grid.value(centre), *_both(known))
+
+    def _variance(self, one: Aggregate) -> Variance:
+        argument, known = self._bounded_argument(one)
+        grid = self._grid(known)
+        pattern = self._pattern(one)
+        centre, total = self._centred(argument, pattern, grid)
+        count = self._count(pattern)
+        furthest = max(centre, grid.steps - centre) ** 2
+        shift = max(furthest.bit_length() - _SQUARE_BITS, 0)
+        highest = furthest >> shift
+        middle = highest // 2
+        squares = self._tally(Tally("squares", argument, pattern.filter, grid, centre, shift))
+        rows = self._tally(Tally("rows", argument, pattern.filter))
+        first, second = moves(self.contribution, -middle, highest - middle, self.adjacency)
+        combination = ((squares, 1), (rows, -middle)) if middle else ((squares, 1),)
+        name = Measurement("squares", "noise", combination, first, second, grid=grid, text=_text("squares", pattern))
+        lower, upper = _both(known)
+        square_step = grid.step * grid.step * (1 << shift)
+        most = (upper - lower) ** 2 / 4
+        sample = one.function == "var_samp"
+        return Variance(total, self._measured(name), count, grid.step, square_step, middle, most, sample)
+
+    def _quantile(self, one: Aggregate) -> Point:
+        argument, known = self._bounded_argument(one)
+        lower, upper = _both(known)
+        if lower == upper:
+            raise NotPrivate(
+                at(one.place, f"a quantile needs a range of values; {written(argument, self.relation)} has one value.")
+            )
+        grid = grid_between(lower, upper, integer=known.integer, most=CELL_STEPS)
+        cells = self._tally(Tally("cells", argument, one.filter, grid))
+        twice = self.contribution.keyed and self.adjacency is Adjacency.REPLACE_ONE
+        weight = self.contribution.rows * (2 if twice else 1)
+        text = f"quantile {float(one.q or 0):g} on {grid.steps + 1:,} cells"
+        measured = Measurement("quantile", "quantile", ((cells, 1),), 0, 0, one.q, grid, weight, text)
+        return Point(self._measured(measured), lower, upper)
+
+    def _centred(self, argument: Expression, pattern: _Pattern, grid: Grid) -> tuple[int, int]:
+        """Σ (v − centre): half the sensitivity of Σ v."""
+        centre = grid.steps // 2
+        steps = self._tally(Tally("steps", argument, pattern.filter, grid))
+        rows = self._tally(Tally("rows", argument, pattern.filter))
+        first, second = moves(self.contribution, -centre, grid.steps - centre, self.adjacency)
+        combination = ((steps, 1), (rows, -centre)) if centre else ((steps, 1),)
+        text = _text("SUM from the middle", pattern)
+        return centre, self._measured(Measurement("centred", "noise", combination, first, second, grid=grid, text=text))
+
+    # ---- arguments -------------------------------------------------------------------------------------------------
+
+    def _bounded_argument(self, one: Aggregate) -> tuple[Expression, Range]:
+        argument = one.argument
+        if argument is None or argument.type is None or not argument.type.numeric:
+            raise InvalidQuery(at(one.place, f"{one.function.upper()} needs numbers."))
+        known = self._range(argument, one.filter)
+        if self.bounds is not None:
+            lower, upper = self.bounds
+            inside = (known.lower is None or known.lower <= lower) and (known.upper is None or upper <= known.upper)
+            if not (inside and lower < upper):
+                text = (
+                    f"bounds must be narrower than those known ({_shown(known)}); got [{float(lower):g}, {float(upper):g}]."
+                )
+                raise NotPrivate(at(one.place, text))
+            known = Range(lower, upper, known.integer and lower.denominator == upper.denominator == 1, "asked for")
+        name = written(argument, self.relation)
+        if not known.bounded:
+            text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {_shown(known)}."
+            hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
+            raise NotPrivate(at(one.place, f"{text}\nHint: {hint}."))
+        self.notes[f"{name} in {_shown(known)}{f' ({known.why})' if known.why else ''}"] = None
+        return argument, known
+
+    def _range(self, argument: Expression, where: Expression | None) -> Range:
+        known = self.ranges.of(argument, self.relation)
+        if where is None:
+            return known
+        if isinstance(argument, Ref):
+            return narrowed(known, argument.index, where)
+        return self.ranges.of(argument, Filter(self.relation, where))
+
+    def _grid(self, known: Range) -> Grid:
+        lower, upper = _both(known)
+        grid = grid_between(lower, upper, integer=known.integer)
+        most = max(abs(grid.start), abs(grid.start + grid.steps), grid.steps)
+        if most * self.contribution.rows * self.schema.study.max_units >= _WIDEST:
+            raise NotPrivate(
+                "sums must stay below 2^126 for every number of units the owner allows.\n"
+                "Hint: narrower bounds, or a smaller max_units in the study."
+            )
+        return grid
+
+    # ---- kept once -------------------------------------------------------------------------------------------------
+
+    def _tally(self, tally: Tally) -> int:
+        return _place(self.tallies, tally)
+
+    def _measured(self, measurement: Measurement) -> int:
+        return _place(self.measurements, measurement)
+
+    def _estimate(self, estimate: Estimate) -> int:
+        return _place(self.estimates, estimate)
+
+
+def _place(kept: list[_T], one: _T) -> int:
+    if one not in kept:
+        kept.append(one)
+    return kept.index(one)
+
+
+def aggregates_of(node: Node) -> list[Aggregate]:
+    """Return the aggregates of an expression, in order."""
+    match node:
+        case Aggregate():
+            return [node]
+        case Call():
+            return [found for one in node.arguments for found in aggregates_of(one)]
+        case _:
+            return []
+
+
+def _key_names(block: Block) -> list[str]:
+    names = [f"key {place + 1}" for place in range(len(block.keys))]
+    for item in block.items:
+        if isinstance(item.expression, Key):
+            names[item.expression.index] = item.name
+    return names
+
+
+def _both(known: Range) -> tuple[Fraction, Fraction]:
+    return known.lower or Fraction(0), known.upper or Fraction(0)
+
+
+def _shown(known: Range) -> str:
+    lower = "-∞" if known.lower is None else f"{float(known.lower):g}"
+    upper = "∞" if known.upper is None else f"{float(known.upper):g}"
+    return f"[{lower}, {upper}]"
+
+
+def _text(name: str, pattern: _Pattern) -> str:
+    parts = [name, "" if pattern.filter is None else "filtered", "" if pattern.present is None else "where not NULL"]
+    return " ".join(part for part in parts if part)

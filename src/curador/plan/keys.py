@@ -1,0 +1,293 @@
+"""Which keys a GROUP BY can have, known without data; what is not known is selected privately.
+
+known                                    from
+declared values, NULL if nullable        the study
+values of a column of a public table     that table
+TRUE, FALSE, NULL                        conditions and booleans
+arms of a CASE, literals, COALESCE       the question
+whole numbers in a short range           bounds, WHERE, parts of dates; values outside are clamped to the ends
+beginnings of years, months, days …      declared bounds of a date, or WHERE
+x IN (literals), x = literal             WHERE
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from curador.plan.ownership import conjuncts
+from curador.plan.times import starts
+from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from curador.plan.model import Range
+    from curador.plan.ranges import Ranges
+    from curador.query.tree import Expression, Node, Relation
+    from curador.study.schema import Schema
+    from curador.study.values import Value
+
+MOST_WHOLE = 1_000
+MOST_TIMES = 10_000
+MOST_PUBLIC = 100_000
+_TRUTHS: tuple[bool, ...] = (False, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """All values a key can have, NULL apart, and where that is known from; `expression` clamps to them where needed."""
+
+    values: tuple[Value, ...]
+    null: bool
+    why: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Answers for one study."""
+
+    schema: Schema
+    ranges: Ranges
+
+    def domain(self, expression: Expression, relation: Relation) -> Domain | None:
+        """Return all values of a key over a relation's rows; None where they are not known without data."""
+        match expression:
+            case Literal():
+                held = () if expression.value is None else (expression.value,)
+                return Domain(held, expression.value is None, "written in the question", expression)
+            case Ref():
+                found = self._column(relation, expression.index)
+                if found is not None:
+                    values, null, why = found
+                    return Domain(values, null, why, expression)
+            case Call():
+                found = self._call(expression, relation)
+                if found is not None:
+                    return found
+        return self._whole_numbers(expression, relation)
+
+    # ---- columns ---------------------------------------------------------------------------------------------------
+
+    def _column(self, relation: Relation, index: int) -> tuple[tuple[Value, ...], bool, str] | None:
+        match relation:
+            case Scan():
+                return self._declared(relation, index)
+            case Filter():
+                return _selected(self._column(relation.input, index), index, relation)
+            case Project():
+                below = self.domain(relation.expressions[index], relation.input)
+                if below is None or below.expression != relation.expressions[index]:
+                    return None
+                return below.values, below.null, below.why
+            case Distinct():
+                return self._column(relation.input, index)
+            case Join():
+                width = len(relation.left.columns)
+                left = index < width
+                found = self._column(relation.left, index) if left else self._column(relation.right, index - width)
+                absent = relation.kind in ({"right", "full"} if left else {"left", "full"})
+                return found if found is None or not absent else (found[0], True, found[2])
+            case UnionAll():
+                parts = [self._column(branch, index) for branch in relation.inputs]
+                if any(part is None for part in parts):
+                    return None
+                known = [part for part in parts if part is not None]
+                values = dict.fromkeys(value for part in known for value in part[0])
+                return _sorted(values), any(part[1] for part in known), known[0][2]
+            case UnitGroup() if index < len(relation.keys):
+                key = relation.keys[index]
+                return self._column(relation.input, key.index) if isinstance(key, Ref) else None
+            case Window() if index < len(relation.input.columns):
+                return self._column(relation.input, index)
+            case _:
+                return None
+
+    def _declared(self, scan: Scan, index: int) -> tuple[tuple[Value, ...], bool, str] | None:
+        table = self.schema.table(scan.table)
+        if table is None:
+            return None
+        field = table.fields[index]
+        if table.table.public:
+            found = self.schema.public.distinct(scan.table, field.name, MOST_PUBLIC)
+            if found is None:
+                return None
+            held = tuple(value for value in found if value is not None)
+            return held, len(held) < len(found), f"the values of the public column {scan.table}.{field.name}"
+        if field.declared is not None and field.declared.values is not None:
+            return field.declared.values, field.declared.nullable, f"{scan.table}.{field.name} has declared values"
+        if field.type is Type.BOOLEAN:
+            return _TRUTHS, field.nullable, "a boolean"
+        return None
+
+    # ---- expressions -----------------------------------------------------------------------------------------------
+
+    def _call(self, call: Call, relation: Relation) -> Domain | None:
+        if call.type is Type.BOOLEAN:
+            return Domain(_TRUTHS, call.function != "is_null", "a condition", call)
+        match call.function:
+            case "case":
+                places = [*range(1, len(call.arguments) - 1, 2), len(call.arguments) - 1]
+                return self._chosen(call, [call.arguments[place] for place in places], relation)
+            case "coalesce":
+                found = self._chosen(call, list(call.arguments), relation)
+                last = self._arm(call.arguments[-1], relation)
+                return found if found is None or last is None else Domain(found.values, last.null, found.why, call)
+            case "date_trunc":
+                return self._times(call, relation)
+            case _:
+                return None
+
+    def _chosen(self, call: Call, arms: list[Node], relation: Relation) -> Domain | None:
+        """What one of several expressions can be: each must be known, unclamped."""
+        domains = [self._arm(arm, relation) for arm in arms]
+        if any(domain is None for domain in domains):
+            return None
+        known = [domain for domain in domains if domain is not None]
+        values = dict.fromkeys(_as(value, call.type) for domain in known for value in domain.values)
+        return Domain(_sorted(values), any(domain.null for domain in known), "written in the question", call)
+
+    def _arm(self, arm: Node, relation: Relation) -> Domain | None:
+        if not isinstance(arm, (Literal, Ref, Call)):
+            return None
+        found = self.domain(arm, relation)
+        return None if found is None or found.expression != arm else found
+
+    def _times(self, call: Call, relation: Relation) -> Domain | None:
+        unit, inner = call.arguments
+        known = self.ranges.times(inner, relation)
+        if known is None or not isinstance(unit, Literal) or not isinstance(inner, (Ref, Call)):
+            return None
+        found = starts(known[0], known[1], str(unit.value), MOST_TIMES)
+        if found is None:
+            return None
+        values = tuple(moment.date() if call.type is Type.DATE else moment for moment in found)
+        return Domain(values, nullable(inner, relation), "declared bounds of the date, or WHERE", call)
+
+    def _whole_numbers(self, expression: Expression, relation: Relation) -> Domain | None:
+        if expression.type is not Type.INTEGER:
+            return None
+        known = self.ranges.of(expression, relation)
+        if known.lower is None or known.upper is None or known.upper - known.lower >= MOST_WHOLE:
+            return None
+        first, last = -(-known.lower.numerator // known.lower.denominator), known.upper.numerator // known.upper.denominator
+        values = tuple(range(first, max(first, last) + 1))
+        clamped = _clamped(expression, first, max(first, last)) if _needs_clamp(expression, known) else expression
+        return Domain(values, nullable(expression, relation), f"whole numbers: {known.why or 'its range'}", clamped)
+
+
+# ---- what a predicate says of a key --------------------------------------------------------------------------------
+
+
+def _selected(
+    known: tuple[tuple[Value, ...], bool, str] | None, index: int, relation: Filter
+) -> tuple[tuple[Value, ...], bool, str] | None:
+    """Restrict a column's values to those for which the conjuncts of a filter can be true."""
+    for conjunct in conjuncts(relation.predicate):
+        if not isinstance(conjunct, Call):
+            continue
+        inner = conjunct.arguments[0]
+        if conjunct.function == "not" and isinstance(inner, Call) and inner.function == "is_null":
+            if known is not None and _reads(inner.arguments[0], index):
+                known = (known[0], False, known[2])
+            continue
+        if conjunct.function not in {"=", "in"} or not _reads(inner, index):
+            continue
+        literals = [one for one in conjunct.arguments[1:] if isinstance(one, Literal)]
+        if len(literals) != len(conjunct.arguments) - 1:
+            continue
+        kind = relation.columns[index].type
+        written = dict.fromkeys(_as(one.value, kind) for one in literals if one.value is not None)
+        if known is None:
+            known = (_sorted(written), False, "WHERE")
+        else:
+            known = (tuple(value for value in known[0] if _as(value, kind) in written), False, known[2])
+    return known
+
+
+def _reads(expression: Node, index: int) -> bool:
+    return isinstance(expression, Ref) and expression.index == index
+
+
+def nullable(expression: Node, relation: Relation) -> bool:
+    """Return whether an expression can be NULL; when in doubt, it can."""
+    match expression:
+        case Literal():
+            return expression.value is None
+        case Ref():
+            return column_nullable(relation, expression.index)
+        case Call(function="is_null"):
+            return False
+        case Call(function="coalesce"):
+            return all(nullable(one, relation) for one in expression.arguments)
+        case Call(
+            function="extract" | "date_trunc" | "neg" | "abs" | "floor" | "ceil" | "round" | "length" | "and" | "or" | "not"
+        ):
+            return any(nullable(one, relation) for one in expression.arguments)
+        case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=" | "in" | "like" | "ilike" | "starts_with"):
+            return any(nullable(one, relation) for one in expression.arguments)
+        case Call(function="case"):
+            places = [*range(1, len(expression.arguments) - 1, 2), len(expression.arguments) - 1]
+            return any(nullable(expression.arguments[place], relation) for place in places)
+        case _:
+            return True
+
+
+def column_nullable(relation: Relation, index: int) -> bool:
+    """Return whether a column can be NULL where the filters below hold."""
+    if not relation.columns[index].nullable:
+        return False
+    if isinstance(relation, Filter):
+        for conjunct in conjuncts(relation.predicate):
+            if not isinstance(conjunct, Call):
+                continue
+            inner = conjunct.arguments[0]
+            denied = conjunct.function == "not" and isinstance(inner, Call) and inner.function == "is_null"
+            if denied and isinstance(inner, Call) and _reads(inner.arguments[0], index):
+                return False
+            if conjunct.function in {"=", "<", "<=", ">", ">=", "in"} and any(
+                _reads(one, index) for one in conjunct.arguments
+            ):
+                return False
+        return column_nullable(relation.input, index)
+    if isinstance(relation, Distinct):
+        return column_nullable(relation.input, index)
+    return True
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+
+def _as(value: Value | None, kind: Type) -> Value:
+    """A literal as a value of the key's type, so that equal keys are equal."""
+    if isinstance(value, bool) or value is None:
+        return bool(value)
+    if kind is Type.INTEGER and isinstance(value, Fraction) and value.denominator == 1:
+        return int(value)
+    if kind in {Type.FLOAT, Type.DECIMAL} and isinstance(value, int):
+        return Fraction(value)
+    if kind is Type.TIMESTAMP and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    return value
+
+
+def _sorted(values: dict[Value, None]) -> tuple[Value, ...]:
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 or kinds <= {int, Fraction}:
+        return tuple(sorted(values))  # type: ignore[type-var]
+    return tuple(sorted(values, key=str))
+
+
+def _needs_clamp(expression: Node, known: Range) -> bool:
+    """Parts of dates cannot leave their range; declared bounds are only promises."""
+    return not (isinstance(expression, Call) and expression.function == "extract" and known.why.startswith("a "))
+
+
+def _clamped(expression: Expression, lowest: int, highest: int) -> Expression:
+    """The expression with values outside moved to the ends; NULL stays NULL."""
+    kind = Type.INTEGER
+    low, high = Literal(lowest, kind), Literal(highest, kind)
+    below, above = Call("<", (expression, low), Type.BOOLEAN), Call(">", (expression, high), Type.BOOLEAN)
+    return Call("case", (below, low, above, high, expression), kind)

@@ -1,0 +1,253 @@
+"""The plan: which exact integers an engine tallies, which of them are measured with noise, and what is computed afterwards.
+
+    Plan ─ blocks ─ BlockPlan ─ relation, cap            which rows count, at most how many a unit
+                              ├ keys                     enumerated without data, or selected privately
+                              ├ tallies                  exact integers per group: what the engine returns
+                              ├ measurements             integer combinations of tallies, each with its sensitivity
+                              └ estimates, items         the released numbers, as functions of measurements
+
+A plan never depends on data. `price` (in `price.py`) adds the noise: a Priced plan is what is charged, run and stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from curador.privacy.adjacency import Adjacency
+from curador.query.tree import Expression, Node, Relation
+from curador.study.values import Type, Value
+
+UNBOUNDED: None = None
+"""As a number of rows a unit: no bound is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What an expression can be where it is not NULL: a closed interval of rationals, None where it has no end."""
+
+    lower: Fraction | None
+    upper: Fraction | None
+    integer: bool = False
+    why: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both ends are known."""
+        return self.lower is not None and self.upper is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A public grid of powers of two: the value x becomes v = ⌊x/2^exponent − start + 1/2⌋, clamped to 0 … steps.
+
+    v stands for the number 2^exponent · (start + v). NULL and NaN become nothing.
+    """
+
+    exponent: int
+    start: int
+    steps: int
+
+    @property
+    def step(self) -> Fraction:
+        """The width of one step."""
+        return Fraction(2) ** self.exponent
+
+    def value(self, steps: int | Fraction) -> Fraction:
+        """Return the number that `steps` stand for."""
+        return self.step * (self.start + steps)
+
+
+TallyKind: TypeAlias = OneOf["rows", "steps", "squares", "units", "distinct", "cells"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """One exact integer per group, over the kept rows for which `filter` holds and `argument` is not NULL.
+
+    rows      how many rows
+    steps     Σ v, v the argument on the grid
+    squares   Σ ((v − centre)² >> shift)
+    units     how many units (distinct)
+    distinct  how many different values of the argument, at most `most` of a unit, chosen from its own rows
+    cells     a histogram: how many rows have each value v (one grid step a cell)
+    """
+
+    kind: TallyKind
+    argument: Expression | None = None
+    filter: Expression | None = None
+    grid: Grid | None = None
+    centre: int = 0
+    shift: int = 0
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """What bounds one unit's rows, in the order in which it is executed.
+
+    by          rank: `__r <= rows` on the one base table; window: the first rows of a unit in the relation's own total
+                order; none: the relation itself has at most `rows` rows a unit
+    groups      at most this many groups of a unit; None: not executed
+    in_group    at most this many rows of a unit in one group; None: not executed
+    """
+
+    rows: int
+    by: OneOf["rank", "window", "none"]
+    groups: int | None = None
+    in_group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What a unit adds at most, proved: `rows` in all, in at most `groups` groups, `in_group` in one. One group: no keys."""
+
+    rows: int
+    groups: int
+    in_group: int
+    keyed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlan:
+    """One GROUP BY key. `values` are all it can be, known without data (None among them is NULL); None: private."""
+
+    name: str
+    expression: Expression
+    type: Type
+    values: tuple[Value | None, ...] | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """An integer per group to which noise is added.
+
+    combination  Σ coefficient · tally: exact integers
+    l1, l2       how far one unit moves all groups together: in l1, and the square of the move in l2
+    kind         noise: an additive mechanism; quantile: the exponential mechanism on a histogram of cells
+    """
+
+    name: str
+    kind: OneOf["noise", "quantile"]
+    combination: tuple[tuple[int, int], ...]
+    l1: int
+    l2_squared: int
+    q: Fraction | None = None
+    grid: Grid | None = None
+    unit_weight: int = 1
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """constant + Σ coefficient · measurement. `whole`: a count, released as an integer."""
+
+    terms: tuple[tuple[int, Fraction], ...]
+    constant: Fraction = Fraction(0)
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """centre + step · total/count, clamped to [lower, upper]; NULL where the released count is not above 0."""
+
+    total: int
+    count: int
+    step: Fraction
+    centre: Fraction
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """square_step · (squares/count + square_centre) − (step · total/count)², clamped to [0, range²/4].
+
+    total is of v − centre, squares of ((v − centre)² >> shift) − square_centre. sample: times n/(n − 1).
+    """
+
+    total: int
+    squares: int
+    count: int
+    step: Fraction
+    square_step: Fraction
+    square_centre: int
+    most: Fraction
+    sample: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A quantile: the value of a grid cell. `measurement` gives the point; its priced noise also brings both ends."""
+
+    measurement: int
+    lower: Fraction
+    upper: Fraction
+
+
+Estimate: TypeAlias = Linear | Mean | Variance | Point
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPlan:
+    """One column of the answer.
+
+    expression  leaves: Key, Literal and Call of the question's tree with every Aggregate replaced by Estimated
+    released    whether it is a released number, followed by its interval; a key or constant is not
+    """
+
+    name: str
+    expression: Node
+    type: Type
+    released: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """One SELECT of the question, ready to be tallied and measured."""
+
+    relation: Relation
+    cap: Cap
+    contribution: Contribution
+    keys: tuple[KeyPlan, ...]
+    tallies: tuple[Tally, ...]
+    measurements: tuple[Measurement, ...]
+    estimates: tuple[Estimate, ...]
+    items: tuple[ItemPlan, ...]
+    having: Node | None
+    units: int | None
+    """The tally of units per private key combination, where keys are selected privately."""
+    notes: tuple[str, ...] = ()
+    """For `explain`: every interval and where it came from, every cap and why."""
+
+    @property
+    def private_keys(self) -> tuple[int, ...]:
+        """The places of the keys that must be selected privately."""
+        return tuple(place for place, key in enumerate(self.keys) if key.values is None)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPlan:
+    """ORDER BY on released values; `column` names an output column instead of an expression over the one block."""
+
+    expression: Node | None
+    column: int | None
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole question, planned."""
+
+    blocks: tuple[BlockPlan, ...]
+    order: tuple[OrderPlan, ...]
+    limit: int | None
+    offset: int
+    adjacency: Adjacency
+    tables: tuple[str, ...]
+    data_tables: tuple[tuple[str, str], ...] = field(default=())
+    """(table, why it is read as it is), for `explain`."""

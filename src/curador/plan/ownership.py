@@ -1,0 +1,239 @@
+"""Who owns the rows of a relation, and how many one unit can have: the calculus of R.
+
+Lemma (unit-locality). The rows that a relation assigns to a unit depend on that unit's rows and on public tables only. It
+holds for every node by construction, and composes; so removing a unit removes its rows and changes no other row.
+
+relation                                          R, the most rows of one unit (None: no bound)
+table: unit = row, unique / else                  1 / none
+filter, projection, window in the unit, distinct  R
+private ⋈ private, units always equated           R₁R₂; left R₁ max(R₂, 1); semi, anti R₁; full R₁R₂ + R₁ + R₂
+private ⋈ public, f public rows match one row     R f; kept side private: R max(f, 1)
+UNION ALL                                         R₁ + R₂
+GROUP BY unit / unit, e                           1 / R
+cap to m rows                                     min(R, m)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from curador.errors import NotPrivate
+from curador.query.tree import (
+    Call,
+    Distinct,
+    Filter,
+    Join,
+    Literal,
+    Project,
+    Ref,
+    Scan,
+    UnionAll,
+    UnitGroup,
+    Window,
+)
+from curador.study.model import UnitRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from curador.query.tree import Node, Out, Place, Relation
+    from curador.study.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """private: whether units own the rows; rows: R, None where no bound is known."""
+
+    private: bool
+    rows: int | None
+
+
+PUBLIC = Owned(private=False, rows=None)
+
+
+def owned(relation: Relation, schema: Schema, *, cap: int | None = None) -> Owned:
+    """Return who owns a relation and its R; with `cap`, where every private base table keeps so many rows a unit.
+
+    Claim   The engine's relation is unit-local and has at most R rows a unit.
+    Needs   The engine equates the units of private joins, drops rows without a unit, and executes `unique` and `cap`.
+    Source  Composition of the cases above; each case is a count of rows.
+    """
+    match relation:
+        case Scan():
+            return _scan(relation, schema, cap)
+        case Filter() | Project() | Distinct() | Window():
+            return owned(relation.input, schema, cap=cap)
+        case UnitGroup():
+            below = owned(relation.input, schema, cap=cap)
+            others = [key for key in relation.keys if not is_unit(key, relation.input, schema)]
+            return Owned(private=True, rows=1 if not others else below.rows)
+        case UnionAll():
+            branches = [owned(branch, schema, cap=cap) for branch in relation.inputs]
+            if len({branch.private for branch in branches}) > 1:
+                raise NotPrivate(at(relation.place, "UNION ALL must not mix public rows with rows of people."))
+            rows = [branch.rows for branch in branches]
+            return Owned(branches[0].private, None if None in rows else sum(row for row in rows if row is not None))
+        case Join():
+            return _join(relation, schema, cap)
+        case _:
+            assert_never(relation)
+
+
+def _scan(scan: Scan, schema: Schema, cap: int | None) -> Owned:
+    found = schema.table(scan.table)
+    if found is None or found.table.public:
+        return PUBLIC
+    table = found.table
+    rows = 1 if table.unique or isinstance(table.unit, UnitRow) else cap
+    return Owned(private=True, rows=rows)
+
+
+def _join(join: Join, schema: Schema, cap: int | None) -> Owned:
+    left, right = owned(join.left, schema, cap=cap), owned(join.right, schema, cap=cap)
+    if not left.private and not right.private:
+        return PUBLIC
+    if join.kind in {"semi", "anti"}:
+        if not left.private:
+            raise NotPrivate(at(join.place, "a public table must not be filtered by rows of people."))
+        return left
+    if left.private and right.private:
+        return Owned(private=True, rows=_both(join.kind, left.rows, right.rows))
+    kept = "left" if left.private else "right"
+    if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
+        rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
+        raise NotPrivate(at(join.place, f"{rule}\nHint: use an inner join, or put the private table on the kept side."))
+    private, public = (left, join.right) if left.private else (right, join.left)
+    matches = _matches(join, public, schema)
+    if private.rows is None or matches is None:
+        return Owned(private=True, rows=None)
+    return Owned(private=True, rows=private.rows * (max(matches, 1) if join.kind == kept else matches))
+
+
+def _both(kind: str, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    match kind:
+        case "left":
+            return left * max(right, 1)
+        case "right":
+            return right * max(left, 1)
+        case "full":
+            return left * right + left + right
+        case _:
+            return left * right
+
+
+# ---- public tables: how many rows can match one row ----------------------------------------------------------------
+
+
+def _matches(join: Join, public: Relation, schema: Schema) -> int | None:
+    """The most rows of the public side that one row of the other can match, by the columns that are equated."""
+    own_start = 0 if public is join.left else len(join.left.columns)
+    own = range(own_start, own_start + len(public.columns))
+    fixed: set[int] = set()
+    for conjunct in conjuncts(join.on):
+        if not (isinstance(conjunct, Call) and conjunct.function == "="):
+            continue
+        for ours, other in (conjunct.arguments, conjunct.arguments[::-1]):
+            outside = all(index not in own for index in refs(other))
+            same_type = getattr(ours, "type", None) == getattr(other, "type", None)
+            if isinstance(ours, Ref) and ours.index in own and outside and same_type:
+                fixed.add(ours.index - own_start)
+    return most_rows(public, frozenset(fixed), schema)
+
+
+def most_rows(relation: Relation, fixed: frozenset[int], schema: Schema) -> int | None:
+    """Return the most rows of a public relation that agree in the fixed columns; None where nothing is known."""
+    match relation:
+        case Scan():
+            names = tuple(sorted(relation.columns[index].name for index in fixed))
+            return schema.public.multiplicity(relation.table, names)
+        case Filter() | Distinct():
+            return most_rows(relation.input, fixed, schema)
+        case Window():
+            return most_rows(
+                relation.input, frozenset(index for index in fixed if index < len(relation.input.columns)), schema
+            )
+        case Project():
+            below = (relation.expressions[index] for index in fixed)
+            return most_rows(relation.input, frozenset(one.index for one in below if isinstance(one, Ref)), schema)
+        case UnionAll():
+            parts = [most_rows(branch, fixed, schema) for branch in relation.inputs]
+            return None if None in parts else sum(part for part in parts if part is not None)
+        case Join():
+            width = len(relation.left.columns)
+            left = most_rows(relation.left, frozenset(index for index in fixed if index < width), schema)
+            if relation.kind in {"semi", "anti"}:
+                return left
+            right = most_rows(relation.right, frozenset(index - width for index in fixed if index >= width), schema)
+            if left is None or right is None:
+                return None
+            return (left + 1) * (right + 1) if relation.kind != "inner" else left * right
+        case UnitGroup():
+            return None
+        case _:
+            assert_never(relation)
+
+
+# ---- small walks ---------------------------------------------------------------------------------------------------
+
+
+def conjuncts(predicate: Node | None) -> Iterator[Node]:
+    """Yield the parts of a predicate that must all be true."""
+    if isinstance(predicate, Call) and predicate.function == "and":
+        for argument in predicate.arguments:
+            yield from conjuncts(argument)
+    elif predicate is not None:
+        yield predicate
+
+
+def refs(expression: Node) -> set[int]:
+    """Return the columns an expression reads."""
+    match expression:
+        case Ref():
+            return {expression.index}
+        case Call():
+            return {index for argument in expression.arguments for index in refs(argument)}
+        case _:
+            return set()
+
+
+def is_unit(expression: Node, relation: Relation, schema: Schema) -> bool:
+    """Whether an expression is the bare unit of the relation's rows."""
+    return isinstance(expression, Ref) and is_unit_column(relation.columns[expression.index], schema)
+
+
+def is_unit_column(column: Out, schema: Schema) -> bool:
+    """Whether a column is, untouched, the column that holds the unit of a table."""
+    if column.source is None:
+        return False
+    table = schema.table(column.source[0])
+    if table is None or table.unit_index is None:
+        return False
+    return table.fields[table.unit_index].name == column.source[1]
+
+
+def scans(relation: Relation) -> Iterator[Scan]:
+    """Yield every table that a relation reads, as often as it reads it."""
+    match relation:
+        case Scan():
+            yield relation
+        case Join():
+            yield from scans(relation.left)
+            yield from scans(relation.right)
+        case UnionAll():
+            for branch in relation.inputs:
+                yield from scans(branch)
+        case _:
+            yield from scans(relation.input)
+
+
+def at(place: Place | None, text: str) -> str:
+    """Return the text with the place it is about."""
+    return f"{place}: {text}" if place is not None else text
+
+
+def is_literal(expression: Node) -> bool:
+    """Whether an expression is written out in the question."""
+    return isinstance(expression, Literal)

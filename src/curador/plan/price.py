@@ -1,0 +1,218 @@
+"""What a plan costs: noise for every measurement, chosen so that the whole question costs no more than was granted.
+
+granted as      measurements                        private keys           cost
+pure            discrete Laplace                    refused when planned   Σ ε
+concentrated    discrete Gaussian                   Gaussian threshold     (Σ ρ, δ)
+laplace         discrete Laplace: pure by itself    Laplace threshold      (Σ ρ of pure noise, δ), in an (ε, δ) study
+
+Order statistics use the exponential mechanism everywhere. Private keys get a quarter of the spend, the rest is divided over
+the distinct measurements, equally or by weights. The cost is a function of plan and grant only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+from typing import Literal as OneOf
+
+from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.mechanisms.gaussian import DiscreteGaussian
+from curador.mechanisms.keys.noisy import GaussianKeys, LaplaceKeys
+from curador.mechanisms.laplace import DiscreteLaplace
+from curador.mechanisms.parameters import rounded_down, rounded_up
+from curador.mechanisms.quantile import Quantile
+from curador.privacy.adjacency import Adjacency
+from curador.privacy.loss import Loss, compose
+from curador.privacy.sensitivity import Norm, Sensitivity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from curador.plan.model import BlockPlan, Measurement, Plan
+
+KEYS_SHARE = Fraction(1, 4)
+"""What private keys get of a question's spend."""
+
+ENDS = Fraction(1, 4)
+"""What each end of a quantile's interval gets of the quantile's spend; the point gets the rest."""
+
+END_MISSES = Fraction(1, 40)
+"""That an end of a quantile's interval lies on the wrong side: 2.5 %."""
+
+GrantKind: TypeAlias = OneOf["pure", "concentrated", "laplace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a question may cost. amount: ε (pure, laplace) or ρ (concentrated); delta: for private keys."""
+
+    kind: GrantKind
+    amount: Fraction
+    delta: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileNoise:
+    """Three draws of the exponential mechanism: the quantile, and an end on either side of it."""
+
+    point: Quantile
+    low: Quantile
+    high: Quantile
+
+    @property
+    def loss(self) -> Loss:
+        """What the three cost together."""
+        return compose([self.point.loss, self.low.loss, self.high.loss])
+
+
+Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian | QuantileNoise
+KeyNoise: TypeAlias = GaussianKeys | LaplaceKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A plan with its noise: what is charged, run and stored.
+
+    noises      for each block, one for each measurement
+    selections  for each block, how private keys are selected; None where all keys are known
+    """
+
+    plan: Plan
+    grant: Grant
+    noises: tuple[tuple[Noise, ...], ...]
+    selections: tuple[KeyNoise | None, ...]
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """Every loss, in the order in which the noise is drawn."""
+        keys = [selection.loss for selection in self.selections if selection is not None]
+        return (*keys, *(noise.loss for block in self.noises for noise in block))
+
+    @property
+    def cost(self) -> tuple[Fraction, Fraction]:
+        """(ε, 0) of a pure grant, else (ρ, δ): exact or rounded up, never above the grant."""
+        whole = compose(list(self.losses))
+        if self.grant.kind == "pure":
+            epsilon = whole.pure_epsilon
+            if epsilon is None:
+                raise NotPrivate("a pure budget admits pure losses only")
+            return epsilon, Fraction(0)
+        both = whole.concentrated
+        if both is None:
+            raise NotPrivate("the question has no known bound of zero-concentrated differential privacy")
+        return both
+
+
+def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = None) -> Priced:
+    """Return the plan with noise that costs at most the grant.
+
+    Claim   The losses add up to at most grant.amount (ε, or ρ) and grant.delta.
+    Rounds  Scales up, so costs down to below the grant; the cost of what was chosen is exact or rounded up.
+    Source  Basic composition of pure losses; [BS16] of ρ; mechanisms' own claims.
+    """
+    require(grant.amount > 0, "the grant", "above 0", grant.amount)
+    selecting = [place for place, block in enumerate(plan.blocks) if block.private_keys]
+    if selecting and grant.kind == "pure":
+        raise NotPrivate(
+            "keys must be known without data under a pure budget: selecting them privately costs delta.\n"
+            "Hint: declare `values` for the columns of GROUP BY, or give the study a budget with delta."
+        )
+    if selecting and grant.delta <= 0:
+        raise NotPrivate("keys that are selected privately need a grant of delta; got 0.")
+    shares = [measurement_weights(block, weights or {}) for block in plan.blocks]
+    total = sum((sum(one, Fraction(0)) for one in shares), Fraction(0))
+    everything = grant.amount * (1 - KEYS_SHARE) if selecting and total else grant.amount
+    keys = (grant.amount - everything if total else grant.amount) / max(len(selecting), 1)
+    noises = tuple(
+        tuple(
+            _noise(measurement, block, plan.adjacency, grant.kind, everything * share / total)
+            for measurement, share in zip(block.measurements, own, strict=True)
+        )
+        for block, own in zip(plan.blocks, shares, strict=True)
+    )
+    selections = tuple(
+        _selection(block, plan.adjacency, grant.kind, keys, grant.delta / len(selecting)) if place in selecting else None
+        for place, block in enumerate(plan.blocks)
+    )
+    return Priced(plan, grant, noises, selections)
+
+
+def measurement_weights(block: BlockPlan, weights: Mapping[str, Fraction]) -> list[Fraction]:
+    """Return the weight of each measurement: the largest of the items that use it, 1 where nothing is said."""
+    from curador.plan.parts import measurements_of
+
+    found = [Fraction(0)] * len(block.measurements)
+    for item in block.items:
+        for index in measurements_of(block, item.expression):
+            found[index] = max(found[index], weights.get(item.name, Fraction(1)))
+    return [weight or Fraction(1) for weight in found]
+
+
+def checked_weights(plan: Plan, weights: Mapping[str, Fraction]) -> None:
+    """Refuse weights of columns that the answer does not have, or that are not positive."""
+    names = {item.name for block in plan.blocks for item in block.items if item.released}
+    for name, weight in weights.items():
+        if name not in names:
+            raise InvalidParameter(sentence("weights", f"of released columns ({', '.join(sorted(names))})", name))
+        require(weight > 0, f"weights[{name!r}]", "positive", weight)
+
+
+def _noise(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: Fraction) -> Noise:
+    if measurement.kind == "quantile":
+        return _quantile(measurement, adjacency, kind, amount)
+    if kind == "concentrated":
+        return _gaussian(measurement, block, adjacency, amount)
+    moves = Sensitivity(Fraction(measurement.l1) ** 2, Norm.L1, adjacency)
+    return DiscreteLaplace(scale=max(Fraction(measurement.l1) / amount, Fraction(1, 1 << 20)), sensitivity=moves)
+
+
+def _gaussian(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, rho: Fraction) -> DiscreteGaussian:
+    squared = Fraction(measurement.l2_squared)
+    moves = Sensitivity(squared, Norm.L2, adjacency)
+    dimension = moved_entries(block, adjacency)
+    sigma = rounded_up(Fraction(math.sqrt(squared / (2 * rho))) or Fraction(1, 1 << 20))
+    while squared > 2 * rho * sigma * sigma:
+        sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))
+    return DiscreteGaussian(sigma=sigma, sensitivity=moves, dimension=dimension)
+
+
+def moved_entries(block: BlockPlan, adjacency: Adjacency) -> int:
+    """How many groups' numbers neighbours can change: those of one unit, or of the one that goes and the one that comes.
+
+    Entries that do not move lose nothing, so this is the dimension that a vector's loss is recorded with.
+    """
+    if not block.contribution.keyed:
+        return 1
+    return max(2, block.contribution.groups * (2 if adjacency is Adjacency.REPLACE_ONE else 1))
+
+
+def _quantile(measurement: Measurement, adjacency: Adjacency, kind: GrantKind, amount: Fraction) -> QuantileNoise:
+    grid, q = measurement.grid, measurement.q
+    if grid is None or q is None:
+        raise NotPrivate("a quantile needs a grid")
+
+    def rate(share: Fraction) -> Fraction:
+        return _root_down(8 * amount * share) if kind == "concentrated" else amount * share
+
+    def at(epsilon: Fraction, shift: Fraction) -> Quantile:
+        ends = {"lower": grid.value(0), "upper": grid.value(grid.steps)}
+        return Quantile(q=q, epsilon=epsilon, **ends, adjacency=adjacency, cells=grid.steps + 1, shift=shift)
+
+    end = at(rate(ENDS), Fraction(-1))  # any shift: an end's error does not depend on it
+    reach = Fraction(end.interval(1 - END_MISSES).upper)
+    low, high = at(end.epsilon, -reach), at(end.epsilon, reach)
+    return QuantileNoise(at(rate(1 - 2 * ENDS), Fraction(0)), low, high)
+
+
+def _selection(block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: Fraction, delta: Fraction) -> KeyNoise:
+    touched = block.contribution.groups
+    if kind == "concentrated":
+        return GaussianKeys.calibrate(rho=amount, keys=touched, delta_keys=delta, adjacency=adjacency)
+    return LaplaceKeys.calibrate(epsilon=amount, delta=delta, keys=touched, adjacency=adjacency)
+
+
+def _root_down(value: Fraction) -> Fraction:
+    """A rational of few digits whose square is at most the value."""
+    return rounded_down(Fraction(math.isqrt(math.floor(value * (1 << 128))), 1 << 64))

@@ -1,0 +1,430 @@
+"""Which interval an expression lies in, and where that is known from: the owner's bounds, literals, WHERE, arithmetic.
+
+Nothing is assumed of the data: whatever is measured is clamped to its interval, so a wrong value costs accuracy and never
+privacy. A range is what the clamp's literals and the noise are computed from.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from curador.plan import arithmetic as intervals
+from curador.plan.arithmetic import EVERYTHING
+from curador.plan.model import Range
+from curador.plan.ownership import conjuncts
+from curador.plan.times import EARLIEST, LATEST, apart, last_moment, moment_of, truncated
+from curador.query.tree import (
+    Aggregate,
+    Call,
+    Distinct,
+    Filter,
+    Join,
+    Literal,
+    Project,
+    Ref,
+    Scan,
+    UnionAll,
+    UnitGroup,
+    Window,
+)
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.query.tree import Node, Relation, WindowCall
+    from curador.study.schema import Schema
+    from curador.study.values import Value
+
+PARTS = {
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "week": (1, 53),
+    "day": (1, 31),
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "second": (0, 59),
+    "dayofweek": (0, 6),
+    "isodow": (1, 7),
+    "dayofyear": (1, 366),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Answers for one study. `rows` is the cap that bounds what a unit's inner aggregates can be."""
+
+    schema: Schema
+    rows: int
+
+    def of(self, expression: Node, relation: Relation) -> Range:
+        """Return the range of a numeric expression over a relation's rows."""
+        match expression:
+            case Literal():
+                return _written(expression)
+            case Ref():
+                return self.column(relation, expression.index)
+            case Call():
+                return self._call(expression, relation)
+            case _:
+                return EVERYTHING
+
+    # ---- columns ---------------------------------------------------------------------------------------------------
+
+    def column(self, relation: Relation, index: int) -> Range:
+        """Return the range of a relation's column."""
+        match relation:
+            case Scan():
+                return self._declared(relation, index)
+            case Filter():
+                return narrowed(self.column(relation.input, index), index, relation.predicate)
+            case Project():
+                return self.of(relation.expressions[index], relation.input)
+            case Distinct():
+                return self.column(relation.input, index)
+            case Join():
+                width = len(relation.left.columns)
+                if index < width:
+                    return self.column(relation.left, index)
+                return self.column(relation.right, index - width)
+            case UnionAll():
+                return intervals.hull([self.column(branch, index) for branch in relation.inputs])
+            case UnitGroup():
+                if index < len(relation.keys):
+                    return self.of(relation.keys[index], relation.input)
+                return self._inside(relation.aggregates[index - len(relation.keys)], relation.input)
+            case Window():
+                width = len(relation.input.columns)
+                if index < width:
+                    return self.column(relation.input, index)
+                return self._window(relation.calls[index - width], relation.input)
+
+    def _declared(self, scan: Scan, index: int) -> Range:
+        column = scan.columns[index]
+        table = self.schema.table(scan.table)
+        declared = None if table is None else table.fields[index].declared
+        if declared is None or not column.type.numeric:
+            return Range(None, None, column.type is Type.INTEGER)
+        ends = declared.bounds or (_extremes(declared.values) if declared.values else None)
+        if ends is None:
+            return Range(None, None, column.type is Type.INTEGER)
+        why = f"{scan.table}.{column.name} is declared"
+        return Range(_number(ends[0]), _number(ends[1]), column.type is Type.INTEGER, why)
+
+    def _inside(self, aggregate: Aggregate, relation: Relation) -> Range:
+        """What an exact aggregate inside one unit is clamped to: as if the unit had at most `rows` rows."""
+        many, zero = Fraction(self.rows), Fraction(0)
+        argument = EVERYTHING if aggregate.argument is None else self.of(aggregate.argument, relation)
+        why = f"at most {self.rows} rows a unit"
+        match aggregate.function:
+            case "count" | "count_units" | "count_distinct":
+                return Range(zero, many, integer=True, why=why)
+            case "sum":
+                lower = None if argument.lower is None else many * min(argument.lower, zero)
+                upper = None if argument.upper is None else many * max(argument.upper, zero)
+                return Range(lower, upper, argument.integer, f"{why}, {argument.why}")
+            case "var_pop" | "var_samp":
+                width = None
+                if argument.lower is not None and argument.upper is not None:
+                    width = (argument.upper - argument.lower) ** 2 / (4 if aggregate.function == "var_pop" else 2)
+                return Range(zero, width, why=argument.why)
+            case "avg" | "quantile":
+                return replace(argument, integer=False)
+            case _:
+                return argument
+
+    def _window(self, call: WindowCall, relation: Relation) -> Range:
+        many, zero = Fraction(self.rows), Fraction(0)
+        argument = EVERYTHING if call.argument is None else self.of(call.argument, relation)
+        match call.function:
+            case "row_number" | "rank" | "dense_rank":
+                return Range(Fraction(1), many, integer=True, why=f"at most {self.rows} rows a unit")
+            case "count":
+                return Range(zero, many, integer=True, why=f"at most {self.rows} rows a unit")
+            case "sum":
+                return self._inside(Aggregate("sum", call.argument, call.type), relation)
+            case "avg":
+                return replace(argument, integer=False)
+            case _:
+                return argument
+
+    # ---- functions -------------------------------------------------------------------------------------------------
+
+    def _call(self, call: Call, relation: Relation) -> Range:
+        found = self._computed(call, relation)
+        if not call.type.numeric:
+            return EVERYTHING
+        reasons = dict.fromkeys(
+            reason for one in call.arguments for reason in self.of(one, relation).why.split("; ") if reason
+        )
+        return replace(found, integer=found.integer or call.type is Type.INTEGER, why=found.why or "; ".join(reasons))
+
+    def _computed(self, call: Call, relation: Relation) -> Range:
+        def given(place: int) -> Range:
+            return self.of(call.arguments[place], relation)
+
+        match call.function:
+            case "+":
+                return intervals.add(given(0), given(1))
+            case "-":
+                return intervals.add(given(0), intervals.negate(given(1)))
+            case "*":
+                if call.arguments[0] == call.arguments[1]:
+                    return intervals.power(given(0), Fraction(2))
+                return intervals.multiply(given(0), given(1))
+            case "/":
+                return intervals.divide(given(0), given(1))
+            case "//":
+                return intervals.whole_quotient(given(0), given(1))
+            case "%":
+                return intervals.remainder(given(0), given(1))
+            case "neg":
+                return intervals.negate(given(0))
+            case "abs":
+                return intervals.magnitude(given(0))
+            case "sign":
+                return Range(Fraction(-1), Fraction(1), integer=True)
+            case "round":
+                return intervals.rounded(given(0), _whole(call.arguments[1]) if len(call.arguments) > 1 else 0)
+            case "floor":
+                return intervals.monotone(given(0), lambda end: Fraction(math.floor(end)), integer=True)
+            case "ceil":
+                return intervals.monotone(given(0), lambda end: Fraction(math.ceil(end)), integer=True)
+            case "sqrt":
+                return intervals.root(given(0))
+            case "ln":
+                return intervals.logarithm(given(0), 1.0)
+            case "log10":
+                return intervals.logarithm(given(0), math.log(10))
+            case "exp":
+                return intervals.exponential(given(0))
+            case "power":
+                exponent = _written(call.arguments[1])
+                return EVERYTHING if exponent.lower is None else intervals.power(given(0), exponent.lower)
+            case "least" | "greatest" | "coalesce":
+                return intervals.hull(
+                    [given(place) for place in range(len(call.arguments)) if not _null(call.arguments[place])]
+                )
+            case "nullif":
+                return given(0)
+            case "case":
+                return intervals.hull([given(place) for place in _arms(call) if not _null(call.arguments[place])])
+            case "cast":
+                return self._cast(call, relation)
+            case "length":
+                return self._length(call.arguments[0], relation)
+            case "extract":
+                return self._part(call, relation)
+            case "date_diff":
+                return self._distance(call, relation)
+            case _:
+                return EVERYTHING
+
+    def _cast(self, call: Call, relation: Relation) -> Range:
+        inner = call.arguments[0]
+        if inner.type is Type.BOOLEAN:
+            return Range(Fraction(0), Fraction(1), integer=True)
+        if inner.type is None or not inner.type.numeric:
+            return EVERYTHING
+        below = self.of(inner, relation)
+        if call.type is Type.INTEGER:
+            return intervals.rounded(below, 0)
+        return below
+
+    def _length(self, argument: Node, relation: Relation) -> Range:
+        if isinstance(argument, Ref):
+            source = relation.columns[argument.index].source
+            table = None if source is None else self.schema.table(source[0])
+            declared = None if table is None or source is None else table.table.column(source[1])
+            if declared is not None and declared.length is not None:
+                return Range(
+                    Fraction(0), Fraction(declared.length), integer=True, why=f"{declared.name} has a declared length"
+                )
+        return Range(Fraction(0), None, integer=True)
+
+    # ---- times -----------------------------------------------------------------------------------------------------
+
+    def times(self, expression: Node, relation: Relation) -> tuple[dt.datetime, dt.datetime] | None:
+        """Return the earliest and latest time a date or timestamp is declared to be; None where nothing is declared."""
+        match expression:
+            case Literal(value=dt.date() as value):
+                moment = moment_of(value)
+                return moment, moment
+            case Ref():
+                return self._column_times(relation, expression.index)
+            case Call(function="date_trunc", arguments=(_, inner)):
+                below = self.times(inner, relation)
+                return None if below is None else (truncated(below[0], str(_text(expression.arguments[0]))), below[1])
+            case Call(function="cast", arguments=(inner,)) if expression.type.temporal:
+                return self.times(inner, relation)
+            case _:
+                return None
+
+    def _column_times(self, relation: Relation, index: int) -> tuple[dt.datetime, dt.datetime] | None:
+        match relation:
+            case Scan():
+                table = self.schema.table(relation.table)
+                declared = None if table is None else table.fields[index].declared
+                if declared is None or declared.bounds is None or not declared.type.temporal:
+                    return None
+                lower, upper = declared.bounds
+                return (
+                    (moment_of(lower), last_moment(upper))
+                    if isinstance(lower, dt.date) and isinstance(upper, dt.date)
+                    else None
+                )
+            case Filter():
+                return _times_narrowed(self._column_times(relation.input, index), index, relation.predicate)
+            case Project():
+                return self.times(relation.expressions[index], relation.input)
+            case Distinct():
+                return self._column_times(relation.input, index)
+            case Join():
+                width = len(relation.left.columns)
+                side, place = (relation.left, index) if index < width else (relation.right, index - width)
+                return self._column_times(side, place)
+            case Window() if index < len(relation.input.columns):
+                return self._column_times(relation.input, index)
+            case UnitGroup() if index < len(relation.keys):
+                return self.times(relation.keys[index], relation.input)
+            case _:
+                return None
+
+    def _part(self, call: Call, relation: Relation) -> Range:
+        part = _text(call.arguments[0])
+        if part == "year":
+            known = self.times(call.arguments[1], relation)
+            first, last = (1, 9999) if known is None else (known[0].year, known[1].year)
+            return Range(Fraction(first), Fraction(last), integer=True, why="" if known is None else "declared dates")
+        first, last = PARTS[part]
+        return Range(Fraction(first), Fraction(last), integer=True, why=f"a {part}")
+
+    def _distance(self, call: Call, relation: Relation) -> Range:
+        unit = _text(call.arguments[0])
+        start = self.times(call.arguments[1], relation) or (EARLIEST, LATEST)
+        end = self.times(call.arguments[2], relation) or (EARLIEST, LATEST)
+        return Range(
+            Fraction(apart(start[1], end[0], unit) - 1),
+            Fraction(apart(start[0], end[1], unit) + 1),
+            integer=True,
+            why="dates",
+        )
+
+
+# ---- what a predicate says of a column -----------------------------------------------------------------------------
+
+
+def narrowed(known: Range, index: int, predicate: Node) -> Range:
+    """Return the range of a numeric column where the predicate is true."""
+    for conjunct in conjuncts(predicate):
+        if not isinstance(conjunct, Call):
+            continue
+        for function, literals in _about(conjunct, index):
+            numbers = [_written(literal) for literal in literals]
+            if any(number.lower is None for number in numbers):
+                continue
+            found = _allowed(function, numbers)
+            if found is not None:
+                reasons = [reason for reason in (known.why, "WHERE") if reason and reason not in known.why.split("; ")[1:]]
+                known = replace(intervals.meet(known, found), why="; ".join(reasons))
+    return known
+
+
+def _about(conjunct: Call, index: int) -> list[tuple[str, Sequence[Node]]]:
+    """What a conjunct says of the column by literals, as (comparison, literals)."""
+    mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+    arguments = conjunct.arguments
+    if conjunct.function == "in" and _is(arguments[0], index) and all(isinstance(one, Literal) for one in arguments[1:]):
+        return [("in", arguments[1:])]
+    if conjunct.function in mirrored and len(arguments) == 2:
+        if _is(arguments[0], index) and isinstance(arguments[1], Literal):
+            return [(conjunct.function, arguments[1:])]
+        if _is(arguments[1], index) and isinstance(arguments[0], Literal):
+            return [(mirrored[conjunct.function], arguments[:1])]
+    return []
+
+
+def _is(expression: Node, index: int) -> bool:
+    return isinstance(expression, Ref) and expression.index == index
+
+
+def _allowed(function: str, numbers: list[Range]) -> Range | None:
+    if not numbers:
+        return None
+    first = numbers[0].lower
+    match function:
+        case "<" | "<=":
+            return Range(None, first)
+        case ">" | ">=":
+            return Range(first, None)
+        case "=":
+            return Range(first, first)
+        case _:
+            return intervals.hull(numbers)
+
+
+def _times_narrowed(
+    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node
+) -> tuple[dt.datetime, dt.datetime] | None:
+    earliest, latest = known or (None, None)
+    for conjunct in conjuncts(predicate):
+        if not isinstance(conjunct, Call):
+            continue
+        for function, literals in _about(conjunct, index):
+            values = [one.value for one in literals if isinstance(one, Literal) and isinstance(one.value, dt.date)]
+            if not values or len(values) != len(literals):
+                continue
+            low, high = min(map(moment_of, values)), max(map(last_moment, values))
+            if function in {">", ">=", "=", "in"}:
+                earliest = low if earliest is None else max(earliest, low)
+            if function in {"<", "<=", "=", "in"}:
+                latest = high if latest is None else min(latest, high)
+    if earliest is None or latest is None:
+        return None
+    return earliest, max(earliest, latest)
+
+
+# ---- literals ------------------------------------------------------------------------------------------------------
+
+
+def _written(expression: Node) -> Range:
+    if isinstance(expression, Literal) and _is_number(expression.value):
+        number = _number(expression.value)
+        return Range(number, number, number is not None and number.denominator == 1, "")
+    return EVERYTHING
+
+
+def _is_number(value: Value | None) -> bool:
+    return isinstance(value, (int, Fraction)) and not isinstance(value, bool)
+
+
+def _number(value: Value | None) -> Fraction | None:
+    return Fraction(value) if isinstance(value, (int, Fraction)) and not isinstance(value, bool) else None
+
+
+def _extremes(values: Sequence[Value]) -> tuple[Value, Value] | None:
+    numbers = [Fraction(value) for value in values if isinstance(value, (int, Fraction)) and not isinstance(value, bool)]
+    return (min(numbers), max(numbers)) if numbers else None
+
+
+def _null(expression: Node) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
+
+
+def _arms(call: Call) -> list[int]:
+    """Places of the values of a CASE: after each condition, and the last one."""
+    count = len(call.arguments)
+    return [*range(1, count - 1, 2), count - 1]
+
+
+def _whole(expression: Node) -> int:
+    number = _written(expression).lower
+    return 0 if number is None else int(number)
+
+
+def _text(expression: Node) -> str:
+    return str(expression.value) if isinstance(expression, Literal) else ""

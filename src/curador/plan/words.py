@@ -1,0 +1,54 @@
+"""Expressions in words that the analyst would recognise: for messages and `explain`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from curador.query.tree import Aggregate, Call, Estimated, Key, Literal, Ref
+
+if TYPE_CHECKING:
+    from curador.query.tree import Node, Relation
+
+_BETWEEN = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">="}
+
+
+def written(node: Node, relation: Relation) -> str:
+    """Return an expression over a relation's rows as text."""
+    match node:
+        case Literal():
+            return _literal(node)
+        case Ref():
+            return relation.columns[node.index].name
+        case Key():
+            return f"key {node.index + 1}"
+        case Estimated():
+            return f"estimate {node.index + 1}"
+        case Aggregate():
+            inner = "*" if node.argument is None else written(node.argument, relation)
+            return f"{node.function}({inner})"
+        case Call(function="cast", arguments=(inner,)):
+            return f"{written(inner, relation)}::{node.type}"
+        case Call(function="and" | "or"):
+            return "(" + f" {node.function.upper()} ".join(written(one, relation) for one in node.arguments) + ")"
+        case Call(function="not", arguments=(inner,)):
+            return f"NOT {written(inner, relation)}"
+        case Call(function="is_null", arguments=(inner,)):
+            return f"{written(inner, relation)} IS NULL"
+        case Call(function="in"):
+            inside = ", ".join(written(one, relation) for one in node.arguments[1:])
+            return f"{written(node.arguments[0], relation)} IN ({inside})"
+        case Call() if node.function in _BETWEEN and len(node.arguments) == 2:
+            left, right = (written(one, relation) for one in node.arguments)
+            return f"({left} {node.function} {right})"
+        case Call():
+            return f"{node.function}({', '.join(written(one, relation) for one in node.arguments)})"
+
+
+def _literal(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    if isinstance(value, Fraction):
+        return f"{float(value):g}"
+    return f"'{value}'" if isinstance(value, str) else str(value)

@@ -1,0 +1,1 @@
+"""From an analyst's text to our own small tree, through an allow-list."""

@@ -1,0 +1,318 @@
+"""The question as our own tree: names are resolved, types are known, nothing of the text is left but places for messages.
+
+Expressions are about one row; a `Ref` names a column of the relation below by its place, so aliases, shadowing and letter
+case are gone and lineage is by identity. Relations are read bottom up. A `Question` releases one or several blocks, each a
+SELECT with aggregates over one relation.
+
+    Question ─ blocks ─ Block ─ relation:  Scan | Filter | Project | Join | UnionAll | UnitGroup | Window | Distinct
+             │               ├ keys:      Expression over the relation's columns
+             │               └ items:     expressions whose leaves are Aggregate, Key and Literal
+             └ order, limit
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from curador.study.values import Type, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the text something stands, counted from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+# ---- expressions over one row --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value written in the question; None is NULL, of any type."""
+
+    value: Value | None
+    type: Type | None
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The column at this place of the relation below."""
+
+    index: int
+    type: Type
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator of the closed catalogue in `functions.py`, applied to arguments."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    type: Type
+    place: Place | None = field(default=None, compare=False)
+
+
+Expression: TypeAlias = Literal | Ref | Call
+"""What can be computed from one row."""
+
+
+# ---- aggregates and what is computed from them ---------------------------------------------------------------------
+
+AggregateName: TypeAlias = OneOf[
+    "count",  # rows (argument None) or rows where the argument is not NULL
+    "count_units",  # COUNT(DISTINCT unit)
+    "count_distinct",  # COUNT(DISTINCT x)
+    "sum",
+    "avg",
+    "var_pop",
+    "var_samp",
+    "quantile",  # MEDIAN, QUANTILE, PERCENTILE_CONT, MIN (q = 0), MAX (q = 1)
+    "min",  # inside a unit only: exact
+    "max",
+    "bool_and",
+    "bool_or",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate. `filter` is its FILTER (WHERE …). `q` is a quantile's."""
+
+    function: AggregateName
+    argument: Expression | None
+    type: Type
+    filter: Expression | None = None
+    q: Fraction | None = None
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The GROUP BY key at this place, in what is computed after the release."""
+
+    index: int
+    type: Type
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """What a planned aggregate has become: the block's estimate at this place."""
+
+    index: int
+    type: Type
+
+
+Node: TypeAlias = Literal | Ref | Call | Aggregate | Key | Estimated
+"""Over rows (leaves Literal, Ref), or over releases (leaves Literal, Key, Aggregate; once planned, Estimated)."""
+
+
+# ---- relations -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """One column of a relation.
+
+    source  (table, column) where this is, untouched, that column of a base table: it carries the owner's declaration,
+            and it is the unit iff the table says so. Any expression over it has no source.
+    unit    it holds, in every row, the unit that owns the row. This is what decides, not the source: the unit column of a
+            UNION ALL over two tables or of a FULL JOIN … USING is the unit without being any one base column.
+    unit_or_null  it holds the row's unit or NULL: the unit column of the side of an outer join that may be absent. It may
+            be filtered on, counted and joined on, as the unit may, but is no key of a per-unit GROUP BY.
+    """
+
+    name: str
+    type: Type
+    nullable: bool
+    source: tuple[str, str] | None = None
+    unit: bool = False
+    unit_or_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table of the study; its columns are all fields of its schema, in order."""
+
+    table: str
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows for which the predicate is true (not NULL). Columns as below."""
+
+    input: Relation
+    predicate: Expression
+    place: Place | None = field(default=None, compare=False)
+
+    @property
+    def columns(self) -> tuple[Out, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Computed columns, one for each expression."""
+
+    input: Relation
+    expressions: tuple[Expression, ...]
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+JoinKind: TypeAlias = OneOf["inner", "left", "right", "full", "semi", "anti"]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Left columns, then right columns (semi and anti: left columns only).
+
+    `on` is over left columns followed by right ones, and may be None only if one side is public (a cross join). Where
+    both sides are private the engine always adds that the units are equal.
+    """
+
+    left: Relation
+    right: Relation
+    kind: JoinKind
+    on: Expression | None
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """Rows of all inputs, which have columns of the same types; a column keeps its source only if all agree."""
+
+    inputs: tuple[Relation, ...]
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitGroup:
+    """A subquery that groups by the unit: one row for each unit and combination of the other keys.
+
+    Columns: the keys (the unit among them is a Ref whose Out has the unit's source), then the aggregates, which are exact
+    and stay inside the unit. HAVING is a Filter above, the SELECT list a Project above.
+    """
+
+    input: Relation
+    keys: tuple[Expression, ...]
+    aggregates: tuple[Aggregate, ...]
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+WindowName: TypeAlias = OneOf["row_number", "rank", "dense_rank", "count", "sum", "min", "max", "avg", "lag", "lead"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """One window function. The engine completes the order by the rows' own total order inside the unit.
+
+    partition  expressions besides the unit, which is always part of it
+    order      (expression, descending, nulls first)
+    whole      aggregates: True over the whole partition, False a running one (rows up to and including this one)
+    """
+
+    function: WindowName
+    argument: Expression | None
+    partition: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool, bool], ...]
+    type: Type
+    whole: bool = False
+    offset: int = 1
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The input's columns, then one for each call."""
+
+    input: Relation
+    calls: tuple[WindowCall, ...]
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """One of each set of equal rows; the unit is among the columns."""
+
+    input: Relation
+    place: Place | None = field(default=None, compare=False)
+
+    @property
+    def columns(self) -> tuple[Out, ...]:
+        return self.input.columns
+
+
+Relation: TypeAlias = Scan | Filter | Project | Join | UnionAll | UnitGroup | Window | Distinct
+
+
+# ---- what is released ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One column of the answer."""
+
+    name: str
+    expression: Node
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One SELECT with aggregates (or with keys only). `having` is evaluated on released values."""
+
+    relation: Relation
+    keys: tuple[Expression, ...]
+    items: tuple[Item, ...]
+    having: Node | None = None
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """ORDER BY on released values. With several blocks the expression is a `Ref` to the place of an output column."""
+
+    expression: Node
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What BigQuery's WITH DIFFERENTIAL_PRIVACY OPTIONS(…) asked for; None where it said nothing."""
+
+    epsilon: Fraction | None = None
+    rows: int | None = None
+    groups: int | None = None
+    bounds: tuple[tuple[str, Fraction, Fraction], ...] = ()
+    """(output column, lower, upper): narrower bounds of one aggregate's argument, by item name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A whole statement. Several blocks are the branches of a UNION ALL or of GROUPING SETS: rows one after the other."""
+
+    blocks: tuple[Block, ...]
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    options: Options = field(default_factory=Options)
+    tables: tuple[str, ...] = ()
+    """Every table of the study that is read, sorted."""

@@ -1,0 +1,1 @@
+"""What the owner declares: tables, columns, who one person is, the budget, the analysts."""

@@ -1,0 +1,280 @@
+"""The study: what an owner declares before anybody may ask. Frozen values; made by `toml.py`, `build.py` or by hand.
+
+A value that exists keeps the rules: each type checks its own when it is made, the study checks what holds between tables.
+
+Study ─ tables ─ Table ─ columns ─ Column
+      │          │     ─ unit: UnitColumn | UnitRow | UnitPath | None (a public table)
+      │          └ caps: Caps
+      ├ budget: Budget      ├ engine: EngineSettings      └ analysts: Analyst
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from curador.errors import require
+from curador.numerics.exact import Number, at_least_zero, open_probability, positive
+from curador.privacy.adjacency import Adjacency
+from curador.study.amounts import DURATION, SHARE, SIZE, read_duration, read_size
+from curador.study.rules import NAME, broken, column_bounds, column_length, column_type, column_values, is_name
+from curador.study.spelling import LONGEST_NUMBER, Plain, writable
+from curador.study.values import Type, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_ROWS = 10
+DEFAULT_GROUPS = 4
+DEFAULT_MAX_UNITS = 1_000_000_000
+MOST_UNITS = 2**62
+MOST_THREADS = 1024
+PREPARE = ("auto", "always", "never")
+WORKERS = ("process", "inline")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One declared column. What is not declared may be filtered on and counted, never summed.
+
+    bounds   for numbers, dates and timestamps: values outside are clamped to them when they are measured
+    values   the whole list of what may stand there: known keys, which cost no δ
+    nullable whether NULL may stand there. Default: true, except where `values` lists what may stand there;
+             then NULL is a group of its own only if nullable was said
+    length   the declared maximum of LENGTH of a string
+    """
+
+    name: str
+    type: Type
+    bounds: tuple[Value, Value] | None = None
+    values: tuple[Value, ...] | None = None
+    nullable: bool = True
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise broken((str(self.name),), NAME, self.name)
+        kind = column_type(self.name, self.type)
+        length = column_length(self.name, kind, self.length)
+        object.__setattr__(self, "type", kind)
+        object.__setattr__(self, "bounds", column_bounds(self.name, kind, self.bounds))
+        object.__setattr__(self, "values", column_values(self.name, kind, self.values, length))
+        if type(self.nullable) is not bool:
+            raise broken((self.name, "nullable"), "true or false", self.nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitColumn:
+    """The unit stands in a column of the table."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRow:
+    """Every row is a unit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPath:
+    """The unit is that of the row of `table` whose `key` equals our `column`. `key` is UNIQUE NOT NULL there.
+
+    key None: `column` holds the unit itself, which must exist in `table`'s unit column.
+    """
+
+    column: str
+    table: str
+    key: str | None = None
+
+
+Unit: TypeAlias = UnitColumn | UnitRow | UnitPath
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What one unit may contribute to one question.
+
+    rows            rows of one unit that one question may use, all groups together
+    groups          groups of one unit
+    rows_per_group  rows of one unit in one group
+    """
+
+    rows: int = DEFAULT_ROWS
+    groups: int | None = None
+    rows_per_group: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "groups", "rows_per_group"):
+            value = getattr(self, name)
+            whole = type(value) is int and 1 <= value <= 1_000_000
+            require(whole or (value is None and name != "rows"), f"caps.{name}", "a whole number from 1 to 1,000,000", value)
+
+    @property
+    def most_groups(self) -> int:
+        """Groups of one unit, with the default filled in."""
+        return min(self.rows, DEFAULT_GROUPS) if self.groups is None else min(self.groups, self.rows)
+
+    @property
+    def most_in_group(self) -> int:
+        """Rows of one unit in one group, with the default filled in."""
+        return self.rows if self.rows_per_group is None else min(self.rows_per_group, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. Columns of the file that are not declared are read with the physical type the engine reports."""
+
+    name: str
+    source: str
+    unit: Unit | None
+    columns: tuple[Column, ...] = ()
+    unique: bool = False
+    caps: Caps = field(default_factory=Caps)
+    caps_max: Caps | None = None
+    key: tuple[str, ...] = ()
+    """Of a public table: columns that together are unique (checked when it is read)."""
+
+    def __post_init__(self) -> None:
+        from curador.study.consistency import check_table
+
+        check_table(self)
+
+    @property
+    def public(self) -> bool:
+        """Whether the table is of public knowledge and owned by nobody."""
+        return self.unit is None
+
+    def column(self, name: str) -> Column | None:
+        """Return the declared column of this exact name."""
+        return next((one for one in self.columns if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Budget:
+    """The whole budget of a study, for ever: pure ε, or (ε, δ).
+
+    delta_keys: the part of δ that private keys may cost; half by default. The rest turns ρ into ε.
+    """
+
+    epsilon: Fraction
+    delta: Fraction | None
+    delta_keys: Fraction | None
+
+    def __init__(self, *, epsilon: Number, delta: Number | None = None, delta_keys: Number | None = None) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "budget.epsilon"))
+        object.__setattr__(self, "delta", None if delta is None else open_probability(delta, "budget.delta"))
+        keys: Fraction | None = None
+        if self.delta is None:
+            require(delta_keys is None, "budget.delta_keys", "absent where there is no delta", delta_keys)
+        else:
+            keys = self.delta / 2 if delta_keys is None else at_least_zero(delta_keys, "budget.delta_keys")
+            require(keys < self.delta, "budget.delta_keys", "below budget.delta", delta_keys)
+        object.__setattr__(self, "delta_keys", keys)
+        for name, value in (("epsilon", self.epsilon), ("delta", self.delta), ("delta_keys", self.delta_keys)):
+            require(
+                value is None or writable(value),
+                f"budget.{name}",
+                f"a number of at most {LONGEST_NUMBER} characters",
+                Plain("a longer one"),
+            )
+
+    @property
+    def pure(self) -> bool:
+        """Whether the budget has no δ."""
+        return self.delta is None
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """Somebody who may ask. The share is a quota inside the study's one guarantee, not a guarantee about the analyst."""
+
+    name: str
+    share: Fraction = Fraction(1)
+    tables: tuple[str, ...] | None = None
+    train: bool = False
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name) or self.name.casefold() == "owner":
+            raise broken(("analysts", str(self.name)), f'{NAME} and is not "owner"', self.name)
+        if not 0 < self.share <= 1 or not writable(100 * self.share):
+            raise broken(("analysts", self.name, "share"), SHARE, self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How the embedded engine runs. Sizes in bytes, the deadline in seconds."""
+
+    threads: int = 2
+    memory: int = 4_000_000_000
+    spill: int = 10_000_000_000
+    deadline: Fraction = Fraction(60)
+    prepare: str = "auto"
+    worker: str = "process"
+
+    def __post_init__(self) -> None:
+        if type(self.threads) is not int or not 1 <= self.threads <= MOST_THREADS:
+            raise broken(("engine", "threads"), f"a whole number from 1 to {MOST_THREADS:,}", self.threads)
+        for name, size in (("memory", self.memory), ("spill", self.spill)):
+            if read_size(size) is None:
+                raise broken(("engine", name), SIZE, size)
+        if read_duration(self.deadline) is None:
+            raise broken(("engine", "deadline"), DURATION, self.deadline)
+        if self.prepare not in PREPARE:
+            raise broken(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
+        if self.worker not in WORKERS:
+            raise broken(("engine", "worker"), f"one of {', '.join(WORKERS)}", self.worker)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Everything an owner declares."""
+
+    name: str
+    tables: tuple[Table, ...]
+    budget: Budget
+    ledger: Path
+    unit_name: str = "person"
+    adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
+    max_units: int = DEFAULT_MAX_UNITS
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    analysts: tuple[Analyst, ...] = ()
+    folder: Path = field(default_factory=Path)
+    """What relative sources are relative to."""
+    frames: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False, repr=False)
+    """Data frames or Arrow tables given from Python, by table name."""
+    allow_large_delta: bool = False
+    """The owner knows that δ is above 1/(100 · max_units) and wants it so; `check` then warns instead of refusing."""
+
+    def __post_init__(self) -> None:
+        from curador.study.consistency import check_whole
+
+        check_whole(self)
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint of everything that gives an answer its meaning; see `digest.py` for what that is."""
+        from curador.study.digest import digest
+
+        return digest(self)
+
+    @property
+    def ledger_path(self) -> Path:
+        """Where the ledger lies; like a source, `ledger` is relative to `folder`."""
+        return self.folder / self.ledger
+
+    def to_toml(self) -> str:
+        """Return the study as the text of a file that reads back as this study, frames aside."""
+        from curador.study.toml import to_toml
+
+        return to_toml(self)
+
+    def table(self, name: str) -> Table | None:
+        """Return the table of this exact name."""
+        return next((one for one in self.tables if one.name == name), None)
+
+    def analyst(self, name: str) -> Analyst | None:
+        """Return the analyst of this exact name."""
+        return next((one for one in self.analysts if one.name == name), None)
