@@ -1,0 +1,120 @@
+"""The judge: the same question on two neighbouring worlds, compared integer by integer before any noise."""
+
+import itertools
+
+from curador.engines.duckdb.engine import DuckDBEngine
+from curador.query.sql import parse
+
+from curador.errors import Refused
+from curador.plan.build import build_plan
+from curador.plan.price import moved_entries
+from curador.privacy.adjacency import Adjacency
+
+
+def opened(world, folder):
+    """Write a world and open an engine on it."""
+    engine = DuckDBEngine(world.written(folder), 1)
+    engine.prepare(1)
+    return engine
+
+
+def planned(question, schema):
+    """Return the plan, or None where the question is refused."""
+    try:
+        return build_plan(parse(question, schema), schema)
+    except Refused:
+        return None
+
+
+def judged(question, engine, other):
+    """Return None for a refused question, else the violations."""
+    plan, again = planned(question, engine.schema), planned(question, other.schema)
+    if plan is None or again is None:
+        return None if plan is again else ["one world refuses what the other plans"]
+    if plan != again:
+        return ["the plan depends on the data"]
+    return compare(plan, tallied(engine, plan), tallied(other, plan))
+
+
+def tallied(engine, plan):
+    """Return the exact integers, or the name of the error."""
+    try:
+        return engine.tally(plan.blocks)
+    except Exception as error:  # noqa: BLE001 -- success or failure is itself an output
+        return type(error).__name__
+
+
+def compare(plan, ours, theirs):
+    """Return what one unit moves further than the plan declares."""
+    if isinstance(ours, str) or isinstance(theirs, str):
+        return [f"a run failed: {ours if isinstance(ours, str) else theirs}"]
+    found = []
+    for block, one, other in zip(plan.blocks, ours, theirs, strict=True):
+        found += _measurements(block, one, other)
+        found += _selection(block, plan.adjacency, one, other)
+    return found
+
+
+def _measurements(block, one, other):
+    for place, measurement in enumerate(block.measurements):
+        if measurement.kind == "quantile":
+            yield from _histogram(place, measurement, block, one, other)
+            continue
+        moved = _difference(_values(block, measurement, one), _values(block, measurement, other))
+        length, squares = sum(map(abs, moved)), sum(step * step for step in moved)
+        if length > measurement.l1 or squares > measurement.l2_squared:
+            yield f"measurement {place} ({measurement.text}) moves by {length} (declared {measurement.l1}), {squares} ({measurement.l2_squared})"
+
+
+def _values(block, measurement, tallied):
+    """The measured integer of every group that can be released."""
+    groups = list(zip(*tallied.keys, strict=True)) if block.keys else [()]
+    out = {}
+    for place, group in enumerate(groups):
+        if all(key.values is None or _known(value, key.values) for key, value in zip(block.keys, group, strict=True)):
+            assert group not in out, "a group came twice"
+            out[group] = sum(
+                coefficient * int(tallied.tallies[index][place]) for index, coefficient in measurement.combination
+            )
+    return out
+
+
+def _known(value, values):
+    return any((value is None and one is None) or (one is not None and value == one) for one in values)
+
+
+def _difference(one, other):
+    return [one.get(group, 0) - other.get(group, 0) for group in {*one, *other}]
+
+
+def _histogram(place, measurement, block, one, other):
+    index = measurement.combination[0][0]
+    held = [_cells(block, tallied, index) for tallied in (one, other)]
+    moved = _difference(*held)
+    plus, minus = sum(step for step in moved if step > 0), -sum(step for step in moved if step < 0)
+    beyond = {cell for *_, cell in itertools.chain(*held) if not 0 <= cell <= measurement.grid.steps}
+    if max(plus, minus) > block.contribution.rows or beyond:
+        yield f"measurement {place} ({measurement.text}): histogram moves by {plus} and {minus} rows (declared {block.contribution.rows})"
+
+
+def _cells(block, tallied, index):
+    groups = list(zip(*tallied.keys, strict=True)) if block.keys else [()]
+    cells = tallied.cells[index]
+    return {
+        (*groups[int(group)], int(cell)): int(count)
+        for group, cell, count in zip(cells.groups, cells.cells, cells.counts, strict=True)
+    }
+
+
+def _selection(block, adjacency, one, other):
+    if not block.private_keys:
+        return
+    held = [
+        dict(zip(zip(*keys, strict=True), map(int, units), strict=True)) for keys, units in (one.selection, other.selection)
+    ]
+    moved = [step for step in _difference(*held) if step]
+    most = block.contribution.groups * (2 if adjacency is Adjacency.REPLACE_ONE else 1)
+    if len(moved) > most or any(abs(step) > 1 for step in moved):
+        yield f"key selection: {len(moved)} keys change (declared {most}), by {sorted(set(moved))}"
+    if moved_entries(block, adjacency) < most:
+        yield "key selection touches more keys than the loss is recorded for"
