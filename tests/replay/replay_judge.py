@@ -63,7 +63,8 @@ def _measurements(block, one, other):
         moved = _difference(_values(block, measurement, one), _values(block, measurement, other))
         length, squares = sum(map(abs, moved)), sum(step * step for step in moved)
         if length > measurement.l1 or squares > measurement.l2_squared:
-            yield f"measurement {place} ({measurement.text}) moves by {length} (declared {measurement.l1}), {squares} ({measurement.l2_squared})"
+            declared = f"declared {measurement.l1} and {measurement.l2_squared}"
+            yield f"measurement {place} ({measurement.text}) moves by {length} (l1) and {squares} (l2²); {declared}"
 
 
 def _values(block, measurement, tallied):
@@ -94,7 +95,8 @@ def _histogram(place, measurement, block, one, other):
     plus, minus = sum(step for step in moved if step > 0), -sum(step for step in moved if step < 0)
     beyond = {cell for *_, cell in itertools.chain(*held) if not 0 <= cell <= measurement.grid.steps}
     if max(plus, minus) > block.contribution.rows or beyond:
-        yield f"measurement {place} ({measurement.text}): histogram moves by {plus} and {minus} rows (declared {block.contribution.rows})"
+        declared = f"declared {block.contribution.rows}"
+        yield f"measurement {place} ({measurement.text}): the histogram moves by {plus} and {minus} rows; {declared}"
 
 
 def _cells(block, tallied, index):

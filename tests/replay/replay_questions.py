@@ -3,22 +3,120 @@
 import random
 
 NUMBERS = {
-    "visits": ["spent", "rating", "spent * rating", "spent / (rating + 1)", "ABS(spent - 100)", "COALESCE(spent, 7)", "ROUND(spent)", "CASE WHEN spent > 100 THEN spent ELSE rating END", "LEAST(spent, 50)", "spent % 7", "SQRT(spent)", "-spent", "1", "0.5", "rating * rating", "EXTRACT(month FROM day)", "DATE_DIFF('day', day, DATE '2024-06-01')", "NULLIF(spent, 0)", "LN(rating)"],
-    "people": ["income", "age", "income / 1000", "income * age", "GREATEST(income, 10)", "age - 40", "FLOOR(income / 7)"],
-    "lines": ["price", "amount", "price * amount", "price * (1 - amount / 10)", "ABS(price)"],
-    "events": ["x", "y", "x * y", "x + y", "COALESCE(y, 1)"],
+    "visits": [
+        "spent",
+        "rating",
+        "spent * rating",
+        "spent / (rating + 1)",
+        "ABS(spent - 100)",
+        "COALESCE(spent, 7)",
+        "ROUND(spent)",
+        "CASE WHEN spent > 100 THEN spent ELSE rating END",
+        "LEAST(spent, 50)",
+        "spent % 7",
+        "SQRT(spent)",
+        "-spent",
+        "1",
+        "0.5",
+        "rating * rating",
+        "EXTRACT(month FROM day)",
+        "DATE_DIFF('day', day, DATE '2024-06-01')",
+        "NULLIF(spent, 0)",
+        "LN(rating)",
+    ],
+    "people": [
+        "income",
+        "age",
+        "income / 1000",
+        "income * age",
+        "GREATEST(income, 10)",
+        "age - 40",
+        "FLOOR(income / 7)",
+    ],
+    "lines": [
+        "price",
+        "amount",
+        "price * amount",
+        "price * (1 - amount / 10)",
+        "ABS(price)",
+    ],
+    "events": [
+        "x",
+        "y",
+        "x * y",
+        "x + y",
+        "COALESCE(y, 1)",
+    ],
 }
 PREDICATES = {
-    "visits": ["spent > 100", "rating IN (1, 2, 5)", "kind = 'a'", "city LIKE '%a%'", "spent BETWEEN 10 AND 200", "kind IS NULL", "day >= DATE '2024-01-01'", "NOT (city = 'Paris')", "id > 10", "good", "raw < 5 OR spent IS NULL", "id % 2 = 0", "1 = 0", "city IN (SELECT city FROM regions WHERE region = 'north')", "spent / rating > 3", "raw * raw > 1", "LENGTH(city) > 2"],
-    "people": ["age >= 18", "income > 5000", "sex = 'a'", "city IS NOT NULL", "income <> 0.1", "age / 0 > 1"],
-    "lines": ["price > 3", "flag IN ('a', 'b')", "amount < 5"],
-    "events": ["x > 1", "y < 0.25", "kind = 'a'", "y * 0 = 0"],
+    "visits": [
+        "spent > 100",
+        "rating IN (1, 2, 5)",
+        "kind = 'a'",
+        "city LIKE '%a%'",
+        "spent BETWEEN 10 AND 200",
+        "kind IS NULL",
+        "day >= DATE '2024-01-01'",
+        "NOT (city = 'Paris')",
+        "id > 10",
+        "good",
+        "raw < 5 OR spent IS NULL",
+        "id % 2 = 0",
+        "1 = 0",
+        "city IN (SELECT city FROM regions WHERE region = 'north')",
+        "spent / rating > 3",
+        "raw * raw > 1",
+        "LENGTH(city) > 2",
+    ],
+    "people": [
+        "age >= 18",
+        "income > 5000",
+        "sex = 'a'",
+        "city IS NOT NULL",
+        "income <> 0.1",
+        "age / 0 > 1",
+    ],
+    "lines": [
+        "price > 3",
+        "flag IN ('a', 'b')",
+        "amount < 5",
+    ],
+    "events": [
+        "x > 1",
+        "y < 0.25",
+        "kind = 'a'",
+        "y * 0 = 0",
+    ],
 }
 KEYS = {
-    "visits": ["kind", "city", "rating", "good", "CASE WHEN spent > 100 THEN 'much' ELSE 'little' END", "DATE_TRUNC('month', day)", "EXTRACT(year FROM day)", "spent > 100", "raw", "LOWER(city)", "rating // 2"],
-    "people": ["sex", "city", "age", "CASE WHEN age < 30 THEN 1 ELSE 2 END"],
-    "lines": ["flag", "amount"],
-    "events": ["kind", "x", "y"],
+    "visits": [
+        "kind",
+        "city",
+        "rating",
+        "good",
+        "CASE WHEN spent > 100 THEN 'much' ELSE 'little' END",
+        "DATE_TRUNC('month', day)",
+        "EXTRACT(year FROM day)",
+        "spent > 100",
+        "raw",
+        "LOWER(city)",
+        "rating // 2",
+    ],
+    "people": [
+        "sex",
+        "city",
+        "age",
+        "CASE WHEN age < 30 THEN 1 ELSE 2 END",
+    ],
+    "lines": [
+        "flag",
+        "amount",
+    ],
+    "events": [
+        "kind",
+        "x",
+        "y",
+    ],
 }
 
 
@@ -158,8 +256,10 @@ def key_path(dice):
 
 
 def distinct_rows(dice):
-    return f"SELECT kind, {dice.choice(['COUNT(*)', 'AVG(rating)'])} AS a FROM (SELECT DISTINCT id, kind, rating FROM visits) t GROUP BY kind"
+    outer = dice.choice(["COUNT(*)", "AVG(rating)"])
+    return f"SELECT kind, {outer} AS a FROM (SELECT DISTINCT id, kind, rating FROM visits) t GROUP BY kind"
 
 
 def shadow(dice):
-    return f"WITH people AS (SELECT * FROM visits) SELECT {dice.choice(['COUNT(*)', 'SUM(spent)', 'COUNT(DISTINCT id)'])} AS a FROM people"
+    outer = dice.choice(["COUNT(*)", "SUM(spent)", "COUNT(DISTINCT id)"])
+    return f"WITH people AS (SELECT * FROM visits) SELECT {outer} AS a FROM people"

@@ -36,7 +36,7 @@ def explain(planned: Plan | Priced, schema: Schema) -> str:
         if block.private_keys:
             lines.append(_selection(block, selection, unit))
         lines += [
-            _measurement(one, None if noises is None else noises[place], plan) for place, one in enumerate(block.measurements)
+            _measurement(one, None if noises is None else noises[place]) for place, one in enumerate(block.measurements)
         ]
         lines += [f"range      {note}; clamped to it" for note in block.notes]
         if block.having is not None:
@@ -121,7 +121,7 @@ def _selection(block: BlockPlan, selection: KeyNoise | None, unit: str) -> str:
     return f"selection  keys with at least {threshold:,} {unit}s, noise {spread:.3g} added before comparing; {touched}"
 
 
-def _measurement(one: Measurement, noise: Noise | None, plan: Plan) -> str:
+def _measurement(one: Measurement, noise: Noise | None) -> str:
     if one.kind == "quantile":
         weight = f"a unit weighs at most {one.unit_weight} rows"
         return f"measures   {one.text}, {weight}; exponential mechanism, three draws: the value and both ends"

@@ -1,0 +1,193 @@
+"""The answer: a released table with its error bars, its cost and its receipt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from curador.curator.identity import as_text, plain, sha256
+from curador.curator.show import escaped, number, printed, reach_text, table
+from curador.ledger.amounts import Amounts
+from curador.numerics.exact import Number, open_probability
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from curador.curator.post import Column
+    from curador.curator.receipt import Receipt
+
+SHOWN_ROWS = 60
+"""Rows of a printed table; all of them are in `rows`, `to_arrow` and the others."""
+
+LOW, HIGH = "_low", "_high"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was released, in the order of the SELECT list; a released number x is followed by x_low and x_high.
+
+    An interval covers the noise of that number after caps, clamps and dropped rows, before HAVING, ORDER BY, LIMIT or key
+    selection chose what is shown.
+
+    cost        what this answer cost; nothing if it was given before
+    stored      whether it was given before
+    confidence  of each interval
+    notes       what bounding did: caps and bounds that were used
+    bias        private estimates of what caps and bounds took away, where they were asked for
+    """
+
+    parts: tuple[Column, ...] = field(repr=False)
+    cost: Amounts
+    receipt: Receipt = field(repr=False)
+    stored: bool
+    confidence: Fraction
+    notes: tuple[str, ...] = ()
+    bias: tuple[Column, ...] = ()
+    again: Callable[[Fraction], tuple[Column, ...]] = field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns, intervals included."""
+        return tuple(name for name, _, _ in self._flat())
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        flat = self._flat()
+        names = [name for name, _, _ in flat]
+        return [dict(zip(names, row, strict=True)) for row in zip(*(values for _, _, values in flat), strict=True)]
+
+    def __len__(self) -> int:
+        return len(self.parts[0].values) if self.parts else 0
+
+    def with_confidence(self, confidence: Number) -> Answer:
+        """Return the same answer with intervals of another confidence; that costs nothing."""
+        level = open_probability(confidence, "confidence")
+        return replace(self, parts=self.again(level), confidence=level)
+
+    # ---- to other programs ------------------------------------------------------------------------------------------
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.Table. Types depend on the question only: counts int64, other numbers float64."""
+        import pyarrow as pa
+
+        kinds = {
+            Type.BOOLEAN: pa.bool_(),
+            Type.INTEGER: pa.int64(),
+            Type.DECIMAL: pa.float64(),
+            Type.FLOAT: pa.float64(),
+            Type.STRING: pa.string(),
+            Type.DATE: pa.date32(),
+            Type.TIMESTAMP: pa.timestamp("us"),
+        }
+        flat = self._flat()
+        arrays = [pa.array(_listed(values), type=kinds[kind]) for _, kind, values in flat]
+        return pa.Table.from_arrays(arrays, names=[name for name, _, _ in flat])
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return a Polars data frame."""
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow())
+
+    def plot(self) -> Any:
+        """Return a matplotlib figure: every released number with its error bar, one panel a column."""
+        from curador.curator.answer_plot import answer_figure
+
+        return answer_figure(self)
+
+    # ---- to people --------------------------------------------------------------------------------------------------
+
+    def __rich__(self) -> Any:
+        made = table(*self._headings(), left=_words(self.parts))
+        for row in self._cells():
+            made.add_row(*(escaped(cell) for cell in row))
+        made.caption, made.caption_justify = "\n".join(escaped(line) for line in self._footer()), "left"
+        return made
+
+    def __str__(self) -> str:
+        return printed(self)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self._headings())
+        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._cells())
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        below = "<br>".join(escape(line) for line in self._footer())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{below}</p>"
+
+    def _headings(self) -> list[str]:
+        level = f"± {float(100 * self.confidence):.6g} %"
+        return [name for part in self.parts for name in ([part.name] if part.low is None else [part.name, level])]
+
+    def _cells(self) -> list[list[str]]:
+        columns: list[list[str]] = []
+        for part in self.parts:
+            values = part.values[:SHOWN_ROWS]
+            if part.low is None or part.high is None:
+                columns.append([number(value) for value in values])
+                continue
+            ends = list(zip(part.low[:SHOWN_ROWS], part.high[:SHOWN_ROWS], strict=True))
+            columns.append([number(value, _width(*pair)) for value, pair in zip(values, ends, strict=True)])
+            columns.append([_interval(value, *pair) for value, pair in zip(values, ends, strict=True)])
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _footer(self) -> list[str]:
+        hidden = len(self) - SHOWN_ROWS
+        lines = [f"… {hidden:,} more rows"] if hidden > 0 else []
+        lines += [_bias_line(part) for part in self.bias]
+        return [*lines, *self.notes]
+
+    def _flat(self) -> list[tuple[str, Type, Sequence[Any]]]:
+        flat: list[tuple[str, Type, Sequence[Any]]] = []
+        for part in self.parts:
+            flat.append((part.name, part.type, part.values))
+            if part.low is not None and part.high is not None:
+                flat += [(part.name + LOW, part.type, part.low), (part.name + HIGH, part.type, part.high)]
+        return flat
+
+
+def table_digest(parts: Sequence[Column]) -> str:
+    """Return SHA-256 of the released table: names, types and values; intervals follow from them and the receipt."""
+    body = [[part.name, str(part.type), [_exact(value) for value in part.values]] for part in parts]
+    return sha256(as_text({"version": 1, "columns": body}))
+
+
+def _exact(value: Any) -> Any:
+    return {"is": "float", "of": value.hex()} if isinstance(value, float) else plain(value)
+
+
+def _listed(values: Sequence[Any]) -> Any:
+    return values.tolist() if hasattr(values, "tolist") else values  # type: ignore[attr-defined]
+
+
+def _words(parts: Sequence[Column]) -> int:
+    """How many columns stand before the first released number."""
+    return next((place for place, part in enumerate(parts) if part.low is not None), len(parts))
+
+
+def _width(low: Any, high: Any) -> float | None:
+    return None if low is None or high is None else float(high - low) / 2
+
+
+def _interval(value: Any, low: Any, high: Any) -> str:
+    """Return ± where the interval is symmetric about the value, its ends where it is not."""
+    width = _width(low, high)
+    if value is None or width is None or abs((high - value) - (value - low)) > 1e-9 * max(width, 1e-300):
+        return f"{number(low, width)} … {number(high, width)}"
+    return reach_text(width)
+
+
+def _bias_line(part: Column) -> str:
+    value, low, high = part.values[0], part.low, part.high
+    shares = [None if one is None else 100 * float(one) for one in (value, low and low[0], high and high[0])]
+    if shares[0] is None:
+        return f"{part.name}: too few to say"
+    told = f"{part.name}: about {shares[0]:.3g} %"
+    return told if shares[1] is None or shares[2] is None else f"{told} ({shares[1]:.3g} … {shares[2]:.3g} %)"

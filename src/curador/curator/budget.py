@@ -1,0 +1,151 @@
+"""What may be spent, what was, and what is left: for the study and for each who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from curador.curator.show import amounts_text, escaped, percent, printed, table
+from curador.ledger.amounts import Amounts
+from curador.privacy.filters import PureFilter
+
+if TYPE_CHECKING:
+    from curador.ledger.ledger import Ledger
+    from curador.ledger.limits import Limits
+    from curador.study.model import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One holder's limit, what was spent of it, and what may still be: of the share, and of the study."""
+
+    name: str
+    share: Fraction
+    limit: Amounts
+    spent: Amounts
+    left: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetView:
+    """A moment of the budget. Amounts are exact; ε is a conversion for display and decides nothing.
+
+    limit, spent, left   of the one who looks: of the study for the owner, of the share for an analyst
+    epsilon_spent        the ε, at the study's δ, that everything released so far converts into; the guarantee is epsilon_limit
+    accounts             the owner and every analyst; empty for an analyst, who sees nobody else's
+    """
+
+    pure: bool
+    epsilon_limit: Fraction
+    delta_limit: Fraction
+    epsilon_spent: float
+    limit: Amounts
+    spent: Amounts
+    left: Amounts
+    analyst: str | None = None
+    accounts: tuple[Account, ...] = ()
+    data_version: int = 1
+    closed: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; exact rationals as strings."""
+        body: dict[str, Any] = {
+            "kind": "pure" if self.pure else "concentrated",
+            "analyst": self.analyst,
+            "guarantee": {"epsilon": str(self.epsilon_limit), "delta": str(self.delta_limit)},
+            "epsilon_spent": self.epsilon_spent,
+            "limit": self._named(self.limit),
+            "spent": self._named(self.spent),
+            "left": self._named(self.left),
+            "data_version": self.data_version,
+            "closed": self.closed,
+        }
+        if self.analyst is None:
+            body["by_analyst"] = [
+                {
+                    "name": one.name,
+                    "share": str(one.share),
+                    "limit": self._named(one.limit),
+                    "spent": self._named(one.spent),
+                    "left": self._named(one.left),
+                }
+                for one in self.accounts
+            ]
+        return body
+
+    def _named(self, amounts: Amounts) -> dict[str, str]:
+        names = ("epsilon",) if self.pure else ("rho", "delta")
+        return {name: value for name, value in amounts.record().items() if name in names}
+
+    def by_analyst(self) -> Any:
+        """Return a table of the owner and every analyst."""
+        made = table("who", "share", "spent", "of the share", "left")
+        for one in self.accounts:
+            spent, whole = _main(one.spent, self.pure), _main(one.limit, self.pure)
+            shares = [percent(one.share, Fraction(1), up=False), amounts_text(one.spent, pure=self.pure, up=True)]
+            left = amounts_text(one.left, pure=self.pure, up=False)
+            made.add_row(escaped(one.name), *shares, percent(spent, whole, up=True), left)
+        return made
+
+    def __rich__(self) -> Any:
+        made = table("", "ε" if self.pure else "ρ, δ of private keys", "")
+        whole = _main(self.limit, self.pure)
+        for name, amounts, up in (("limit", self.limit, False), ("spent", self.spent, True), ("left", self.left, False)):
+            part = "" if name == "limit" else percent(_main(amounts, self.pure), whole, up=up)
+            made.add_row(name, amounts_text(amounts, pure=self.pure, up=up), part)
+        made.caption, made.caption_justify = self._sentence(), "left"
+        return made
+
+    def _sentence(self) -> str:
+        delta = "" if self.pure else f", δ = {float(self.delta_limit):.4g}"
+        guarantee = f"guarantee of the study: ε = {float(self.epsilon_limit):.4g}{delta}, for ever"
+        so_far = f"; everything so far: ε = {self.epsilon_spent:.4g}{delta}"
+        return f"{guarantee}{so_far}{'; closed to analysts' if self.closed else ''}"
+
+    def __str__(self) -> str:
+        parts = [self] if len(self.accounts) < 2 else [self, "", self.by_analyst()]
+        return printed(*parts)
+
+
+def budget_view(ledger: Ledger, study: Study, analyst: str | None) -> BudgetView:
+    """Return the budget as the owner (None) or one analyst may see it."""
+    limits, spent = ledger.limits, ledger.spent()
+    share = _share(study, analyst)
+    accounts: tuple[Account, ...] = ()
+    if analyst is None:
+        names = [None, *(one.name for one in study.analysts)]
+        accounts = tuple(_account(ledger, name, _share(study, name)) for name in names)
+    return BudgetView(
+        pure=limits.kind == "pure",
+        epsilon_limit=limits.epsilon,
+        delta_limit=limits.delta,
+        epsilon_spent=epsilon_of(limits, spent),
+        limit=limits.share(share),
+        spent=spent if analyst is None else ledger.spent(analyst),
+        left=ledger.left(analyst, share),
+        analyst=analyst,
+        accounts=accounts,
+        data_version=ledger.data_version,
+        closed=ledger.closed,
+    )
+
+
+def epsilon_of(limits: Limits, spent: Amounts) -> float:
+    """Return the ε that amounts convert into, at the δ that is kept for conversion. For display. Rounds: up."""
+    judge = limits.judge(spent)
+    return judge.epsilon() if isinstance(judge, PureFilter) or spent.rho else 0.0
+
+
+def _account(ledger: Ledger, analyst: str | None, share: Fraction) -> Account:
+    spent, limit = ledger.spent(analyst), ledger.limits.share(share)
+    return Account("owner" if analyst is None else analyst, share, limit, spent, ledger.left(analyst, share))
+
+
+def _share(study: Study, analyst: str | None) -> Fraction:
+    found = None if analyst is None else study.analyst(analyst)
+    return Fraction(1) if found is None else found.share
+
+
+def _main(amounts: Amounts, pure: bool) -> Fraction:  # noqa: FBT001 -- one of two amounts
+    return amounts.epsilon if pure else amounts.rho

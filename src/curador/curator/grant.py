@@ -1,0 +1,203 @@
+"""How much a question may cost: exactly one of spend, rho, epsilon and accuracy, as a grant of exact amounts.
+
+spend="5%"          of the asker's whole limit (the study's, or the share's), never of what is left: the same question always
+                    costs the same, and twenty times 5 % fit
+rho=x               refused under a pure budget
+epsilon=x           a question that is x-DP by itself: Laplace noise
+accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50
+
+Amounts are rounded down to the ledger's tick. Everything is a function of the question, the study and the share; nothing
+of data, nothing of what others asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.ledger.amounts import DELTA_TICK, TICK, down_to_tick, up_to_tick
+from curador.numerics.exact import Number, positive, whole
+from curador.plan.error import half_width
+from curador.plan.price import Grant, GrantKind, Priced, checked_weights, price
+from curador.privacy.losses import LaplaceLoss
+from curador.study.amounts import read_share
+
+if TYPE_CHECKING:
+    from curador.ledger.limits import Limits
+    from curador.plan.model import ItemPlan, Plan
+
+MOST_KEYS = Fraction(1, 10)
+"""The largest part of an asker's delta_keys that one question may cost."""
+
+ACCURACY_CONFIDENCE = Fraction(95, 100)
+FINENESS = Fraction(1, 1 << 20)
+"""How far above the smallest amount that keeps an accuracy the grant may be, relatively."""
+
+_WHOLES = 1 << 20  # an accuracy that needs more than so many times the whole limit is out of reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the asker wrote about cost; exactly one of the first four is given."""
+
+    spend: str | None = None
+    rho: Number | None = None
+    epsilon: Number | None = None
+    accuracy: Mapping[str, Number] | None = None
+    at: Number | None = None
+    weights: Mapping[str, Number] | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of the amounts that were given."""
+        return tuple(name for name in ("spend", "rho", "epsilon", "accuracy") if getattr(self, name) is not None)
+
+
+def priced_plan(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> Priced:
+    """Return the plan with noise that costs at most what was granted.
+
+    Claim   cost ≤ grant, and a grant of s % is at most s % of the asker's limit, each rounded down to the tick.
+    Rounds  The grant down.
+    """
+    if len(wanted.given) != 1:
+        got = " and ".join(wanted.given) or "none of them"
+        raise InvalidParameter(sentence("the cost", "given as one of spend, rho, epsilon and accuracy", _Told(got)))
+    require(wanted.at is None or wanted.accuracy is not None, "at", "given together with accuracy", wanted.at)
+    weights = _weights(plan, wanted.weights)
+    if wanted.accuracy is not None:
+        return _accurate(plan, wanted.accuracy, wanted.at, weights, limits, share)
+    return price(plan, grant_of(plan, wanted, limits, share), weights)
+
+
+def grant_of(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> Grant:
+    """Return the grant of a spend, a rho or an epsilon."""
+    pure = limits.kind == "pure"
+    if wanted.spend is not None:
+        part = read_share(wanted.spend)
+        if part is None:
+            rule, hint = "a percentage above 0 % and at most 100 %", 'write spend="5%"'
+            raise InvalidParameter(sentence("spend", rule, wanted.spend, hint))
+        amounts = limits.share(part * share)
+        kind, amount = ("pure", amounts.epsilon) if pure else ("concentrated", amounts.rho)
+        return _grant(plan, kind, amount, part * share, limits, share)
+    if wanted.rho is not None:
+        asked = positive(wanted.rho, "rho")
+        if pure:
+            hint = "give epsilon=, or spend= as a percentage"
+            raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", wanted.rho, hint))
+        return _grant(plan, "concentrated", down_to_tick(asked), asked / limits.rho_limit, limits, share)
+    asked = positive(wanted.epsilon, "epsilon")
+    if pure:
+        return _grant(plan, "pure", down_to_tick(asked), asked / limits.epsilon, limits, share)
+    rho = LaplaceLoss(epsilon=asked).rho
+    part = Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
+    return _grant(plan, "laplace", down_to_tick(asked), part, limits, share)
+
+
+def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits: Limits, share: Fraction) -> Grant:
+    """Return the amount, with the same part of delta_keys where keys are private, at most a tenth of the asker's.
+
+    part: of the study's whole limit, so that the same amount is the same question whoever asks.
+    """
+    require(amount > 0, "the cost", f"at least the ledger's smallest step ({TICK})", "less")
+    if kind == "pure" or not any(block.private_keys for block in plan.blocks):
+        return Grant(kind, amount)
+    keys = down_to_tick(min(part, MOST_KEYS * share) * limits.delta_keys, DELTA_TICK)
+    if keys <= 0:
+        hint = "declare `values` for the columns of GROUP BY: keys that are known cost no delta"
+        raise NotPrivate(f"keys that are selected privately need delta, and this study keeps none for them.\nHint: {hint}.")
+    return Grant(kind, amount, keys)
+
+
+def _weights(plan: Plan, weights: Mapping[str, Number] | None) -> dict[str, Fraction]:
+    exact = {name: positive(value, f"weights[{name!r}]") for name, value in (weights or {}).items()}
+    checked_weights(plan, exact)
+    return exact
+
+
+# ---- accuracy ------------------------------------------------------------------------------------------------------
+
+
+def _accurate(
+    plan: Plan,
+    accuracy: Mapping[str, Number],
+    at: Number | None,
+    weights: Mapping[str, Fraction],
+    limits: Limits,
+    share: Fraction,
+) -> Priced:
+    """Return the plan with the smallest amount that keeps every accuracy.
+
+    Claim   Every 95 % interval of each named column is at most ± what was asked, for every group; a smaller amount by more
+            than a millionth part does not keep it.
+    Needs   Half-widths do not grow with the amount.
+    """
+    goals = _goals(plan, accuracy, at)
+    kind: GrantKind = "pure" if limits.kind == "pure" else "concentrated"
+    total = limits.total.epsilon if kind == "pure" else limits.total.rho
+
+    def at_amount(amount: Fraction) -> Priced:
+        return price(plan, _grant(plan, kind, amount, amount / total, limits, share), weights)
+
+    def kept(amount: Fraction) -> bool:
+        priced = at_amount(amount)
+        return all(goal.reach(priced) <= goal.error for goal in goals)
+
+    return at_amount(smallest(kept, start=total / 20, most=total * _WHOLES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """One column's error: its place in the plan, and the rows at which it is meant, for a mean."""
+
+    block: int
+    item: ItemPlan
+    error: Fraction
+    rows: int | None
+
+    def reach(self, priced: Priced) -> Fraction:
+        found = half_width(priced, self.block, self.item, ACCURACY_CONFIDENCE, rows=self.rows)
+        return Fraction(found) if found is not None else Fraction(0)
+
+
+def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> list[_Goal]:
+    require(len(accuracy) > 0, "accuracy", 'errors of columns, such as {"n": 50}', "none")
+    rows = None if at is None else whole(at, "at")
+    names = [item.name for block in plan.blocks for item in block.items if item.released]
+    goals: list[_Goal] = []
+    for name, value in accuracy.items():
+        error = positive(value, f"accuracy[{name!r}]")
+        if name not in names:
+            raise InvalidParameter(sentence("accuracy", f"of released columns ({', '.join(names)})", name))
+        for place, block in enumerate(plan.blocks):
+            goals += [_Goal(place, item, error, rows) for item in block.items if item.name == name and item.released]
+    return goals
+
+
+def smallest(kept: Callable[[Fraction], bool], *, start: Fraction, most: Fraction) -> Fraction:
+    """Return an amount that is kept, at most a millionth part above one that is not; a multiple of the tick."""
+    high = up_to_tick(start)
+    low = Fraction(0)
+    while not kept(high):
+        low, high = high, high * 4
+        if high > most:
+            raise InvalidParameter("accuracy must be within reach of the budget; got far less error than all of it could buy.")
+    while high - low > max(high * FINENESS, TICK):
+        middle = down_to_tick((low + high) / 2 if low else high / 4)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return high
+
+
+class _Told:
+    """A word that a sentence shows without quotes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text

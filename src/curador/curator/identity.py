@@ -1,0 +1,139 @@
+"""Which questions are the same: the canonical form of a priced plan.
+
+Two questions are one if they measure the same integers with the same noise on the same data version. White space, comments,
+aliases, the order of the SELECT list, of GROUP BY and of UNION ALL, HAVING, ORDER BY, LIMIT and arithmetic between
+aggregates do not enter: all of that is computed from what was measured. Caps, bounds, grids and every noise parameter do.
+
+What is stored is what was measured, in canonical order; another label is another view of the same numbers. That is a matter
+of correctness, never of privacy: a stored answer is a release that was paid for.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import hashlib
+import json
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+from curador.plan.model import KeyPlan, Measurement
+from curador.query.tree import Out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from curador.plan.model import BlockPlan
+    from curador.plan.price import KeyNoise, Noise, Priced
+
+VERSION = 1
+
+_LEFT_OUT: dict[type, frozenset[str]] = {
+    Out: frozenset({"name"}),  # an alias; what stands there is known by place and source
+    KeyPlan: frozenset({"name", "why"}),
+    Measurement: frozenset({"name", "text", "combination"}),  # tallies are named by what they are, not by their place
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a block, its keys and its measurements stand in canonical order: each a place in the plan."""
+
+    block: int
+    keys: tuple[int, ...]
+    measurements: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The canonical text of a priced plan, and which of its parts stands where in it."""
+
+    text: str
+    places: tuple[Places, ...]
+
+    @property
+    def digest(self) -> str:
+        """The plan's digest: SHA-256 of the text."""
+        return sha256(self.text)
+
+
+def identity(priced: Priced) -> Identity:
+    """Return the canonical form of a priced plan."""
+    made = [
+        _block(place, block, noises, selection)
+        for place, (block, noises, selection) in enumerate(
+            zip(priced.plan.blocks, priced.noises, priced.selections, strict=True)
+        )
+    ]
+    ordered = sorted(made, key=lambda one: (one[0], one[1].block))
+    body = {"version": VERSION, "adjacency": str(priced.plan.adjacency), "blocks": [json.loads(text) for text, _ in ordered]}
+    return Identity(as_text(body), tuple(places for _, places in ordered))
+
+
+def canonical(priced: Priced) -> dict[str, object]:
+    """Return the canonical form as plain values: dictionaries, lists, texts, integers."""
+    return cast("dict[str, object]", json.loads(identity(priced).text))
+
+
+def question_key(identities: Iterable[Identity], *, study_digest: str, data_version: int) -> str:
+    """Return SHA-256 of what makes two questions identical."""
+    plans = [one.digest for one in identities]
+    return sha256(as_text({"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version}))
+
+
+def as_text(body: object) -> str:
+    """Return the one JSON text of plain values."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def sha256(text: str | bytes) -> str:
+    """Return the digest in hexadecimal."""
+    return hashlib.sha256(text.encode("ascii") if isinstance(text, str) else text).hexdigest()
+
+
+def _block(
+    place: int, block: BlockPlan, noises: Sequence[Noise], selection: KeyNoise | None
+) -> tuple[str, Places]:
+    keys = _sorted({**plain(key), "values": _values(key)} for key in block.keys)
+    measured = _sorted(
+        {**plain(one), "of": sorted(as_text([weight, plain(block.tallies[tally])]) for tally, weight in one.combination), "by": plain(by)}
+        for one, by in zip(block.measurements, noises, strict=True)
+    )
+    body = {
+        "relation": plain(block.relation),
+        "cap": plain(block.cap),
+        "contribution": plain(block.contribution),
+        "keys": [text for text, _ in keys],
+        "measurements": [text for text, _ in measured],
+        "units": None if block.units is None else plain(block.tallies[block.units]),
+        "selection": plain(selection),
+    }
+    return as_text(body), Places(place, tuple(one for _, one in keys), tuple(one for _, one in measured))
+
+
+def _sorted(bodies: Iterable[object]) -> list[tuple[str, int]]:
+    return sorted((as_text(body), place) for place, body in enumerate(bodies))
+
+
+def _values(key: KeyPlan) -> list[str] | None:
+    return None if key.values is None else sorted(as_text(plain(value)) for value in key.values)
+
+
+def plain(value: object) -> Any:
+    """Return plain JSON values: types are named, exact numbers are texts, what does not count in `==` is left out."""
+    if value is None or isinstance(value, (bool, str)):
+        return str(value) if isinstance(value, enum.Enum) else value
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Fraction):
+        return {"is": "Fraction", "of": str(value)}
+    if isinstance(value, (dt.date, dt.datetime)):
+        return {"is": type(value).__name__, "of": value.isoformat()}
+    if isinstance(value, (tuple, list)):
+        return [plain(one) for one in cast("Sequence[object]", value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        left_out = _LEFT_OUT.get(type(value), frozenset())
+        own = [one.name for one in fields(value) if one.compare and one.name not in left_out]
+        return {"is": type(value).__name__, **{name: plain(getattr(value, name)) for name in own}}
+    raise TypeError(f"a plan must be made of plain values; got {type(value).__name__}")

@@ -1,0 +1,89 @@
+"""Numbers and tables as people read them. Amounts are rounded so that what is said stays true: costs up, what is left down."""
+
+from __future__ import annotations
+
+import decimal
+import io
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from curador.ledger.amounts import Amounts
+
+_DOWN = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
+_UP = decimal.Context(prec=4, rounding=decimal.ROUND_UP)
+
+WIDTH = 112
+"""Columns of a table that is printed where no terminal says how wide it is."""
+
+
+def rounded(value: Fraction, *, up: bool) -> str:
+    """Return four digits of an amount. Rounds: as said."""
+    context = _UP if up else _DOWN
+    short = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))
+    return f"{short.normalize(context):g}" if short else "0"
+
+
+def amounts_text(amounts: Amounts, *, pure: bool, up: bool) -> str:
+    """Return "ε = 0.15", or "ρ = 0.0123, δ = 5e-9"."""
+    if pure:
+        return f"ε = {rounded(amounts.epsilon, up=up)}"
+    text = f"ρ = {rounded(amounts.rho, up=up)}"
+    return f"{text}, δ = {rounded(amounts.delta, up=up)}" if amounts.delta else text
+
+
+def percent(part: Fraction, whole: Fraction, *, up: bool) -> str:
+    """Return the part of the whole in per cent."""
+    return f"{rounded(100 * part / whole, up=up)} %" if whole else "0 %"
+
+
+def number(value: object, width: float | None = None) -> str:
+    """Return a released number: whole ones with commas, others with the digits that an error of this size leaves."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.{_places(width if width else abs(value) / 100)}f}"
+
+
+def reach_text(reach: float) -> str:
+    """Return ± a half-width with two or three digits."""
+    return f"± {reach:,.{_places(reach)}f}" if reach < 1e15 else f"± {reach:.3g}"
+
+
+def _places(width: float) -> int:
+    """Digits after the point so that an error of this size shows two of its own."""
+    if not 0 < width < float("inf"):
+        return 0
+    return min(max(1 - decimal.Decimal(width).adjusted(), 0), 12)
+
+
+def printed(*parts: Any, width: int = WIDTH) -> str:
+    """Return rich tables and texts as plain text."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False, highlight=False)
+    for part in parts:
+        console.print(part)
+    return stream.getvalue().rstrip("\n")
+
+
+def table(*columns: str, title: str | None = None, left: int = 1) -> Any:
+    """Return an empty rich table; the first `left` columns are words, the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place, name in enumerate(columns):
+        made.add_column(escaped(name), justify="left" if place < left else "right", overflow="fold")
+    return made
+
+
+def escaped(text: str) -> str:
+    """Return the text with rich's own signs, and those that move a terminal's cursor, made harmless."""
+    from rich.markup import escape
+
+    return escape("".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text))

@@ -1,0 +1,170 @@
+"""Does the ledger say what it said when it was written? Every entry is read again, and every sum added again.
+
+The chain shows that no entry was changed, left out, added or moved, as far as its head is known: whoever can write to the
+file can write a whole new chain, which only the witness (`witness.py`) or a receipt shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple, NoReturn
+
+from curador.errors import CuradorError, InvalidStudy
+from curador.ledger.amounts import NOTHING, Amounts
+from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, hash_of
+from curador.ledger.limits import Limits
+
+STUDY = "study"
+OWNER = "owner"
+DAMAGED = "the file was changed from outside or is damaged; restore it, or start a new ledger and give the reason"
+
+
+class Row(NamedTuple):
+    """An entry as it is stored: its text, and the columns by which it is found."""
+
+    sequence: int
+    hash: str
+    kind: str
+    id: str
+    analyst: str | None
+    question_key: str | None
+    data_version: int
+    settles: str | None
+    body: str
+
+
+class Content(NamedTuple):
+    """What the stored bytes of a committed entry must be."""
+
+    question_key: str | None
+    data_version: int
+    digest: str | None
+
+
+def row_of(entry: Entry, text: str) -> Row:
+    """Return the columns of an entry."""
+    settles = entry.refers if entry.kind.settles else None
+    found_by = (entry.analyst, entry.question_key, entry.data_version, settles)
+    return Row(entry.sequence, entry.hash, entry.kind.value, entry.id, *found_by, text)
+
+
+def entry_of(row: Row) -> Entry:
+    """Return the entry of a row, refused where text, hash and columns do not agree."""
+    text: object = row.body  # a damaged file may give bytes or NULL
+    if type(text) is not str or hash_of(text) != row.hash:
+        bad(row.sequence, "must have the hash that stands beside it")
+    try:
+        entry = Entry.from_text(row.body)
+    except ValueError:
+        bad(row.sequence, "must be an entry of version 1")
+    if row_of(entry, row.body) != row:
+        bad(row.sequence, "must be found by what it says")
+    return entry
+
+
+def holder_of(analyst: str | None) -> str:
+    """Return the name under which the asker's total is kept."""
+    return OWNER if analyst is None else f"analyst:{analyst}"
+
+
+def bad(sequence: int, rule: str) -> NoReturn:
+    """Refuse the ledger because of one entry."""
+    raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.\nHint: {DAMAGED}.")
+
+
+@dataclass(slots=True)
+class Replay:
+    """Everything that the entries read so far add up to."""
+
+    limits: Limits | None = None
+    ledger: str = ""
+    schema: str = ""
+    count: int = 0
+    hash: str = BEFORE_ALL
+    state: State = field(default_factory=lambda: State(NOTHING, 1, 0))
+    totals: dict[str, Amounts] = field(default_factory=lambda: {STUDY: NOTHING})
+    reserved: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    contents: dict[int, Content] = field(default_factory=dict[int, Content])
+    committed: set[str] = field(default_factory=set[str])
+
+    def read(self, rows: Iterable[Row]) -> None:
+        """Read the entries in order; the first that breaks a rule is named."""
+        for row in rows:
+            if row.sequence != self.count:
+                bad(self.count, "must follow the one before it")
+            entry = entry_of(row)
+            if entry.previous != self.hash:
+                bad(row.sequence, "must hold the hash of the one before it")
+            self._add(entry)
+            self.count, self.hash, self.state = self.count + 1, entry.hash, entry.after
+        if self.limits is None:
+            bad(0, "must be there")
+
+    def _add(self, entry: Entry) -> None:
+        first = entry.sequence == 0
+        if first is not (entry.kind is Kind.CREATED):
+            bad(entry.sequence, "must be the first, if it creates the ledger")
+        if first:
+            self._create(entry)
+        elif entry.ledger != self.ledger:
+            bad(entry.sequence, "must be of this ledger")
+        if entry.after != self._after(entry):
+            bad(entry.sequence, "must add up")
+
+    def _create(self, entry: Entry) -> None:
+        try:
+            creation = entry.creation or {}
+            self.limits = Limits.from_record(creation["limits"])
+            self.ledger, self.schema = entry.ledger, str(creation["schema"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, CuradorError):
+            bad(0, "must state limits that keep the budget")
+
+    def _after(self, entry: Entry) -> State:
+        """Return the state that the entry must leave behind."""
+        spent, version, failures = self.state.spent, self.state.data_version, self.state.failures
+        if entry.kind.settles:
+            spent = self._settle(entry)
+            failures += entry.kind is Kind.FAILED
+        elif entry.kind is Kind.RESERVED:
+            spent = self._reserve(entry)
+        elif entry.amounts:
+            bad(entry.sequence, "must cost nothing")
+        elif entry.kind is Kind.SERVED and entry.refers not in self.committed:
+            bad(entry.sequence, "must serve an answer of this ledger")
+        if entry.kind is Kind.REFRESHED:
+            version += 1
+        elif entry.kind is Kind.REOPENED:
+            failures = 0
+        return State(spent, version, failures)
+
+    def _reserve(self, entry: Entry) -> Amounts:
+        limits, holder = self.limits, holder_of(entry.analyst)
+        spent = self.state.spent + entry.amounts
+        own = self.totals.get(holder, NOTHING) + entry.amounts
+        share = Fraction(1) if entry.share is None else entry.share
+        if limits is None or not spent.within(limits.total) or not own.within(limits.share(share)):
+            bad(entry.sequence, "must fit into the limits")
+        if entry.data_version != self.state.data_version:
+            bad(entry.sequence, "must be about the data version of its time")
+        self.totals[STUDY], self.totals[holder] = spent, own
+        self.reserved[entry.id] = entry
+        return spent
+
+    def _settle(self, entry: Entry) -> Amounts:
+        own = self.reserved.pop(entry.refers or "", None)
+        same = own is not None and (own.amounts, own.analyst, own.data_version, own.question_key) == (
+            (entry.amounts, entry.analyst, entry.data_version, entry.question_key)
+        )
+        if not same:
+            bad(entry.sequence, "must settle an open reservation")
+        if entry.kind is Kind.COMMITTED:
+            self.committed.add(entry.id)
+            self.contents[entry.sequence] = Content(entry.question_key, entry.data_version, entry.content_digest)
+        if entry.kind is not Kind.VOIDED:
+            return self.state.spent
+        holder = holder_of(entry.analyst)
+        self.totals[holder] -= entry.amounts
+        self.totals[STUDY] -= entry.amounts
+        return self.totals[STUDY]

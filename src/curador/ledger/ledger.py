@@ -1,0 +1,435 @@
+"""The ledger: every question is charged here, durably, before any data is read.
+
+reserve ─► (engine, noise) ─► commit       the answer is stored with the same stroke
+                           ─► fail         the charge stays, the failure is counted
+        ─► void                            only where the engine was never started
+
+An entry is on disk when a call returns. A crash at any point leaves the charge, never an uncharged answer.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import threading
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require, sentence
+from curador.ledger import opening
+from curador.ledger.amounts import Amounts
+from curador.ledger.chain import STUDY, Replay, Row, bad, holder_of, row_of
+from curador.ledger.entry import Entry, Kind, State, following, sealed
+from curador.ledger.limits import Limits
+from curador.ledger.request import Request, Reservation, Stored, admit, digest, label, note_text
+from curador.ledger.room import refuse_what_does_not_fit
+from curador.ledger.sqlite import SQLiteStore
+from curador.ledger.store import Page
+from curador.ledger.witness import Head, Seen, remember
+from curador.privacy.adjacency import Adjacency
+from curador.study.model import Budget
+
+CLOSED_AFTER: Final = 3
+"""Engine failures after which analysts are refused until the owner reopens the study."""
+OUTSIDE: Final = "outside the guarantee: at most 1 bit"
+SETTLING: Final = 30.0
+"""Seconds that a settlement waits for another writer: its charge stands already, so giving up early would waste it."""
+_CHARGED: Final = "the charge is kept and nothing was released"
+
+
+class Everyone(enum.Enum):
+    """Stands for all askers together."""
+
+    ALL = "all"
+
+
+ALL: Final = Everyone.ALL
+
+
+class Ledger:
+    """A study's ledger, and the only judge of what may still be spent. Threads and processes may share one file.
+
+    Claim   Everything released through it, to all analysts together and over all data versions, keeps the budget fixed at
+            its creation, however each question is chosen: limit-differentially private (pure), or (ε, δ) by way of
+            delta_keys-approximate rho_limit-zCDP. Shares are quotas inside that one guarantee, not guarantees of their own.
+    Needs   A release is drawn after `reserve` returned and costs at most what was reserved; `void` only where the engine
+            was never started; the disk keeps what it said it wrote; nothing else reads the data.
+    Rounds  Amounts up and limits down to the tick; sums are exact.
+    Source  [RRUV16] pure; [WRRW23] concentrated
+    """
+
+    def __init__(self, store: SQLiteStore, first: Entry, limits: Limits, witness: Path) -> None:
+        """Hold an opened store; `create` and `open` are the ways in."""
+        self._store = store
+        self._witness = witness
+        self._mirror = threading.Lock()
+        self._mirrored = -1
+        self._seen = first.sequence
+        self._unsettled: set[str] = set()
+        self.limits: Final = limits
+        self.id: Final = first.ledger
+        self.path: Final = store.path
+
+    # ---- ways in and out --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        path: Path | str,
+        *,
+        study_name: str,
+        study_digest: str,
+        unit: str,
+        adjacency: Adjacency,
+        budget: Budget,
+        max_units: int,
+        reason: str | None = None,
+        folder: Path | str | None = None,
+        witness: Path | str | None = None,
+    ) -> Ledger:
+        """Make a new ledger; its limits hold for ever.
+
+        reason   why there is a new ledger where there was one (its witness is there, or the data name it); refused without
+        folder   where the data lie: the ledger's id is left there
+        witness  where the head is mirrored; `<ledger>.head` by default
+        """
+        limits = Limits.create(budget, adjacency=adjacency, unit=unit, max_units=max_units)
+        places = opening.Places.of(path, witness, folder)
+        opening.create(places, limits, study_name=study_name, study_digest=study_digest, reason=reason)
+        return cls(*opening.opened(places))
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        *,
+        budget: Budget,
+        adjacency: Adjacency,
+        unit: str,
+        study_name: str | None = None,
+        folder: Path | str | None = None,
+        witness: Path | str | None = None,
+        witness_lost: str | None = None,
+        verify: bool = True,
+    ) -> Ledger:
+        """Open the ledger of a study whose budget, neighbours and unit are those that it was created with.
+
+        study_name, folder   whose marker must name this ledger (made where there is none)
+        witness_lost         the owner's reason for going on without the witness; becomes an entry
+        verify               read every entry again; otherwise only the first, the last and the one that the witness saw
+        """
+        places = opening.Places.of(path, witness, folder)
+        ledger = cls(*opening.opened(places))
+        try:
+            ledger.limits.require_same(budget, adjacency=adjacency, unit=unit)
+            if verify:
+                ledger.verify(witness=False)
+            with ledger._store.reading() as page:
+                missing = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
+                opening.ask_the_marker(page, places, study_name, ledger.id)
+            if missing:
+                ledger._act(Kind.REOPENED, f"without the witness: {witness_lost}")
+            ledger._remember(ledger.head)
+        except BaseException:
+            ledger.close()
+            raise
+        opening.sweep(places)
+        return ledger
+
+    def close(self) -> None:
+        """Close the file. Open reservations stay charged."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:  # noqa: PYI034 -- nobody derives from a ledger
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # ---- spending ---------------------------------------------------------------------------------------------------
+
+    def reserve(self, request: Request) -> Reservation:
+        """Charge a question before any data is read.
+
+        Claim   If this returns, the charge is on disk and all charges together are within the limits, whoever else writes at
+                the same time. If it refuses, nothing was spent.
+        Rounds  Exact.
+        """
+        admit(request, self.limits)
+        holder, limit = holder_of(request.analyst), self.limits.share(request.share)
+        with self._store.writing() as page:
+            head = self._head(page)
+            _admits(head, request)
+            total, own = page.total(STUDY), page.total(holder)
+            if total != head.after.spent:
+                bad(head.sequence, "must agree with the running total")
+            refuse_what_does_not_fit(self.limits, request, total=total, own=own, limit=limit)
+            entry = _append(
+                page,
+                replace(
+                    following(head, Kind.RESERVED),
+                    after=replace(head.after, spent=total + request.amounts),
+                    study_digest=request.study_digest,
+                    analyst=request.analyst,
+                    share=request.share,
+                    amounts=request.amounts,
+                    losses=request.losses,
+                    question_key=request.question_key,
+                    question=request.question,
+                    plan_digest=request.plan_digest,
+                    tables=request.tables,
+                ),
+            )
+            page.put_total(STUDY, entry.after.spent, self.limits.total)
+            page.put_total(holder, own + request.amounts, limit)
+        self._unsettled.add(entry.id)
+        self._remember(Head(entry.sequence, entry.hash))
+        before = total if request.analyst is None else own
+        return Reservation(entry=entry, limit=limit, before=before, after=before + request.amounts)
+
+    def commit(self, reservation: Reservation, *, answer: bytes, answer_digest: str) -> Entry:
+        """Store the answer of a reservation, in one stroke with the entry that allows its release.
+
+        Claim   If this returns, entry and answer are on disk. If it does not, the answer must not be released.
+        """
+        require(type(answer) is bytes, "answer", "bytes", type(answer).__name__)
+        require(label(answer_digest), "answer_digest", "a digest", answer_digest)
+        content = hashlib.sha256(answer).hexdigest()
+        return self._settle(Kind.COMMITTED, reservation, answer=answer, answer_digest=answer_digest, content_digest=content)
+
+    def fail(self, reservation: Reservation, *, incident: str) -> Entry:
+        """Keep the charge of a reservation whose engine failed, and count the failure: that it failed was an answer too."""
+        require(label(incident), "incident", "an id of at most 200 letters", incident)
+        return self._settle(Kind.FAILED, reservation, note=f"incident {incident}; {OUTSIDE}")
+
+    def void(self, reservation: Reservation) -> Entry:
+        """Give back the charge of a reservation made by this very object.
+
+        Needs   The engine was never started for it: nothing about the data was computed, nor timed.
+        """
+        if reservation.id not in self._unsettled:
+            hint = "after a restart nobody knows whether an engine ran; the charge is kept"
+            raise InvalidParameter(sentence("reservation", "an open one of this session", reservation.id, hint))
+        return self._settle(Kind.VOIDED, reservation)
+
+    def _settle(
+        self,
+        kind: Kind,
+        reservation: Reservation,
+        *,
+        answer: bytes | None = None,
+        answer_digest: str | None = None,
+        content_digest: str | None = None,
+        note: str | None = None,
+    ) -> Entry:
+        own = reservation.entry
+        with self._store.writing(charged=_CHARGED, patience=SETTLING) as page:
+            head, found = self._head(page), page.at(own.sequence)
+            if found != own or own.kind is not Kind.RESERVED or page.settled(own.id) is not None:
+                raise InvalidParameter(sentence("reservation", "an open one of this ledger", own.id))
+            next_one = following(head, kind)
+            spent, failures = head.after.spent, head.after.failures + (kind is Kind.FAILED)
+            if kind is Kind.VOIDED:
+                spent -= own.amounts
+                holder = holder_of(own.analyst)
+                page.give_back(STUDY, spent)
+                page.give_back(holder, page.total(holder) - own.amounts)
+            entry = _append(
+                page,
+                replace(
+                    own,
+                    sequence=next_one.sequence,
+                    previous=next_one.previous,
+                    time=next_one.time,
+                    kind=kind,
+                    id=next_one.id,
+                    after=State(spent, head.after.data_version, failures),
+                    refers=own.id,
+                    answer_digest=answer_digest,
+                    content_digest=content_digest,
+                    note=note,
+                ),
+            )
+            if answer is not None:
+                page.keep(entry, answer)
+        self._unsettled.discard(own.id)
+        self._remember(Head(entry.sequence, entry.hash))
+        return entry
+
+    # ---- answers that were given before -----------------------------------------------------------------------------
+
+    def stored(self, question_key: str, data_version: int, *, visible: Collection[str] | None = None) -> Stored | None:
+        """Return the last answer to an identical question on the same data version.
+
+        visible   tables that the asker may see; None: all. An answer from a table beyond them is not there.
+        """
+        require(digest(question_key), "question_key", "SHA-256 in hex", question_key)
+        with self._store.reading() as page:
+            found = page.stored(question_key, data_version)
+            if found is None:
+                return None
+            entry = page.at(found[0])
+        same = entry is not None and (entry.question_key, entry.data_version) == (question_key, data_version)
+        if entry is None or not same or entry.content_digest != hashlib.sha256(found[1]).hexdigest():
+            bad(found[0], "must have the answer that its digest says")
+        allowed = visible is None or set(entry.tables) <= set(visible)
+        return Stored(entry, found[1]) if allowed else None
+
+    def served(self, stored: Stored, analyst: str | None) -> Entry:
+        """Record that a stored answer was given again. It costs nothing: it is the same release."""
+        require(analyst is None or label(analyst), "analyst", "a name of at most 200 letters", analyst)
+        own = stored.entry
+        with self._store.writing() as page:
+            head, found = self._head(page), page.at(own.sequence)
+            if found != own or own.kind is not Kind.COMMITTED:
+                raise InvalidParameter(sentence("stored", "an answer of this ledger", own.id))
+            entry = _append(
+                page,
+                replace(
+                    following(head, Kind.SERVED),
+                    study_digest=own.study_digest,
+                    data_version=own.data_version,
+                    analyst=analyst,
+                    question_key=own.question_key,
+                    question=own.question,
+                    plan_digest=own.plan_digest,
+                    tables=own.tables,
+                    answer_digest=own.answer_digest,
+                    content_digest=own.content_digest,
+                    refers=own.id,
+                ),
+            )
+        self._remember(Head(entry.sequence, entry.hash))
+        return entry
+
+    # ---- the owner's acts -------------------------------------------------------------------------------------------
+
+    def refresh(self, note: str) -> int:
+        """Declare a new data version, whether or not anything changed; one budget covers them all. Returns its number."""
+        return self._act(Kind.REFRESHED, note_text(note, "note")).after.data_version
+
+    def reopen(self, note: str) -> Entry:
+        """Open the study to analysts again after engine failures."""
+        return self._act(Kind.REOPENED, note_text(note, "note"))
+
+    def _act(self, kind: Kind, note: str) -> Entry:
+        with self._store.writing() as page:
+            head = self._head(page)
+            version = head.after.data_version + (kind is Kind.REFRESHED)
+            failures = 0 if kind is Kind.REOPENED else head.after.failures
+            after = State(head.after.spent, version, failures)
+            entry = _append(page, replace(following(head, kind), data_version=version, after=after, note=note))
+        self._remember(Head(entry.sequence, entry.hash))
+        return entry
+
+    # ---- questions about the ledger ---------------------------------------------------------------------------------
+
+    @property
+    def head(self) -> Head:
+        """The last entry's sequence and hash."""
+        last = self._last()
+        return Head(last.sequence, last.hash)
+
+    @property
+    def data_version(self) -> int:
+        """The current data version; 1 at creation."""
+        return self._last().after.data_version
+
+    @property
+    def failures(self) -> int:
+        """Engine failures since the study was last reopened."""
+        return self._last().after.failures
+
+    @property
+    def closed(self) -> bool:
+        """Whether analysts are refused until the owner reopens the study."""
+        return self.failures >= CLOSED_AFTER
+
+    def spent(self, analyst: str | Everyone | None = ALL) -> Amounts:
+        """Return what was spent by everybody, by one analyst, or by the owner (None); open reservations count."""
+        holder = STUDY if isinstance(analyst, Everyone) else holder_of(analyst)
+        with self._store.reading() as page:
+            return page.total(holder)
+
+    def left(self, analyst: str | None, share: Fraction = Fraction(1)) -> Amounts:
+        """Return what the asker may still spend: what is left of the share, and of the study. Rounds: down."""
+        with self._store.reading() as page:
+            total, own = page.total(STUDY), page.total(holder_of(analyst))
+        study = total.room_below(self.limits.total)
+        return study if analyst is None else study.least(own.room_below(self.limits.share(share)))
+
+    def entries(self, start: int = 0, analyst: str | Everyone | None = ALL) -> Iterator[Entry]:
+        """Yield entries in order, from a sequence on: all, those of one analyst, or those of the owner (None)."""
+        place = start
+        while True:
+            with self._store.reading() as page:
+                found = page.entries(place) if isinstance(analyst, Everyone) else page.entries_of(place, analyst)
+            if not found:
+                return
+            yield from found
+            place = found[-1].sequence + 1
+
+    def verify(self, *, witness: bool = True) -> None:
+        """Read every entry, sum and answer again; refuse the ledger by the first that is wrong.
+
+        witness   whether the witness is asked too
+        """
+        self._store.integrity()
+        replay = Replay()
+        with self._store.reading() as page:
+            replay.read(page.all_rows())
+            opening.compare(replay, page, self.id)
+        if witness:
+            with self._store.reading() as page:
+                opening.ask_the_witness(page, opening.Places(self.path, self._witness, None), self.id, excused=False)
+
+    # ---- one page ---------------------------------------------------------------------------------------------------
+
+    def _last(self) -> Entry:
+        with self._store.reading() as page:
+            return page.head()
+
+    def _head(self, page: Page) -> Entry:
+        """Return the last entry before a change; a ledger that forgot what this object has seen is refused."""
+        head = page.head()
+        if head.ledger != self.id or head.sequence < self._seen:
+            raise InvalidStudy(sentence("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced"))
+        self._seen = head.sequence
+        return head
+
+    def _remember(self, head: Head) -> None:
+        """Mirror the head; again while another writer was faster, so that the last to write has seen the last entry."""
+        with self._mirror:
+            while True:
+                if head.sequence > self._mirrored:
+                    try:
+                        remember(self._witness, Seen(self.id, head))
+                    except OSError as error:
+                        raise Failed(f"the ledger's witness could not be written; {_CHARGED}.") from error
+                    self._mirrored = head.sequence
+                last = self._store.tip()
+                if last.sequence <= self._mirrored:
+                    return
+                head = last
+
+
+def _admits(head: Entry, request: Request) -> None:
+    """Refuse a question about data that are no longer current, or of an analyst while the study is closed."""
+    if request.analyst is not None and head.after.failures >= CLOSED_AFTER:
+        hint = "the owner looks into the failures and reopens the study"
+        raise NotAllowed(
+            f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures.\nHint: {hint}."
+        )
+    current = head.after.data_version
+    hint = "the owner declared a new data version; open the study again"
+    require(request.data_version == current, "data_version", f"the current one ({current})", request.data_version, hint)
+
+
+def _append(page: Page, entry: Entry) -> Entry:
+    made, text = sealed(entry)
+    page.append(Row(*row_of(made, text)))
+    return made

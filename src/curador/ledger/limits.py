@@ -1,0 +1,132 @@
+"""The limits of a ledger: fixed when it is created, part of its first entry, never moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from curador.errors import InvalidParameter, InvalidStudy, require, sentence
+from curador.ledger.amounts import DELTA_TICK, ZERO, Amounts, down_to_tick
+from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.filters import Amounts as Concentration
+from curador.privacy.filters import ConcentratedFilter, PureFilter
+from curador.study.model import Budget
+
+LARGEST_EPSILON = 1_000_000  # a public bound, so that a total always fits its column
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What all questions together may cost, and whom that protects.
+
+    Claim   A ledger whose entries add up to at most `total` is ε-differentially private (pure), or delta_keys-approximately
+            rho_limit-zCDP and so (ε, δ)-differentially private (concentrated), for neighbours of `adjacency` that differ in
+            one `unit`, over all data versions.
+    Needs   They never change. Moving δ between keys and conversion as one goes is not private.
+    Rounds  rho_limit, delta_keys and every share down to the tick; epsilon and delta are as declared.
+    Source  [RRUV16] pure; [WRRW23] concentrated, [CKS20, Prop. 12] for its conversion
+    """
+
+    kind: Literal["pure", "concentrated"]
+    epsilon: Fraction
+    delta: Fraction
+    delta_keys: Fraction
+    rho_limit: Fraction
+    adjacency: Adjacency
+    unit: str
+    max_units: int
+
+    def __post_init__(self) -> None:
+        require(0 < self.epsilon <= LARGEST_EPSILON, "budget.epsilon", "above 0 and at most 1,000,000", self.epsilon)
+        named = type(self.unit) is str and 0 < len(self.unit) <= 200
+        require(named, "unit", "the word for who is protected, at most 200 letters", self.unit)
+        require(type(self.max_units) is int and self.max_units >= 1, "max_units", "a whole number above 0", self.max_units)
+        hint = "the budget is below the ledger's smallest step"
+        require(bool(self.total.epsilon or self.total.rho), "budget.epsilon", "large enough to be spent", self.epsilon, hint)
+        self.judge(Amounts())  # proves that rho_limit converts into (ε, δ)
+
+    @classmethod
+    def create(cls, budget: Budget, *, adjacency: Adjacency, unit: str, max_units: int) -> Limits:
+        """Return the limits of a new ledger.
+
+        Claim   As the class.
+        Rounds  rho_limit and delta_keys down to the tick.
+        Source  [CKS20, Prop. 12]
+        """
+        if budget.delta is None or budget.delta_keys is None:
+            pure = ("pure", budget.epsilon, ZERO, ZERO, ZERO)
+            return cls(*pure, as_adjacency(adjacency), unit, max_units)
+        require(budget.epsilon <= LARGEST_EPSILON, "budget.epsilon", "at most 1,000,000", budget.epsilon)
+        keys = down_to_tick(budget.delta_keys, DELTA_TICK)
+        whole = ConcentratedFilter.create(epsilon=budget.epsilon, delta=budget.delta, delta_keys=keys)
+        rho = down_to_tick(whole.rho_limit)
+        return cls("concentrated", budget.epsilon, budget.delta, keys, rho, as_adjacency(adjacency), unit, max_units)
+
+    @property
+    def total(self) -> Amounts:
+        """The limit of everything. Rounds: down."""
+        return self.share(Fraction(1))
+
+    def share(self, share: Fraction) -> Amounts:
+        """Return the limit of somebody's share: of ε, or of ρ and of delta_keys.
+
+        Claim   n questions that each cost at most share(s/n) cost together at most share(s).
+        Rounds  Down to the tick.
+        """
+        if self.kind == "pure":
+            return Amounts.grant(epsilon=share * self.epsilon)
+        return Amounts.grant(rho=share * self.rho_limit, delta=share * self.delta_keys)
+
+    def judge(self, spent: Amounts) -> PureFilter | ConcentratedFilter:
+        """Return the filter that decides, after what was spent."""
+        if self.kind == "pure":
+            limit = down_to_tick(self.epsilon)
+            return PureFilter(limit, spent=spent.epsilon, adjacency=self.adjacency)
+        return ConcentratedFilter(
+            epsilon_limit=self.epsilon,
+            delta_limit=self.delta,
+            delta_keys=self.delta_keys,
+            rho_limit=self.rho_limit,
+            spent=Concentration(spent.rho, spent.delta),
+            adjacency=self.adjacency,
+        )
+
+    def require_same(self, budget: Budget, *, adjacency: Adjacency, unit: str) -> None:
+        """Refuse a study whose budget, neighbours or unit are not those that the ledger was created with."""
+        hint = "limits are fixed when a ledger is created; undo the change, or start a new ledger and give the reason"
+        keys = ZERO if budget.delta_keys is None else down_to_tick(budget.delta_keys, DELTA_TICK)
+        for name, asked, own in (
+            ("budget.epsilon", budget.epsilon, self.epsilon),
+            ("budget.delta", budget.delta, self.delta if self.kind == "concentrated" else None),
+            ("budget.delta_keys", keys, self.delta_keys),
+            ("adjacency", as_adjacency(adjacency), self.adjacency),
+            ("unit", unit, self.unit),
+        ):
+            if asked != own:
+                raise InvalidStudy(sentence(name, f"that of the ledger ({own})", asked, hint))
+
+    def record(self) -> dict[str, object]:
+        """Return the limits as plain values; rationals as strings."""
+        rationals = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "delta_keys", "rho_limit")}
+        return {
+            "kind": self.kind,
+            **rationals,
+            "adjacency": str(self.adjacency),
+            "unit": self.unit,
+            "max_units": self.max_units,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, object]) -> Limits:
+        """Read what `record` wrote, and prove it again."""
+        kind = record["kind"]
+        if kind not in ("pure", "concentrated"):
+            raise InvalidParameter(sentence("limits.kind", '"pure" or "concentrated"', kind))
+        epsilon, delta, keys, rho = (Fraction(str(record[name])) for name in ("epsilon", "delta", "delta_keys", "rho_limit"))
+        unit, units = record["unit"], record["max_units"]
+        if type(unit) is not str or type(units) is not int:
+            raise InvalidParameter(sentence("limits", "those of a ledger", record))
+        require(kind != "pure" or not (delta or keys or rho), "limits", "without delta and rho where they are pure", record)
+        return cls(kind, epsilon, delta, keys, rho, as_adjacency(record["adjacency"]), unit, units)

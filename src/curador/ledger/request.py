@@ -1,0 +1,153 @@
+"""What the curator asks of the ledger, and what it gets back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.ledger.amounts import Amounts
+from curador.ledger.entry import Entry
+from curador.ledger.limits import Limits
+from curador.privacy.adjacency import Adjacency
+from curador.privacy.loss import compose
+from curador.privacy.records import loss_from_record
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question's charge, before any data is read.
+
+    analyst       None: the owner
+    share         the analyst's share of the limits; 1 for the owner
+    losses        the records (`privacy.records.to_record`) of everything that will be released; `amounts` cover them
+    question_key  SHA-256 in hex of what makes two questions identical
+    tables        the tables that the plan reads
+    """
+
+    amounts: Amounts
+    losses: tuple[Mapping[str, Any], ...]
+    study_digest: str
+    data_version: int
+    question_key: str
+    question: str
+    plan_digest: str
+    adjacency: Adjacency
+    tables: tuple[str, ...]
+    analyst: str | None = None
+    share: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        require(type(self.amounts) is Amounts, "amounts", "the Amounts of a question", self.amounts)
+        require(self.analyst is None or label(self.analyst), "analyst", "a name of at most 200 letters", self.analyst)
+        share = type(self.share) is Fraction and 0 < self.share <= 1
+        require(share, "share", "a Fraction above 0 and at most 1", self.share)
+        require(self.analyst is not None or self.share == 1, "share", "1 for the owner", self.share)
+        require(type(self.losses) is tuple, "losses", "a tuple of loss records", self.losses)
+        require(label(self.study_digest), "study_digest", "a digest", self.study_digest)
+        require(label(self.plan_digest), "plan_digest", "a digest", self.plan_digest)
+        require(digest(self.question_key), "question_key", "SHA-256 in hex", self.question_key)
+        require(type(self.question) is str, "question", "a text", self.question)
+        require(type(self.data_version) is int and self.data_version >= 1, "data_version", "at least 1", self.data_version)
+        require(type(self.adjacency) is Adjacency, "adjacency", "an Adjacency", self.adjacency)
+        names = type(self.tables) is tuple and all(type(name) is str for name in self.tables)
+        require(names, "tables", "a tuple of names", self.tables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """A charge that is on disk. What follows may fail, be killed or be forgotten: it counts as spent.
+
+    limit, before, after   of the asker: the share's for an analyst, the study's for the owner
+    """
+
+    entry: Entry
+    limit: Amounts
+    before: Amounts
+    after: Amounts
+
+    @property
+    def id(self) -> str:
+        """The random id that an analyst may see."""
+        return self.entry.id
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An answer that was released before: the entry that committed it, and its bytes."""
+
+    entry: Entry
+    answer: bytes
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that its plan read."""
+        return self.entry.tables
+
+
+def admit(request: Request, limits: Limits) -> None:
+    """Refuse a request that no ledger of these limits can charge, whatever is left.
+
+    Claim   What passes is about the ledger's neighbours, and its amounts are at least what its loss records cost.
+    Rounds  Exact; a record's own cost is rounded up.
+    """
+    hint = "an add_or_remove_one loss becomes one for replace_one by .group(2)"
+    one = request.adjacency is limits.adjacency
+    require(one, "adjacency", f"that of the ledger ({limits.adjacency})", request.adjacency, hint)
+    amounts = replace(request.amounts)  # checked once more: a frozen value can be forged
+    if limits.kind == "pure":
+        if amounts.delta:
+            raise NotPrivate(sentence("amounts.delta", "0 under a pure budget", amounts.delta))
+        require(not amounts.rho, "amounts.rho", "0 under a pure budget", amounts.rho)
+    else:
+        require(not amounts.epsilon, "amounts.epsilon", "0 under an (epsilon, delta) budget", amounts.epsilon)
+    require(bool(amounts), "amounts", "above 0", "0")
+    least = _cost(request, limits)
+    require(least.within(amounts), "amounts", f"at least what the losses cost ({_told(least)})", _told(amounts))
+
+
+def _cost(request: Request, limits: Limits) -> Amounts:
+    require(len(request.losses) > 0, "losses", "at least one loss record", "none")
+    loss = compose([loss_from_record(record) for record in request.losses])
+    own = loss.adjacency
+    require(own is None or own is limits.adjacency, "losses", f"about the ledger's neighbours ({limits.adjacency})", own)
+    try:
+        json.dumps(request.losses, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InvalidParameter(sentence("losses", "records of plain values", request.losses)) from None
+    if limits.kind == "pure":
+        epsilon = loss.pure_epsilon
+        if epsilon is None:
+            raise NotPrivate("the losses have no known epsilon of pure privacy.\nHint: a pure budget pays for Laplace noise.")
+        return Amounts.cost(epsilon=epsilon)
+    pair = loss.concentrated
+    if pair is None:
+        raise NotPrivate("the losses have no known bound of zero-concentrated differential privacy.")
+    return Amounts.cost(rho=pair[0], delta=pair[1])
+
+
+def _told(amounts: Amounts) -> str:
+    return ", ".join(f"{name} {value}" for name, value in amounts.record().items() if value != "0") or "0"
+
+
+def label(value: object) -> bool:
+    """Whether the value is a short, printable text: a name, a digest, an id."""
+    return type(value) is str and 0 < len(value) <= 200 and value.isprintable()
+
+
+def digest(value: object) -> bool:
+    """Whether the value is SHA-256 in hex."""
+    return type(value) is str and _SHA256.fullmatch(value) is not None
+
+
+def note_text(value: object, name: str) -> str:
+    """Return an owner's note, refused unless it says something in at most 1,000 letters."""
+    if type(value) is not str or not value.strip() or len(value) > 1000:
+        raise InvalidParameter(sentence(name, "a sentence of at most 1,000 letters", value))
+    return value

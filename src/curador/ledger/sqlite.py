@@ -1,0 +1,291 @@
+"""The ledger in one SQLite file: one writer at a time, across threads and processes, on disk before anything returns.
+
+WAL and synchronous=FULL: a commit that returned survives a power cut; NORMAL would be many times faster and forget the last
+charges. Both are read back on every new connection, as a build, a file or a driver may not do what it was told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import secrets
+import sqlite3
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy, sentence
+from curador.ledger.chain import DAMAGED
+from curador.ledger.places import require_local, require_regular
+from curador.ledger.store import Cursor, Page, Statement, statements, tables
+from curador.ledger.witness import Head, sync_folder
+
+PATIENCE: Final = 5.0
+"""Seconds that a writer waits for another one."""
+
+_POLL = 0.02  # seconds that SQLite itself polls for a lock, in steps from 1 ms; then we look at the clock and ask again
+SETTINGS: Final[dict[str, str]] = {
+    "journal_mode": "WAL",
+    "synchronous": "FULL",
+    "fullfsync": "ON",  # where the system's plain fsync does not reach the disk
+    "checkpoint_fullfsync": "ON",
+    "foreign_keys": "ON",
+    "trusted_schema": "OFF",
+    "cell_size_check": "ON",
+}
+REQUIRED: Final[dict[str, object]] = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+_KEPT: Final[list[object]] = []  # connections that a fork carried over: closing them here could drop the parent's locks
+
+
+class SQLiteStore:
+    """A ledger file and its connections. Threads may share it; a forked child gets connections of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._turn = threading.Lock()
+        self._file = _identity(self.path)
+        self._engine = _engine(self.path)
+        self._statements = _statements()
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[Page]:
+        """One moment of the ledger. Readers never wait for writers."""
+        self._renew_after_fork()
+        with _told(self.path, None), self._cursor() as cursor:
+            _begin(cursor, "BEGIN", time.monotonic() + PATIENCE)
+            try:
+                yield Page(cursor, self._statements)
+            finally:
+                _roll_back(cursor)
+
+    @contextlib.contextmanager
+    def writing(self, *, charged: str | None = None, patience: float | None = None) -> Generator[Page]:
+        """One change of the ledger: all of it is on disk when the block is left, or nothing is.
+
+        charged   what is said of a charge that stands already if this change cannot be made
+        """
+        self._renew_after_fork()
+        wait = PATIENCE if patience is None else patience
+        deadline = time.monotonic() + wait
+        with _told(self.path, charged), self._alone(wait), self._cursor() as cursor:
+            _begin(cursor, "BEGIN IMMEDIATE", deadline)
+            try:
+                self._require_same_file()
+                yield Page(cursor, self._statements)
+                cursor.execute("COMMIT")
+            except BaseException:
+                _roll_back(cursor)
+                raise
+
+    def tip(self) -> Head:
+        """Return the sequence and hash of the last entry."""
+        self._renew_after_fork()
+        with _told(self.path, None), self._cursor() as cursor:
+            return Page(cursor, self._statements).tip()
+
+    def integrity(self) -> None:
+        """Refuse a file whose pages or indexes are damaged."""
+        with self.reading() as page:
+            page.cursor.execute("PRAGMA integrity_check(1)")
+            found = page.cursor.fetchall()
+        if found != [("ok",)]:
+            raise _corrupt(self.path)
+
+    def schema(self) -> str:
+        """Return a digest of the tables, indexes and triggers as the file declares them."""
+        with self.reading() as page:
+            return _schema(page)
+
+    def close(self) -> None:
+        """Close every connection; the last one folds the log into the file."""
+        if self._pid == os.getpid():
+            self._engine.dispose()
+
+    @contextlib.contextmanager
+    def _cursor(self) -> Generator[Cursor]:
+        connection = self._engine.raw_connection()
+        try:
+            yield connection.cursor()
+        finally:
+            connection.close()  # back into the pool
+
+    def _require_same_file(self) -> None:
+        """Refuse to write into a file that lost its name: SQLite would not notice, and the charges would go with it."""
+        if _identity(self.path) != self._file:
+            hint = "it was moved, deleted or replaced while it was open"
+            raise InvalidStudy(sentence("ledger", "the file that was opened", str(self.path), hint))
+
+    def _renew_after_fork(self) -> None:
+        if self._pid != os.getpid():
+            _KEPT.append(self._engine)
+            self._start()
+
+    @contextlib.contextmanager
+    def _alone(self, patience: float) -> Generator[None]:
+        """One writer a process: threads queue here instead of polling the file."""
+        turn = self._turn
+        if not turn.acquire(timeout=patience):
+            raise _Busy
+        try:
+            yield
+        finally:
+            turn.release()
+
+
+def create_file(path: Path, fill: Callable[[Page, str], Head], announce: Callable[[Head], None]) -> None:
+    """Make a new ledger file: complete under its name or not there at all, 0600 whatever the umask. FileExistsError.
+
+    fill      writes the first rows; it is given the digest of the schema
+    announce  is called when the file is complete and on disk, before it gets its name
+    """
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        temporary.chmod(0o600)  # SQLite gives its log the same mode
+        store = SQLiteStore(temporary)
+        with store.writing() as page:
+            for statement in tables(_dialect()):
+                page.cursor.execute(statement)
+            head = fill(page, _schema(page))
+        store.close()
+        announce(head)
+        os.link(temporary, path)  # fails where something stands there already
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def _schema(page: Page) -> str:
+    page.cursor.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")
+    return hashlib.sha256(repr(page.cursor.fetchall()).encode()).hexdigest()
+
+
+@functools.cache
+def _dialect() -> sa.Dialect:
+    return sa.create_engine("sqlite+pysqlite://", paramstyle="named").dialect
+
+
+@functools.cache
+def _statements() -> dict[str, Statement]:
+    return statements(_dialect())
+
+
+def _engine(path: Path) -> sa.Engine:
+    require_regular(path)
+    require_local(path)
+    place = f"file:{urllib.parse.quote(str(path))}?mode=rw"  # never makes a file by opening it
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(place, uri=True, timeout=_POLL, isolation_level=None, check_same_thread=False)
+        try:
+            for name, value in SETTINGS.items():
+                _patiently(connection, f"PRAGMA {name}={value}")
+            require_durable(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    # Transactions are begun and ended here, by name; the driver and the pool begin none of their own.
+    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "pool_use_lifo": True}
+    return sa.create_engine("sqlite+pysqlite://", creator=connect, poolclass=sa.QueuePool, max_overflow=-1, **options)
+
+
+def require_durable(connection: sqlite3.Connection) -> None:
+    """Refuse a connection that would not do what the ledger promises, whatever it was told."""
+    for name, value in REQUIRED.items():
+        (got,) = connection.execute(f"PRAGMA {name}").fetchone()
+        if got != value:
+            raise InvalidStudy(sentence(f"{name} of the ledger's connection", str(value), got))
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            if not _busy(error) or time.monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+def _begin(cursor: Cursor, statement: str, deadline: float) -> None:
+    while True:
+        try:
+            cursor.execute(statement)
+        except sqlite3.OperationalError as error:
+            if not _busy(error):
+                raise
+            if time.monotonic() > deadline:
+                raise _Busy from None
+        else:
+            return
+
+
+class _Busy(Exception):  # noqa: N818 -- never leaves this file
+    """The time to wait for another writer is over."""
+
+
+@contextlib.contextmanager
+def _told(path: Path, charged: str | None) -> Generator[None]:
+    """Turn what the database says into one sentence that may be shown."""
+    try:
+        yield
+    except _Busy:
+        raise _too_busy(charged) from None
+    except (sqlite3.Error, DBAPIError) as error:  # the pool wraps what fails while connecting
+        raise _sentence_of(getattr(error, "orig", error), path, charged) from error
+
+
+def _too_busy(charged: str | None) -> CuradorError:
+    if charged is None:
+        return LedgerBusy("the ledger must be free; another writer held it too long, nothing was spent.\nHint: ask again.")
+    return Failed(f"the ledger was busy for too long; {charged}.")
+
+
+def _sentence_of(cause: BaseException | None, path: Path, charged: str | None) -> CuradorError:
+    code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return _too_busy(charged)
+    if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH}:
+        return InvalidStudy(sentence("ledger", "a file that can be read and written", str(path)))
+    if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG}:
+        return Failed(f"the ledger could not be written; {charged or 'nothing was released'}.")
+    return _corrupt(path)
+
+
+def _roll_back(cursor: Cursor) -> None:
+    with contextlib.suppress(sqlite3.Error):  # what failed may have ended the transaction itself
+        cursor.execute("ROLLBACK")
+
+
+def _corrupt(path: Path) -> InvalidStudy:
+    return InvalidStudy(sentence("ledger", "a whole ledger file", str(path), DAMAGED))
+
+
+def _busy(error: BaseException | None) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

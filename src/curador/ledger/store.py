@@ -1,0 +1,284 @@
+"""The ledger's tables and statements, written once for every database that SQLAlchemy speaks to.
+
+entry    one row an entry: its text, its hash, and the columns by which it is found; rows are only ever added
+answer   the bytes of committed answers; their digests are in the chain
+total    running sums, so that a reservation costs the same on the millionth day; CHECK is the second net below the judge
+
+Amounts in `total` are whole ticks as text of one width: comparing texts compares numbers, and no database rounds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from curador.errors import InvalidStudy
+from curador.ledger.amounts import DIGITS, NOTHING, Amounts
+from curador.ledger.chain import DAMAGED, Row, bad, entry_of
+from curador.ledger.entry import Entry, Kind
+from curador.ledger.witness import Head
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.expression import ClauseElement
+
+PAGE: Final = 500  # rows fetched at once when all are read
+METADATA: Final = sa.MetaData()
+
+_KINDS = ", ".join(f"'{kind.value}'" for kind in Kind)
+
+ENTRY: Final = sa.Table(
+    "entry",
+    METADATA,
+    sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("analyst", sa.Text),
+    sa.Column("question_key", sa.Text),
+    sa.Column("data_version", sa.Integer, nullable=False),
+    sa.Column("settles", sa.Text, unique=True),  # a reservation is settled once
+    sa.Column("body", sa.Text, nullable=False),
+    sa.CheckConstraint(f"kind IN ({_KINDS})", name="known_kind"),
+    sa.CheckConstraint("sequence >= 0", name="sequence_from_zero"),
+    sa.Index("entry_by_analyst", "analyst", "sequence"),
+)
+ANSWER: Final = sa.Table(
+    "answer",
+    METADATA,
+    sa.Column("sequence", sa.Integer, sa.ForeignKey("entry.sequence"), primary_key=True, autoincrement=False),
+    sa.Column("question_key", sa.Text, nullable=False),
+    sa.Column("data_version", sa.Integer, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Index("answer_by_question", "question_key", "data_version", "sequence"),
+)
+_AMOUNTS = ("epsilon", "rho", "delta")
+_COUNTED = (*_AMOUNTS, *(f"{name}_limit" for name in _AMOUNTS))
+TOTAL: Final = sa.Table(
+    "total",
+    METADATA,
+    sa.Column("holder", sa.Text, primary_key=True),
+    *(sa.Column(name, sa.Text, nullable=False) for name in _COUNTED),
+    *(
+        sa.CheckConstraint(
+            f"length({name}) = {DIGITS} AND length({name}_limit) = {DIGITS} AND {name} <= {name}_limit", name=f"{name}_within"
+        )
+        for name in _AMOUNTS
+    ),
+    sqlite_with_rowid=False,
+)
+
+_COLUMNS = [ENTRY.c[name] for name in Row._fields]
+_HEAD = sa.select(*_COLUMNS).order_by(ENTRY.c.sequence.desc()).limit(1)
+_TIP = sa.select(ENTRY.c.sequence, ENTRY.c.hash).order_by(ENTRY.c.sequence.desc()).limit(1)
+_AT = sa.select(*_COLUMNS).where(ENTRY.c.sequence == sa.bindparam("place"))
+_FROM = sa.select(*_COLUMNS).where(ENTRY.c.sequence >= sa.bindparam("place")).order_by(ENTRY.c.sequence).limit(PAGE)
+_FROM_OF = _FROM.where(ENTRY.c.analyst == sa.bindparam("who"))
+_FROM_OWNER = _FROM.where(ENTRY.c.analyst.is_(None))
+_SETTLED = sa.select(ENTRY.c.kind).where(ENTRY.c.settles == sa.bindparam("reservation"))
+_STORED = (
+    sa.select(ANSWER.c.sequence, ANSWER.c.content)
+    .where(ANSWER.c.question_key == sa.bindparam("key"), ANSWER.c.data_version == sa.bindparam("version"))
+    .order_by(ANSWER.c.sequence.desc())
+    .limit(1)
+)
+_ANSWERS = sa.select(ANSWER).where(ANSWER.c.sequence > sa.bindparam("place")).order_by(ANSWER.c.sequence).limit(1)
+_TOTAL = sa.select(*(TOTAL.c[name] for name in _AMOUNTS)).where(TOTAL.c.holder == sa.bindparam("who"))
+_TOTALS = sa.select(TOTAL.c.holder, *(TOTAL.c[name] for name in _AMOUNTS))
+_ADD_TOTAL = sa.insert(TOTAL).values({column.name: sa.bindparam(column.name) for column in TOTAL.columns})
+_SET_TOTAL = (
+    sa.update(TOTAL)
+    .where(TOTAL.c.holder == sa.bindparam("who"))
+    .values({column.name: sa.bindparam(column.name) for column in TOTAL.columns if column.name != "holder"})
+)
+_GIVE_BACK = (
+    sa.update(TOTAL).where(TOTAL.c.holder == sa.bindparam("who")).values({name: sa.bindparam(name) for name in _AMOUNTS})
+)
+_ADD_ENTRY = sa.insert(ENTRY).values({name: sa.bindparam(name) for name in Row._fields})
+_ADD_ANSWER = sa.insert(ANSWER).values({column.name: sa.bindparam(column.name) for column in ANSWER.columns})
+
+
+_ALL: Final[Mapping[str, ClauseElement]] = {
+    "head": _HEAD,
+    "tip": _TIP,
+    "at": _AT,
+    "onward": _FROM,
+    "onward_of": _FROM_OF,
+    "onward_owner": _FROM_OWNER,
+    "settled": _SETTLED,
+    "stored": _STORED,
+    "answers": _ANSWERS,
+    "total": _TOTAL,
+    "totals": _TOTALS,
+    "add_total": _ADD_TOTAL,
+    "set_total": _SET_TOTAL,
+    "give_back": _GIVE_BACK,
+    "add_entry": _ADD_ENTRY,
+    "add_answer": _ADD_ANSWER,
+}
+
+
+class Statement(NamedTuple):
+    """The text of a statement with named parameters, and those that never change (a LIMIT)."""
+
+    text: str
+    constants: Mapping[str, Any]
+
+
+def statements(dialect: sa.Dialect) -> dict[str, Statement]:
+    """Return every statement as the text of one dialect: compiled once, not once a question."""
+    made: dict[str, Statement] = {}
+    for name, statement in _ALL.items():
+        compiled = statement.compile(dialect=dialect)
+        made[name] = Statement(str(compiled), {key: value for key, value in compiled.params.items() if value is not None})
+    return made
+
+
+def tables(dialect: sa.Dialect) -> list[str]:
+    """Return the statements that make the tables, their indexes, and refuse to change or remove what was written."""
+    made: list[str] = []
+    for table in METADATA.sorted_tables:
+        made.append(str(CreateTable(table).compile(dialect=dialect)).strip())
+        made.extend(
+            str(CreateIndex(index).compile(dialect=dialect)) for index in sorted(table.indexes, key=lambda one: str(one.name))
+        )
+    if dialect.name == "sqlite":
+        for name in (ENTRY.name, ANSWER.name):
+            refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+            made.extend(f"CREATE TRIGGER {name}_no_{act} BEFORE {act} ON {name} {refuse}" for act in ("update", "delete"))
+    return made
+
+
+class Cursor(Protocol):
+    """What is asked of a driver's cursor (PEP 249), with named parameters."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that the last statement changed."""
+        ...
+
+    def execute(self, operation: str, parameters: Any = ..., /) -> Any:
+        """Run a statement."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row."""
+        ...
+
+    def fetchall(self) -> Sequence[Any]:
+        """Return the other rows."""
+        ...
+
+
+class Page:
+    """The ledger's rows inside one transaction."""
+
+    __slots__ = ("_statements", "cursor")
+
+    def __init__(self, cursor: Cursor, compiled: Mapping[str, Statement]) -> None:
+        self.cursor = cursor
+        self._statements = compiled
+
+    def _run(self, name: str, **values: object) -> Cursor:
+        statement = self._statements[name]
+        self.cursor.execute(statement.text, {**statement.constants, **values})
+        return self.cursor
+
+    def _all(self, name: str, **values: object) -> Sequence[tuple[Any, ...]]:
+        return self._run(name, **values).fetchall()
+
+    def _one(self, name: str, **values: object) -> tuple[Any, ...] | None:
+        return self._run(name, **values).fetchone()
+
+    def head(self) -> Entry:
+        """Return the last entry."""
+        row = self._one("head")
+        return bad(0, "must be there") if row is None else entry_of(Row(*row))
+
+    def at(self, sequence: int) -> Entry | None:
+        """Return one entry."""
+        row = self._one("at", place=sequence)
+        return None if row is None else entry_of(Row(*row))
+
+    def tip(self) -> Head:
+        """Return the sequence and hash of the last entry, as they are stored."""
+        row = self._one("tip")
+        return bad(0, "must be there") if row is None else Head(*row)
+
+    def rows(self, start: int) -> list[Row]:
+        """Return a page of rows in order, as they are stored."""
+        return [Row(*row) for row in self._all("onward", place=start)]
+
+    def all_rows(self) -> Iterator[Row]:
+        """Yield every row in order."""
+        place = 0
+        while found := self.rows(place):
+            yield from found
+            place = found[-1].sequence + 1
+
+    def entries(self, start: int) -> list[Entry]:
+        """Return a page of entries in order."""
+        return [entry_of(row) for row in self.rows(start)]
+
+    def entries_of(self, start: int, analyst: str | None) -> list[Entry]:
+        """Return a page of entries of one analyst, or of the owner."""
+        found = (
+            self._run("onward_owner", place=start) if analyst is None else self._run("onward_of", place=start, who=analyst)
+        )
+        return [entry_of(Row(*row)) for row in found.fetchall()]
+
+    def settled(self, reservation: str) -> str | None:
+        """Return how a reservation ended; None while it is open."""
+        row = self._one("settled", reservation=reservation)
+        return None if row is None else str(row[0])
+
+    def stored(self, question_key: str, data_version: int) -> tuple[int, bytes] | None:
+        """Return the last answer to a question: the sequence of its commit, and its bytes."""
+        row = self._one("stored", key=question_key, version=data_version)
+        if row is None:
+            return None
+        return (row[0], row[1]) if type(row[1]) is bytes else bad(row[0], "must have an answer of bytes")
+
+    def answers(self) -> Iterator[tuple[int, str, int, bytes]]:
+        """Yield every stored answer with the columns by which it is found, one at a time."""
+        place = -1
+        while (row := self._one("answers", place=place)) is not None:
+            place, key, version, content = row
+            yield place, key, version, content if type(content) is bytes else bad(place, "must have an answer of bytes")
+
+    def total(self, holder: str) -> Amounts:
+        """Return what a holder has spent."""
+        row = self._one("total", who=holder)
+        return NOTHING if row is None else _counted(row)
+
+    def totals(self) -> dict[str, Amounts]:
+        """Return what every holder has spent."""
+        return {str(row[0]): _counted(row[1:]) for row in self._all("totals")}
+
+    def put_total(self, holder: str, spent: Amounts, limit: Amounts) -> None:
+        """Set a running sum and the limit that it keeps."""
+        values = dict(zip(_COUNTED, (*spent.digits(), *limit.digits()), strict=True))
+        if self._run("set_total", who=holder, **values).rowcount == 0:
+            self._run("add_total", holder=holder, **values)
+
+    def give_back(self, holder: str, spent: Amounts) -> None:
+        """Lower a running sum."""
+        self._run("give_back", who=holder, **dict(zip(_AMOUNTS, spent.digits(), strict=True)))
+
+    def append(self, row: Row) -> None:
+        """Add an entry."""
+        self._run("add_entry", **row._asdict())
+
+    def keep(self, entry: Entry, content: bytes) -> None:
+        """Add the answer of a committed entry."""
+        found_by = {"question_key": entry.question_key, "data_version": entry.data_version}
+        self._run("add_answer", sequence=entry.sequence, content=content, **found_by)
+
+
+def _counted(digits: Sequence[Any]) -> Amounts:
+    try:
+        return Amounts.from_digits(*digits)
+    except (TypeError, ValueError):
+        raise InvalidStudy(f"the running totals of the ledger must be whole ticks; they are not.\nHint: {DAMAGED}.") from None

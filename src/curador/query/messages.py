@@ -1,0 +1,97 @@
+"""Refusals of a question: where it stands, which rule it breaks, what to write instead. Nothing in them comes from data."""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from curador.errors import InvalidQuery, NotPrivate, shown
+from curador.query.tree import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MOST_VISITED = 64
+"""Nodes looked at for one that knows its place: enough for any expression, little for a whole statement."""
+
+_MOST_LISTED = 12
+
+
+class Text:
+    """The text of a question, to tell places by."""
+
+    __slots__ = ("_starts", "raw")
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == "\n")]
+        self.raw = text
+
+    def place(self, offset: int) -> Place:
+        """Return the line and column of the letter at this offset."""
+        line = bisect.bisect_right(self._starts, offset)
+        return Place(line, offset - self._starts[line - 1] + 1)
+
+    def of(self, node: exp.Expr) -> Place | None:
+        """Return where a node begins: its own token, else the first inside it, else the nearest around it."""
+        current: exp.Expr | None = node
+        while current is not None:
+            start = _first_start(current)
+            if start is not None:
+                return self.place(start)
+            current = current.parent
+        return None
+
+
+def _first_start(node: exp.Expr) -> int | None:
+    stack: list[exp.Expr] = [node]
+    for _ in range(_MOST_VISITED):
+        if not stack:
+            return None
+        current = stack.pop()
+        start = current.meta.get("start")
+        if isinstance(start, int):
+            return start
+        children: list[exp.Expr] = []
+        for value in current.args.values():
+            if isinstance(value, exp.Expr):
+                children.append(value)
+            elif isinstance(value, list):
+                children.extend(one for one in value if isinstance(one, exp.Expr))
+        stack.extend(reversed(children))
+    return None
+
+
+def told(place: Place | None, rule: str, hint: str | None = None) -> str:
+    """Return the text of a refusal."""
+    text = f"{rule[0].upper()}{rule[1:]}." if place is None else f"{place}: {rule}."
+    return f"{text}\nHint: {hint}" if hint else text
+
+
+def invalid(place: Place | None, rule: str, hint: str | None = None) -> InvalidQuery:
+    """Return the refusal of what cannot be read or breaks a rule of the language."""
+    return InvalidQuery(told(place, rule, hint))
+
+
+def not_private(place: Place | None, rule: str, hint: str | None = None) -> NotPrivate:
+    """Return the refusal of what no rule of privacy covers."""
+    return NotPrivate(told(place, rule, hint))
+
+
+def quoted(name: str) -> str:
+    """Return a name as messages show it, cut where it is long."""
+    return shown(name).replace("'", '"') if "'" not in name else shown(name)
+
+
+def near(name: str, names: Iterable[str], what: str) -> str:
+    """Return a hint with the names that look like this one, else with those there are."""
+    known = list(dict.fromkeys(names))
+    lowered = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower()[:60], list(lowered)[:400], n=3, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(quoted(lowered[one]) for one in close)}?"
+    more = ", …" if len(known) > _MOST_LISTED else ""
+    listed = ", ".join(quoted(one) for one in known[:_MOST_LISTED])
+    return f"{what}: {listed}{more}." if listed else f"there are no {what}."

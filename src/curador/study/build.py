@@ -1,0 +1,294 @@
+"""A study from Python arguments. They become the document that a file would be, and pass through the same door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from curador.errors import InvalidStudy
+from curador.privacy.adjacency import Adjacency
+from curador.study.document import VERSION, study_from
+from curador.study.model import (
+    DEFAULT_MAX_UNITS,
+    Analyst,
+    Budget,
+    Caps,
+    EngineSettings,
+    Study,
+    Unit,
+    UnitColumn,
+    UnitPath,
+    UnitRow,
+)
+from curador.study.rules import BrokenRule, broken, did_you_mean, dotted
+from curador.study.sources import Sources, gather, is_frame, ledger_beside, relative, table_name
+from curador.study.spelling import NOTHING
+from curador.study.values import Type
+
+UnitLike: TypeAlias = str | Mapping[str, Any] | Unit
+CapsLike: TypeAlias = Mapping[str, Any] | Caps
+
+_CAPS = {"rows", "groups", "rows_per_group"}
+
+
+def build_study(
+    source: Any,
+    *,
+    unit: UnitLike,
+    budget: Budget,
+    name: str | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
+    types: Mapping[str, Type | str | None] | None = None,
+    physical: Mapping[str, Type | None] | None = None,
+    caps: CapsLike | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    ledger: str | Path | None = None,
+    unit_name: str = "person",
+    engine: Mapping[str, Any] | EngineSettings | None = None,
+    analysts: Mapping[str, Any] | Sequence[Analyst] | None = None,
+    public: Iterable[str] | None = None,
+    max_units: int = DEFAULT_MAX_UNITS,
+    allow_large_delta: bool = False,
+) -> Study:
+    """Return the study of one source, or of several given as { table name: source }.
+
+    source    a path (Parquet, CSV, glob, "file.duckdb#table") or a pandas, Polars or Arrow table (then name= it)
+    unit      a column, "row" or { "column": …, "references": … }; for several tables one for all, or { table: unit }
+    bounds    { "column" or "table.column": (lower, upper) }, values likewise with lists
+    types     types that the owner declares; every column named here is declared
+    physical  types that the source itself shows: the type of a column that has bounds or values and no declared one
+    caps      { "rows": 20 }; for several tables one for all, or { table: caps }
+    public    names of tables that are of public knowledge
+    ledger    default: beside the file, <name>.ledger; must be said for frames and for several sources
+    """
+    try:
+        return _build(
+            source,
+            _Arguments(unit, name, bounds or {}, values or {}, types or {}, physical or {}, caps, ledger, public),
+            budget=budget,
+            adjacency=adjacency,
+            unit_name=unit_name,
+            engine=engine,
+            analysts=analysts,
+            max_units=max_units,
+            allow_large_delta=allow_large_delta,
+        )
+    except BrokenRule as rule:
+        raise InvalidStudy(str(rule)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """What is said by table or by column."""
+
+    unit: Any
+    name: str | None
+    bounds: Mapping[str, Any]
+    values: Mapping[str, Any]
+    types: Mapping[str, Any]
+    physical: Mapping[str, Any]
+    caps: Any
+    ledger: str | Path | None
+    public: Iterable[str] | None
+
+
+def _build(source: Any, given: _Arguments, **others: Any) -> Study:
+    several = isinstance(source, Mapping)
+    tables: dict[str, Any] = (
+        dict(cast("Mapping[str, Any]", source)) if several else {_single_name(source, given.name): source}
+    )
+    unnamed = [table for table in cast("dict[object, Any]", tables) if not isinstance(table, str)]
+    if unnamed:
+        raise broken(("source",), "a mapping from table names to sources", unnamed[0])
+    sources = gather(tables)
+    open_to_all = {given.public} if isinstance(given.public, str) else set(given.public or ())
+    for unknown in sorted(open_to_all - set(tables)):
+        raise broken(("public",), "a list of tables of this study", unknown, did_you_mean(unknown, list(tables)))
+    columns = _columns(list(tables), given)
+    declared: dict[str, dict[str, Any]] = {}
+    for table in tables:
+        declared[table] = {"columns": columns[table]}
+        if table in open_to_all:
+            declared[table]["public"] = True
+        else:
+            by_table = several and isinstance(given.unit, Mapping)
+            declared[table]["unit"] = _unit(given.unit.get(table) if by_table else given.unit)
+            by_table = several and _caps_by_table(given.caps)
+            declared[table]["caps"] = _caps(given.caps.get(table) if by_table else given.caps)
+    name = given.name if given.name is not None else "study" if several else next(iter(tables))
+    ledger = ledger_path(given.ledger, None if several else source)
+    return assemble(declared, sources, name=name, ledger=ledger, **others)
+
+
+def assemble(
+    tables: Mapping[str, Mapping[str, Any]],
+    sources: Sources,
+    *,
+    name: str,
+    budget: object,
+    ledger: Path,
+    adjacency: object,
+    unit_name: str,
+    engine: object,
+    analysts: object,
+    max_units: int,
+    allow_large_delta: bool,
+) -> Study:
+    """Return the study of tables that are declared as in a file, but for their sources. None means absent."""
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "name": name,
+        "adjacency": adjacency,
+        "budget": _budget(budget),
+        "ledger": str(ledger),
+        "max_units": max_units,
+        "allow_large_delta": allow_large_delta,
+        "engine": _engine(engine),
+        "unit": {"name": unit_name},
+        "analysts": _analysts(analysts),
+        "tables": {table: {"source": sources.texts[table], **declared} for table, declared in tables.items()},
+    }
+    return study_from(document, ledger=relative(ledger, sources.folder), folder=sources.folder, frames=sources.frames)
+
+
+def _single_name(source: object, name: str | None) -> str:
+    if name is not None:
+        return name
+    if is_frame(source):
+        raise broken(("name",), "given for a data frame", NOTHING, 'write name="visits": questions call the table by it')
+    return table_name(source) if isinstance(source, (str, os.PathLike)) and os.fspath(source) else "table"  # type: ignore[arg-type]
+
+
+def ledger_path(ledger: str | Path | None, source: object) -> Path:
+    """Return where the ledger lies: where the owner says, else beside the one file."""
+    if ledger is not None:
+        return Path(os.path.normpath(Path(ledger).absolute()))
+    if isinstance(source, (str, os.PathLike)):
+        return ledger_beside(source)  # type: ignore[arg-type]
+    raise broken(("ledger",), "given for a data frame or several sources", NOTHING, 'write ledger="visits.ledger"')
+
+
+def _budget(budget: object) -> dict[str, Any]:
+    if isinstance(budget, Budget):
+        return {"epsilon": budget.epsilon, "delta": budget.delta, "delta_keys": budget.delta_keys}
+    if isinstance(budget, Mapping):
+        return dict(cast("Mapping[str, Any]", budget))
+    raise broken(("budget",), "a Budget", budget, "write budget=cu.Budget(epsilon=3, delta=1e-6)")
+
+
+def _unit(unit: object) -> object:
+    """Return the unit as a file would spell it."""
+    if isinstance(unit, UnitRow):
+        return "row"
+    if isinstance(unit, UnitColumn):
+        return {"column": unit.column}
+    if isinstance(unit, UnitPath):
+        return {"column": unit.column, "references": [unit.table] if unit.key is None else [unit.table, unit.key]}
+    return dict(cast("Mapping[str, Any]", unit)) if isinstance(unit, Mapping) else unit
+
+
+def _caps_by_table(caps: object) -> bool:
+    if not isinstance(caps, Mapping):
+        return False
+    named = cast("Mapping[str, object]", caps)
+    return not (set(named) <= _CAPS and all(isinstance(one, int) for one in named.values()))
+
+
+def _caps(caps: object) -> object:
+    if isinstance(caps, Caps):
+        named = {"rows": caps.rows, "groups": caps.groups, "rows_per_group": caps.rows_per_group}
+        return {key: value for key, value in named.items() if value is not None}
+    return dict(cast("Mapping[str, Any]", caps)) if isinstance(caps, Mapping) else caps
+
+
+def _engine(engine: object) -> object:
+    if isinstance(engine, EngineSettings):
+        names = ("threads", "memory", "spill", "deadline", "prepare", "worker")
+        return {name: getattr(engine, name) for name in names}
+    return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
+
+
+def _analysts(analysts: object) -> object:
+    if analysts is None:
+        return {}
+    if not isinstance(analysts, Mapping):
+        listed = list(cast("Sequence[object]", analysts)) if isinstance(analysts, Sequence) else []
+        known = [one for one in listed if isinstance(one, Analyst)]
+        if not listed or len(known) < len(listed):
+            raise broken(("analysts",), 'a mapping such as {"ana": "20%"}, or a list of Analyst', analysts)
+        analysts = {one.name: {"share": one.share, "tables": one.tables, "train": one.train} for one in known}
+    return {name: _analyst(value) for name, value in cast("Mapping[str, Any]", analysts).items()}
+
+
+def _analyst(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return {"share": value}
+    named = dict(cast("Mapping[str, Any]", value))
+    if named.get("tables") is not None and not isinstance(named["tables"], str):
+        named["tables"] = list(named["tables"])
+    return named
+
+
+def _columns(tables: list[str], said: _Arguments) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the declared columns of each table, as a file would spell them."""
+    for argument in ("bounds", "values", "types", "physical"):
+        if not isinstance(getattr(said, argument), Mapping):
+            raise broken((argument,), "a mapping from columns", getattr(said, argument))
+    found: dict[str, dict[str, Any]] = {table: {} for table in tables}
+    for key, kind in said.physical.items():
+        table, column = _place(key, tables, {}, "physical")
+        found[table][column] = kind
+    declared: dict[str, dict[str, dict[str, Any]]] = {table: {} for table in tables}
+    for what, given in (("type", said.types), ("bounds", said.bounds), ("values", said.values)):
+        for key, value in given.items():
+            table, column = _place(key, tables, found, "types" if what == "type" else what)
+            if value is not None:
+                spelled = value if what == "type" else _listed(value, ordered=what == "bounds")
+                declared[table].setdefault(column, {})[what] = str(spelled) if isinstance(spelled, Type) else spelled
+    for table, columns in declared.items():
+        for column, named in columns.items():
+            if "type" not in named:
+                named["type"] = _physical_type(table, column, found[table])
+    return declared
+
+
+def _listed(value: object, *, ordered: bool) -> object:
+    """Return a list of what a list of a file would hold; a set has no order to lose."""
+    if isinstance(value, (set, frozenset)) and not ordered:
+        return sorted(cast("set[Any]", value), key=str)
+    if isinstance(value, tuple) or (isinstance(value, Iterable) and not ordered and not isinstance(value, (str, Mapping))):
+        return list(cast("Iterable[Any]", value))
+    return value
+
+
+def _place(key: object, tables: list[str], found: Mapping[str, Mapping[str, Any]], argument: str) -> tuple[str, str]:
+    """Return table and column of a key "column" or "table.column"."""
+    if isinstance(key, str) and key:
+        fitting = [
+            (table, key[len(table) + 1 :]) for table in tables if key.startswith(f"{table}.") and len(key) > len(table) + 1
+        ]
+        bare = [table for table in tables if key in found.get(table, {})]
+        if len(tables) == 1 and (bare or not fitting):
+            return tables[0], key
+        if len(bare) == 1 and not fitting:
+            return bare[0], key
+        if len(fitting) == 1 and not bare:
+            return fitting[0]
+    raise broken((argument,), '"column", or "table.column" where there are several tables', key)
+
+
+def _physical_type(table: str, column: str, found: Mapping[str, Any]) -> str:
+    if found.get(column) is not None:
+        return str(found[column])
+    where = ("tables", table, "columns", column)
+    if column in found:
+        raise broken(where, "of a type that can be selected", column, "lists, structs, maps and blobs cannot be")
+    if found:
+        raise broken(where, "a column of the source", column, did_you_mean(column, list(found)))
+    raise broken(
+        (*where, "type"), "declared or known from the source", NOTHING, f'write types={{"{dotted((column,))}": "float"}}'
+    )
