@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from curador import audit, plots
+    from curador.curator.answer import Answer
+    from curador.curator.curator import Curator
+    from curador.curator.curator import open_study as open  # noqa: A004 -- cu.open; this module opens no file
     from curador.errors import (
         BudgetExceeded,
         CuradorError,
         Failed,
         InvalidParameter,
+        InvalidQuery,
+        InvalidStudy,
+        LedgerBusy,
+        NotAllowed,
         NotPrivate,
         NumericalFailure,
         Refused,
@@ -47,15 +54,22 @@ if TYPE_CHECKING:
     from curador.privacy.losses import Approx, BoundedRange, Concentrated, Finite, KeySelection, Pure
     from curador.privacy.records import loss_from_record
     from curador.privacy.sensitivity import Norm, Sensitivity
+    from curador.study.model import Budget, Caps, Study
 
 __version__ = "0.1.0"
 
 _PLACES = {
+    "curador.curator.answer": ("Answer",),
+    "curador.curator.curator": ("Curator",),
     "curador.errors": (
         "BudgetExceeded",
         "CuradorError",
         "Failed",
         "InvalidParameter",
+        "InvalidQuery",
+        "InvalidStudy",
+        "LedgerBusy",
+        "NotAllowed",
         "NotPrivate",
         "NumericalFailure",
         "Refused",
@@ -85,7 +99,9 @@ _PLACES = {
     "curador.privacy.losses": ("Approx", "BoundedRange", "Concentrated", "Finite", "KeySelection", "Pure"),
     "curador.privacy.records": ("loss_from_record",),
     "curador.privacy.sensitivity": ("Norm", "Sensitivity"),
+    "curador.study.model": ("Budget", "Caps", "Study"),
 }
+_RENAMED = {"open": ("curador.curator.curator", "open_study")}
 _MODULES = {
     "audit": "curador.audit",
     "clipping": "curador.mechanisms.clipping",
@@ -105,12 +121,16 @@ __all__ = [
     "REPLACE_ONE",
     "AboveThreshold",
     "Adjacency",
+    "Answer",
     "Approx",
     "BoundedRange",
+    "Budget",
     "BudgetExceeded",
+    "Caps",
     "Concentrated",
     "ConcentratedFilter",
     "CuradorError",
+    "Curator",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
@@ -120,12 +140,16 @@ __all__ = [
     "GaussianKeys",
     "Interval",
     "InvalidParameter",
+    "InvalidQuery",
+    "InvalidStudy",
     "KeySelection",
     "Laplace",
     "LaplaceKeys",
+    "LedgerBusy",
     "Loss",
     "NoisyMax",
     "Norm",
+    "NotAllowed",
     "NotPrivate",
     "NumericalFailure",
     "OptimalKeys",
@@ -139,6 +163,7 @@ __all__ = [
     "Selection",
     "Sensitivity",
     "Staircase",
+    "Study",
     "TruncatedLaplace",
     "audit",
     "clipping",
@@ -150,6 +175,7 @@ __all__ = [
     "loss_from_record",
     "losses",
     "odds",
+    "open",
     "plots",
     "sensitivity",
 ]
@@ -159,6 +185,9 @@ def __getattr__(name: str) -> object:
     """Load a public name on first use."""
     if name in _MODULES:
         value: object = import_module(_MODULES[name])
+    elif name in _RENAMED:
+        place, own = _RENAMED[name]
+        value = getattr(import_module(place), own)
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     else:

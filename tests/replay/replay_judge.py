@@ -1,19 +1,25 @@
 """The judge: the same question on two neighbouring worlds, compared integer by integer before any noise."""
 
 import itertools
+import os
 
 from curador.engines.duckdb.engine import DuckDBEngine
-from curador.query.sql import parse
-
+from curador.engines.duckdb.folder import prepared_folder
 from curador.errors import Refused
 from curador.plan.build import build_plan
 from curador.plan.price import moved_entries
 from curador.privacy.adjacency import Adjacency
+from curador.query.sql import parse
 
 
-def opened(world, folder):
-    """Write a world and open an engine on it."""
-    engine = DuckDBEngine(world.written(folder), 1)
+def opened(world, folder, key=bytes(range(32))):
+    """Write a world and open an engine on it, with one key for all worlds: neighbours are two histories of one study."""
+    study = world.written(folder)
+    prepared = prepared_folder(study)
+    prepared.mkdir(mode=0o700)
+    with open(os.open(prepared / "key", os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:  # noqa: PTH123
+        file.write(key)
+    engine = DuckDBEngine(study, 1)
     engine.prepare(1)
     return engine
 

@@ -10,13 +10,15 @@ import typer
 
 from curador.cli.expression import loss_of
 from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
+from curador.cli.study import add_commands
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Differential privacy, accounted as tightly as theory allows.",
+    help="Questions about a sensitive table, answered with exact noise, error bars and one durable budget.",
 )
+add_commands(app)
 
 Text = Annotated[str, typer.Argument(help='Losses, e.g. "1000*gaussian(sigma=20) + 50*rr(epsilon=0.5)".')]
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from curador.curator.identity import as_text, plain, sha256
-from curador.curator.show import escaped, number, printed, reach_text, table
+from curador.curator.show import escaped, number, printed, reach_text, table, with_lines
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, open_probability
 from curador.study.values import Type
@@ -109,8 +109,7 @@ class Answer:
         made = table(*self._headings(), left=_words(self.parts))
         for row in self._cells():
             made.add_row(*(escaped(cell) for cell in row))
-        made.caption, made.caption_justify = "\n".join(escaped(line) for line in self._footer()), "left"
-        return made
+        return with_lines(made, self._footer())
 
     def __str__(self) -> str:
         return printed(self)
@@ -181,13 +180,13 @@ def _interval(value: Any, low: Any, high: Any) -> str:
     width = _width(low, high)
     if value is None or width is None or abs((high - value) - (value - low)) > 1e-9 * max(width, 1e-300):
         return f"{number(low, width)} … {number(high, width)}"
-    return reach_text(width)
+    return f"± {width:,.0f}" if isinstance(value, int) else reach_text(width)
 
 
 def _bias_line(part: Column) -> str:
-    value, low, high = part.values[0], part.low, part.high
-    shares = [None if one is None else 100 * float(one) for one in (value, low and low[0], high and high[0])]
-    if shares[0] is None:
-        return f"{part.name}: too few to say"
-    told = f"{part.name}: about {shares[0]:.3g} %"
-    return told if shares[1] is None or shares[2] is None else f"{told} ({shares[1]:.3g} … {shares[2]:.3g} %)"
+    value = part.values[0]
+    if value is None:
+        return f"{part.name}: too little to say"
+    told = f"{part.name}: about {100 * float(value):.3g} %"
+    low, high = part.low[0] if part.low else None, part.high[0] if part.high else None
+    return told if low is None or high is None else f"{told} ({100 * float(low):.3g} … {100 * float(high):.3g} %)"

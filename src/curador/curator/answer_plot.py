@@ -36,7 +36,9 @@ def answer_figure(answer: Answer) -> Figure:
         _panel(panel, part, len(labels))
     panels[0].set_yticks(range(len(labels)), labels)
     panels[0].invert_yaxis()
-    made.suptitle(f"{float(100 * answer.confidence):.6g} % intervals: noise only", x=0.01, ha="left", fontsize=9, color="#606060")
+    made.suptitle(
+        f"{float(100 * answer.confidence):.6g} % intervals: noise only", x=0.01, ha="left", fontsize=9, color="#606060"
+    )
     return made
 
 

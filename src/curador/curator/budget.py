@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import amounts_text, escaped, percent, printed, table
+from curador.curator.show import amounts_text, escaped, percent, printed, rounded, table, with_lines
 from curador.ledger.amounts import Amounts
 from curador.privacy.filters import PureFilter
 
@@ -32,7 +32,7 @@ class BudgetView:
     """A moment of the budget. Amounts are exact; ε is a conversion for display and decides nothing.
 
     limit, spent, left   of the one who looks: of the study for the owner, of the share for an analyst
-    epsilon_spent        the ε, at the study's δ, that everything released so far converts into; the guarantee is epsilon_limit
+    epsilon_spent        the ε, at the study's δ, that everything released so far converts into; epsilon_limit is the promise
     accounts             the owner and every analyst; empty for an analyst, who sees nobody else's
     """
 
@@ -94,12 +94,11 @@ class BudgetView:
         for name, amounts, up in (("limit", self.limit, False), ("spent", self.spent, True), ("left", self.left, False)):
             part = "" if name == "limit" else percent(_main(amounts, self.pure), whole, up=up)
             made.add_row(name, amounts_text(amounts, pure=self.pure, up=up), part)
-        made.caption, made.caption_justify = self._sentence(), "left"
-        return made
+        return with_lines(made, [self._sentence()])
 
     def _sentence(self) -> str:
-        delta = "" if self.pure else f", δ = {float(self.delta_limit):.4g}"
-        guarantee = f"guarantee of the study: ε = {float(self.epsilon_limit):.4g}{delta}, for ever"
+        delta = "" if self.pure else f", δ = {rounded(self.delta_limit, up=True)}"
+        guarantee = f"guarantee of the study: ε = {rounded(self.epsilon_limit, up=True)}{delta}, for ever"
         so_far = f"; everything so far: ε = {self.epsilon_spent:.4g}{delta}"
         return f"{guarantee}{so_far}{'; closed to analysts' if self.closed else ''}"
 

@@ -20,14 +20,17 @@ from typing import TYPE_CHECKING
 from curador.errors import InvalidParameter, NotPrivate, require, sentence
 from curador.ledger.amounts import DELTA_TICK, TICK, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, positive, whole
-from curador.plan.error import half_width
+from curador.plan.error import linear_reach, mean_reach_at
+from curador.plan.model import Linear, Mean
 from curador.plan.price import Grant, GrantKind, Priced, checked_weights, price
 from curador.privacy.losses import LaplaceLoss
+from curador.query.tree import Estimated
 from curador.study.amounts import read_share
+from curador.study.spelling import Plain
 
 if TYPE_CHECKING:
     from curador.ledger.limits import Limits
-    from curador.plan.model import ItemPlan, Plan
+    from curador.plan.model import BlockPlan, Estimate, ItemPlan, Plan
 
 MOST_KEYS = Fraction(1, 10)
 """The largest part of an asker's delta_keys that one question may cost."""
@@ -64,7 +67,7 @@ def priced_plan(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> 
     """
     if len(wanted.given) != 1:
         got = " and ".join(wanted.given) or "none of them"
-        raise InvalidParameter(sentence("the cost", "given as one of spend, rho, epsilon and accuracy", _Told(got)))
+        raise InvalidParameter(sentence("the cost", "given as one of spend, rho, epsilon and accuracy", Plain(got)))
     require(wanted.at is None or wanted.accuracy is not None, "at", "given together with accuracy", wanted.at)
     weights = _weights(plan, wanted.weights)
     if wanted.accuracy is not None:
@@ -144,37 +147,56 @@ def _accurate(
 
     def kept(amount: Fraction) -> bool:
         priced = at_amount(amount)
-        return all(goal.reach(priced) <= goal.error for goal in goals)
+        return all(goal.reached(priced) for goal in goals)
 
     return at_amount(smallest(kept, start=total / 20, most=total * _WHOLES))
 
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """One column's error: its place in the plan, and the rows at which it is meant, for a mean."""
+    """One column's error; of a mean, in a group of so many rows."""
 
     block: int
-    item: ItemPlan
+    estimate: Linear | Mean
     error: Fraction
-    rows: int | None
+    rows: int
 
-    def reach(self, priced: Priced) -> Fraction:
-        found = half_width(priced, self.block, self.item, ACCURACY_CONFIDENCE, rows=self.rows)
-        return Fraction(found) if found is not None else Fraction(0)
+    def reached(self, priced: Priced) -> bool:
+        noises = priced.noises[self.block]
+        if isinstance(self.estimate, Linear):
+            return linear_reach(self.estimate, noises, ACCURACY_CONFIDENCE) <= self.error
+        return mean_reach_at(self.estimate, noises, self.rows, ACCURACY_CONFIDENCE) <= self.error
 
 
 def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> list[_Goal]:
     require(len(accuracy) > 0, "accuracy", 'errors of columns, such as {"n": 50}', "none")
     rows = None if at is None else whole(at, "at")
-    names = [item.name for block in plan.blocks for item in block.items if item.released]
+    names = dict.fromkeys(item.name for block in plan.blocks for item in block.items if item.released)
     goals: list[_Goal] = []
     for name, value in accuracy.items():
         error = positive(value, f"accuracy[{name!r}]")
         if name not in names:
             raise InvalidParameter(sentence("accuracy", f"of released columns ({', '.join(names)})", name))
         for place, block in enumerate(plan.blocks):
-            goals += [_Goal(place, item, error, rows) for item in block.items if item.name == name and item.released]
+            own = [item for item in block.items if item.name == name and item.released]
+            goals += [_goal(place, _estimate(block, item), name, error, rows) for item in own]
     return goals
+
+
+def _estimate(block: BlockPlan, item: ItemPlan) -> Estimate | None:
+    return block.estimates[item.expression.index] if isinstance(item.expression, Estimated) else None
+
+
+def _goal(place: int, estimate: Estimate | None, name: str, error: Fraction, rows: int | None) -> _Goal:
+    if isinstance(estimate, Linear):
+        return _Goal(place, estimate, error, 0)
+    if not isinstance(estimate, Mean):
+        hint = "only counts, sums and means have an error that is known without data; give spend= instead"
+        raise InvalidParameter(sentence("accuracy", "of a count, a sum or a mean", name, hint))
+    if rows is None:
+        hint = f"the error of {name} depends on how many rows a group has: at=1000 says for which size it is meant"
+        raise InvalidParameter(sentence("at", "given with the accuracy of a mean", Plain("nothing"), hint))
+    return _Goal(place, estimate, error, rows)
 
 
 def smallest(kept: Callable[[Fraction], bool], *, start: Fraction, most: Fraction) -> Fraction:
@@ -184,20 +206,12 @@ def smallest(kept: Callable[[Fraction], bool], *, start: Fraction, most: Fractio
     while not kept(high):
         low, high = high, high * 4
         if high > most:
-            raise InvalidParameter("accuracy must be within reach of the budget; got far less error than all of it could buy.")
+            raise InvalidParameter(
+                "accuracy must be within reach of the budget; got far less error than all of it could buy."
+            )
     while high - low > max(high * FINENESS, TICK):
         middle = down_to_tick((low + high) / 2 if low else high / 4)
         if not low < middle < high:
             break
         low, high = (low, middle) if kept(middle) else (middle, high)
     return high
-
-
-class _Told:
-    """A word that a sentence shows without quotes."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text

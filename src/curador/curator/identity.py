@@ -92,12 +92,10 @@ def sha256(text: str | bytes) -> str:
     return hashlib.sha256(text.encode("ascii") if isinstance(text, str) else text).hexdigest()
 
 
-def _block(
-    place: int, block: BlockPlan, noises: Sequence[Noise], selection: KeyNoise | None
-) -> tuple[str, Places]:
+def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: KeyNoise | None) -> tuple[str, Places]:
     keys = _sorted({**plain(key), "values": _values(key)} for key in block.keys)
     measured = _sorted(
-        {**plain(one), "of": sorted(as_text([weight, plain(block.tallies[tally])]) for tally, weight in one.combination), "by": plain(by)}
+        {**plain(one), "of": _combined(block, one), "by": plain(by)}
         for one, by in zip(block.measurements, noises, strict=True)
     )
     body = {
@@ -112,6 +110,10 @@ def _block(
     return as_text(body), Places(place, tuple(one for _, one in keys), tuple(one for _, one in measured))
 
 
+def _combined(block: BlockPlan, one: Measurement) -> list[str]:
+    return sorted(as_text([coefficient, plain(block.tallies[tally])]) for tally, coefficient in one.combination)
+
+
 def _sorted(bodies: Iterable[object]) -> list[tuple[str, int]]:
     return sorted((as_text(body), place) for place, body in enumerate(bodies))
 
@@ -122,9 +124,9 @@ def _values(key: KeyPlan) -> list[str] | None:
 
 def plain(value: object) -> Any:
     """Return plain JSON values: types are named, exact numbers are texts, what does not count in `==` is left out."""
-    if value is None or isinstance(value, (bool, str)):
-        return str(value) if isinstance(value, enum.Enum) else value
-    if isinstance(value, int):
+    if isinstance(value, enum.Enum):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, Fraction):
         return {"is": "Fraction", "of": str(value)}

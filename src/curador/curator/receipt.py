@@ -1,10 +1,9 @@
-"""The receipt of an answer, version 1: what was released, what it cost, under which promise. A contract: fields keep their
-meaning, new ones come with a new version.
+"""The receipt of an answer, version 1: what was released, what it cost, under which promise.
 
-In it: the question, the plan's digest and text, every measurement with its sensitivity, noise and loss record, caps, bounds,
-keys, exact costs, the budget before and after, the place in the ledger, three sentences for a data-protection officer. Not in
-it, because each could tell two candidate tables apart: durations, numbers of rows, digests of the data. Nor anybody else's
-questions.
+A contract: fields keep their meaning, new ones come with a new version. In it: the question, the plan's digest and text,
+every measurement with its sensitivity, noise and loss record, caps, bounds, keys, exact costs, the budget before and after,
+the place in the ledger, three sentences for a data-protection officer. Not in it, because each could tell two candidate
+tables apart: durations, numbers of rows, digests of the data. Nor anybody else's questions.
 """
 
 from __future__ import annotations
@@ -208,8 +207,8 @@ def _parameters(noise: object) -> dict[str, Any]:
             continue
         if isinstance(value, Fraction):
             found[one.name] = _exact(value)
-        elif isinstance(value, (bool, int, str)):
-            found[one.name] = value if not isinstance(value, Adjacency) else str(value)
+        elif isinstance(value, (bool, int, str, Adjacency)):
+            found[one.name] = str(value) if isinstance(value, Adjacency) else value
         else:
             found[one.name] = _parameters(value)
     return found
@@ -234,14 +233,13 @@ def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[
     unit, pure = study.unit_name, limits.kind == "pure"
     rows = max(block.contribution.rows for block in blocks)
     many = "row" if rows == 1 else "rows"
-    change = (
-        f"one {unit}'s rows were added or removed" if study.adjacency is Adjacency.ADD_OR_REMOVE_ONE else f"one {unit} were another"
-    )
+    added = study.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+    change = f"one {unit}'s rows were added or removed" if added else f"one {unit} were another"
     first = (
         f"Random noise hides whether {change} in every table and data version of this study: at most {rows:,} {many} of one "
         f"{unit} entered this answer, and rows that mention a {unit} in another role than the declared one are not protected."
     )
-    delta = "" if pure else f", δ = {float(limits.delta):.4g}"
+    delta = "" if pure else f", δ = {rounded(limits.delta, up=True)}"
     after = epsilon_of(limits, charged.study[1])
     cost = (
         "The answer had been released before and cost nothing more"
@@ -249,11 +247,11 @@ def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[
         else f"It cost {amounts_text(charged.cost, pure=pure, up=True)}, booked before any data were read"
     )
     second = (
-        f"{cost}; everything released from this study so far is differentially private with ε = {after:.4g}{delta}, and all of "
-        f"it together, to all analysts, can never exceed ε = {float(limits.epsilon):.4g}{delta}."
+        f"{cost}; everything released from this study so far is differentially private with ε = {after:.4g}{delta}, and all "
+        f"of it together, to all analysts, can never exceed ε = {rounded(limits.epsilon, up=True)}{delta}."
     )
     third = (
-        "Error bars cover this noise only, not what caps and bounds left out, and what was released may be published, combined "
-        "and computed with freely without weakening the guarantee."
+        "Error bars cover this noise only, not what caps and bounds left out, and what was released may be published, "
+        "combined and computed with freely without weakening the guarantee."
     )
     return first, second, third

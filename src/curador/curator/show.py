@@ -1,4 +1,4 @@
-"""Numbers and tables as people read them. Amounts are rounded so that what is said stays true: costs up, what is left down."""
+"""Numbers and tables as people read them. Amounts are rounded so that what is said stays true: costs up, rests down."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from curador.ledger.amounts import Amounts
 
 _DOWN = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
 _UP = decimal.Context(prec=4, rounding=decimal.ROUND_UP)
+
+_SMALLEST, _LARGEST = decimal.Decimal("0.0001"), decimal.Decimal(1_000_000)
 
 WIDTH = 112
 """Columns of a table that is printed where no terminal says how wide it is."""
@@ -20,8 +24,8 @@ WIDTH = 112
 def rounded(value: Fraction, *, up: bool) -> str:
     """Return four digits of an amount. Rounds: as said."""
     context = _UP if up else _DOWN
-    short = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))
-    return f"{short.normalize(context):g}" if short else "0"
+    short = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator)).normalize(context)
+    return f"{short:f}" if not short or _SMALLEST <= abs(short) < _LARGEST else f"{short:e}".replace("e+", "e")
 
 
 def amounts_text(amounts: Amounts, *, pure: bool, up: bool) -> str:
@@ -45,7 +49,7 @@ def number(value: object, width: float | None = None) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:,.{_places(width if width else abs(value) / 100)}f}"
+    return f"{value:,.{_places(width or abs(value) / 100)}f}"
 
 
 def reach_text(reach: float) -> str:
@@ -80,6 +84,13 @@ def table(*columns: str, title: str | None = None, left: int = 1) -> Any:
     for place, name in enumerate(columns):
         made.add_column(escaped(name), justify="left" if place < left else "right", overflow="fold")
     return made
+
+
+def with_lines(made: Any, lines: Iterable[str]) -> Any:
+    """Return a table with lines of text below it."""
+    from rich.console import Group
+
+    return Group(made, "", *(escaped(line) for line in lines))
 
 
 def escaped(text: str) -> str:

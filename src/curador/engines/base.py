@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from curador.errors import Failed
+
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +47,14 @@ class Tallied:
     tallies: Mapping[int, Integers]
     cells: Mapping[int, Cells] = field(default_factory=dict[int, Cells])
     selection: tuple[tuple[Sequence[KeyValue], ...], Integers] | None = None
+
+
+class EngineFailed(Failed):
+    """The engine did not answer. Only a random id is told; what happened stands in the owner's log under it."""
+
+    def __init__(self, incident: str) -> None:
+        super().__init__(f"The engine could not answer; the owner finds the reason under incident {incident}.")
+        self.incident = incident
 
 
 class Engine(Protocol):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import enum
 import hashlib
-import threading
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -22,7 +21,7 @@ from typing import Final
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require, sentence
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import STUDY, Replay, Row, bad, holder_of, row_of
+from curador.ledger.chain import STUDY, Replay, bad, holder_of, row_of
 from curador.ledger.entry import Entry, Kind, State, following, sealed
 from curador.ledger.limits import Limits
 from curador.ledger.request import Request, Reservation, Stored, admit, digest, label, note_text
@@ -66,7 +65,6 @@ class Ledger:
         """Hold an opened store; `create` and `open` are the ways in."""
         self._store = store
         self._witness = witness
-        self._mirror = threading.Lock()
         self._mirrored = -1
         self._seen = first.sequence
         self._unsettled: set[str] = set()
@@ -129,11 +127,13 @@ class Ledger:
             if verify:
                 ledger.verify(witness=False)
             with ledger._store.reading() as page:
-                missing = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
+                seen = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
                 opening.ask_the_marker(page, places, study_name, ledger.id)
-            if missing:
-                ledger._act(Kind.REOPENED, f"without the witness: {witness_lost}")
-            ledger._remember(ledger.head)
+            if seen is None:
+                ledger._act(Kind.REOPENED, f"without the witness: {note_text(witness_lost, 'witness_lost')}")
+            else:
+                ledger._mirrored = seen
+                ledger._remember(ledger.head)
         except BaseException:
             ledger.close()
             raise
@@ -403,7 +403,7 @@ class Ledger:
 
     def _remember(self, head: Head) -> None:
         """Mirror the head; again while another writer was faster, so that the last to write has seen the last entry."""
-        with self._mirror:
+        with self._store.mirroring:
             while True:
                 if head.sequence > self._mirrored:
                     try:
@@ -431,5 +431,5 @@ def _admits(head: Entry, request: Request) -> None:
 
 def _append(page: Page, entry: Entry) -> Entry:
     made, text = sealed(entry)
-    page.append(Row(*row_of(made, text)))
-    return made
+    page.append(row_of(made, text))
+    return Entry.from_text(text)  # what everybody will read, not what was meant

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,6 +46,9 @@ def create(places: Places, limits: Limits, *, study_name: str, study_digest: str
     require(label(study_digest), "study_digest", "a digest", study_digest)
     why = None if reason is None else note_text(reason, "reason")
     require_local(places.ledger)
+    for folder, name in ((places.ledger.parent, "the folder of the ledger"), (places.folder, "the folder of the data")):
+        if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise InvalidStudy(sentence(name, "one that can be written to", str(folder)))
     if places.ledger.exists() or places.ledger.is_symlink():
         raise _taken(places)
     seen = mirror.recall(places.witness)
@@ -94,6 +98,9 @@ def _make_files(places: Places, first: Entry, limits: Limits, seen: Seen | None)
             mirror.remember(places.witness, seen)
         if isinstance(error, FileExistsError):  # somebody else was faster
             raise _taken(places) from None
+        if isinstance(error, OSError):
+            hint = "its file system must know hard links and have room"
+            raise InvalidStudy(sentence("a new ledger", "where it can be written", str(places.ledger), hint)) from error
         raise
 
 
@@ -126,15 +133,15 @@ def _first(store: SQLiteStore) -> tuple[Entry, Limits]:
     return first, replay.limits
 
 
-def ask_the_witness(page: Page, places: Places, ledger_id: str, *, excused: bool) -> bool:
-    """Refuse a ledger that is behind its witness, or has another history; return whether an excused witness is missing."""
+def ask_the_witness(page: Page, places: Places, ledger_id: str, *, excused: bool) -> int | None:
+    """Refuse a ledger that is behind its witness, or has another history; return the entry it saw, None if it is excused."""
     seen, last = mirror.recall(places.witness), page.tip()
     name = str(places.ledger)
     if seen is None:
         hint = "restore the file; or, as the owner, open the ledger once with the reason why it is lost"
         if not excused:
             raise InvalidStudy(sentence("the ledger's witness", "a file that exists", str(places.witness), hint))
-        return True
+        return None
     hint = "it was restored from a backup or replaced, and forgot charges; find the right one, or start anew with a reason"
     if seen.ledger != ledger_id:
         raise InvalidStudy(
@@ -148,7 +155,7 @@ def ask_the_witness(page: Page, places: Places, ledger_id: str, *, excused: bool
     if entry is None or entry.hash != seen.head.hash:
         rule = f"the same as its witness up to entry {seen.head.sequence}"
         raise InvalidStudy(sentence("ledger", rule, name, hint))
-    return False
+    return seen.head.sequence
 
 
 def ask_the_marker(page: Page, places: Places, study_name: str | None, ledger_id: str) -> None:
@@ -177,3 +184,4 @@ def compare(replay: Replay, page: Page, ledger_id: str) -> None:
 def sweep(places: Places) -> None:
     """Remove what killed processes left behind."""
     mirror.sweep(places.ledger)
+    mirror.sweep(places.witness)

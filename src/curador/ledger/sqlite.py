@@ -56,6 +56,7 @@ class SQLiteStore:
     def _start(self) -> None:
         self._pid = os.getpid()
         self._turn = threading.Lock()
+        self.mirroring = threading.Lock()  # one thread a process brings the witness up to date
         self._file = _identity(self.path)
         self._engine = _engine(self.path)
         self._statements = _statements()
@@ -249,6 +250,8 @@ def _told(path: Path, charged: str | None) -> Generator[None]:
         yield
     except _Busy:
         raise _too_busy(charged) from None
+    except UnicodeDecodeError as error:  # names or messages of a damaged file
+        raise _corrupt(path) from error
     except (sqlite3.Error, DBAPIError) as error:  # the pool wraps what fails while connecting
         raise _sentence_of(getattr(error, "orig", error), path, charged) from error
 

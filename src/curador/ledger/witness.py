@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -101,10 +102,10 @@ def sync_folder(folder: Path) -> None:
 
 def sweep(path: Path) -> None:
     """Remove temporary files that killed processes left beside a file."""
-    prefix = path.name + "."
+    temporary = re.compile(re.escape(path.name) + r"\.[0-9a-f]{16}\.new(-wal|-shm)?")
     with contextlib.suppress(OSError):
         for other in path.parent.iterdir():
-            if other.name.startswith(prefix) and other.name.endswith(".new") and _stale(other):
+            if temporary.fullmatch(other.name) and _stale(other):
                 other.unlink()
 
 

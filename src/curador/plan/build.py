@@ -318,7 +318,7 @@ class _Builder:
         rows = self._tally(Tally("rows", argument, pattern.filter))
         first, second = moves(self.contribution, -middle, highest - middle, self.adjacency)
         combination = ((squares, 1), (rows, -middle)) if middle else ((squares, 1),)
-        name = Measurement("squares", "noise", combination, first, second, grid=grid, text=_text("squares", pattern))
+        name = Measurement("squares", "noise", combination, first, second, text=_text("squares from the middle", pattern))
         lower, upper = _both(known)
         square_step = grid.step * grid.step * (1 << shift)
         most = (upper - lower) ** 2 / 4

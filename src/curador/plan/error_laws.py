@@ -35,10 +35,10 @@ FAR = 1e-12
 SMALLEST_MISS = 1e-9
 """Below this only the exact laws of single noises are used."""
 
-ROUND_OFF = 1 + 1e-9
+ROUND_OFF = 1 + 1e-12
 """What every reach is multiplied by: far above the round-off of a few dozen float operations."""
 
-_MOST_POINTS = 1 << 20
+_MOST_POINTS = 1 << 18
 _MOST_LAPLACES = 8
 _FINE = 1000.0
 
@@ -61,9 +61,9 @@ def sum_reach(terms: tuple[Term, ...], confidence: Fraction) -> float:
     held = tuple((abs(c), noise) for c, noise in terms if c)
     miss = 1 - confidence
     if len(held) <= 1:
-        return float_up(sum((c * _own_reach(noise, miss) for c, noise in held), Fraction(0)))
+        return float_up(sum((c * own_reach(noise, miss) for c, noise in held), Fraction(0)))
     if len({type(noise) for _, noise in held}) > 1 or miss < SMALLEST_MISS:
-        return float_up(sum((c * _own_reach(noise, miss / len(held)) for c, noise in held), Fraction(0)))
+        return float_up(sum((c * own_reach(noise, miss / len(held)) for c, noise in held), Fraction(0)))
     left = float(miss) * (1 - 1e-9) - len(held) * FAR
     smooth = float(smooth_reach(held[0][1], np.array([[float(c * spread(noise)) for c, noise in held]]), left)[0])
     slack = sum(float(c) * lattice_slack(noise) for c, noise in held)
@@ -81,14 +81,15 @@ def deviation(noise: Additive) -> float:
     return float(spread(noise)) * (1.0 if isinstance(noise, DiscreteGaussian) else math.sqrt(2.0))
 
 
-def _own_reach(noise: Additive, miss: Fraction) -> Fraction:
+def own_reach(noise: Additive, miss: Fraction) -> Fraction:
+    """Return the reach of one noise by its exact law. Rounds: up."""
     return Fraction(noise.interval(1 - miss).upper)
 
 
 def _enumerated(terms: Sequence[Term], miss: float, low: float, high: float) -> float:
     """The reach with all noises but the finest enumerated, that one smooth, or enumerated too where that is short."""
     coarse = sorted(terms, key=lambda term: spread(term[1]))
-    reaches = [int(_own_reach(noise, Fraction(miss / 1000))) for _, noise in coarse]
+    reaches = [int(own_reach(noise, Fraction(miss / 1000))) for _, noise in coarse]
     left = miss * (1 - len(coarse) / 1000)  # what lies beyond the reaches is missed
     if math.prod(2 * reach + 1 for reach in reaches[:-1]) > _MOST_POINTS:
         return high
@@ -157,7 +158,7 @@ def lattice_slack(noise: Additive) -> float:
     """
     scale = float(spread(noise))
     furthest = scale * (7.3 if isinstance(noise, DiscreteGaussian) else 28.5)  # |Z| beyond it has less than 1e-12
-    reach = int(_own_reach(noise, Fraction(FAR / 2)))
+    reach = int(own_reach(noise, Fraction(FAR / 2)))
     if reach == 0:
         return furthest
     if isinstance(noise, DiscreteLaplace):

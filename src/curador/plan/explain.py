@@ -125,20 +125,19 @@ def _measurement(one: Measurement, noise: Noise | None) -> str:
     if one.kind == "quantile":
         weight = f"a unit weighs at most {one.unit_weight} rows"
         return f"measures   {one.text}, {weight}; exponential mechanism, three draws: the value and both ends"
-    step = "" if one.grid is None else f" · 2^{one.grid.exponent}"
-    moved = f"one unit moves it by at most {_moved(one, noise)}{step}"
+    step = 1.0 if one.grid is None else float(one.grid.step)
+    moved = f"one unit moves it by at most {_moved(one, noise, step)}"
     match noise:
         case DiscreteGaussian():
-            return f"measures   {one.text}; {moved}; Gaussian noise of {float(noise.sigma):.4g}{step}"
+            return f"measures   {one.text}; {moved}; Gaussian noise of {float(noise.sigma) * step:,.4g}"
         case DiscreteLaplace():
-            return f"measures   {one.text}; {moved}; Laplace noise of scale {float(noise.scale):.4g}{step}"
+            return f"measures   {one.text}; {moved}; Laplace noise of scale {float(noise.scale) * step:,.4g}"
         case _:
             return f"measures   {one.text}; {moved}"
 
 
-def _moved(one: Measurement, noise: Noise | None) -> str:
+def _moved(one: Measurement, noise: Noise | None, step: float) -> str:
+    first, second = f"{one.l1 * step:,.6g} (l1)", f"{math.sqrt(one.l2_squared) * step:,.6g} (l2)"
     if isinstance(noise, DiscreteLaplace):
-        return f"{one.l1:,} (l1)"
-    if isinstance(noise, DiscreteGaussian):
-        return f"{math.sqrt(one.l2_squared):.4g} (l2)"
-    return f"{one.l1:,} (l1) and {math.sqrt(one.l2_squared):.4g} (l2)"
+        return first
+    return second if isinstance(noise, DiscreteGaussian) else f"{first} and {second}"

@@ -40,7 +40,7 @@ _CLASSES: dict[type[exp.Expr], str] = {
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
 }
-_NAMES = {"mean": "avg", "every": "bool_and", "percentile": "quantile", "countif": "count_if"}
+_NAMES = {"mean": "avg", "every": "bool_and", "percentile": "quantile"}
 
 AGGREGATES = (*_CLASSES, exp.Filter, exp.WithinGroup)
 """The allow-list of aggregates, by class."""
@@ -69,27 +69,29 @@ def holds_aggregate(node: exp.Expr) -> bool:
 def aggregate(node: exp.Expr, reading: Reading) -> Term:
     """Return an aggregate with its FILTER."""
     place = reading.place(node)
-    if reading.aggregates is None:
+    if reading.aggregates is None or reading.aggregates == "done":
         raise _misplaced(reading, place)
     rows = reading.inside("an aggregate")
     core, filters, order = _unwrapped(node, rows)
     name = _NAMES[str(core.this).lower()] if isinstance(core, exp.Anonymous) else _CLASSES[type(core)]
+    if order is not None and not name.startswith("quantile"):
+        raise invalid(place, "WITHIN GROUP must follow PERCENTILE_CONT or PERCENTILE_DISC")
     if name.startswith("count") or name == "approx_count_distinct":
         return _count(core, name, filters, reading, rows)
     q: Fraction | None = None
     if name.startswith(("quantile", "median")):
         argument, q = _quantile(core, name, order, reading, rows)
     else:
-        if order is not None:
-            raise invalid(place, "WITHIN GROUP must follow PERCENTILE_CONT or PERCENTILE_DISC")
         argument = _argument(core, rows)
     return _measured(name, argument, q, filters, reading.aggregates, place)
 
 
 def _misplaced(reading: Reading, place: Place | None) -> Exception:
     if reading.clause == "an aggregate":
-        return invalid(place, "an aggregate must not stand inside another", "group by the unit in a subquery, then aggregate that.")
-    if reading.clause == "the result of an aggregated subquery":
+        return invalid(
+            place, "an aggregate must not stand inside another", "group by the unit in a subquery, then aggregate that."
+        )
+    if reading.aggregates == "done":
         return not_private(
             place,
             "an aggregate over an aggregated subquery would need its exact rows",
@@ -132,15 +134,15 @@ def _argument(core: exp.Expr, rows: Reading) -> Term:
             "DISTINCT must stand in COUNT only: a value that several share would be everybody's and nobody's",
             "COUNT(DISTINCT x), or GROUP BY x.",
         )
-    return _without_unit(rows.of(inner), rows.place(core))
+    return _without_unit(rows.of(inner), rows, rows.place(core))
 
 
-def _without_unit(term: Term, place: Place | None) -> Term:
+def _without_unit(term: Term, rows: Reading, place: Place | None) -> Term:
     if term.unit:
         raise not_private(
             term.place or place,
             "the unit must not be measured: an aggregate of it, or of an expression over it, is about single units",
-            "COUNT(DISTINCT unit) counts units; a condition on the unit stands in WHERE or FILTER.",
+            f"COUNT(DISTINCT {rows.context.unit}) counts them; a condition on the unit stands in WHERE or FILTER.",
         )
     return term
 
@@ -148,13 +150,10 @@ def _without_unit(term: Term, place: Place | None) -> Term:
 def _count(core: exp.Expr, name: str, filters: list[Term], reading: Reading, rows: Reading) -> Term:
     place = reading.place(core)
     where = cast("Where", reading.aggregates)
-    if isinstance(core, exp.Count):
-        inner = taken(core, rows.context, "this", ignored=("big_int",))[0]
-    elif isinstance(core, exp.Anonymous):
-        inner = (taken(core, rows.context, "this", "expressions")[1] or [None])[0]
-    else:
-        inner = taken(core, rows.context, "this")[0]
+    inner: Any = taken(core, rows.context, "this", ignored=("big_int",))[0]
     if name == "count_if":
+        if isinstance(inner, exp.Distinct):
+            raise invalid(place, "COUNT_IF must be of a condition, without DISTINCT")
         condition = kinds.boolean(rows.of(inner), "what COUNT_IF counts")
         return _made("count", None, [*filters, condition], None, Type.INTEGER, place)
     distinct = name == "approx_count_distinct"
@@ -165,7 +164,9 @@ def _count(core: exp.Expr, name: str, filters: list[Term], reading: Reading, row
             raise invalid(place, "COUNT(DISTINCT …) must be of one expression")
         inner = expressions[0]
     if inner is None or isinstance(inner, exp.Star):
-        if distinct or (inner is not None and taken(inner, rows.context)):
+        if inner is not None:
+            taken(inner, rows.context)
+        if distinct:
             raise invalid(place, "COUNT(DISTINCT …) must be of an expression")
         return _made("count", None, filters, None, Type.INTEGER, place)
     term = rows.of(inner)
@@ -177,7 +178,7 @@ def _count(core: exp.Expr, name: str, filters: list[Term], reading: Reading, row
             raise invalid(place, "COUNT(DISTINCT unit) inside a unit is 1")
         present = [] if out.unit else [known(term)]
         return _made("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
-    _without_unit(term, place)
+    _without_unit(term, rows, place)
     if distinct:
         if literals.value_of(term) is not None:
             raise invalid(place, "COUNT(DISTINCT …) must be of an expression over columns")
@@ -201,14 +202,14 @@ def _quantile(
             raise invalid(place, "WITHIN GROUP must be ordered by one expression")
         this, descending = taken(ordered[0], rows.context, "this", "desc", ignored=("nulls_first",))
         q = _share(rows.of(asked), place)
-        return _without_unit(rows.of(this), place), 1 - q if descending else q
+        return _without_unit(rows.of(this), rows, place), 1 - q if descending else q
     if isinstance(core, exp.Anonymous):
         arguments = taken(core, rows.context, "this", "expressions")[1] or []
     else:
         arguments = taken(core, rows.context, "this", "quantile" if "quantile" in core.arg_types else "expression")
     if len(arguments) != 2 or arguments[1] is None or isinstance(arguments[0], exp.Distinct):
         raise invalid(place, "a quantile must be of an expression and a share", "QUANTILE(x, 0.9)")
-    return _without_unit(rows.of(arguments[0]), place), _share(rows.of(arguments[1]), place)
+    return _without_unit(rows.of(arguments[0]), rows, place), _share(rows.of(arguments[1]), place)
 
 
 def _share(term: Term, place: Place | None) -> Fraction:
@@ -218,13 +219,13 @@ def _share(term: Term, place: Place | None) -> Fraction:
     return share
 
 
-def _measured(
-    name: str, argument: Term, q: Fraction | None, filters: list[Term], where: Where, place: Place | None
-) -> Term:
+def _measured(name: str, argument: Term, q: Fraction | None, filters: list[Term], where: Where, place: Place | None) -> Term:
     released = where == "released"
     if name in {"bool_and", "bool_or"}:
         if released:
-            raise not_private(place, f"{name} over many people is decided by one of them", "COUNT_IF(x) with the number of rows.")
+            raise not_private(
+                place, f"{name} over many people is decided by one of them", "COUNT_IF(x) with the number of rows."
+            )
         condition = kinds.boolean(argument, f"what {name}() is of")
         return _made(cast("AggregateName", name), condition, filters, None, Type.BOOLEAN, place)
     if name in {"min", "max"} or q is not None:
@@ -244,7 +245,9 @@ def _ordered(
 ) -> Term:
     type_ = argument.type
     if type_ is None or not (type_.numeric or type_.temporal):
-        raise invalid(argument.place or place, f"what {name}() is of must be a number or a date", "GROUP BY shows keys of any type.")
+        raise invalid(
+            argument.place or place, f"what {name}() is of must be a number or a date", "GROUP BY shows keys of any type."
+        )
     if not released and q is None:
         return _made(cast("AggregateName", name), argument, filters, None, type_, place)
     share = q if q is not None else Fraction(int(name == "max"))

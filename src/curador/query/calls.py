@@ -62,7 +62,9 @@ def _log(node: exp.Log, reading: Reading) -> Term:
         return _unary(function, reading.of(this), reading.place(node))
     base, argument = (expression, this) if reading.context.dialect == "bigquery" else (this, expression)
     if literals.fraction_of(reading.of(base)) != 10:
-        raise invalid(reading.place(node), "LOG must have the base 10", "LN(x) / LN(2), with the number for LN(2), has the base 2.")
+        raise invalid(
+            reading.place(node), "LOG must have the base 10", "LN(x) / LN(2), with the number for LN(2), has the base 2."
+        )
     return _unary("log10", reading.of(argument), reading.place(node))
 
 
@@ -74,7 +76,9 @@ def _power(node: exp.Pow, reading: Reading) -> Term:
     this, expression = taken(node, reading.context, "this", "expression")
     base, exponent = kinds.numeric(reading.of(this), "the base of POWER"), reading.of(expression)
     if literals.fraction_of(exponent) is None:
-        raise invalid(reading.place(node), "the exponent of POWER must be a number written here", "EXP(x * LN(2)) for 2 to x.")
+        raise invalid(
+            reading.place(node), "the exponent of POWER must be a number written here", "EXP(x * LN(2)) for 2 to x."
+        )
     return call("power", Type.FLOAT, (base, exponent), nullable=True, place=reading.place(node))
 
 
@@ -227,19 +231,33 @@ def by_name(node: exp.Anonymous, reading: Reading) -> Term:
         raise invalid(place, "the time of asking is not part of the language", "write the date: DATE '2024-12-31'.")
     if name in _RAW:
         raise not_private(
-            place, f"{name}() gives back values of single rows, which no noise covers", "COUNT, SUM, AVG, MEDIAN, …; GROUP BY for keys."
+            place,
+            f"{name}() gives back values of single rows, which no noise covers",
+            "COUNT, SUM, AVG, MEDIAN, …; GROUP BY for keys.",
         )
     raise invalid(place, f"the function {quoted(name)} does not exist here", near(name, NAMES, "there are"))
 
 
-_RAW = {"list", "array_agg", "string_agg", "group_concat", "first", "last", "any_value", "mode", "arg_max", "arg_min", "histogram"}
+_RAW = {
+    "list",
+    "array_agg",
+    "string_agg",
+    "group_concat",
+    "first",
+    "last",
+    "any_value",
+    "mode",
+    "arg_max",
+    "arg_min",
+    "histogram",
+}
 
 NAMES = (
     "abs", "ceil", "coalesce", "concat", "contains", "count", "count_if", "date_add", "date_diff", "date_part", "date_trunc",
     "day", "dayofweek", "dayofyear", "exp", "extract", "floor", "greatest", "hour", "if", "ifnull", "isodow", "least", "left",
-    "length", "ln", "log10", "lower", "mean", "median", "minute", "month", "nullif", "power", "quantile", "quarter", "replace",
-    "round", "second", "sign", "sqrt", "starts_with", "stddev", "substring", "sum", "avg", "trim", "trunc", "upper", "variance",
-    "week", "year",
+    "length", "ln", "log10", "lower", "mean", "median", "minute", "month", "nullif", "power", "quantile", "quarter",
+    "replace", "round", "second", "sign", "sqrt", "starts_with", "stddev", "substring", "sum", "avg", "trim", "trunc",
+    "upper", "variance", "week", "year",
 )  # fmt: skip
 """What analysts may call, for hints."""
 

@@ -64,12 +64,14 @@ def _cast(node: exp.Cast, reading: Reading) -> Term:
     type_ = _TYPES.get(kind)
     if type_ is None or (parameters and type_ is not Type.DECIMAL):
         raise invalid(
-            reading.place(node), "a cast must be to BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE or TIMESTAMP, without length"
+            reading.place(node),
+            "a cast must be to BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE or TIMESTAMP, without length",
         )
     term = cast(reading.of(this), type_, reading.place(node))
     if type_ is Type.DECIMAL and len(parameters or ()) == 2 and literals.value_of(term) is None:
         scale = reading.of(parameters[1].this)
-        if isinstance(literals.value_of(scale), int) and int(literals.value_of(scale) or 0) <= _MOST_SCALE:
+        digits = literals.value_of(scale)
+        if isinstance(digits, int) and digits <= _MOST_SCALE:
             return call("round", Type.DECIMAL, (term, scale), place=term.place)
     return term
 

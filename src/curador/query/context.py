@@ -1,4 +1,4 @@
-"""What reading a question is made of: the rows of a relation, the releases of an aggregated SELECT, and the study around them."""
+"""What reading a question is made of: rows of a relation, releases of an aggregated SELECT, the study around them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 MOST_TABLES = 16
 """Tables one question may read, a CTE that is used twice counted twice."""
+
+MOST_COLUMNS = 1_000
+"""Columns of a relation, and columns of an answer over all its blocks."""
 
 MOST_STEPS = 100
 """Relations one above the other."""
@@ -84,9 +87,15 @@ class Context:
     query: Callable[[exp.Expr, Environment, Context], Rows | Released]
     identities: Mapping[tuple[str, str], Identity] = field(default_factory=dict[tuple[str, str], Identity])
 
-    def place(self, node: exp.Expr) -> Place | None:
+    def place(self, node: exp.Expr | None) -> Place | None:
         """Return where a node begins."""
-        return self.text.of(node)
+        return None if node is None else self.text.of(node)
+
+    @property
+    def unit(self) -> str:
+        """A column that holds the unit, for hints; the owner's word for it where none does."""
+        found = (one.fields[index].name for one in self.schema.tables if (index := one.unit_index) is not None)
+        return next(found, self.schema.study.unit_name)
 
     def identity(self, out: Out | None) -> Identity | None:
         """Return what a bare column is the declared key of."""
@@ -120,6 +129,8 @@ def grown(rows: Rows, place: Place | None = None) -> Rows:
     """Return the rows unless the relation has become too large to be planned."""
     if len(rows.tables) > MOST_TABLES:
         raise invalid(place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
+    if len(rows.columns) > MOST_COLUMNS:
+        raise invalid(place, f"a relation must have at most {MOST_COLUMNS:,} columns", "name those that are needed.")
     if rows.steps > MOST_STEPS:
         raise invalid(place, f"subqueries must be at most {MOST_STEPS} steps deep")
     return rows

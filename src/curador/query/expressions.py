@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from curador.query import calls, casts, kinds, literals, times
 from curador.query.aggregates import AGGREGATES, aggregate, released_name
-from curador.query.messages import invalid, near, not_private, quoted
-from curador.query.reading import Reading, named, taken
+from curador.query.messages import function_name, invalid, named, near, not_private, quoted
+from curador.query.reading import Reading, taken
 from curador.query.terms import Term, both, call, joined, literal, negated
 from curador.query.windows import window
 from curador.study.values import Type
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
     from curador.query.tree import Place
 
-def read(node: exp.Expr, reading: Reading) -> Term:
+
+def read(node: exp.Expr | None, reading: Reading) -> Term:
     """Return the expression that a parsed one stands for; refuse whatever is not in the tables."""
+    if node is None:
+        raise invalid(None, f"an argument is missing in {reading.clause}")
     handler = HANDLERS.get(type(node))
     if handler is not None:
         return handler(node, reading)
@@ -34,6 +37,8 @@ def read(node: exp.Expr, reading: Reading) -> Term:
 
 def _unknown(node: exp.Expr, reading: Reading) -> Exception:
     place = reading.place(node)
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Expr):
+        node = node.this  # how ANY_VALUE arrives
     if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
         return not_private(
             place,
@@ -43,18 +48,26 @@ def _unknown(node: exp.Expr, reading: Reading) -> Exception:
     if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.Localtime | exp.Localtimestamp):
         return invalid(place, "the time of asking is not part of the language", "write the date: DATE '2024-12-31'.")
     if isinstance(node, exp.Rand | exp.Randn | exp.Uuid):
-        return invalid(place, f"{named(node)} is not part of the language", "noise is added to the answer; no other chance is.")
+        return invalid(
+            place,
+            f"{named(node, reading.context.text)} is not part of the language",
+            "noise is added to the answer; no other chance is.",
+        )
     if isinstance(node, exp.Interval):
         return invalid(place, "an interval must be added to a date or subtracted from one", "d + INTERVAL 3 DAY")
     if isinstance(node, exp.AggFunc):
         return not_private(
             place,
-            f"{named(node)} must be an aggregate with a known sensitivity; it is none",
+            f"{named(node, reading.context.text)} must be an aggregate with a known sensitivity; it is none",
             "COUNT, COUNT(DISTINCT), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN, MAX.",
         )
     if isinstance(node, exp.Func):
-        return invalid(place, f"the function {named(node)} does not exist here", near(node.sql_name(), calls.NAMES, "there are"))
-    return invalid(place, f"{named(node)} is not part of the language")
+        return invalid(
+            place,
+            f"the function {named(node, reading.context.text)} does not exist here",
+            near(function_name(node, reading.context.text), calls.NAMES, "there are"),
+        )
+    return invalid(place, f"{named(node, reading.context.text)} is not part of the language")
 
 
 def _column(node: exp.Column, reading: Reading) -> Term:
@@ -96,7 +109,9 @@ def _alias(name: str, reading: Reading, place: Place | None) -> Term | None:
         aliases.terms[key] = term
     term = aliases.terms[key]
     if term.aggregated and reading.aggregates is None:
-        raise invalid(place, f"{quoted(name)} holds an aggregate and must not stand in {reading.clause}", "HAVING may use it.")
+        raise invalid(
+            place, f"{quoted(name)} holds an aggregate and must not stand in {reading.clause}", "HAVING may use it."
+        )
     return term
 
 
@@ -176,7 +191,8 @@ def _same(node: exp.Expr, reading: Reading) -> Term:
     else:
         left, right = kinds.aligned(left, right, "a comparison")
         nulls = [call("is_null", Type.BOOLEAN, (one,), nullable=False) for one in (left, right)]
-        same = call("coalesce", Type.BOOLEAN, (call("=", Type.BOOLEAN, (left, right)), both(nulls)), nullable=False)
+        unequal = both(nulls) if left.nullable and right.nullable else literal(False, Type.BOOLEAN)
+        same = call("coalesce", Type.BOOLEAN, (call("=", Type.BOOLEAN, (left, right)), unequal), nullable=False)
     return negated(same) if isinstance(node, exp.NullSafeNEQ) else same
 
 
@@ -309,6 +325,17 @@ def _neg(node: exp.Neg, reading: Reading) -> Term:
     return call("neg", term.type or Type.FLOAT, (term,))
 
 
+def _grouping(node: exp.Grouping, reading: Reading) -> Term:
+    """GROUPING(a, b): a bit for each key, 1 where the grouping set leaves it out."""
+    bits = 0
+    for one in taken(node, reading.context, "expressions")[0]:
+        key = reading.keys.get(reading.of(one).node)
+        if key is None:
+            raise invalid(reading.place(one), "GROUPING must be of keys of GROUP BY")
+        bits = 2 * bits + (key in reading.absent)
+    return literal(bits, Type.INTEGER, reading.place(node))
+
+
 HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], Term]] = {
     exp.Column: _column,
     exp.Literal: _literal,
@@ -331,6 +358,7 @@ HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], Term]] = {
     exp.Nullif: _nullif,
     exp.Neg: _neg,
     exp.Window: window,
+    exp.Grouping: _grouping,
     **dict.fromkeys(_COMPARISONS, _comparison),
     **dict.fromkeys(_ARITHMETIC, _arithmetic),
     **calls.HANDLERS,

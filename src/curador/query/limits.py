@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from curador.query.messages import Text, invalid, quoted
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
 MOST_BYTES = 16_384
 MOST_TOKENS = 5_000
@@ -51,7 +51,9 @@ def _check_bytes(text: str, place: Text) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as problem:
-        raise invalid(place.place(problem.start), "the text must be Unicode; half of a surrogate pair stands here") from problem
+        raise invalid(
+            place.place(problem.start), "the text must be Unicode; half of a surrogate pair stands here"
+        ) from problem
     if size > MOST_BYTES:
         raise invalid(None, f"a question must have at most {MOST_BYTES:,} bytes; got {size:,}")
     if "\0" in text:

@@ -22,6 +22,12 @@ MOST_EXPONENT = 400
 LARGEST = Fraction(2**1024 - 2**970)
 """The largest double: what is beyond it is no number an engine could compare with."""
 
+_SHORT = 18
+"""Digits of an integer that fits 64 bits whatever they are."""
+
+_FINEST = 2_000
+"""Bits of a denominator beyond which arithmetic is left to the engine."""
+
 _NUMBER = re.compile(r"(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(
@@ -31,6 +37,8 @@ _TIMESTAMP = re.compile(
 
 def number(text: str, place: Place | None) -> Term:
     """Return the number a text spells: an integer, a decimal where it has a point, a float where it has an exponent."""
+    if text.isdecimal() and text.isascii() and len(text) <= _SHORT:
+        return literal(int(text), Type.INTEGER, place)
     match = _NUMBER.fullmatch(text)
     if match is None or not (match[1] or match[2]):
         raise invalid(place, f"{quoted(text)} must be a number in decimal digits")
@@ -104,6 +112,8 @@ def folded(function: str, left: Term, right: Term, place: Place | None) -> Term 
     """Return + − × ÷ // % of two literals as one literal, exact; None where one is not."""
     first, second = fraction_of(left), fraction_of(right)
     if first is None or second is None:
+        return None
+    if max(first.denominator, second.denominator).bit_length() > _FINEST:
         return None
     if function in {"/", "//", "%"} and second == 0:
         raise invalid(place, "a division by zero is written here")

@@ -64,6 +64,40 @@ def _first_start(node: exp.Expr) -> int | None:
     return None
 
 
+def function_name(node: exp.Expr, text: Text) -> str:
+    """Return a function's name as it was written, where that is known."""
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if isinstance(start, int) and isinstance(end, int):
+        written = text.raw[start : end + 1].lower()
+        if written.isidentifier():
+            return written
+    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+
+
+def named(node: exp.Expr, text: Text) -> str:
+    """Return what a node is called in SQL."""
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
+        return f"{function_name(node, text)}()"
+    return _CALLED.get(type(node), node.key.upper())
+
+
+_CALLED: dict[type[exp.Expr], str] = {
+    exp.Bracket: "x[…]",
+    exp.Table: "a table",
+    exp.Join: "JOIN",
+    exp.Command: "a command",
+    exp.Placeholder: "a parameter",
+    exp.Parameter: "a parameter",
+    exp.Dot: "a path of fields",
+    exp.Escape: "LIKE … ESCAPE",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.AtTimeZone: "AT TIME ZONE",
+    exp.Tuple: "a row of values",
+    exp.Subquery: "a subquery",
+    exp.Column: "a column",
+}
+
+
 def told(place: Place | None, rule: str, hint: str | None = None) -> str:
     """Return the text of a refusal."""
     text = f"{rule[0].upper()}{rule[1:]}." if place is None else f"{place}: {rule}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from curador.query.messages import Text, invalid, quoted
+from curador.query.messages import Text, function_name, invalid, quoted
 from curador.query.tree import Aggregate, Block, Call, Item
 
 if TYPE_CHECKING:
@@ -42,24 +42,14 @@ def _plain(node: exp.Expr, text: Text) -> str:
     if isinstance(node, exp.WithinGroup):
         order = node.expression
         column = _column(order.expressions[0].this) if isinstance(order, exp.Order) and order.expressions else None
-        return _with_column(_function(node.this, text), column)
+        return _with_column(function_name(node.this, text), column)
     if isinstance(node, exp.Extract):
         return _with_column(node.name.lower(), _column(node.expression))
     if isinstance(node, exp.Case | exp.If):
         return "case"
     if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
-        return _with_column(_function(node, text), _column(node))
+        return _with_column(function_name(node, text), _column(node))
     return "value"
-
-
-def _function(node: exp.Expr, text: Text) -> str:
-    """Return a function's name as it was written, where that is known."""
-    start, end = node.meta.get("start"), node.meta.get("end")
-    if isinstance(start, int) and isinstance(end, int):
-        written = text.raw[start : end + 1].lower()
-        if written.isidentifier():
-            return written
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
 
 
 def _column(node: exp.Expr) -> str | None:
@@ -67,10 +57,10 @@ def _column(node: exp.Expr) -> str | None:
     arguments = list(node.iter_expressions()) if isinstance(node, exp.Func) else [node]
     for one in arguments:
         inner: exp.Expr = one
-        while isinstance(inner, exp.Paren | exp.Cast | exp.Distinct):
-            inner = inner.expressions[0] if isinstance(inner, exp.Distinct) and inner.expressions else inner.this
-            if not isinstance(inner, exp.Expr):
-                return None
+        if isinstance(inner, exp.Distinct):
+            inner = inner.expressions[0] if inner.expressions else inner
+        while isinstance(inner, exp.Paren | exp.Cast):
+            inner = inner.this
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Identifier):
             return inner.name
         if not isinstance(inner, exp.Literal | exp.Var):
@@ -85,12 +75,14 @@ def _with_column(function: str, column: str | None) -> str:
 def labelled(names: Sequence[str]) -> list[str]:
     """Return the names with `_2`, `_3`, … after those that came before, whatever their letter case."""
     taken: set[str] = set()
+    counts: dict[str, int] = {}
     found: list[str] = []
     for name in names:
-        label, count = name, 1
+        label, count = name, counts.get(name.lower(), 1)
         while label.lower() in taken:
             count += 1
             label = f"{name}_{count}"
+        counts[name.lower()] = count
         taken.add(label.lower())
         found.append(label)
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from curador.query import literals
 from curador.query.messages import Text, invalid, near, not_private, quoted
@@ -21,7 +21,7 @@ from curador.query.tree import Aggregate, Call, Options, Place
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Block, Node
     from curador.study.schema import Schema
@@ -111,7 +111,9 @@ class _Clause:
 
     def next(self, *expected: str) -> str:
         if self.index >= len(self.tokens) or (expected and self.tokens[self.index].text.upper() not in expected):
-            raise invalid(self.place(), f"WITH DIFFERENTIAL_PRIVACY must go on with {' or '.join(expected) or 'a value'} here")
+            raise invalid(
+                self.place(), f"WITH DIFFERENTIAL_PRIVACY must go on with {' or '.join(expected) or 'a value'} here"
+            )
         self.index += 1
         return self.tokens[self.index - 1].text
 
@@ -197,7 +199,9 @@ def applied(marks: Marks, blocks: Sequence[Block], tables: Sequence[str], schema
             raise not_private(
                 place,
                 f"privacy_unit_column must be the study's unit; got {quoted(name)}",
-                near(name, sorted(units), "the unit is in") if units else "the unit has no column here: leave the option out.",
+                near(name, sorted(units), "the unit is in")
+                if units
+                else "the unit has no column here: leave the option out.",
             )
     found: dict[str, Bounds] = {}
     unused = set(marks.bounds)
@@ -205,7 +209,7 @@ def applied(marks: Marks, blocks: Sequence[Block], tables: Sequence[str], schema
         for item in block.items:
             for aggregate in _aggregates(item.expression):
                 bounds = marks.every
-                if aggregate.place in marks.bounds:
+                if aggregate.place is not None and aggregate.place in marks.bounds:
                     bounds = marks.bounds[aggregate.place]
                     unused.discard(aggregate.place)
                     if aggregate.function in _WITHOUT_BOUNDS:
@@ -215,7 +219,9 @@ def applied(marks: Marks, blocks: Sequence[Block], tables: Sequence[str], schema
                 if found.setdefault(item.name, bounds) != bounds:
                     raise invalid(aggregate.place, f"{_BOUNDS} must be the same for all aggregates of one column")
     if unused:
-        raise invalid(min(unused, key=lambda one: (one.line, one.column)), f"{_BOUNDS} must stand in an aggregate of the SELECT list")
+        raise invalid(
+            min(unused, key=lambda one: (one.line, one.column)), f"{_BOUNDS} must stand in an aggregate of the SELECT list"
+        )
     said = marks.options
     narrowed = tuple((name, low, high) for name, (low, high) in found.items())
     return Options(said.epsilon, said.rows, said.groups, narrowed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 
-from curador.query.messages import invalid, quoted
+from curador.query.messages import invalid, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -40,7 +40,8 @@ class Reading:
     """What may stand in an expression.
 
     clause      the clause, as messages name it
-    aggregates  "released" after noise, "unit" exact and inside a unit, None where no aggregate may stand
+    aggregates  "released" where noise will be added, "unit" exact and inside a unit, "done" where names are released
+                values already, None where no aggregate may stand
     windows     None where no window function may stand
     aliases     names of the SELECT list, if the clause may use them
     first       whether such a name wins over a column of the same name: always, never, or unless the column is a key
@@ -51,15 +52,15 @@ class Reading:
     context: Context
     scope: Scope
     clause: str
-    aggregates: Literal["released", "unit"] | None = None
+    aggregates: Literal["released", "unit", "done"] | None = None
     windows: Windows | None = None
     aliases: Aliases | None = None
     first: Literal["always", "never", "unless key"] = "never"
     keys: Mapping[Node, int] = field(default_factory=dict["Node", int])
     absent: Collection[int] = ()
-    read: Callable[[exp.Expr, Reading], Term] = field(kw_only=True)
+    read: Callable[[exp.Expr | None, Reading], Term] = field(kw_only=True)
 
-    def of(self, node: exp.Expr) -> Term:
+    def of(self, node: exp.Expr | None) -> Term:
         """Return the expression a node stands for."""
         return self.read(node, self)
 
@@ -80,12 +81,25 @@ def taken(node: exp.Expr, context: Context, *names: str, ignored: Collection[str
     for name, value in node.args.items():
         if value is None or value is False or value == [] or name in names or name in ignored:
             continue
-        shown = name.rstrip("_").replace("_", " ").upper()
+        shown = _SHOWN.get(name, name.rstrip("_").replace("_", " ").upper())
         where = value if isinstance(value, exp.Expr) else node
-        raise invalid(context.place(where), f"{shown} of {named(node)} is not part of the language", _INSTEAD.get(name))
+        what = named(node, context.text)
+        raise invalid(context.place(where), f"{shown} in {what} is not part of the language", _INSTEAD.get(name))
     return [node.args.get(name) for name in names]
 
 
+_SHOWN = {
+    "sample": "TABLESAMPLE",
+    "db": "the name of a schema",
+    "catalog": "the name of a catalogue",
+    "expressions": "a list",
+    "this": "an argument",
+    "expression": "a second argument",
+    "laterals": "LATERAL",
+    "locks": "FOR UPDATE",
+    "pivots": "PIVOT",
+    "windows": "WINDOW",
+}
 _INSTEAD = {
     "sample": "noise hides who is in the data; sampling is not needed.",
     "qualify": "put the window function into a subquery in FROM and filter on it with WHERE.",
@@ -96,12 +110,3 @@ _INSTEAD = {
     "into": "answers are returned, not stored.",
     "on": "SELECT DISTINCT key, … or GROUP BY.",
 }
-
-
-def named(node: exp.Expr) -> str:
-    """Return what a node is called in SQL."""
-    if isinstance(node, exp.Anonymous):
-        return f"{str(node.this).lower()}()"
-    if isinstance(node, exp.Func):
-        return f"{node.sql_name().lower()}()"
-    return quoted(node.key.upper())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from curador.query.messages import invalid, near, quoted
 from curador.query.terms import Term, column, renumbered
+from curador.query.tree import Ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,10 +48,11 @@ def source_of(alias: str | None, columns: Sequence[Out], start: int = 0) -> Sour
 class Scope:
     """All names that are visible at one place of the question."""
 
-    __slots__ = ("_names", "sources")
+    __slots__ = ("_names", "outer", "sources")
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, sources: Iterable[Source], outer: Scope | None = None) -> None:
         self.sources = tuple(sources)
+        self.outer = outer  # of the SELECT around a correlated subquery
         self._names: dict[str, list[tuple[Source, Named]]] = defaultdict(list)
         for source in self.sources:
             for one in source.columns:
@@ -58,6 +60,8 @@ class Scope:
 
     def find(self, table: str | None, name: str, place: Place | None) -> Term | None:
         """Return the column of this name, None if there is none; refuse a name that several have."""
+        if self.outer is not None and table is not None and not self._has(table):
+            return self.outer.find(table, name, place)
         if table is not None and not self._has(table):
             aliases = [one.alias for one in self.sources if one.alias is not None]
             raise invalid(place, f"there is no table {quoted(table)} in this FROM", near(table, aliases, "it has"))
@@ -70,6 +74,8 @@ class Scope:
             found = [one for one in found if one.name == name] or found
         if len(found) > 1:
             raise invalid(place, f"the column {quoted(name)} must be of one table; several have it", "write table.column.")
+        if not found and table is None and self.outer is not None:
+            return self.outer.find(None, name, place)
         return _at(found[0].term, place) if found else None
 
     def _has(self, table: str) -> bool:
@@ -79,7 +85,9 @@ class Scope:
         """Return the refusal of a name that nothing has."""
         if self._has(name):
             return invalid(
-                place, f"the table {quoted(name)} must not stand where a column does", "a whole row is no value; name a column."
+                place,
+                f"the table {quoted(name)} must not stand where a column does",
+                "a whole row is no value; name a column.",
             )
         names = [one.name for source in self.sources for one in source.columns]
         return invalid(place, f"there is no column {quoted(name)}", near(name, [*names, *others], "the columns are"))
@@ -89,15 +97,24 @@ class Scope:
         if table is not None and not self._has(table):
             raise invalid(place, f"there is no table {quoted(table)} in this FROM")
         for source in self.sources:
-            for one in source.columns:
-                if table is None and not one.hidden:
-                    yield one
-                elif table is not None and source.alias is not None and source.alias.lower() == table.lower():
-                    yield one
+            meant = table is None or (source.alias is not None and source.alias.lower() == table.lower())
+            if meant:
+                yield from (one for one in source.columns if table is not None or not one.hidden)
 
-    def moved(self, places: Callable[[int], int]) -> Scope:
-        """Return the same names over a relation whose columns have other places."""
-        return Scope(source.shown(lambda term: renumbered(term, places)) for source in self.sources)
+    def over(self, columns: Sequence[Out], places: Callable[[int], int]) -> Scope:
+        """Return the same names over a finished relation, in which each column has its new place."""
+
+        def finished(term: Term) -> Term:
+            index = places(term.node.index) if isinstance(term.node, Ref) else 0
+            return column(index, columns[index])
+
+        return Scope(source.shown(finished) for source in self.sources)
+
+    def shifted(self, by: int, outer: Scope) -> Scope:
+        """Return the names with every column moved by some places, and those of the SELECT around behind them."""
+        return Scope(
+            (source.shown(lambda term: renumbered(term, lambda index: index + by)) for source in self.sources), outer
+        )
 
 
 def _at(term: Term, place: Place | None) -> Term:

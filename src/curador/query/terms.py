@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from curador.query.messages import invalid
-from curador.query.tree import Aggregate, Call, Expression, Key, Literal, Node, Out, Place, Ref
+from curador.query.tree import Call, Estimated, Expression, Literal, Node, Out, Place, Ref
 from curador.study.values import Type, Value
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Term:
     @property
     def place(self) -> Place | None:
         """Where it begins."""
-        return self.node.place
+        return None if isinstance(self.node, Estimated) else self.node.place
 
     @property
     def is_null(self) -> bool:
@@ -52,9 +52,9 @@ class Term:
     @property
     def row(self) -> Expression:
         """The node, which must be about one row: no aggregate is in it."""
-        if isinstance(self.node, Aggregate | Key):
-            raise invalid(self.place, "an aggregate cannot stand here")
-        return self.node
+        if isinstance(self.node, Literal | Ref | Call):
+            return self.node
+        raise invalid(self.place, "an aggregate cannot stand here")
 
 
 def literal(value: Value | None, type_: Type | None, place: Place | None = None) -> Term:
@@ -96,7 +96,9 @@ def joined(function: str, terms: Iterable[Term]) -> Term:
         node = term.node
         if isinstance(node, Call) and node.function == function:
             share = term.size // len(node.arguments)  # an upper bound of what matters: the sum stays the same
-            flat.extend(replace(term, node=one, type=Type.BOOLEAN, size=share, depth=term.depth - 1) for one in node.arguments)
+            flat.extend(
+                replace(term, node=one, type=Type.BOOLEAN, size=share, depth=term.depth - 1) for one in node.arguments
+            )
         else:
             flat.append(term)
     return flat[0] if len(flat) == 1 else call(function, Type.BOOLEAN, flat)

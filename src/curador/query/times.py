@@ -120,7 +120,9 @@ def _diff(node: exp.DateDiff, reading: Reading) -> Term:
     this, expression, unit = taken(node, reading.context, "this", "expression", "unit", ignored=("date_part_boundary",))
     name = "day" if unit is None else _unit(unit, reading, node)
     if name != "day" and reading.context.dialect == "spark":
-        raise invalid(reading.place(node), "DATEDIFF must be in days in this dialect", "whole months and years are counted otherwise.")
+        raise invalid(
+            reading.place(node), "DATEDIFF must be in days in this dialect", "whole months and years are counted otherwise."
+        )
     return between(name, reading.of(expression), reading.of(this), reading.place(node))
 
 
@@ -200,7 +202,9 @@ def _count(amount: Any, reading: Reading, node: exp.Expr) -> int:
     text = amount.name if isinstance(amount, exp.Literal) else ""
     digits = text.strip().removeprefix("-").removeprefix("+")
     if not digits.isdecimal() or not digits.isascii() or len(digits) > 12 or int(digits) > _MOST_MOVED:
-        raise invalid(reading.place(node), "an interval must be a whole number of one unit", "INTERVAL 3 DAY, INTERVAL '2' MONTH.")
+        raise invalid(
+            reading.place(node), "an interval must be a whole number of one unit", "INTERVAL 3 DAY, INTERVAL '2' MONTH."
+        )
     return int(text)
 
 

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from curador.query import kinds, literals
 from curador.query.context import UNIT
-from curador.query.messages import invalid, not_private
-from curador.query.reading import Reading, named, taken
+from curador.query.messages import invalid, named, not_private
+from curador.query.reading import Reading, taken
 from curador.query.terms import Term, column
 from curador.query.tree import Out, WindowCall
 from curador.study.values import Type
@@ -42,12 +42,14 @@ def window(node: exp.Window, reading: Reading) -> Term:
         raise not_private(
             place,
             f"a window function must stand in the SELECT list of a subquery in FROM, not in {reading.clause}",
-            "SELECT … FROM (SELECT *, row_number() OVER (PARTITION BY unit ORDER BY x) AS r FROM t) WHERE r = 1.",
+            "SELECT … FROM (SELECT *, row_number() OVER (PARTITION BY … ORDER BY x) AS r FROM t) WHERE r = 1.",
         )
     this, partition, order, spec = taken(node, reading.context, "this", "partition_by", "order", "spec", ignored=("over",))
     function = _FUNCTIONS.get(type(this))
     if function is None:
-        raise invalid(place, f"{named(this)} must not stand before OVER", f"{', '.join(_FUNCTIONS.values())}.")
+        raise invalid(
+            place, f"{named(this, reading.context.text)} must not stand before OVER", f"{', '.join(_FUNCTIONS.values())}."
+        )
     rows = reading.inside("a window")
     others = _partition(partition or [], rows, place)
     ordering = _order(order, rows)
@@ -55,7 +57,14 @@ def window(node: exp.Window, reading: Reading) -> Term:
     whole = _frame(spec, function, ordered=bool(ordering), reading=rows, place=place)
     type_ = _type(function, argument)
     asked = WindowCall(
-        cast("WindowName", function), None if argument is None else argument.row, others, ordering, type_, whole, offset, place
+        cast("WindowName", function),
+        None if argument is None else argument.row,
+        others,
+        ordering,
+        type_,
+        whole,
+        offset,
+        place,
     )
     if asked not in reading.windows.calls:
         reading.windows.calls.append(asked)
@@ -70,7 +79,9 @@ def _partition(nodes: list[exp.Expr], rows: Reading, place: Place | None) -> tup
     certain = any(one.column is not None and one.column.unit for one in terms)
     if not certain and not any(one is not None and one != UNIT for one in identities):
         raise not_private(
-            place, "a window must be partitioned by the unit: rows of one person must not depend on another's", "PARTITION BY the unit."
+            place,
+            "a window must be partitioned by the unit: rows of one person must not depend on another's",
+            f"PARTITION BY {rows.context.unit}",
         )
     others: list[Expression] = []
     for term in terms:

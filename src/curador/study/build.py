@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from curador.errors import InvalidStudy
 from curador.privacy.adjacency import Adjacency
-from curador.study.document import VERSION, study_from
+from curador.study.document import VERSION, engine_from, study_from
 from curador.study.model import (
     DEFAULT_MAX_UNITS,
     Analyst,
@@ -79,6 +79,19 @@ def build_study(
         )
     except BrokenRule as rule:
         raise InvalidStudy(str(rule)) from None
+
+
+def override(
+    study: Study, *, ledger: str | Path | None = None, engine: Mapping[str, Any] | EngineSettings | None = None
+) -> Study:
+    """Return the study with another ledger, or with engine settings laid over its own. Its meaning stays the same."""
+    try:
+        settings = study.engine if engine is None else engine
+        settings = settings if isinstance(settings, EngineSettings) else engine_from(dict(settings), study.engine)
+    except BrokenRule as rule:
+        raise InvalidStudy(str(rule)) from None
+    place = study.ledger if ledger is None else relative(ledger_path(ledger, None), study.folder)
+    return replace(study, engine=settings, ledger=place)
 
 
 @dataclass(frozen=True, slots=True)

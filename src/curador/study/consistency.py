@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curador.study.model import MOST_UNITS, Caps, Table, Unit, UnitColumn, UnitPath, UnitRow
+from curador.study.model import MOST_UNITS, Caps, Column, Table, Unit, UnitColumn, UnitPath, UnitRow
 from curador.study.rules import LONGEST_NAME, NAME, Where, broken, did_you_mean, dotted, is_name, is_text, same_but_for_case
-from curador.study.spelling import Plain
+from curador.study.spelling import Plain, key_text, string_text
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -122,8 +122,7 @@ def _check_tables(study: Study) -> None:
         )
     ends = {table.name: _end(study, table) for table in private}
     _check_one_kind(ends)
-    for table in private:
-        _check_key_type(study, table)
+    _check_types(study, private)
 
 
 def _end(study: Study, table: Table) -> Table:
@@ -132,7 +131,7 @@ def _end(study: Study, table: Table) -> Table:
     while isinstance(unit := table.unit, UnitPath):
         table = _referenced(study, table, unit)
         if table.name in seen:
-            loop = " -> ".join([*seen[seen.index(table.name) :], table.name])
+            loop = " -> ".join(key_text(name) for name in [*seen[seen.index(table.name) :], table.name])
             raise broken(
                 ("tables", seen[0], "unit"),
                 "a chain of references that ends at a unit",
@@ -153,7 +152,7 @@ def _referenced(study: Study, table: Table, unit: UnitPath) -> Table:
         raise broken(where, "a private table", unit.table, f"{dotted((unit.table,))} is public: its rows belong to nobody")
     holds_unit = isinstance(found.unit, UnitColumn) or (isinstance(found.unit, UnitPath) and found.unit.key is None)
     if unit.key is None and not holds_unit:
-        hint = f'name the key of {dotted((unit.table,))} that the column equals: references = "{unit.table}.<column>"'
+        hint = f'name the key that the column equals: references = [{string_text(unit.table)}, "<column>"]'
         raise broken(where, "a table that holds its unit in a column", unit.table, hint)
     return found
 
@@ -167,16 +166,27 @@ def _check_one_kind(ends: dict[str, Table]) -> None:
         raise broken(("tables", rows[0], "unit"), f"of one kind with that of {dotted((strangers[0],))}", "row", hint)
 
 
-def _check_key_type(study: Study, table: Table) -> None:
-    """The two sides of a reference have one declared type: '01', ' 1' and 1 are three people."""
-    unit = table.unit
-    if not isinstance(unit, UnitPath):
-        return
-    other = study.table(unit.table)
-    key = unit.key if unit.key is not None else getattr(other and other.unit, "column", None)
-    here, there = table.column(unit.column), other.column(key) if other is not None and key is not None else None
-    if here is not None and there is not None and here.type is not there.type:
-        rule = f"{there.type}, the type of {dotted((unit.table, there.name))}"
+def _check_types(study: Study, private: Sequence[Table]) -> None:
+    """Who somebody is has one declared type, and so have the two sides of a key: '01', ' 1' and 1 are three people."""
+    first: tuple[Table, Column] | None = None
+    for table in private:
+        unit = table.unit
+        here = None if unit is None or isinstance(unit, UnitRow) else table.column(unit.column)
+        if here is None:
+            continue
+        if isinstance(unit, UnitPath) and unit.key is not None:
+            other = study.table(unit.table)
+            there = None if other is None else other.column(unit.key)
+            _check_same_type(table, here, unit.table, there)
+        elif first is None:
+            first = (table, here)
+        else:
+            _check_same_type(table, here, first[0].name, first[1])
+
+
+def _check_same_type(table: Table, here: Column, other: str, there: Column | None) -> None:
+    if there is not None and here.type is not there.type:
+        rule = f"{there.type}, the type of {dotted((other, there.name))}"
         raise broken(("tables", table.name, "columns", here.name, "type"), rule, Plain(here.type))
 
 
@@ -197,3 +207,15 @@ def _check_tables_of(analyst: str, tables: Sequence[str], names: Sequence[str]) 
     for place, name in enumerate(tables):
         if name not in names:
             raise broken((*where, place), "a list of tables of this study", name, did_you_mean(name, names))
+
+
+def references(written: object, names: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Return the ways to read a reference: a table, or a column of a table. Names may hold dots themselves."""
+    if isinstance(written, (list, tuple)):
+        parts = list(written)
+        return [(parts[0], parts[1] if len(parts) == 2 else None)] if len(parts) in {1, 2} and parts[0] in names else []
+    if not isinstance(written, str):
+        return []
+    whole: list[tuple[str, str | None]] = [(written, None)] if written in names else []
+    dots = [place for place, character in enumerate(written) if character == "."]
+    return whole + [(written[:dot], written[dot + 1 :]) for dot in dots if written[:dot] in names and written[dot + 1 :]]

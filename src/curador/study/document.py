@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from curador.errors import InvalidParameter
 from curador.privacy.adjacency import as_adjacency
 from curador.study.amounts import DURATION, SHARE, SIZE, read_duration, read_share, read_size
-from curador.study.consistency import UNIT
+from curador.study.consistency import UNIT, references
 from curador.study.model import (
     DEFAULT_MAX_UNITS,
     DEFAULT_ROWS,
@@ -25,7 +25,7 @@ from curador.study.model import (
     UnitPath,
     UnitRow,
 )
-from curador.study.raw import RawAnalyst, RawCaps, RawColumn, RawEngine, RawPath, RawTable, shaped
+from curador.study.raw import RawAnalyst, RawCaps, RawColumn, RawEngine, RawPath, RawStudy, RawTable, shaped
 from curador.study.rules import BrokenRule, Where, broken, did_you_mean
 from curador.study.spelling import NOTHING
 
@@ -41,7 +41,7 @@ def study_from(
     document: Mapping[str, Any], *, ledger: Path, folder: Path, frames: Mapping[str, Any] = MappingProxyType({})
 ) -> Study:
     """Return the study that the document declares; refuse the first rule that it breaks, by the path of its key."""
-    raw = shaped(document)
+    raw = shaped(document, RawStudy)
     if raw.version != VERSION:
         raise broken(("version",), "1", raw.version, "this curador reads version 1 of the study file")
     names = list(raw.tables)
@@ -55,7 +55,7 @@ def study_from(
         unit_name=raw.unit.name,
         adjacency=_parameter(lambda: as_adjacency(raw.adjacency)),
         max_units=DEFAULT_MAX_UNITS if raw.max_units is None else raw.max_units,
-        engine=engine_from(raw.engine),
+        engine=_engine(raw.engine, EngineSettings()),
         analysts=tuple(_analyst(name, analyst) for name, analyst in raw.analysts.items()),
         folder=folder,
         frames=frames,
@@ -138,18 +138,6 @@ def _path(where: Where, raw: RawPath, names: Sequence[str]) -> Unit:
     return UnitPath(raw.column, table, key)
 
 
-def references(written: object, names: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Return the ways to read a reference: a table, or a column of a table. Names may hold dots themselves."""
-    if isinstance(written, (list, tuple)):
-        parts = list(written)
-        return [(parts[0], parts[1] if len(parts) == 2 else None)] if len(parts) in {1, 2} and parts[0] in names else []
-    if not isinstance(written, str):
-        return []
-    whole: list[tuple[str, str | None]] = [(written, None)] if written in names else []
-    dots = [place for place, character in enumerate(written) if character == "."]
-    return whole + [(written[:dot], written[dot + 1 :]) for dot in dots if written[:dot] in names and written[dot + 1 :]]
-
-
 def _column(table: str, name: str, raw: RawColumn) -> Column:
     try:
         return Column(
@@ -164,16 +152,19 @@ def _column(table: str, name: str, raw: RawColumn) -> Column:
         raise rule.under("tables", table, "columns") from None
 
 
-def engine_from(raw: RawEngine) -> EngineSettings:
-    """Return the engine's settings; what is not said is the default."""
-    usual = EngineSettings()
+def engine_from(document: object, usual: EngineSettings) -> EngineSettings:
+    """Return the engine's settings that a table of keys declares; what is not said is as usual."""
+    return _engine(shaped(document, RawEngine, ("engine",)), usual)
+
+
+def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
     return EngineSettings(
         threads=usual.threads if raw.threads is None else raw.threads,
         memory=_amount("memory", raw.memory, usual.memory, read_size, SIZE),
         spill=_amount("spill", raw.spill, usual.spill, read_size, SIZE),
         deadline=_amount("deadline", raw.deadline, usual.deadline, read_duration, DURATION),
-        prepare=raw.prepare or usual.prepare,
-        worker=raw.worker or usual.worker,
+        prepare=usual.prepare if raw.prepare is None else raw.prepare,
+        worker=usual.worker if raw.worker is None else raw.worker,
     )
 
 

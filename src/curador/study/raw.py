@@ -5,7 +5,7 @@ Strict: nothing is converted, and a key that is not known is refused by name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, ValidationError
 
@@ -13,8 +13,6 @@ from curador.study.rules import BrokenRule, Where, broken, did_you_mean
 from curador.study.spelling import NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pydantic_core import ErrorDetails
 
 _COLUMN, _PATH = "<column>", "<path>"  # tags of a union: parts of pydantic's paths that are no keys of the file
@@ -22,6 +20,9 @@ _COLUMN, _PATH = "<column>", "<path>"  # tags of a union: parts of pydantic's pa
 
 class _Raw(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+R = TypeVar("R", bound=_Raw)
 
 
 class RawBudget(_Raw):
@@ -155,17 +156,17 @@ _KINDS = {
 }
 
 
-def shaped(document: Mapping[str, Any]) -> RawStudy:
+def shaped(document: object, model: type[R], above: Where = ()) -> R:
     """Return the document in its shape; refuse the first thing that does not fit, unknown keys before all others."""
     try:
-        return RawStudy.model_validate(document)
+        return model.model_validate(document)
     except ValidationError as error:
         details = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-        raise _told(details[0]) from None
+        raise _told(details[0], above) from None
 
 
-def _told(error: ErrorDetails) -> BrokenRule:
-    where: Where = tuple(part for part in error["loc"] if part not in {_COLUMN, _PATH})
+def _told(error: ErrorDetails, above: Where) -> BrokenRule:
+    where: Where = (*above, *(part for part in error["loc"] if part not in {_COLUMN, _PATH}))
     last = where[-1]
     if error["type"] == "extra_forbidden":
         known = _known_keys(where[:-1])

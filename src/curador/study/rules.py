@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 
 from curador.errors import InvalidStudy, sentence
 from curador.study.spelling import Plain, Written, key_text
-from curador.study.typed import LARGEST, NOUNS, RANGES, as_value, near, near_type, within_range
+from curador.study.typed import LARGEST, NOUNS, as_value, near, near_type, range_rule
 from curador.study.values import Type, Value
 
 Where: TypeAlias = tuple[str | int, ...]
@@ -80,8 +80,8 @@ def same_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:
 
 def column_type(name: str, kind: object) -> Type:
     """Return the type of this name."""
-    if kind in set(Type):
-        return Type(cast("str", kind))
+    if isinstance(kind, str) and kind in set(Type):
+        return Type(kind)
     found = near_type(kind) if isinstance(kind, str) else None
     raise broken((name, "type"), f"one of {', '.join(Type)}", kind, f"did you mean {found}?" if found else None)
 
@@ -101,8 +101,9 @@ def column_bounds(name: str, kind: Type, bounds: object) -> tuple[Value, Value] 
     lower, upper = (as_value(one, kind) for one in pair)
     if lower is None or upper is None:
         raise broken(where, rule, bounds, _hint_of_type(kind, pair))
-    if not (within_range(lower, kind) and within_range(upper, kind)):
-        raise broken(where, f"between {RANGES[kind]}", bounds)
+    far = range_rule(lower, kind) or range_rule(upper, kind)
+    if far is not None:
+        raise broken(where, far, bounds)
     if lower == upper:
         raise broken(where, rule, bounds, "bounds with nothing between them would replace every value")
     if upper < lower:  # type: ignore[operator]  # both are of the declared type
@@ -133,8 +134,9 @@ def _one_value(where: Where, kind: Type, written: object, length: int | None) ->
     value = as_value(written, kind)
     if value is None:
         raise broken(where, f"a list of {NOUNS[kind]}", written, _hint_of_type(kind, [written]))
-    if not within_range(value, kind):
-        raise broken(where, f"between {RANGES[kind]}", written)
+    far = range_rule(value, kind)
+    if far is not None:
+        raise broken(where, far, written)
     if isinstance(value, str):
         if value and not is_text(value, LONGEST_STRING):
             raise broken(where, "a list of strings without NUL", written)

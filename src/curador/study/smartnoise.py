@@ -16,7 +16,7 @@ from curador.study.build import assemble, ledger_path
 from curador.study.model import DEFAULT_MAX_UNITS, Analyst, Budget, EngineSettings, Study
 from curador.study.rules import BrokenRule, Where, broken, did_you_mean
 from curador.study.sources import gather
-from curador.study.spelling import NOTHING, Plain
+from curador.study.spelling import NOTHING, Plain, key_text, string_text
 from curador.study.values import Type
 
 _TYPES = {
@@ -116,7 +116,7 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
 
 def _mapping(where: Where, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not value:
-        raise broken(where or ("metadata",), "a mapping with something in it", value)
+        raise broken(where or ("metadata",), "a mapping with something in it", NOTHING if value is None else value)
     named = cast("Mapping[Any, Any]", value)
     for key in named:
         if not isinstance(key, str):
@@ -170,7 +170,10 @@ def _placed(sources: Mapping[str, Any], found: Mapping[str, tuple[str | None, st
     for bare in found:
         if bare not in placed:
             raise broken(
-                ("sources",), f"a mapping that says where {bare} is", list(sources), f'write sources={{"{bare}": "…"}}'
+                ("sources",),
+                f"a mapping that says where {key_text(bare)} is",
+                list(sources),
+                f'write sources={{{string_text(bare)}: "…"}}',
             )
     return placed
 
@@ -181,6 +184,11 @@ def _table(where: Where, options: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in options.items()
         if name not in _TABLE_OPTIONS and _is_column(where, name, value)
     }
+    for option in sorted(_WITHOUT_EFFECT & set(options)):
+        if isinstance(options[option], Mapping):
+            raise broken(
+                (*where, option), "an option of the table", options[option], "a column of this name cannot be imported"
+            )
     for option, (safe, hint) in _SAFE.items():
         if _flag((*where, option), options.get(option, safe)) is not safe:
             raise broken((*where, option), f"{'true' if safe else 'false'} or absent", not safe, hint)

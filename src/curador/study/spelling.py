@@ -104,7 +104,7 @@ def value_text(value: object) -> str:
         return string_text(value.isoformat())
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
-        return "{ " + ", ".join(f"{key_text(str(key))} = {value_text(item)}" for key, item in pairs) + " }"
+        return "{ " + ", ".join(f"{key_text(str(key))} = {value_text(item)}" for key, item in pairs) + " }" if pairs else "{}"
     if isinstance(value, Sequence):
         return "[" + ", ".join(value_text(item) for item in cast("Sequence[object]", value)) + "]"
     return str(value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidStudy, sentence
 from curador.study.amounts import duration_text, share_text, size_text
+from curador.study.consistency import references
 from curador.study.lines import nearest, places
 from curador.study.model import Caps, EngineSettings, UnitColumn, UnitPath
 from curador.study.rules import BrokenRule, Where, broken
@@ -161,8 +162,6 @@ def _caps(caps: Caps) -> dict[str, int]:
 
 
 def _unit(study: Study, table: Table) -> object:
-    from curador.study.document import references
-
     unit = table.unit
     if isinstance(unit, UnitColumn):
         return {"column": "row"} if unit.column == "row" else unit.column

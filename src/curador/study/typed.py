@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from curador.errors import InvalidParameter
 from curador.numerics.exact import rational
-from curador.study.spelling import writable
+from curador.study.spelling import LONGEST_NUMBER, writable
 from curador.study.values import Type, Value
 
 if TYPE_CHECKING:
@@ -82,11 +82,13 @@ def as_value(value: object, kind: Type) -> Value | None:
     return int(exact) if exact is not None and exact.denominator == 1 else None
 
 
-def within_range(value: Value, kind: Type) -> bool:
-    """Whether a number is one that the engine can hold, and can be written down."""
+def range_rule(value: Value, kind: Type) -> str | None:
+    """Return the rule that a number breaks which an engine cannot hold, or which cannot be written down."""
     if kind not in LARGEST or not isinstance(value, (int, Fraction)):
-        return True
-    return abs(value) <= LARGEST[kind] and writable(Fraction(value))
+        return None
+    if abs(value) > LARGEST[kind]:
+        return f"between {RANGES[kind]}"
+    return None if writable(Fraction(value)) else f"a number of at most {LONGEST_NUMBER} characters"
 
 
 def _number(value: object) -> Fraction | None:

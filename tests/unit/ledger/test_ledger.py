@@ -257,6 +257,7 @@ MALFORMED = [
     *({"adjacency": bad} for bad in (REPLACE_ONE, "add_or_remove_one", None)),
     *({"tables": bad} for bad in ("visits", ["visits"], (1,))),
     {"amounts": NOTHING},
+    {"amounts": NOTHING, "losses": (Pure(epsilon=0).to_record(),)},
     {"amounts": Amounts(Fraction(1, 10), Fraction(1, 10))},
     {"amounts": Amounts(Fraction(1, 10), delta=Fraction(1, 10))},
     {"amounts": Amounts(rho=Fraction(1, 10))},
@@ -301,6 +302,13 @@ def test_an_epsilon_delta_budget_does_not_take_epsilon(both):
         both.reserve(request(rho="1e-3", losses=(DiscreteGaussianLoss(sigma2=1, sensitivity=1).to_record(),)))
     with pytest.raises(NotPrivate):
         both.reserve(request(rho="1e-3", losses=(Finite(p=[1, 0], q=[0, 1]).to_record(),)))
+
+
+def test_a_record_is_what_was_stored(ledger):
+    """A loss record with tuples is stored as lists, and the reservation can still be settled."""
+    record = {**Finite(p=["1/2", "1/2"], q=["11/20", "9/20"]).to_record(), "p": ("1/2", "1/2")}
+    done = ask(ledger, request(epsilon="0.2", losses=(record,)))
+    assert done.losses[0]["p"] == ["1/2", "1/2"]
 
 
 def test_settling_wants_a_real_reservation(ledger, both):
@@ -351,6 +359,27 @@ def test_creation_is_private_and_whole(tmp_path):
     for again in ({}, {"reason": "I forgot"}):
         with pytest.raises(InvalidStudy, match="a new ledger must be where no file is"):
             create(path, folder=tmp_path, **again)
+
+
+def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    """No folder, no room, no links, somebody faster: one sentence, and no file, witness or marker stays behind."""
+    for change in (
+        {"path": tmp_path / "absent" / "a.ledger"},
+        {"path": tmp_path / "a.ledger", "folder": tmp_path / "absent"},
+    ):
+        with pytest.raises(InvalidStudy, match=r"folder of the (ledger|data) must be one that can be written to"):
+            create(**change)
+    for error, told in ((OSError("no links"), "where it can be written"), (FileExistsError(), "where no file is")):
+
+        def link(*_, error=error):
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr("os.link", link)
+            with pytest.raises(InvalidStudy, match=told):
+                create(tmp_path / "a.ledger", folder=tmp_path)
+        assert list(tmp_path.iterdir()) == []
+    create(tmp_path / "a.ledger", folder=tmp_path).close()
 
 
 def test_a_deleted_ledger_is_missed(path, tmp_path):
@@ -532,6 +561,22 @@ def test_a_writer_waits_and_then_is_told(ledger, path, monkeypatch):
     ledger.commit(reservation, answer=b"", answer_digest="d")
 
 
+def test_a_writer_outlasts_another(ledger, path):
+    """A short transaction of another process is waited for, not run into."""
+    other, told = sqlite3.connect(path, isolation_level=None), []
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        thread = threading.Thread(target=lambda: told.append(ledger.reserve(request(epsilon="0.1"))))
+        thread.start()
+        thread.join(timeout=0.1)
+        assert thread.is_alive()
+        other.execute("ROLLBACK")
+        thread.join()
+    finally:
+        other.close()
+    assert len(told) == 1
+
+
 def test_threads_queue(ledger, monkeypatch):
     """A thread that holds the turn too long makes others give up, not pass."""
     monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
@@ -588,10 +633,18 @@ def test_the_clock_decides_nothing(ledger, monkeypatch):
     ledger.verify()
 
 
-def tamper(path, statement, *parameters):
+def tamper(path, script):
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute(statement, parameters)
-    connection.close()
+    try:
+        connection.executescript(script)
+    finally:
+        connection.close()
+
+
+def quietly(act, change):
+    """Return a script that changes answers past the trigger that refuses it, and puts the trigger back as it was."""
+    refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+    return f"DROP TRIGGER answer_no_{act}; {change}; CREATE TRIGGER answer_no_{act} BEFORE {act} ON answer {refuse}"
 
 
 def test_rows_cannot_be_changed(ledger, path):
@@ -605,6 +658,11 @@ def test_rows_cannot_be_changed(ledger, path):
     ):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             tamper(path, statement)
+    with pytest.raises(sqlite3.IntegrityError, match=r"entry\.settles"):
+        tamper(
+            path,
+            "INSERT INTO entry SELECT 3, hash, kind, 'x', NULL, question_key, 1, settles, body FROM entry WHERE sequence > 1",
+        )
     for statement in ("UPDATE total SET epsilon = epsilon || '0'", "UPDATE total SET epsilon = '9' || substr(epsilon, 2)"):
         with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
             tamper(path, statement)
@@ -623,7 +681,11 @@ def test_rows_cannot_be_changed(ledger, path):
         ("DELETE FROM total WHERE holder = 'analyst:ana'", "must agree with the running totals"),
         ("DROP TRIGGER entry_no_update", "with the tables that it was created with"),
         ("CREATE TABLE more (x)", "with the tables that it was created with"),
-        ("INSERT INTO answer VALUES (1, 'k', 1, x'00')", "must have the answer"),
+        ("INSERT INTO answer VALUES (1, 'k', 1, x'00')", "entry 1 must have the answer that its digest says"),
+        (quietly("delete", "DELETE FROM answer"), "entry 2 must have its answer"),
+        (quietly("update", "UPDATE answer SET content = x'00'"), "entry 2 must have the answer that its digest says"),
+        (quietly("update", "UPDATE answer SET content = 'text'"), "entry 2 must have an answer of bytes"),
+        (quietly("update", "UPDATE answer SET data_version = 2"), "entry 2 must have the answer that its digest says"),
         ("INSERT INTO entry SELECT 9, hash, kind, 'x', analyst, question_key, 1, NULL, body FROM entry LIMIT 1", "ledger"),
     ],
 )
@@ -642,6 +704,17 @@ def test_a_total_that_was_lowered_lets_nothing_through(ledger, path):
     tamper(path, "UPDATE total SET epsilon = printf('%040d', 0)")
     with pytest.raises(InvalidStudy, match="must agree with the running total"):
         ledger.reserve(request(epsilon="0.5"))
+
+
+def test_a_changed_answer_is_not_served(ledger, path):
+    """Bytes that are not those of the chain are refused when they are asked for, too."""
+    done = ask(ledger, request(epsilon="0.1"))
+    for change in ("content = x'00'", "content = 7", "question_key = 'k'"):
+        tamper(path, quietly("update", f"UPDATE answer SET {change}"))
+        if change.startswith("content"):
+            with pytest.raises(InvalidStudy, match="entry 2 must have"):
+                ledger.stored(done.question_key, 1)
+    assert ledger.stored(done.question_key, 1) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"not a database " * 100, bytes(4096)], ids=len)

@@ -354,7 +354,7 @@ BAD_FILES = [
         path('{ column = "user_id", references = "users" }', 'unit = "row"\n'),
         7,
         "[tables.visits] unit.references must be a table that holds its unit in a column; got 'users'.",
-        'name the key of users that the column equals: references = "users.<column>"',
+        'name the key that the column equals: references = ["users", "<column>"]',
     ),
     Bad(
         "references itself",
@@ -376,7 +376,7 @@ BAD_FILES = [
         + '[tables.orders]\nsource = "o"\nunit = "u"\n',
         7,
         "[tables.visits] unit.references must be a table that holds its unit in a column; got 'users'.",
-        'name the key of users that the column equals: references = "users.<column>"',
+        'name the key that the column equals: references = ["users", "<column>"]',
     ),
     Bad(
         "references ambiguous",
@@ -404,8 +404,21 @@ BAD_FILES = [
         "unit types",
         path('{ column = "user_id", references = "users" }').replace(COL, 'user_id = { type = "string" }')
         + 'columns.id = { type = "integer" }\n',
+        13,
+        "[tables.users] columns.id.type must be string, the type of visits.user_id; got integer.",
+    ),
+    Bad(
+        "unit types of two columns",
+        column('user_id = { type = "string" }') + USERS + 'unit = "id"\ncolumns.id = { type = "integer" }\n',
+        13,
+        "[tables.users] columns.id.type must be string, the type of visits.user_id; got integer.",
+    ),
+    Bad(
+        "unit types of a key",
+        path('{ column = "user_id", references = "users.key" }').replace(COL, 'user_id = { type = "string" }')
+        + 'columns.key = { type = "integer" }\n',
         9,
-        "[tables.visits.columns] user_id.type must be integer, the type of users.id; got string.",
+        "[tables.visits.columns] user_id.type must be integer, the type of users.key; got string.",
     ),
     Bad(
         "unit float",

@@ -14,7 +14,7 @@ import pytest
 
 from curador.errors import InvalidStudy
 from curador.privacy.adjacency import Adjacency
-from curador.study.build import build_study
+from curador.study.build import build_study, override
 from curador.study.model import (
     Analyst,
     Budget,
@@ -79,7 +79,8 @@ def test_it_is_the_study_of_its_file(here):
     file.write_text(study.to_toml(), encoding="utf-8")
 
     assert read_study(file) == study
-    assert [(one.name, one.values) for one in study.tables[0].columns][1:3] == [("city", ("a", "b")), ("n", (2, 1))]
+    assert study.tables[0].columns[1] == Column("city", Type.STRING, values=("a", "b"), nullable=False)
+    assert study.tables[0].columns[2] == Column("n", Type.INTEGER, values=(2, 1), nullable=False)
     assert study.tables[0].column("spent").bounds == (0, Fraction(1, 10))
     assert study.tables[0].column("when") == Column("when", Type.DATE)
     assert study.tables[0].column("list") is None
@@ -176,6 +177,21 @@ def test_one_unit_and_one_cap_for_all(here):
     assert [table.source for table in study.tables] == ["x/a.parquet", "y/b.parquet"]
 
 
+def test_a_study_of_a_file_may_be_run_elsewhere(here):
+    """A ledger and engine settings given from Python lie over those of the study; its meaning stays."""
+    study = build("visits.parquet", engine={"threads": 4, "memory": "1GB"})
+    other = override(study, ledger="other.ledger", engine={"memory": "2GB", "worker": "inline"})
+
+    assert (other.engine.threads, other.engine.memory, other.engine.worker) == (4, 2 * 10**9, "inline")
+    assert (other.ledger_path, other.digest) == (here / "other.ledger", study.digest)
+    assert override(study) == study
+    assert override(study, engine=EngineSettings()).engine == EngineSettings()
+    with pytest.raises(InvalidStudy, match=r"^engine\.memory must be a size such as .4GB.; got 'much'\.$"):
+        override(study, engine={"memory": "much"})
+    with pytest.raises(InvalidStudy, match=r"^engine\.treads must be a known key"):
+        override(study, engine={"treads": 3})
+
+
 BAD = [
     ({"bounds": {"spent": (0, 1)}}, "tables.x.columns.spent.type must be declared or known from the source; got nothing."),
     ({"bounds": {"spnet": (0, 1)}, "physical": {"spent": Type.FLOAT}}, "tables.x.columns.spnet must be a column of the source; got 'spnet'."),
@@ -187,7 +203,7 @@ BAD = [
     ({"bounds": 5}, "bounds must be a mapping from columns; got 5."),
     ({"bounds": {5: (0, 1)}}, 'bounds must be "column", or "table.column" where there are several tables; got 5.'),
     ({"values": {"s": "abc"}, "types": {"s": "string"}}, "tables.x.columns.s.values must be a list of values; got 'abc'."),
-    ({"values": {"s": [pd.NaT]}, "types": {"s": "timestamp"}}, "tables.x.columns.s.values must be a list of timestamps; got \"NaT\"."),
+    ({"values": {"s": [pd.NaT]}, "types": {"s": "timestamp"}}, 'tables.x.columns.s.values must be a list of timestamps; got "NaT".'),
     ({"types": {"s": "int"}}, "tables.x.columns.s.type must be one of boolean, integer, decimal, float, string, date, timestamp; got 'int'."),
     ({"budget": 3}, "budget must be a Budget; got 3."),
     ({"budget": {"epsilon": -1}}, "budget.epsilon must be positive; got -1."),

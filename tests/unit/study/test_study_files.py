@@ -418,6 +418,10 @@ def test_the_digest_never_changes():
 
 BY_HAND = [
     (lambda: Column("spent", Type.FLOAT, bounds=(5, 0)), "spent.bounds must be two numbers, lower below upper; got [5, 0]."),
+    (
+        lambda: Column("spent", Type.FLOAT, values=(Fraction(1, 3**2000),)),
+        "spent.values must be a number of at most 400 characters; got a very long number.",
+    ),
     (lambda: Column("spent", Type.BOOLEAN, values=(1,)), "spent.values must be a list of booleans; got 1."),
     (
         lambda: Column("spent", Type.INTEGER, values=tuple(range(100_001))),

@@ -108,16 +108,29 @@ def test_a_witness_that_cannot_be_read(content, tmp_path):
         recall(path)
 
 
+def test_a_witness_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
+    """A power cut leaves the old witness or the new one, never an empty file."""
+    path, steps = tmp_path / "a.head", []
+    real, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("sync"), real(handle)))
+    monkeypatch.setattr(Path, "replace", lambda self, target: (steps.append("replace"), replace(self, target))[1])
+    remember(path, Seen("one", Head(3, "abc")))
+
+    assert steps == ["sync", "replace"]
+
+
 def test_only_old_leftovers_are_swept(tmp_path):
     """Temporary files of killed processes go after an hour; nothing else does."""
-    old, new, other = (tmp_path / name for name in ("a.ledger.head.00.new", "a.ledger.11.new", "b.ledger.22.new"))
-    for path in (old, new, other):
+    old, new, other = (tmp_path / f"{name}.{'0' * 16}.new" for name in ("a.ledger", "a.ledger.head", "b.ledger"))
+    named = tmp_path / "a.ledger.old.new"
+    for path in (old, new, other, named):
         path.touch()
-    for path in (old, other):
+    for path in (old, other, named):
         os.utime(path, (0, 0))
     sweep(tmp_path / "a.ledger")
+    sweep(tmp_path / "a.ledger.head")
 
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.ledger.11.new", "b.ledger.22.new"]
+    assert sorted(tmp_path.iterdir()) == sorted([new, other, named])
 
 
 # ---- the marker ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,94 @@
+"""How an answer leaves the command line: a table for people, CSV, JSON or Parquet for programs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import io
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curador.errors import InvalidParameter, sentence
+from curador.study.spelling import number_text
+
+if TYPE_CHECKING:
+    from curador.curator.answer import Answer
+
+
+class Format(enum.StrEnum):
+    """What is written to standard output, or to the file of --out."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def check_output(shape: Format, out: Path | None, receipt: Path | None) -> None:
+    """Refuse what could not be written, before anything is spent."""
+    if shape is Format.PARQUET and out is None and sys.stdout.isatty():
+        raise InvalidParameter(sentence("--out", "given for Parquet on a terminal", "nothing", "write --out answer.parquet"))
+    for name, path in (("--out", out), ("--receipt", receipt)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InvalidParameter(sentence(name, "a file in a folder that exists", str(path)))
+
+
+def write_answer(answer: Answer, shape: Format, out: Path | None) -> None:
+    """Write the answer to the file, or to standard output."""
+    if shape is Format.TABLE and out is None:
+        from rich.console import Console
+
+        terminal = sys.stdout.isatty()
+        Console(file=sys.stdout, width=None if terminal else 112, highlight=False).print(answer)
+        return
+    content = _content(answer, shape)
+    if out is not None:
+        out.write_bytes(content)
+        print(f"wrote {out}", file=sys.stderr)
+    elif shape is Format.PARQUET:
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+    else:
+        sys.stdout.write(content.decode())
+
+
+def _content(answer: Answer, shape: Format) -> bytes:
+    if shape is Format.TABLE:
+        return f"{answer}\n".encode()
+    if shape is Format.JSON:
+        return (json.dumps(_record(answer), ensure_ascii=False, allow_nan=False, default=_plain) + "\n").encode()
+    stream = io.BytesIO()
+    if shape is Format.CSV:
+        from pyarrow import csv
+
+        csv.write_csv(answer.to_arrow(), stream)
+    else:
+        from pyarrow import parquet
+
+        parquet.write_table(answer.to_arrow(), stream)
+    return stream.getvalue()
+
+
+def _record(answer: Answer) -> dict[str, Any]:
+    return {
+        "columns": list(answer.columns),
+        "rows": answer.rows,
+        "confidence": number_text(answer.confidence),
+        "cost": answer.cost.record(),
+        "stored": answer.stored,
+        "notes": list(answer.notes),
+        "bias": {
+            part.name: {"share": part.values[0], "low": part.low and part.low[0], "high": part.high and part.high[0]}
+            for part in answer.bias
+        },
+    }
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, (dt.date, dt.datetime)):
+        return value.isoformat()
+    if hasattr(value, "item"):
+        return value.item()  # type: ignore[attr-defined]  # a number of numpy's
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,321 @@
+"""The verbs of a study: init, check, refresh, reopen, prepare, preview, ask, budget, log.
+
+Results on standard output, all else on standard error. On a terminal `ask` shows the cost and asks before it spends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curador.cli.output import Format, check_output, write_answer
+from curador.errors import InvalidParameter, InvalidStudy, sentence
+
+if TYPE_CHECKING:
+    from curador.curator.curator import Asker, Curator
+    from curador.ledger.ledger import Ledger
+    from curador.study.model import Study
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file, e.g. study.toml.")]
+Question = Annotated[str, typer.Argument(metavar="QUESTION", help='SQL; "-" reads it from standard input.')]
+Spend = Annotated[str | None, typer.Option(help='Cost, as a share of your whole limit: "5%".')]
+Rho = Annotated[str | None, typer.Option(help="Or the ρ of zCDP.")]
+Epsilon = Annotated[str | None, typer.Option(help="Or the ε of the question by itself (Laplace noise).")]
+Accuracy = Annotated[list[str] | None, typer.Option(help="Or the error you want, e.g. n=50: 95 % within ± 50. Repeat it.")]
+At = Annotated[str | None, typer.Option(help="Rows of a group for which the accuracy of a mean is meant.")]
+Weight = Annotated[list[str] | None, typer.Option(help="Share of a column against the others, e.g. n=2. Repeat it.")]
+Analyst = Annotated[str | None, typer.Option("--as", help="Ask as this analyst; default: the owner.")]
+Dialect = Annotated[str, typer.Option(help="duckdb, postgres, bigquery or spark.")]
+Confidence = Annotated[str, typer.Option(help="Of the intervals.")]
+Bias = Annotated[bool, typer.Option("--bias", help="Spend 5 % of it on what caps and bounds took away.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print plain values for a program.")]
+NewLedger = Annotated[str | None, typer.Option(metavar="REASON", help="Start a new ledger where the data had one; say why.")]
+Note = Annotated[str, typer.Option(help="A line for the ledger.")]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Give the application the verbs of a study."""
+    for verb in (init, check, refresh, reopen, prepare, preview, ask, budget, log):
+        app.command()(verb)
+
+
+# ---- the owner's ---------------------------------------------------------------------------------------------------
+
+
+def init(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help='Parquet, CSV, a glob, or "file.duckdb#table".')],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the draft there; default: standard output.")] = None,
+) -> None:
+    """Write the draft of a study file: every column with its physical type and a line to fill in. No row is read."""
+    from curador.engines.duckdb.schema import physical
+    from curador.study.sources import table_name
+    from curador.study.write import draft_toml
+
+    source = table
+    if out is not None and not Path(table).is_absolute() and out.absolute().parent != Path.cwd():
+        source = str(Path(table).absolute())  # what a study names is relative to its own folder
+    draft = draft_toml(table_name(table), source, physical(table))
+    if out is None:
+        print(draft, end="")
+        return
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(draft)
+    except FileExistsError:
+        raise InvalidStudy(sentence("--out", "a file that does not exist yet", str(out))) from None
+    print(f"wrote {out}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
+
+
+def check(
+    study: StudyFile,
+    as_owner: Annotated[bool, typer.Option("--as-owner", help="Also report facts about rows: for the owner only.")] = False,
+    new_ledger: NewLedger = None,
+) -> None:
+    """Check a study, its files and its ledger, and say what was found."""
+    from curador.cli.checking import check_study_file
+
+    check_study_file(_read(study), as_owner=as_owner, new_ledger=new_ledger)
+
+
+def refresh(study: StudyFile, note: Note = "curador refresh") -> None:
+    """Declare the data as they are now a new data version. Stored answers are of the old one; the budget stays the same."""
+    from curador.curator.opening import refresh_study
+
+    print(f"data version {refresh_study(_read(study), note, progress=tell)}")
+
+
+def reopen(study: StudyFile, note: Note = "curador reopen") -> None:
+    """Open a study to analysts again that engine failures had closed."""
+    with _ledger(_read(study)) as ledger:
+        ledger.reopen(note)
+    print("the study is open to analysts", file=sys.stderr)
+
+
+def prepare(
+    study: StudyFile,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the prepared copy, which holds sensitive data.")] = False,
+) -> None:
+    """Prepare the current data version for fast questions, or remove what was prepared."""
+    from curador.curator.opening import drop_prepared, prepare_study
+
+    declared = _read(study)
+    if drop:
+        print(drop_prepared(declared), file=sys.stderr)
+    else:
+        prepare_study(declared, progress=tell)
+
+
+# ---- everybody's ---------------------------------------------------------------------------------------------------
+
+
+def preview(
+    study: StudyFile,
+    question: Question,
+    spend: Spend = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    accuracy: Accuracy = None,
+    at: At = None,
+    weight: Weight = None,
+    analyst: Analyst = None,
+    dialect: Dialect = "duckdb",
+    confidence: Confidence = "0.95",
+    bias: Bias = False,
+    as_json: AsJson = False,
+    new_ledger: NewLedger = None,
+) -> None:
+    """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
+    options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
+    with _opened(study, new_ledger) as curator:
+        found = _voice(curator, analyst).preview(_text(question), **options)
+    _print(found, as_json=as_json)
+
+
+def ask(
+    study: StudyFile,
+    question: Question,
+    spend: Spend = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    accuracy: Accuracy = None,
+    at: At = None,
+    weight: Weight = None,
+    analyst: Analyst = None,
+    dialect: Dialect = "duckdb",
+    confidence: Confidence = "0.95",
+    bias: Bias = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Draw and pay again although it was answered before.")] = False,
+    shape: Annotated[Format, typer.Option("--format", help="table, csv, json or parquet.")] = Format.TABLE,
+    out: Annotated[Path | None, typer.Option(help="Write the answer there.")] = None,
+    receipt: Annotated[Path | None, typer.Option(help="Write the receipt there, as JSON.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
+    new_ledger: NewLedger = None,
+) -> None:
+    """Answer a question and charge it to the ledger; the same question again is free."""
+    check_output(shape, out, receipt)
+    options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
+    text = _text(question)
+    with _opened(study, new_ledger) as curator:
+        voice = _voice(curator, analyst)
+        if not yes and sys.stdin.isatty() and not _agreed(voice, text, options, fresh=fresh):
+            print("nothing was spent", file=sys.stderr)
+            raise typer.Exit(2)
+        try:
+            answer = voice.ask(text, fresh=fresh, **options)
+        except KeyboardInterrupt as stop:
+            print(str(stop) or "interrupted; nothing was spent", file=sys.stderr)
+            raise typer.Exit(130) from None
+        left = voice.budget
+    write_answer(answer, shape, out)
+    if receipt is not None:
+        receipt.write_text(answer.receipt.to_json(), encoding="utf-8")
+    from curador.curator.show import amounts_text
+
+    cost = "answered before: free" if answer.stored else f"cost {amounts_text(answer.cost, pure=left.pure, up=True)}"
+    print(f"{cost}; left {amounts_text(left.left, pure=left.pure, up=False)}", file=sys.stderr)
+
+
+def budget(
+    study: StudyFile,
+    by: Annotated[str | None, typer.Option(metavar="analyst", help='"analyst": one line for each who asks.')] = None,
+    analyst: Analyst = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what may be spent, what was, and what is left."""
+    from curador.curator.budget import budget_view
+
+    if by not in {None, "analyst"}:
+        raise InvalidParameter(sentence("--by", '"analyst"', by))
+    declared = _read(study)
+    with _ledger(declared) as ledger:
+        found = budget_view(ledger, declared, _known(declared, analyst))
+    if as_json:
+        _print(found, as_json=True)
+    else:
+        _rich(found.by_analyst() if by else found)
+
+
+def log(
+    study: StudyFile,
+    verify: Annotated[bool, typer.Option("--verify", help="Read every entry and sum again first.")] = False,
+    analyst: Analyst = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the ledger: every charge, failure, stored answer given again, and act of the owner."""
+    from curador.curator.log import log_lines, log_table
+
+    declared = _read(study)
+    with _ledger(declared) as ledger:
+        if verify:
+            ledger.verify()
+            print("the chain, the sums and the witness agree", file=sys.stderr)
+        lines = log_lines(ledger, _known(declared, analyst))
+    if as_json:
+        print(json.dumps(lines, ensure_ascii=False))
+    else:
+        _rich(log_table(lines))
+
+
+# ---- what they share -----------------------------------------------------------------------------------------------
+
+
+def _read(study: Path) -> Study:
+    from curador.study.toml import read_study
+
+    return read_study(study)
+
+
+def _ledger(study: Study) -> Ledger:
+    from curador.curator.opening import existing_ledger
+
+    return existing_ledger(study)
+
+
+def _opened(study: Path, new_ledger: str | None) -> Curator:
+    from curador.curator.curator import open_study
+
+    return open_study(_read(study), new_ledger=new_ledger, progress=tell)
+
+
+def _voice(curator: Curator, analyst: str | None) -> Asker:
+    return curator if analyst is None else curator.analyst(analyst)
+
+
+def _known(study: Study, analyst: str | None) -> str | None:
+    from curador.curator.curator import known_analyst
+
+    return None if analyst is None else known_analyst(study, analyst).name
+
+
+def _text(question: str) -> str:
+    return sys.stdin.read() if question == "-" else question
+
+
+def tell(line: str) -> None:
+    """Say how far something has come, where it is no result."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _options(
+    spend: str | None,
+    rho: str | None,
+    epsilon: str | None,
+    accuracy: list[str] | None,
+    at: str | None,
+    weight: list[str] | None,
+    dialect: str,
+    confidence: str,
+    bias: bool,  # noqa: FBT001 -- handed over as typer read them
+) -> dict[str, Any]:
+    return {
+        "spend": spend,
+        "rho": rho,
+        "epsilon": epsilon,
+        "accuracy": _pairs("--accuracy", accuracy),
+        "at": at,
+        "weights": _pairs("--weight", weight),
+        "dialect": dialect,
+        "confidence": confidence,
+        "bias": bias,
+    }
+
+
+def _pairs(option: str, given: list[str] | None) -> dict[str, str] | None:
+    """Read n=50 m=3; the last sign = counts, as a name may hold one."""
+    if not given:
+        return None
+    found: dict[str, str] = {}
+    for one in given:
+        name, sign, value = one.rpartition("=")
+        if not sign or not name.strip() or name.strip() in found:
+            raise InvalidParameter(sentence(option, "a column and a number, such as n=50, each column once", one))
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _agreed(voice: Asker, question: str, options: dict[str, Any], *, fresh: bool) -> bool:
+    """Show the cost and ask; a stored answer is free and needs no yes."""
+    from rich.console import Console
+
+    found = voice.preview(question, **options)
+    if found.stored and not fresh:
+        return True
+    Console(stderr=True, highlight=False).print(found)
+    return typer.confirm("Spend it?", err=True)
+
+
+def _rich(what: Any) -> None:
+    from rich.console import Console
+
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 112, highlight=False).print(what)
+
+
+def _print(what: Any, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(what.to_dict(), ensure_ascii=False, allow_nan=False))
+    else:
+        _rich(what)

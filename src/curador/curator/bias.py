@@ -1,0 +1,148 @@
+"""What caps and bounds took away, as questions of their own: planned, proved and paid for like any other.
+
+rows beyond m a unit      1 − Σ min(c, m) / Σ min(c, 10 m) over units, c the unit's rows after joins and filters. A unit with
+                          more than ten times the cap counts as one with ten times: the estimate errs downward there.
+units in over g groups    the share of units whose rows lie in more groups than the cap on groups lets through
+x outside its bounds      the share of kept rows whose x was clamped
+
+Each is about units or kept rows, so each has a bounded sensitivity; the number of rows itself has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from curador.errors import InvalidParameter
+from curador.plan.build import aggregates_of
+from curador.plan.ownership import is_unit_column
+from curador.plan.words import written
+from curador.query.tree import Aggregate, Block, Call, Item, Literal, Out, Question, Ref, UnitGroup
+from curador.study.model import Caps
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.curator.post import Column
+    from curador.plan.model import BlockPlan, Plan
+    from curador.query.tree import Expression, Node, Relation
+    from curador.study.schema import Schema
+
+FURTHEST = 10
+"""How many times the cap a unit's rows are counted up to."""
+
+_CLAMPED = frozenset({"sum", "avg", "var_pop", "var_samp", "quantile"})
+
+
+def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Question]:
+    """Return the questions whose answers estimate what was lost; refused where nothing can be."""
+    found: list[Question] = []
+    for block, planned in zip(question.blocks, plan.blocks, strict=True):
+        unit = schema.study.unit_name
+        about_units = [*_rows_lost(block, planned, schema, unit)]
+        about_groups = [*_groups_lost(block, planned, schema, unit)]
+        about_rows = _clamped(block, planned)
+        for part in (*about_units, *about_groups, *([about_rows] if about_rows is not None else [])):
+            one = Question(blocks=(part,), tables=question.tables)
+            if one not in found:
+                found.append(one)
+    if not found:
+        raise InvalidParameter("bias must be asked of a question that caps or bounds can change; this one loses nothing.")
+    return found
+
+
+def as_shares(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return estimated shares with everything outside 0 … 1 moved to the nearer end: that is what a share can be."""
+
+    def inside(values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else [None if one is None else min(max(one, 0.0), 1.0) for one in values]
+
+    return tuple(replace(one, values=inside(one.values), low=inside(one.low), high=inside(one.high)) for one in columns)
+
+
+def with_wider_caps(schema: Schema, plan: Plan) -> Schema:
+    """Return the schema with caps under which a unit's rows are counted up to ten times the question's own cap.
+
+    A cap is not a promise to anybody: what a plan proves follows from the caps that it executes.
+    """
+    most = max(FURTHEST * block.cap.rows for block in plan.blocks)
+    tables = tuple(
+        one if one.table.public else replace(one, table=replace(one.table, caps=Caps(rows=most), caps_max=None))
+        for one in schema.tables
+    )
+    return replace(schema, tables=tables)
+
+
+def _rows_lost(block: Block, planned: BlockPlan, schema: Schema, unit: str) -> list[Block]:
+    if planned.cap.by == "none":
+        return []
+    cap = planned.cap.rows
+    counted = _by_unit(block.relation, schema)
+    rows = Ref(len(counted.keys), Type.INTEGER)
+    kept = _sum(Call("least", (rows, _whole(cap)), Type.INTEGER))
+    share = Call("-", (_whole(1), Call("/", (kept, _sum(rows)), Type.FLOAT)), Type.FLOAT)
+    return [Block(counted, (), (Item(f"rows beyond {cap:,} a {unit}", share),))]
+
+
+def _groups_lost(block: Block, planned: BlockPlan, schema: Schema, unit: str) -> list[Block]:
+    groups = planned.cap.groups
+    if groups is None:
+        return []
+    each = _by_unit(block.relation, schema, block.keys)
+    counted = _by_unit(each, schema)
+    many = Call(">", (Ref(len(counted.keys), Type.INTEGER), _whole(groups)), Type.BOOLEAN)
+    return [Block(counted, (), (Item(f"{unit}s in more than {groups:,} groups", _share_of(many, None)),))]
+
+
+def _clamped(block: Block, planned: BlockPlan) -> Block | None:
+    """The share of kept rows on which an aggregate's argument was clamped, for every argument."""
+    nodes = [*(item.expression for item in block.items), *([block.having] if block.having is not None else [])]
+    items: dict[str, Item] = {}
+    for one in (found for node in nodes for found in aggregates_of(node)):
+        ends = _bounds(planned, one)
+        if one.function not in _CLAMPED or one.argument is None or ends is None:
+            continue
+        lower, upper = (Literal(end, Type.DECIMAL) for end in ends)
+        outside = Call("or", (_compared("<", one.argument, lower), _compared(">", one.argument, upper)), Type.BOOLEAN)
+        there = Call("not", (Call("is_null", (one.argument,), Type.BOOLEAN),), Type.BOOLEAN)
+        where = there if one.filter is None else Call("and", (one.filter, there), Type.BOOLEAN)
+        name = f"{written(one.argument, block.relation)} outside {float(ends[0]):g} … {float(ends[1]):g}"
+        items.setdefault(name, Item(name, _share_of(outside, where)))
+    return Block(block.relation, (), tuple(items.values())) if items else None
+
+
+def _bounds(planned: BlockPlan, one: Aggregate) -> tuple[Fraction, Fraction] | None:
+    for tally in planned.tallies:
+        if tally.argument == one.argument and tally.filter == one.filter and tally.grid is not None:
+            return tally.grid.value(0), tally.grid.value(tally.grid.steps)
+    return None
+
+
+def _by_unit(relation: Relation, schema: Schema, keys: tuple[Expression, ...] = ()) -> UnitGroup:
+    """One row for each unit (and other keys) with its number of rows."""
+    place = next((place for place, column in enumerate(relation.columns) if is_unit_column(column, schema)), None)
+    own = () if place is None else (Ref(place, relation.columns[place].type),)
+    held = () if place is None else (relation.columns[place],)
+    others = tuple(Out(f"key {number + 1}", key.type or Type.STRING, nullable=True) for number, key in enumerate(keys))
+    count = Aggregate("count", None, Type.INTEGER)
+    return UnitGroup(relation, (*own, *keys), (count,), (*held, *others, Out("rows", Type.INTEGER, nullable=False)))
+
+
+def _sum(argument: Expression) -> Aggregate:
+    return Aggregate("sum", argument, Type.INTEGER)
+
+
+def _share_of(condition: Expression, where: Expression | None) -> Node:
+    """The mean of 1 where the condition holds and 0 elsewhere."""
+    indicator = Call("case", (condition, _whole(1), _whole(0)), Type.INTEGER)
+    return Aggregate("avg", indicator, Type.FLOAT, filter=where)
+
+
+def _compared(sign: str, left: Expression, right: Expression) -> Call:
+    return Call(sign, (left, right), Type.BOOLEAN)
+
+
+def _whole(value: int) -> Literal:
+    return Literal(value, Type.INTEGER)

@@ -1,0 +1,321 @@
+"""The curator: between a sensitive table and the people who ask about it.
+
+`open` puts a study, its ledger and its engine together; `Curator.ask` lets a question flow through them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
+
+from curador.curator.asking import Asking, How
+from curador.curator.budget import BudgetView, budget_view
+from curador.curator.flow import Flow, require_open
+from curador.curator.grant import Wanted
+from curador.curator.log import log_lines
+from curador.curator.opening import engine_of, ledger_of, study_of
+from curador.curator.preview import Preview, Previews, preview_of, previews_of
+from curador.errors import InvalidParameter, NotAllowed, sentence
+from curador.plan.explain import explain
+from curador.study.rules import did_you_mean
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from curador.curator.answer import Answer
+    from curador.engines.base import Engine
+    from curador.ledger.ledger import Ledger
+    from curador.numerics.exact import Number
+    from curador.privacy.adjacency import Adjacency
+    from curador.study.model import Analyst, Budget, Caps, EngineSettings, Study
+    from curador.study.schema import Schema
+
+
+class Options(TypedDict, total=False):
+    """What may be said besides the question; see `Asker.ask`."""
+
+    spend: str | None
+    rho: Number | None
+    epsilon: Number | None
+    accuracy: Mapping[str, Number] | None
+    at: Number | None
+    weights: Mapping[str, Number] | None
+    caps: Caps | Mapping[str, int] | str | None
+    bounds: Mapping[str, tuple[Number, Number]] | None
+    dialect: str
+    confidence: Number
+    bias: bool
+
+
+@dataclass(slots=True)
+class Desk:
+    """What the owner and all analysts share: the study, its ledger, its engine, the data version, one turn at the engine."""
+
+    study: Study
+    ledger: Ledger
+    engine: Engine
+    version: int
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Asker:
+    """Somebody who may ask: the owner, or one analyst inside the study's one budget."""
+
+    def __init__(self, desk: Desk, analyst: Analyst | None = None) -> None:
+        """Take a place at the desk; `Curator.analyst` does it for an analyst."""
+        self._desk, self._analyst = desk, analyst
+
+    @property
+    def schema(self) -> Schema:
+        """Every table and column that can be asked about."""
+        return self._asking().visible_schema
+
+    @property
+    def budget(self) -> BudgetView:
+        """What may be spent, what was, and what is left."""
+        return budget_view(self._desk.ledger, self._desk.study, self._name)
+
+    # ---- questions --------------------------------------------------------------------------------------------------
+
+    @overload
+    def preview(self, question: str, **options: Unpack[Options]) -> Preview: ...
+    @overload
+    def preview(self, question: list[str] | tuple[str, ...], **options: Unpack[Options]) -> Previews: ...
+    def preview(
+        self,
+        question: str | list[str] | tuple[str, ...],
+        *,
+        spend: str | None = None,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        at: Number | None = None,
+        weights: Mapping[str, Number] | None = None,
+        caps: Caps | Mapping[str, int] | str | None = None,
+        bounds: Mapping[str, tuple[Number, Number]] | None = None,
+        dialect: str = "duckdb",
+        confidence: Number = "0.95",
+        bias: bool = False,
+    ) -> Preview | Previews:
+        """Return what a question, or each of several, would cost and how good its answer would be.
+
+        Spends nothing, reads nothing. The options are those of `ask`.
+        """
+        wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
+        how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
+        if isinstance(question, str):
+            return self._preview(question, how)
+        if len(question) == 0:
+            raise InvalidParameter(sentence("questions", "at least one", "none"))
+        return previews_of([self._preview(one, how) for one in question])
+
+    def ask(
+        self,
+        question: str,
+        *,
+        spend: str | None = None,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        at: Number | None = None,
+        weights: Mapping[str, Number] | None = None,
+        caps: Caps | Mapping[str, int] | str | None = None,
+        bounds: Mapping[str, tuple[Number, Number]] | None = None,
+        dialect: str = "duckdb",
+        confidence: Number = "0.95",
+        bias: bool = False,
+        fresh: bool = False,
+    ) -> Answer:
+        """Return the answer; the identical question on the same data version is answered again for nothing.
+
+        spend       "5%" of the asker's whole limit; or rho=, or epsilon= (Laplace noise), or
+        accuracy    {"n": 50}: the smallest cost with which every 95 % interval of n is at most ± 50; of a mean, in groups
+                    of `at` rows
+        weights     {"n": 2}: column n gets twice the share of the others
+        caps        lower ones, such as {"rows": 5}; or "prepared": the rank of the whole table, cut before the filter
+        bounds      {"mean": (0, 100)}: narrower bounds for a column's aggregate
+        dialect     of the text: duckdb, postgres, bigquery or spark
+        confidence  of the intervals
+        bias        spend 5 % of it on estimates of what caps and bounds took away
+        fresh       draw and pay again although the question was answered before
+        """
+        require_open(self._desk.ledger, self._name)
+        wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
+        how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
+        return self._flow().ask(self._asking().ready(question, how), fresh=fresh)
+
+    def explain(
+        self,
+        question: str,
+        *,
+        caps: Caps | Mapping[str, int] | str | None = None,
+        bounds: Mapping[str, tuple[Number, Number]] | None = None,
+        dialect: str = "duckdb",
+    ) -> str:
+        """Return how a question would be answered: rows, caps, keys, measurements, intervals and where they came from."""
+        _, plan = self._asking().plan(question, How(caps=caps, bounds=bounds, dialect=dialect))
+        return explain(plan, self._desk.engine.schema)
+
+    def log(self) -> list[dict[str, Any]]:
+        """Return the ledger's entries as plain values: all of them for the owner, an analyst's own for an analyst."""
+        return log_lines(self._desk.ledger, self._name)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str | None:
+        return None if self._analyst is None else self._analyst.name
+
+    def _asking(self) -> Asking:
+        desk = self._desk
+        return Asking(desk.engine.schema, desk.ledger.limits, self._analyst, desk.version)
+
+    def _flow(self) -> Flow:
+        return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn)
+
+    def _preview(self, question: str, how: How) -> Preview:
+        flow = self._flow()
+        ready = flow.asking.ready(question, how)
+        share = flow.asking.share
+        return preview_of(
+            ready,
+            explanation="\n".join(explain(one, flow.asking.schema) for one in ready.priced),
+            unit=self._desk.study.unit_name,
+            limit=flow.ledger.limits.share(share),
+            left=flow.ledger.left(self._name, share),
+            stored=flow.stored(ready) is not None,
+        )
+
+
+class Curator(Asker):
+    """The owner's hold on a study: asks with the whole budget, lets analysts ask, declares data versions.
+
+    A context manager: leaving it stops the engine and closes the ledger.
+    """
+
+    def __init__(self, study: Study, ledger: Ledger, engine: Engine) -> None:
+        """Put a study, its ledger and its engine together; `open` does it."""
+        super().__init__(Desk(study, ledger, engine, ledger.data_version))
+
+    @property
+    def study(self) -> Study:
+        """What was declared."""
+        return self._desk.study
+
+    @property
+    def ledger(self) -> Ledger:
+        """The durable list of what was spent."""
+        return self._desk.ledger
+
+    @property
+    def data_version(self) -> int:
+        """The number of the data version that is asked about."""
+        return self._desk.version
+
+    def analyst(self, name: str) -> Asker:
+        """Return an analyst's own voice: the same verbs, inside the analyst's share and tables."""
+        return Asker(self._desk, known_analyst(self.study, name))
+
+    def refresh(self, note: str, *, progress: Callable[[str], None] | None = None) -> int:
+        """Take a snapshot of the data as they are now and declare it a new version, whether or not anything changed.
+
+        Stored answers of older versions are not served any more; the budget is the same one for all versions.
+        """
+        with self._desk.turn:
+            version = self.ledger.refresh(note)
+            self._desk.engine.prepare(version, progress=progress)
+            self._desk.version = version
+        return version
+
+    def reopen(self, note: str) -> None:
+        """Open the study to analysts again after engine failures."""
+        self.ledger.reopen(note)
+
+    def close(self) -> None:
+        """Stop the engine and close the ledger."""
+        try:
+            self._desk.engine.close()
+        finally:
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def known_analyst(study: Study, name: str) -> Analyst:
+    """Return the analyst of this name, or refuse."""
+    found = study.analyst(name)
+    if found is None:
+        hint = did_you_mean(name, [one.name for one in study.analysts]) or "the owner declares analysts in the study"
+        raise NotAllowed(sentence("the analyst", "one whom the study declares", name, hint))
+    return found
+
+
+def open_study(
+    source: Study | str | os.PathLike[str] | Mapping[str, Any] | Any,
+    *,
+    unit: Any = None,
+    budget: Budget | None = None,
+    name: str | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
+    types: Mapping[str, Any] | None = None,
+    caps: Caps | Mapping[str, Any] | None = None,
+    adjacency: Adjacency | str | None = None,
+    unit_name: str | None = None,
+    analysts: Mapping[str, Any] | Sequence[Analyst] | None = None,
+    public: Iterable[str] | None = None,
+    max_units: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    engine: Mapping[str, Any] | EngineSettings | None = None,
+    refresh: bool = False,
+    new_ledger: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Curator:
+    """Open a study file, or a table with its declarations, and return its curator.
+
+    source      "study.toml"; or a path (Parquet, CSV, glob, "file.duckdb#table") or data frame; or { table: source }
+    unit        who is protected: the column that names them, or "row"
+    budget      everything that all answers together may cost, for ever
+    bounds      { "spent": (0, 500) }: what a column may be; without bounds it is counted, never summed. Never from data
+    values      { "city": ["Lima", "Quito"] }: all that may stand there; such keys cost no δ
+    caps        { "rows": 10, "groups": 4 }: what one unit may contribute to one question
+    refresh     declare the data as they are now a new data version
+    new_ledger  the reason for starting a new ledger where the data had one; it becomes an entry
+    progress    is told what preparation does
+
+    Beside a study file only ledger, engine, refresh, new_ledger and progress may be given.
+    """
+    options = {
+        "unit": unit,
+        "budget": budget,
+        "name": name,
+        "bounds": bounds,
+        "values": values,
+        "types": types,
+        "caps": caps,
+        "adjacency": adjacency,
+        "unit_name": unit_name,
+        "analysts": analysts,
+        "public": public,
+        "max_units": max_units,
+        "ledger": ledger,
+        "engine": engine,
+    }
+    study = study_of(source, options)
+    opened = ledger_of(study, new_ledger=new_ledger, verify=True)
+    try:
+        if refresh:
+            opened.refresh("opened with refresh=True")
+        made = engine_of(study, opened, refreshed=refresh, progress=progress)
+    except BaseException:
+        opened.close()
+        raise
+    return Curator(study, opened, made)

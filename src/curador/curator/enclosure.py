@@ -1,0 +1,278 @@
+"""Interval arithmetic over columns: every value that a function can take on intervals, NULL included. Rounds outward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curador.curator.values import rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from curador.curator.vectors import Vector
+    from curador.numerics.rounding import FloatArray
+    from curador.randomness.entropy import BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enclosure:
+    """Where numbers can lie: [low, high], and whether they can be NULL. Nothing but NULL where low is above high."""
+
+    low: FloatArray
+    high: FloatArray
+    null: BoolArray
+
+    @property
+    def empty(self) -> BoolArray:
+        """Where it can be nothing but NULL."""
+        return self.low > self.high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """Which truth values are possible."""
+
+    true: BoolArray
+    false: BoolArray
+    null: BoolArray
+
+
+def unknown(rows: int) -> Enclosure:
+    """Return the enclosure of any number, or NULL."""
+    return Enclosure(np.full(rows, -np.inf), np.full(rows, np.inf), np.ones(rows, np.bool_))
+
+
+def doubtful(rows: int) -> Truth:
+    """Return the truth of which nothing is known."""
+    possible = np.ones(rows, np.bool_)
+    return Truth(possible, possible, possible)
+
+
+def exactly(vector: Vector) -> Enclosure:
+    """Return the enclosure of values that are known."""
+    return Enclosure(np.where(vector.null, np.inf, vector.values), np.where(vector.null, -np.inf, vector.values), vector.null)
+
+
+def certain(vector: Vector) -> Truth:
+    """Return the truths that are known."""
+    return Truth(vector.values & ~vector.null, ~vector.values & ~vector.null, vector.null)
+
+
+def made(low: FloatArray, high: FloatArray, null: BoolArray, parts: Sequence[Enclosure] = (), ulps: int = 1) -> Enclosure:
+    """Return ends rounded outward, empty where a part is; an end that is no number is infinite.
+
+    A 0 stays: it comes from a 0 or a difference of equals, which floats get right, or from numbers below 1e-300.
+    """
+    for _ in range(ulps):
+        low = np.where(low == 0, low, np.nextafter(low, -np.inf))
+        high = np.where(high == 0, high, np.nextafter(high, np.inf))
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    for part in parts:
+        low, high = np.where(part.empty, np.inf, low), np.where(part.empty, -np.inf, high)
+        null = null | part.null
+    return Enclosure(low, high, null)
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------------------------
+
+
+def add(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return a + b."""
+    return made(one.low + other.low, one.high + other.high, one.null, (one, other))
+
+
+def subtract(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return a − b."""
+    return add(one, negative(other))
+
+
+def negative(one: Enclosure) -> Enclosure:
+    """Return −a."""
+    return Enclosure(-one.high, -one.low, one.null)
+
+
+def multiply(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return a · b: the extremes are among the products of the ends, where 0 times anything is 0."""
+    corners = [np.where((a == 0) | (b == 0), 0.0, a * b) for a in (one.low, one.high) for b in (other.low, other.high)]
+    return made(np.minimum.reduce(corners), np.maximum.reduce(corners), one.null, (one, other))
+
+
+def divide(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return a / b: anything where b may be 0."""
+    zero = (other.low <= 0) & (other.high >= 0)
+    below = Enclosure(np.where(zero, 1.0, 1 / other.high), np.where(zero, 1.0, 1 / other.low), other.null)
+    found = multiply(one, made(below.low, below.high, other.null, (other,)))
+    inside = zero & ~one.empty & ~other.empty
+    return Enclosure(np.where(inside, -np.inf, found.low), np.where(inside, np.inf, found.high), found.null | zero)
+
+
+def above_zero(quotient: Enclosure, divisor: Enclosure) -> Enclosure:
+    """Return a quotient by a released divisor: NULL where that is not above 0."""
+    none = divisor.high <= 0
+    null = quotient.null | (divisor.low <= 0)
+    return Enclosure(np.where(none, np.inf, quotient.low), np.where(none, -np.inf, quotient.high), null)
+
+
+def quotient(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return a / b rounded towards 0."""
+    return monotone(np.trunc)(divide(one, other))
+
+
+def remainder(one: Enclosure, other: Enclosure) -> Enclosure:
+    """Return the remainder of a / b, of the sign of a: exact where the whole quotient is known."""
+    most = np.maximum(np.abs(other.low), np.abs(other.high))
+    low = np.where(one.low < 0, np.maximum(-most, one.low), 0.0)
+    high = np.where(one.high > 0, np.minimum(most, one.high), 0.0)
+    divisor = np.where(other.low == 0, 1.0, other.low)
+    ends = np.fmod(one.low, divisor), np.fmod(one.high, divisor)  # exact, unlike a quotient, which may be rounded up
+    first, last = np.rint((one.low - ends[0]) / divisor), np.rint((one.high - ends[1]) / divisor)
+    known = (other.low == other.high) & (first == last) & np.isfinite(first) & (np.sign(one.low) * np.sign(one.high) >= 0)
+    low, high = np.where(known, ends[0], low), np.where(known, ends[1], high)
+    return made(low, high, one.null | ((other.low <= 0) & (other.high >= 0)), (one, other))
+
+
+# ---- functions of one number ---------------------------------------------------------------------------------------
+
+
+def monotone(function: Callable[[Any], Any], ulps: int = 0) -> Callable[[Enclosure], Enclosure]:
+    """Return the image under a function that never falls."""
+
+    def image(one: Enclosure) -> Enclosure:
+        return made(function(one.low), function(one.high), one.null, (one,), ulps)
+
+    return image
+
+
+def absolute(one: Enclosure) -> Enclosure:
+    """Return |a|."""
+    larger = np.maximum(np.abs(one.low), np.abs(one.high))
+    smaller = np.where((one.low <= 0) & (one.high >= 0), 0.0, np.minimum(np.abs(one.low), np.abs(one.high)))
+    return made(smaller, larger, one.null, (one,), 0)
+
+
+def rounding(one: Enclosure, digits: Enclosure) -> Enclosure:
+    """Return a rounded to digits that are known."""
+    places = np.where(digits.empty, 0.0, digits.low)
+    finite = np.where(np.isfinite(one.low), rounded(one.low, places), one.low)
+    last = np.where(np.isfinite(one.high), rounded(one.high, places), one.high)
+    return made(finite, last, one.null, (one, digits), 0)
+
+
+def root(one: Enclosure) -> Enclosure:
+    """Return √a, NULL below 0."""
+    return _from(one, 0.0, np.sqrt, closed=True)
+
+
+def logarithm(function: Callable[[Any], Any]) -> Callable[[Enclosure], Enclosure]:
+    """Return log a, NULL at and below 0."""
+    return lambda one: _from(one, 0.0, function, closed=False)
+
+
+def _from(one: Enclosure, least: float, function: Callable[[Any], Any], *, closed: bool) -> Enclosure:
+    outside = one.low < least if closed else one.low <= least
+    gone = (one.high < least if closed else one.high <= least) | one.empty
+    image = made(function(np.maximum(one.low, least)), function(np.maximum(one.high, least)), one.null | outside, (one,), 4)
+    return Enclosure(np.where(gone, np.inf, image.low), np.where(gone, -np.inf, image.high), image.null)
+
+
+def exponential(one: Enclosure) -> Enclosure:
+    """Return e^a; a result that is not finite is NULL."""
+    image = monotone(np.exp, 4)(one)
+    return Enclosure(np.maximum(image.low, 0.0), image.high, image.null | np.isinf(np.exp(one.high)))
+
+
+def power(one: Enclosure, exponent: float) -> Enclosure:
+    """Return a^p for a known p, NULL where that is not finite."""
+    whole = exponent == np.floor(exponent)
+    if not whole:
+        positive = Enclosure(np.maximum(one.low, 0.0), one.high, one.null | (one.low < 0))
+        gone = (one.high < 0) | one.empty
+        image = _powers(positive, exponent)
+        return Enclosure(np.where(gone, np.inf, image.low), np.where(gone, -np.inf, image.high), image.null)
+    return _powers(absolute(one) if exponent % 2 == 0 else one, exponent)
+
+
+def _powers(one: Enclosure, exponent: float) -> Enclosure:
+    """a^p where it is monotone on either side of 0, and on the whole line if p is positive."""
+    low, high = np.power(one.low, exponent), np.power(one.high, exponent)
+    if exponent >= 0:
+        return made(low, high, one.null | np.isinf(low) | np.isinf(high), (one,), 4)
+    around = (one.low <= 0) & (one.high >= 0) & ~one.empty
+    image = made(high, low, one.null | around, (one,), 4)
+    return Enclosure(np.where(around, -np.inf, image.low), np.where(around, np.inf, image.high), image.null)
+
+
+# ---- choices -------------------------------------------------------------------------------------------------------
+
+
+def hull(one: Enclosure, other: Enclosure, where: BoolArray) -> Enclosure:
+    """Return the first, widened by the second where that is possible."""
+    return Enclosure(
+        np.where(where, np.minimum(one.low, other.low), one.low),
+        np.where(where, np.maximum(one.high, other.high), one.high),
+        one.null | (where & (other.null | other.empty)),
+    )
+
+
+def nothing(rows: int) -> Enclosure:
+    """Return what no value is in yet."""
+    return Enclosure(np.full(rows, np.inf), np.full(rows, -np.inf), np.zeros(rows, np.bool_))
+
+
+def greatest(held: Sequence[Enclosure]) -> Enclosure:
+    """Return the largest of those that are not NULL."""
+    sure = [np.where(one.null | one.empty, -np.inf, one.low) for one in held]
+    maybe = [np.where(one.empty, np.inf, one.low) for one in held]
+    certainly = np.maximum.reduce(sure)
+    low = np.where(np.isneginf(certainly), np.minimum.reduce(maybe), certainly)
+    high = np.maximum.reduce([one.high for one in held])
+    null = np.logical_and.reduce([one.null | one.empty for one in held])
+    return Enclosure(low, high, null)
+
+
+def least(held: Sequence[Enclosure]) -> Enclosure:
+    """Return the smallest of those that are not NULL."""
+    return negative(greatest([negative(one) for one in held]))
+
+
+# ---- comparisons ---------------------------------------------------------------------------------------------------
+
+
+def compare(name: str, one: Enclosure, other: Enclosure) -> Truth:
+    """Return what a comparison can come to."""
+    if name in {">", ">="}:
+        return compare("<" if name == ">" else "<=", other, one)
+    if name == "<>":
+        return reverse(compare("=", one, other))
+    some = ~one.empty & ~other.empty
+    null = one.null | other.null | ~some
+    if name == "=":
+        true = (one.low <= other.high) & (other.low <= one.high)
+        false = ~((one.low == one.high) & (other.low == other.high) & (one.low == other.low))
+    elif name == "<":
+        true, false = one.low < other.high, one.high >= other.low
+    else:
+        true, false = one.low <= other.high, one.high > other.low
+    return Truth(true & some, false & some, null)
+
+
+def every(held: Sequence[Truth]) -> Truth:
+    """Return what AND can come to."""
+    return Truth(
+        np.logical_and.reduce([one.true for one in held]),
+        np.logical_or.reduce([one.false for one in held]),
+        np.logical_or.reduce([one.null for one in held]),
+    )
+
+
+def some(held: Sequence[Truth]) -> Truth:
+    """Return what OR can come to."""
+    return reverse(every([reverse(one) for one in held]))
+
+
+def reverse(one: Truth) -> Truth:
+    """Return what NOT can come to."""
+    return Truth(one.false, one.true, one.null)

@@ -1,0 +1,203 @@
+"""The way of one question from its charge to its answer: reserve, tally, draw, commit, receipt.
+
+    stored? ──► served, for nothing
+    reserve ──► engine ──► noise ──► commit ──► answer      the charge is on disk before any data are read
+                  └── failed: the charge is kept, the asker sees an id, the failure is counted
+
+After `reserve` nothing gives the charge back, and nothing that data could have caused is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from curador.curator.answer import Answer, table_digest
+from curador.curator.asking import Asking, Ready
+from curador.curator.bias import as_shares
+from curador.curator.content import decoded, encoded
+from curador.curator.post import answer_columns
+from curador.curator.preview import bounding_notes
+from curador.curator.receipt import Charged, make_receipt
+from curador.curator.release import release
+from curador.errors import CuradorError, Failed, InvalidStudy, NotAllowed
+from curador.ledger.amounts import NOTHING
+from curador.ledger.ledger import Ledger
+from curador.ledger.request import Request
+from curador.plan.explain import explain
+from curador.randomness.entropy import entropy
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from curador.curator.post import Column
+    from curador.curator.release import Released
+    from curador.engines.base import Engine
+    from curador.ledger.request import Reservation, Stored
+
+log = logging.getLogger(__name__)
+
+KEPT = "the charge is kept and nothing was released"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What a question needs on its way: who asks, the ledger, the engine, and one turn at the engine at a time."""
+
+    asking: Asking
+    ledger: Ledger
+    engine: Engine
+    turn: threading.Lock
+
+    def ask(self, ready: Ready, *, fresh: bool) -> Answer:
+        """Return the stored answer of an identical question, or draw a new one and pay for it."""
+        stored = None if fresh else self.stored(ready)
+        return self._served(ready, stored) if stored is not None else self._asked(ready)
+
+    def stored(self, ready: Ready) -> Stored | None:
+        """Return the last answer to the identical question on this data version."""
+        return self.ledger.stored(ready.key, self.asking.data_version)
+
+    # ---- for nothing ------------------------------------------------------------------------------------------------
+
+    def _served(self, ready: Ready, stored: Stored) -> Answer:
+        analyst = self._name
+        entry = self.ledger.served(stored, analyst)
+        spent = entry.after.spent if analyst is None else self.ledger.spent(analyst)
+        charged = Charged(
+            entry=entry,
+            cost=NOTHING,
+            limit=self.ledger.limits.share(self.asking.share),
+            before=spent,
+            after=spent,
+            study=(entry.after.spent, entry.after.spent),
+            served=True,
+        )
+        return self._answer(ready, decoded(stored.answer, ready.identities, ready.priced), charged)
+
+    # ---- for its price ----------------------------------------------------------------------------------------------
+
+    def _asked(self, ready: Ready) -> Answer:
+        if not entropy().private:
+            raise Failed("noise must come from the operating system's entropy")
+        if not getattr(self.engine, "ready", True):  # the owner's to mend, and nothing is spent on it
+            raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
+        reservation = self.ledger.reserve(self._request(ready))
+        try:
+            released = self._released(ready)
+            content = encoded(ready.identities, released)
+            digest = table_digest(_columns(ready, released, ready.confidence))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted after the question was charged: {KEPT}.") from None
+        except Exception as error:  # noqa: BLE001 -- whatever it is, data may have caused it: only an id leaves
+            raise self._failed(reservation, error) from None
+        try:
+            entry = self.ledger.commit(reservation, answer=content, answer_digest=digest)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted after the question was charged: {KEPT}.") from None
+        after = reservation.entry.after.spent
+        charged = Charged(
+            entry=entry,
+            cost=ready.cost,
+            limit=reservation.limit,
+            before=reservation.before,
+            after=reservation.after,
+            study=(after - ready.cost, after),
+            served=False,
+        )
+        return self._answer(ready, released, charged)
+
+    def _released(self, ready: Ready) -> list[list[Released]]:
+        """Tally all blocks from one snapshot, and draw."""
+        blocks = [block for one in ready.priced for block in one.plan.blocks]
+        with self.turn:
+            tallied = self.engine.tally(blocks)
+        out: list[list[Released]] = []
+        start = 0
+        for one in ready.priced:
+            end = start + len(one.plan.blocks)
+            out.append(release(one, tallied[start:end]))
+            start = end
+        return out
+
+    def _failed(self, reservation: Reservation, error: Exception) -> Failed:
+        """Count the failure and return what the asker sees: that it failed, which is an answer too, and an id."""
+        incident = getattr(error, "incident", None)
+        incident = incident if isinstance(incident, str) else secrets.token_hex(8)
+        log.debug("a question failed after its charge", extra={"incident": incident}, exc_info=error)
+        with contextlib.suppress(CuradorError):  # an unsettled reservation stays charged as well
+            self.ledger.fail(reservation, incident=incident)
+        return Failed(f"the question could not be answered; {KEPT}. Incident {incident}.")
+
+    def _request(self, ready: Ready) -> Request:
+        study = self.asking.schema.study
+        return Request(
+            amounts=ready.cost,
+            losses=ready.losses,
+            study_digest=study.digest,
+            data_version=self.asking.data_version,
+            question_key=ready.key,
+            question=ready.text,
+            plan_digest=ready.plan_digest,
+            adjacency=study.adjacency,
+            tables=ready.tables,
+            analyst=self._name,
+            share=self.asking.share,
+        )
+
+    # ---- what is shown ----------------------------------------------------------------------------------------------
+
+    def _answer(self, ready: Ready, released: Sequence[Sequence[Released]], charged: Charged) -> Answer:
+        study = self.asking.schema.study
+        parts = _columns(ready, released, ready.confidence)
+        receipt = make_receipt(
+            study,
+            self.ledger.limits,
+            ready.priced,
+            charged,
+            question=ready.text,
+            plan_digest=ready.plan_digest,
+            plan_text="\n".join(explain(one, self.asking.schema) for one in ready.priced),
+            answer_digest=table_digest(parts),
+        )
+
+        def again(confidence: Fraction) -> tuple[Column, ...]:
+            return _columns(ready, released, confidence)
+
+        bias = as_shares(
+            [
+                column
+                for one, own in zip(ready.priced[1:], released[1:], strict=True)
+                for column in answer_columns(one, own, ready.confidence)
+            ]
+        )
+        return Answer(
+            parts,
+            charged.cost,
+            receipt,
+            charged.served,
+            ready.confidence,
+            bounding_notes(ready.plan, study.unit_name),
+            bias,
+            again=again,
+        )
+
+    @property
+    def _name(self) -> str | None:
+        return None if self.asking.analyst is None else self.asking.analyst.name
+
+
+def _columns(ready: Ready, released: Sequence[Sequence[Released]], confidence: Fraction) -> tuple[Column, ...]:
+    return tuple(answer_columns(ready.priced[0], released[0], confidence))
+
+
+def require_open(ledger: Ledger, analyst: str | None) -> None:
+    """Refuse an analyst while the study is closed; stored answers too, until the owner has looked."""
+    if analyst is not None and ledger.closed:
+        hint = "the owner looks into the failures and reopens the study"
+        raise NotAllowed(f"the study must be open to analysts; it closed after engine failures.\nHint: {hint}.")

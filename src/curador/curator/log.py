@@ -1,0 +1,59 @@
+"""The ledger as people and programs read it: all of it for the owner, an analyst's own entries for an analyst."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from curador.curator.show import escaped, rounded, table
+from curador.ledger.entry import Kind
+from curador.ledger.ledger import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.ledger.entry import Entry
+    from curador.ledger.ledger import Ledger
+
+LONGEST = 60
+"""Characters of a question in the printed log."""
+
+_SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
+
+
+def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
+    """Return the entries as plain values; None: the owner, who sees all of them."""
+    entries = ledger.entries(analyst=ALL if analyst is None else analyst)
+    return [_line(entry, owner=analyst is None) for entry in entries]
+
+
+def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
+    """A stored answer may have been somebody else's question: its text is the owner's to see. So are counters."""
+    shown = owner or entry.kind is not Kind.SERVED
+    body: dict[str, Any] = {
+        "time": entry.time,
+        "kind": entry.kind.value,
+        "id": entry.id,
+        "analyst": entry.analyst,
+        "question": entry.question if shown else None,
+        "cost": {name: value for name, value in entry.amounts.record().items() if Fraction(value)},
+        "data_version": entry.data_version,
+        "refers": entry.refers,
+        "note": entry.note,
+    }
+    return {**body, "sequence": entry.sequence, "hash": entry.hash} if owner else body
+
+
+def log_table(lines: Sequence[dict[str, Any]]) -> Any:
+    """Return the log as a table."""
+    made = table("time", "entry", "who", "data version", "cost", "question or note", left=3)
+    made.columns[-1].justify = "left"
+    for line in lines:
+        charged = line["kind"] == Kind.RESERVED.value
+        costs = [f"{_SIGNS[name]} {rounded(Fraction(value), up=True)}" for name, value in line["cost"].items()]
+        who = line["analyst"] or "owner"
+        text = " ".join(str(line["note"] or line["question"] or "").split())
+        short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        cost = ", ".join(costs) if charged else ""
+        made.add_row(line["time"], line["kind"], escaped(who), str(line["data_version"]), cost, escaped(short))
+    return made

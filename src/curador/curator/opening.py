@@ -1,0 +1,162 @@
+"""What stands before the first question: the study, its ledger, its engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from curador.curator.show import rounded
+from curador.errors import InvalidParameter, InvalidStudy, sentence
+from curador.ledger.entry import Kind
+from curador.ledger.ledger import Ledger
+from curador.study.build import build_study, override
+from curador.study.model import Study
+from curador.study.spelling import NOTHING, Plain
+from curador.study.toml import read_study
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from curador.engines.base import Engine
+    from curador.study.values import Type
+
+FILE = ".toml"
+
+
+def study_of(source: Any, options: Mapping[str, Any]) -> Study:
+    """Return the study of a file, of a study, or of a source with its declarations."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(source, Study) or _is_file(source):
+        own = {name: given.pop(name, None) for name in ("ledger", "engine")}
+        if given:
+            rule, hint = "said in the study itself", "only ledger= and engine= may be given beside a study"
+            raise InvalidParameter(sentence(", ".join(sorted(given)), rule, Plain("keyword arguments"), hint))
+        return override(source if isinstance(source, Study) else read_study(source), **own)
+    for name, example in (("unit", 'unit="user_id", or unit="row"'), ("budget", "budget=cu.Budget(epsilon=3, delta=1e-6)")):
+        if name not in given:
+            hint = f"write {example}; or open a study file"
+            raise InvalidStudy(sentence(name, "declared for a table", NOTHING, hint))
+    return build_study(source, physical=_physical(source), **given)
+
+
+def ledger_of(study: Study, *, new_ledger: str | None, verify: bool) -> Ledger:
+    """Return the study's ledger, made where there is none yet: then a line says so, as its limits hold for ever."""
+    path = study.ledger_path
+    if path.exists() and new_ledger is None:
+        return Ledger.open(
+            path,
+            budget=study.budget,
+            adjacency=study.adjacency,
+            unit=study.unit_name,
+            study_name=study.name,
+            folder=study.folder,
+            verify=verify,
+        )
+    made = Ledger.create(
+        path,
+        study_name=study.name,
+        study_digest=study.digest,
+        unit=study.unit_name,
+        adjacency=study.adjacency,
+        budget=study.budget,
+        max_units=study.max_units,
+        reason=new_ledger,
+        folder=study.folder,
+    )
+    budget = study.budget
+    delta = "" if budget.delta is None else f", δ = {rounded(budget.delta, up=True)}"
+    limits = f"ε = {rounded(budget.epsilon, up=True)}{delta}, for ever, over all analysts and data versions"
+    print(f"curador: new ledger {path}: {limits}", file=sys.stderr)  # noqa: T201 -- a budget never begins in silence
+    return made
+
+
+def existing_ledger(study: Study) -> Ledger:
+    """Return the ledger of a study that was opened before."""
+    if not study.ledger_path.exists():
+        hint = "it is made when the study is first opened: run `curador prepare`, or ask"
+        raise InvalidStudy(sentence("ledger", "a file that exists", str(study.ledger_path), hint))
+    return ledger_of(study, new_ledger=None, verify=False)
+
+
+def engine_of(
+    study: Study, ledger: Ledger, *, refreshed: bool = False, progress: Callable[[str], None] | None = None
+) -> Engine:
+    """Return the engine on the ledger's current data version, prepared where it is not yet.
+
+    A version is what the sources were when it was taken. Sources that changed since, or of which nobody knows any more what
+    they were, are the owner's to declare a new version.
+    """
+    from curador.engines.duckdb import snapshot
+    from curador.engines.duckdb.engine import DuckDBEngine
+    from curador.engines.duckdb.folder import Folder, prepared_folder
+
+    version = ledger.data_version
+    engine = DuckDBEngine(study, version)
+    folder = Folder(prepared_folder(study))
+    manifest = snapshot.read(folder)
+    if refreshed:
+        engine.prepare(version, progress=progress)
+    elif manifest is None or manifest.version != version:
+        if _asked_about(ledger, version):
+            raise InvalidStudy(_not_the_same(version, "what it was made from is not known any more"))
+        engine.prepare(version, progress=progress)
+    elif snapshot.changed(study, folder):
+        raise InvalidStudy(_not_the_same(version, "a source has changed since"))
+    elif not engine.ready:
+        engine.prepare(version, progress=progress)
+    return engine
+
+
+def refresh_study(study: Study, note: str, *, progress: Callable[[str], None] | None = None) -> int:
+    """Declare the data as they are now a new data version, prepare it, and return its number."""
+    with ledger_of(study, new_ledger=None, verify=True) as ledger:
+        version = ledger.refresh(note)  # first: a version whose preparation fails is prepared when it is next opened
+        engine_of(study, ledger, refreshed=True, progress=progress).close()
+    return version
+
+
+def prepare_study(study: Study, *, progress: Callable[[str], None] | None = None) -> None:
+    """Prepare the current data version where it is not."""
+    with ledger_of(study, new_ledger=None, verify=True) as ledger:
+        engine_of(study, ledger, progress=progress).close()
+
+
+def drop_prepared(study: Study) -> str:
+    """Remove the prepared copy of the data, and say so. What it was made from stays known, so that it can be made again."""
+    from curador.engines.duckdb.folder import Folder, prepared_folder
+
+    folder = Folder(prepared_folder(study))
+    if not folder.path.is_dir():
+        return "nothing was prepared"
+    before = folder.size()
+    folder.remove_versions()
+    return f"removed {before - folder.size():,} bytes from {folder.path}"
+
+
+def _asked_about(ledger: Ledger, version: int) -> bool:
+    """Whether a question was charged on this data version."""
+    return any(entry.kind is Kind.RESERVED and entry.data_version == version for entry in ledger.entries())
+
+
+def _not_the_same(version: int, why: str) -> str:
+    hint = "run `curador refresh`, or open with refresh=True: that declares a new data version"
+    return f"the data must be those of data version {version}; {why}.\nHint: {hint}."
+
+
+def _is_file(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and Path(cast("str", source)).suffix.lower() == FILE
+
+
+def _physical(source: Any) -> dict[str, Type | None]:
+    """Return the types that the sources themselves show, by column, or by table.column where there are several."""
+    from curador.engines.duckdb.schema import physical
+
+    if not isinstance(source, Mapping):
+        return {name: kind for name, _, kind in physical(source)}
+    found: dict[str, Type | None] = {}
+    for table, one in cast("Mapping[str, Any]", source).items():
+        found |= {f"{table}.{name}": kind for name, _, kind in physical(one)}
+    return found

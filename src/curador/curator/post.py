@@ -1,0 +1,193 @@
+"""From released numbers to the table that is shown: expressions, error bars, HAVING, ORDER BY, LIMIT.
+
+Everything here is a function of what was released. Rows come by ORDER BY on released values, then by key with NULL last,
+never in an engine's order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curador.curator.enclose import Sight, enclose
+from curador.curator.intervals import estimate_value, whole_value
+from curador.curator.rows import key_order, ranks
+from curador.curator.values import Frame, evaluate
+from curador.curator.vectors import Vector, vector_of
+from curador.numerics.exact import Number, open_probability
+from curador.plan.error import linear_reach
+from curador.plan.model import Linear
+from curador.query.tree import Estimated, Key, Literal
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.curator.release import Released
+    from curador.plan.model import BlockPlan, ItemPlan, OrderPlan
+    from curador.plan.price import Noise, Priced
+    from curador.query.tree import Node
+
+__all__ = ["Column", "Frame", "answer_columns", "evaluate"]
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the answer: Python's own values, None for NULL; with the ends of its intervals if it is released."""
+
+    name: str
+    type: Type
+    values: list[Any]
+    low: list[Any] | None = None
+    high: list[Any] | None = None
+
+
+def answer_columns(priced: Priced, released: Sequence[Released], confidence: Number = Fraction(19, 20)) -> list[Column]:
+    """Return the whole answer: the blocks' rows one after the other, chosen, ordered and cut.
+
+    Claim   An interval covers its number before noise, of that row, with at least this probability; a NULL end has no bound.
+    """
+    level = open_probability(confidence, "confidence")
+    plan = priced.plan
+    sights = [sight_of(*one) for one in zip(plan.blocks, priced.noises, released, strict=True)]
+    columns = [_joined(place, sights, level) for place in range(len(plan.blocks[0].items))]
+    places, start = list[NDArray[np.int64]](), 0
+    for sight in sights:
+        places.append(_kept(sight) + start)
+        start += sight.frame.rows
+    shown = np.concatenate(places)
+    order = [_order(one, columns, sights)[shown] for one in plan.order]
+    if order:
+        shown = shown[np.lexsort([np.arange(len(shown)), *order[::-1]])]
+    last = None if plan.limit is None else plan.offset + plan.limit
+    shown = shown[plan.offset : last]
+    if np.array_equal(shown, np.arange(start)):
+        return columns
+    chosen: list[int] = shown.tolist()
+    return [
+        Column(one.name, one.type, _picked(one.values, chosen) or [], _picked(one.low, chosen), _picked(one.high, chosen))
+        for one in columns
+    ]
+
+
+def _kept(sight: Sight) -> NDArray[np.int64]:
+    """The places of a block's rows that HAVING keeps, by key."""
+    released, having = sight.released, sight.block.having
+    places = key_order(released.keys, released.rows)
+    if having is None:
+        return places
+    kept = evaluate(having, sight.frame).of(Type.BOOLEAN)
+    return places[(kept.values & ~kept.null)[places]]
+
+
+def sight_of(block: BlockPlan, noises: Sequence[Noise], released: Released) -> Sight:
+    """Return what a block's expressions and intervals are computed from."""
+    keys = tuple(vector_of(column, key.type) for column, key in zip(released.keys, block.keys, strict=True))
+    estimates = tuple(estimate_value(estimate, released) for estimate in block.estimates)
+    return Sight(block, noises, released, Frame(released.rows, keys, estimates))
+
+
+def item_column(item: ItemPlan, sight: Sight, confidence: Fraction) -> Column:
+    """Return one item in every row, in the released order."""
+    node = item.expression
+    kind = _kind(item)
+    if isinstance(node, Key):
+        return Column(item.name, kind, list(sight.released.keys[node.index]))
+    if isinstance(node, Estimated):
+        estimate = sight.block.estimates[node.index]
+        if isinstance(estimate, Linear) and estimate.whole and kind is Type.INTEGER:
+            return _count(item, estimate, sight, confidence)
+    values = _listed(evaluate(node, sight.frame), kind)
+    if not (item.released and kind.numeric):
+        return Column(item.name, kind, values)
+    where = enclose(node, sight, confidence)
+    return Column(item.name, kind, values, _low(where.low, where.empty, kind), _high(where.high, where.empty, kind))
+
+
+def _kind(item: ItemPlan) -> Type:
+    """The type of a column: the plan's, but dates stay dates."""
+    own = item.expression.type
+    return own if own is not None and not own.numeric else item.type
+
+
+def _count(item: ItemPlan, estimate: Linear, sight: Sight, confidence: Fraction) -> Column:
+    """A count: integers, and so are the ends, as the number before noise is one."""
+    reach = int(linear_reach(estimate, sight.noises, confidence))
+    values = whole_value(estimate, sight.released)
+    ends = [_fitting(values + move) for move in (0, -reach, reach)]
+    return Column(item.name, Type.INTEGER, *ends)
+
+
+def _fitting(values: NDArray[Any]) -> list[int]:
+    """Integers of any size as 64-bit ones, the ends of their range beyond it."""
+    held: list[int] = values.tolist()
+    if held and min(held) >= _LEAST and max(held) <= _MOST:
+        return held
+    return [min(max(value, _LEAST), _MOST) for value in held]
+
+
+def _listed(vector: Vector, kind: Type) -> list[Any]:
+    if kind is Type.INTEGER:
+        return [None if value is None else min(max(round(value), _LEAST), _MOST) for value in vector.of(kind).listed()]
+    return vector.of(kind).listed()
+
+
+def _low(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
+    return _end(np.ceil(ends) if kind is Type.INTEGER else ends, none, kind)
+
+
+def _high(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
+    return _end(np.floor(ends) if kind is Type.INTEGER else ends, none, kind)
+
+
+def _end(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
+    """Ends as Python's numbers, NULL where there is no bound."""
+    return _listed(Vector(np.where(np.isfinite(ends), ends, 0.0) + 0.0, none | ~np.isfinite(ends)), kind)
+
+
+# ---- all blocks together -------------------------------------------------------------------------------------------
+
+
+def _joined(place: int, sights: Sequence[Sight], confidence: Fraction) -> Column:
+    """One column of all blocks: of the first type that is not a written NULL's, floats where integers meet them."""
+    items = [sight.block.items[place] for sight in sights]
+    parts = [item_column(item, sight, confidence) for item, sight in zip(items, sights, strict=True)]
+    if len(parts) == 1:
+        return parts[0]
+    kinds = [part.type for part, item in zip(parts, items, strict=True) if not _is_null(item.expression)] or [parts[0].type]
+    kind = Type.FLOAT if len(set(kinds)) > 1 and all(one.numeric for one in kinds) else kinds[0]
+    barred = any(part.low is not None for part in parts)
+
+    def join(of: str) -> list[Any]:
+        found: list[Any] = []
+        for part in parts:
+            held: list[Any] | None = getattr(part, of)
+            found += [None] * len(part.values) if held is None else held
+        return [float(one) if kind is Type.FLOAT and type(one) is int else one for one in found]
+
+    return Column(parts[0].name, kind, join("values"), *((join("low"), join("high")) if barred else (None, None)))
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Literal) and node.value is None
+
+
+def _order(one: OrderPlan, columns: Sequence[Column], sights: Sequence[Sight]) -> NDArray[np.int64]:
+    """The ranks of all rows by one expression of ORDER BY."""
+    if one.column is not None:
+        values = columns[one.column].values
+    elif one.expression is not None and len(sights) == 1:
+        values = evaluate(one.expression, sights[0].frame).of(one.expression.type).listed()
+    else:
+        raise TypeError("an order names a column, or an expression over the one block")
+    return ranks(values, descending=one.descending, nulls_first=one.nulls_first)
+
+
+def _picked(values: list[Any] | None, places: Sequence[int]) -> list[Any] | None:
+    return None if values is None else [values[place] for place in places]

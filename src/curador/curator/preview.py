@@ -1,0 +1,277 @@
+"""What a question would cost and how good its answer would be: nothing is spent, nothing is read.
+
+A count or a sum has one ± for every group. The error of a mean or a variance depends on how many rows its group has, so it is
+told for three sizes. A quantile's is only known when it is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from curador.curator.show import amounts_text, escaped, percent, printed, reach_text, rounded, table
+from curador.ledger.amounts import Amounts
+from curador.plan.error import linear_reach, reach_at
+from curador.plan.model import Linear
+from curador.query.tree import Estimated
+from curador.study.spelling import number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.curator.asking import Ready
+    from curador.plan.model import BlockPlan, ItemPlan, Plan
+    from curador.plan.price import KeyNoise, Noise, Priced
+
+SIZES = (100, 1_000, 10_000)
+"""Rows of a group for which the error of a mean is told."""
+
+OFTEN = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """A released column's ±: of every group (`reach`), or by the size of the group; neither where only data can tell."""
+
+    column: str
+    reach: float | None
+    at: tuple[tuple[int, float], ...] = ()
+
+    def sentence(self) -> str:
+        """Return the error in words."""
+        if self.reach is not None:
+            return f"{self.column} {reach_text(self.reach)}"
+        if self.at:
+            rows, reach = self.at[1]
+            return f"{self.column} {reach_text(reach)} in a group of {rows:,} rows"
+        return f"{self.column} with an error that is known when it is drawn"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyThreshold:
+    """How many units a private key needs: the threshold, and to be shown half the time and 95 % of the time."""
+
+    threshold: float
+    half: int
+    often: int
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The price of a question and the errors to expect.
+
+    cost    exact, as it would be charged
+    limit   the asker's whole limit
+    fits    how many times the question still fits into what is left
+    stored  whether the identical question was answered before: it is free
+    key     what makes two questions identical
+    """
+
+    question: str
+    cost: Amounts
+    limit: Amounts
+    left: Amounts
+    pure: bool
+    errors: tuple[ExpectedError, ...]
+    keys: tuple[KeyThreshold, ...]
+    notes: tuple[str, ...]
+    explanation: str
+    fits: int
+    stored: bool
+    confidence: Fraction
+    key: str
+    unit: str = "person"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; exact amounts as strings."""
+        return {
+            "question": self.question,
+            "cost": self.cost.record(),
+            "limit": self.limit.record(),
+            "left": self.left.record(),
+            "confidence": number_text(self.confidence),
+            "errors": [
+                {"column": one.column, "plus_minus": one.reach, "at_rows": {str(rows): reach for rows, reach in one.at}}
+                for one in self.errors
+            ],
+            "keys": [
+                {"threshold": one.threshold, "units_half": one.half, "units_95": one.often, "delta": str(one.delta)}
+                for one in self.keys
+            ],
+            "notes": list(self.notes),
+            "fits": self.fits,
+            "stored": self.stored,
+            "explain": self.explanation,
+        }
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+
+        made = table("column", f"± {float(100 * self.confidence):.6g} %", *(f"± at {rows:,} rows" for rows in SIZES))
+        for one in self.errors:
+            sizes = [reach_text(reach) for _, reach in one.at] or [""] * len(SIZES)
+            every = reach_text(one.reach) if one.reach is not None else "" if one.at else "when drawn"
+            made.add_row(escaped(one.column), every, *sizes)
+        lines = [*self._lines(), "", *(escaped(line) for line in self.explanation.splitlines())]
+        return Group(*([made, ""] if self.errors else []), *lines)
+
+    def _lines(self) -> list[str]:
+        part = percent(_main(self.cost, self.pure), _main(self.limit, self.pure), up=True)
+        times = "time" if self.fits == 1 else "times"
+        free = "; it was answered before: the stored answer is free" if self.stored else ""
+        return [
+            f"cost {amounts_text(self.cost, pure=self.pure, up=True)}: {part} of the limit{free}",
+            f"this question fits {self.fits:,} more {times}",
+            *(self._key_line(one) for one in self.keys),
+            *(escaped(note) for note in self.notes),
+        ]
+
+    def _key_line(self, one: KeyThreshold) -> str:
+        sizes = f"one of {one.half:,} appears half the time, of {one.often:,} in 95 % of all cases"
+        text = f"groups appear if their noisy number of {escaped(self.unit)}s reaches {one.threshold:,.1f}: {sizes}"
+        return f"{text} (δ = {rounded(one.delta, up=True)})"
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Previews:
+    """Several questions, and what they cost together."""
+
+    questions: tuple[Preview, ...]
+    cost: Amounts
+    fits: bool
+
+    def __iter__(self) -> Any:
+        return iter(self.questions)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, place: int) -> Preview:
+        return self.questions[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "questions": [one.to_dict() for one in self.questions],
+            "cost": self.cost.record(),
+            "fits": self.fits,
+        }
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+
+        pure = self.questions[0].pure
+        together = (
+            f"together {amounts_text(self.cost, pure=pure, up=True)}, {'which fits' if self.fits else 'which does not fit'}"
+        )
+        parts = [part for one in self.questions for part in (escaped(one.question), one, "")]
+        return Group(*parts, together)
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+def preview_of(ready: Ready, *, explanation: str, unit: str, limit: Amounts, left: Amounts, stored: bool) -> Preview:
+    """Return the preview of a question that is ready."""
+    return Preview(
+        question=ready.text,
+        cost=ready.cost,
+        limit=limit,
+        left=left,
+        pure=ready.priced[0].grant.kind == "pure",
+        errors=tuple(expected_errors(ready.priced[0], ready.confidence)),
+        keys=tuple(_threshold(one) for one in ready.priced[0].selections if one is not None),
+        notes=bounding_notes(ready.plan, unit),
+        explanation=explanation,
+        fits=times(ready.cost, left),
+        stored=stored,
+        confidence=ready.confidence,
+        key=ready.key,
+        unit=unit,
+    )
+
+
+def previews_of(questions: Sequence[Preview]) -> Previews:
+    """Return several previews as one; a question that was answered before is free, and one that stands there twice once."""
+    cost = Amounts()
+    for one in {one.key: one for one in questions if not one.stored}.values():
+        cost += one.cost
+    return Previews(tuple(questions), cost, cost.within(questions[0].left))
+
+
+def times(cost: Amounts, left: Amounts) -> int:
+    """Return how many times a cost fits into what is left."""
+    names = [name for name in ("epsilon", "rho", "delta") if getattr(cost, name)]
+    return min((int(getattr(left, name) // getattr(cost, name)) for name in names), default=0)
+
+
+def expected_errors(priced: Priced, confidence: Fraction) -> list[ExpectedError]:
+    """Return the ± of every released column of the first block, whose names the answer has."""
+    block, noises = priced.plan.blocks[0], priced.noises[0]
+    found = [_error(block, item, noises, confidence) for item in block.items if item.released]
+    for other, own in zip(priced.plan.blocks[1:], priced.noises[1:], strict=True):
+        items = [item for item in other.items if item.released]
+        found = [_worse(one, _error(other, item, own, confidence)) for one, item in zip(found, items, strict=False)]
+    return found
+
+
+def _error(block: BlockPlan, item: ItemPlan, noises: Sequence[Noise], confidence: Fraction) -> ExpectedError:
+    if not isinstance(item.expression, Estimated):
+        return ExpectedError(item.name, None)
+    estimate = block.estimates[item.expression.index]
+    if isinstance(estimate, Linear):
+        return ExpectedError(item.name, linear_reach(estimate, noises, confidence))
+    sizes = [(rows, reach_at(estimate, noises, rows, confidence)) for rows in SIZES]
+    return ExpectedError(item.name, None, tuple((rows, reach) for rows, reach in sizes if reach is not None))
+
+
+def _worse(one: ExpectedError, other: ExpectedError) -> ExpectedError:
+    """The larger of two blocks' errors of the same column; unknown where one is."""
+    if one.reach is not None and other.reach is not None:
+        return one if one.reach >= other.reach else ExpectedError(one.column, other.reach)
+    if one.at and other.at:
+        return ExpectedError(one.column, None, tuple(max(pair) for pair in zip(one.at, other.at, strict=True)))
+    return ExpectedError(one.column, None)
+
+
+def _threshold(selection: KeyNoise) -> KeyThreshold:
+    """The sizes are for display: the probabilities that decide them are rounded up."""
+    start = max(int(selection.threshold), 1)
+    return KeyThreshold(
+        threshold=float(selection.threshold),
+        half=_units(selection, 0.5, start),
+        often=_units(selection, OFTEN, start),
+        delta=selection.delta,
+    )
+
+
+def _units(selection: KeyNoise, probability: float, start: int) -> int:
+    """The smallest number of units that is shown with the probability; it grows with the number."""
+    low, high = 0, start
+    while selection.pass_probability(high) < probability:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if selection.pass_probability(middle) >= probability else (middle, high)
+    return high
+
+
+def bounding_notes(plan: Plan, unit: str) -> tuple[str, ...]:
+    """Return what caps and bounds do: an error bar says nothing about it."""
+    lines: list[str] = []
+    for block in plan.blocks:
+        own = block.contribution
+        groups = "" if block.cap.groups is None else f" in at most {block.cap.groups:,} groups"
+        rows = f"{own.rows:,} row{'' if own.rows == 1 else 's'}"
+        lines.append(f"± noise only, after at most {rows} a {unit}{groups}")
+        lines += [f"bounds: {note}" for note in block.notes]
+    return tuple(dict.fromkeys(lines))
+
+
+def _main(amounts: Amounts, pure: bool) -> Fraction:  # noqa: FBT001 -- one of two amounts
+    return amounts.epsilon if pure else amounts.rho

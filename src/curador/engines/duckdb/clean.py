@@ -1,0 +1,174 @@
+"""Reading is total: every value of a file becomes a value of the declared type, or NULL. Nothing a row holds is an error.
+
+type       what is kept                          NULL                           changed
+boolean    true, false, 0, 1, DuckDB's words     everything else
+integer    whole numbers of 64 bits              fractions, larger ones, NaN
+numbers    doubles                               NaN, what is no number         -0.0 becomes 0.0; ±inf stay (they clamp)
+string     text; a whole number's digits         NaN                            9.0 and 9.00 become '9'
+date       years 1 to 9999                       ±infinity, no date             years outside are clamped
+timestamp  idem, in UTC, without a zone          idem                           idem; a zone is read and time turned to UTC
+
+A declared list of values turns everything else into NULL. Bounds are not applied: what is measured is clamped, not what is
+filtered on. Each step is two expressions, the second over the result of the first, so that no text is read twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from curador.engines.duckdb.physical import Family, family
+from curador.engines.duckdb.quoting import double, listed, literal
+from curador.plan.grid import column_grid
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from curador.plan.model import Grid
+    from curador.study.model import Column
+
+_FIRST_DAY, _LAST_DAY = "DATE '0001-01-01'", "DATE '9999-12-31'"
+_FIRST_TIME, _LAST_TIME = "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
+_EXACT = 2**51
+"""Up to here doubles tell half a whole number from the whole ones beside it."""
+
+_SCALE = 1000
+"""Powers of two that one double literal can carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """How one column is read: `raw` over the source's column, `kept` over a column `raw_name` that holds raw."""
+
+    raw: str
+    kept: str
+
+
+def cleaning(source: str, physical: str, kind: Type, raw_name: str, declared: Column | None) -> Cleaning:
+    """Return the two expressions that read a column of this physical type as this type.
+
+    Claim   Both are total: they raise for no value of the physical type. The result is a function of the value alone.
+    Needs   The family of the physical type carries the declared one (`physical.CARRIERS`); TimeZone is UTC.
+    Rounds  Numbers to the nearest double.
+    Source  TRY_CAST returns NULL where CAST raises; comparisons, CASE, floor, isnan and isfinite raise for nothing.
+    """
+    found = family(physical)
+    if found is None:
+        raise AssertionError(physical)  # such columns are no fields
+    raw = _raw(source, physical, found, kind)
+    kept = _kept(raw_name, found, kind)
+    if declared is not None and declared.values is not None:
+        kept = f"CASE WHEN ({kept}) IN ({listed(literal(value) for value in declared.values)}) THEN ({kept}) END"
+    return Cleaning(raw, kept)
+
+
+def _raw(x: str, physical: str, found: Family, kind: Type) -> str:
+    if kind is Type.INTEGER:
+        return _whole(x, physical, found)
+    if kind in {Type.DECIMAL, Type.FLOAT}:
+        return f"TRY_CAST({x} AS DOUBLE)"
+    if kind is Type.BOOLEAN:
+        return f"CASE {x} WHEN 0 THEN false WHEN 1 THEN true END" if _is_integer(found) else f"TRY_CAST({x} AS BOOLEAN)"
+    if kind is Type.STRING:
+        return _spelled(x, physical, found)
+    if kind is Type.DATE and found in {Family.DATE, Family.TEXT}:
+        return f"TRY_CAST({x} AS DATE)"
+    return _time(x, physical, found)
+
+
+def _kept(raw: str, found: Family, kind: Type) -> str:
+    if kind in {Type.DECIMAL, Type.FLOAT}:
+        return f"CASE WHEN isnan({raw}) THEN NULL WHEN {raw} = 0 THEN {double(0.0)} ELSE {raw} END"
+    if kind is Type.DATE:
+        return _clamped(f"CAST({raw} AS DATE)", _FIRST_DAY, _LAST_DAY)
+    if kind is Type.TIMESTAMP:
+        return _clamped(raw, _FIRST_TIME, _LAST_TIME)
+    if kind is Type.STRING and found is Family.DATE:
+        return f"CAST({_clamped(raw, _FIRST_DAY, _LAST_DAY)} AS VARCHAR)"
+    if kind is Type.STRING and found in {Family.TIMESTAMP, Family.ZONED}:
+        return f"CAST({_clamped(raw, _FIRST_TIME, _LAST_TIME)} AS VARCHAR)"
+    return raw
+
+
+def _is_integer(found: Family) -> bool:
+    return found in {Family.INTEGER, Family.WIDE}
+
+
+def _whole(x: str, physical: str, found: Family) -> str:
+    """A whole number; what would have to be rounded does not fit."""
+    if found in {Family.INTEGER, Family.BOOLEAN}:
+        return f"CAST({x} AS BIGINT)"
+    if found is Family.WIDE:
+        return f"TRY_CAST({x} AS BIGINT)"
+    if found is Family.DECIMAL:  # back and forth: equal only if nothing was rounded
+        return f"CASE WHEN TRY_CAST(TRY_CAST({x} AS BIGINT) AS {physical}) = {x} THEN TRY_CAST({x} AS BIGINT) END"
+    number = x if found is Family.FLOAT else f"TRY_CAST({x} AS DOUBLE)"
+    return f"CASE WHEN {number} = floor({number}) THEN TRY_CAST({x} AS BIGINT) END"
+
+
+def _spelled(x: str, physical: str, found: Family) -> str:
+    if found is Family.FLOAT:
+        whole = f"CAST(TRY_CAST({x} AS HUGEINT) AS VARCHAR)"
+        plain = f"CASE WHEN {x} = floor({x}) THEN coalesce({whole}, CAST({x} AS VARCHAR)) ELSE CAST({x} AS VARCHAR) END"
+        return f"CASE WHEN isnan({x}) THEN NULL ELSE {plain} END"
+    if found is Family.DECIMAL:
+        return f"rtrim(rtrim(CAST({x} AS VARCHAR), '0'), '.')"
+    if found in {Family.TIMESTAMP, Family.ZONED}:
+        return _time(x, physical, found)
+    return x if found is Family.DATE else f"CAST({x} AS VARCHAR)"
+
+
+def _time(x: str, physical: str, found: Family) -> str:
+    """A timestamp without zone."""
+    if found is Family.DATE:
+        return f"TRY_CAST({_clamped(x, _FIRST_DAY, _LAST_DAY)} AS TIMESTAMP)"
+    if found is Family.TIMESTAMP:
+        if physical in {"TIMESTAMP_S", "TIMESTAMP_MS"}:  # these reach further than microseconds do
+            first, last = (f"CAST('{day}' AS {physical})" for day in ("0001-01-01 00:00:00", "9999-12-31 23:59:59"))
+            x = _clamped(x, first, last)
+        return f"TRY_CAST({x} AS TIMESTAMP)"
+    zoned = f"TRY_CAST({x} AS TIMESTAMPTZ)"
+    return f"CASE WHEN isfinite({zoned}) THEN {zoned} AT TIME ZONE 'UTC' END"
+
+
+def _clamped(x: str, lower: str, upper: str) -> str:
+    return (
+        f"CASE WHEN NOT isfinite({x}) THEN NULL WHEN {x} < {lower} THEN {lower} WHEN {x} > {upper} THEN {upper} ELSE {x} END"
+    )
+
+
+def gridded(x: str, column: Column | None) -> str | None:
+    """Return the column on its grid: v = clamp(⌊x/2^e − start + 1/2⌋, 0, steps); None where there is no grid.
+
+    Claim   The result is NULL where x is, else a whole number of 0 … steps: the range that sensitivities are computed from.
+    Rounds  In doubles; exactly for whole numbers on a grid of ones.
+    Source  x is clamped to the bounds, whose own v is computed exactly here; between them an integer clamp comes last.
+    """
+    grid = None if column is None else column_grid(column)
+    if column is None or column.bounds is None or grid is None:
+        return None
+    lower, upper = (Fraction(bound) for bound in column.bounds)  # type: ignore[arg-type]  # a grid is of numbers
+    first, last = (_place(bound, grid) for bound in (lower, upper))
+    if column.type is Type.INTEGER and grid.exponent == 0 and max(abs(lower), abs(upper)) > _EXACT:
+        low, high = (str(int(bound)) for bound in (lower, upper))
+        inside = f"CAST({x} AS HUGEINT) - ({grid.start})"
+    else:
+        low, high = double(lower), double(upper)
+        scaled = _scaled(f"CAST({x} AS DOUBLE)", -grid.exponent)
+        inside = f"floor({scaled} - {double(grid.start)} + {double(0.5)})"
+    inside = f"least(greatest(TRY_CAST({inside} AS INTEGER), 0), {grid.steps})"
+    ends = f"WHEN {x} <= {low} THEN {first} WHEN {x} >= {high} THEN {last}"
+    return f"CASE WHEN {x} IS NULL THEN NULL {ends} ELSE {inside} END"
+
+
+def _place(bound: Fraction, grid: Grid) -> int:
+    return min(max((bound / grid.step - grid.start + Fraction(1, 2)).__floor__(), 0), grid.steps)
+
+
+def _scaled(x: str, exponent: int) -> str:
+    """X times a power of two, exactly as long as nothing is lost to under- or overflow of the result itself."""
+    while exponent:
+        part = max(-_SCALE, min(_SCALE, exponent))
+        x = f"{x} * {double(2.0**part)}"
+        exponent -= part
+    return f"({x})"

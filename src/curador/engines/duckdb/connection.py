@@ -1,0 +1,73 @@
+"""Connections to DuckDB: one shape for looking at sources, one for preparing, one for questions (closed on all sides)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from curador.engines.duckdb.quoting import listed, text
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from curador.study.model import EngineSettings
+
+_ALWAYS: Mapping[str, str | int] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "python_enable_replacements": "false",
+}
+"""Nothing is fetched, no variable of the host program is a table."""
+
+
+def limits(settings: EngineSettings, spill: Path) -> dict[str, str | int]:
+    """Return what bounds a connection's use of the machine."""
+    return {
+        "threads": settings.threads,
+        "memory_limit": f"{settings.memory}B",
+        "temp_directory": str(spill),
+        "max_temp_directory_size": f"{settings.spill}B",
+    }
+
+
+def look() -> duckdb.DuckDBPyConnection:
+    """Return a connection for looking at sources and at public tables; it holds nothing."""
+    return connect(":memory:", {"threads": 1})
+
+
+def connect(database: str, config: Mapping[str, str | int], *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """Return a connection with times in UTC. It can read files until `close_doors`."""
+    import duckdb
+
+    connection = duckdb.connect(database, read_only=read_only, config={**_ALWAYS, **config})
+    if connection.execute("SELECT current_setting('TimeZone')").fetchall() != [("UTC",)]:
+        # for all connections to this file: a second one cannot set it any more once the doors are closed
+        connection.execute("SET GLOBAL TimeZone = 'UTC'").fetchall()
+    return connection
+
+
+def close_doors(connection: duckdb.DuckDBPyConnection, allowed: Sequence[str] = ()) -> None:
+    """Leave no way to a file but the allowed ones and the spill folder, and no way to change a setting."""
+    if connection.execute("SELECT current_setting('lock_configuration')").fetchall() == [(True,)]:
+        return  # a second connection to a file of this process: its doors are closed already
+    if allowed:
+        connection.execute(f"SET allowed_paths = [{listed(text(path) for path in allowed)}]").fetchall()
+    connection.execute("SET enable_external_access = false").fetchall()
+    connection.execute("SET lock_configuration = true").fetchall()
+
+
+@contextlib.contextmanager
+def private_files() -> Generator[None]:
+    """Let every file made meanwhile be the owner's alone: database, log and spill of DuckDB hold raw rows."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)

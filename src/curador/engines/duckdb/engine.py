@@ -1,0 +1,128 @@
+"""The embedded engine as a curator sees it: a schema, a data version, exact tallies."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import secrets
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from curador.engines.base import EngineFailed
+from curador.engines.duckdb.facts import VersionFacts
+from curador.engines.duckdb.folder import Folder, prepared_folder
+from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
+from curador.engines.duckdb.schema import describe
+from curador.engines.duckdb.versions import is_prepared, specification, take_version
+from curador.engines.duckdb.worker import open_connection
+from curador.errors import Failed, InvalidStudy, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from curador.engines.base import Tallied
+    from curador.engines.duckdb.runners import Runner
+    from curador.engines.lower.sql import Statement
+    from curador.plan.model import BlockPlan
+    from curador.study.model import Study
+    from curador.study.schema import Schema
+
+
+class DuckDBEngine:
+    """An engine opened on one data version of a study. Preparing is an owner's act and never part of a question."""
+
+    def __init__(self, study: Study, version: int, *, folder: Path | None = None) -> None:
+        self._study = study
+        self._version = version
+        self._folder = Folder(prepared_folder(study) if folder is None else folder)
+        self._runner: Runner | None = None
+        described = describe(study)
+        self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
+
+    @property
+    def schema(self) -> Schema:
+        """Every column and its type; facts of public tables are those of the version."""
+        return self._schema
+
+    @property
+    def version(self) -> int:
+        """The data version that questions are answered from."""
+        return self._version
+
+    @property
+    def ready(self) -> bool:
+        """Whether the version is prepared for the study as it is declared now."""
+        return is_prepared(self._schema, self._folder, self._version)
+
+    def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:
+        """Take the snapshot of a data version from the sources as they are now, and answer from it."""
+        self.close()
+        take_version(self._schema, self._folder, version, progress)
+        self._version = version
+        self._schema = dataclasses.replace(self._schema, public=VersionFacts(self._schema.tables, self._facts))
+
+    def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+        """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
+        from curador.engines.lower.block import lower_block
+        from curador.engines.lower.collect import collect
+
+        lowered = [lower_block(block, self._schema) for block in blocks]
+        named = [(f"{place}.{one.name}", one) for place, each in enumerate(lowered) for one in each.statements]
+        results = self.run(named)
+        try:
+            return [
+                collect(block, each, {one.name: results[f"{place}.{one.name}"] for one in each.statements})
+                for place, (block, each) in enumerate(zip(blocks, lowered, strict=True))
+            ]
+        except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
+            raise self._failed(traceback.format_exc()) from None
+
+    def run(self, statements: Sequence[tuple[str, Statement]]) -> Mapping[str, Any]:
+        """Run lowered statements in one transaction; refuse anything that the lowering did not make."""
+        from curador.engines.lower.sql import GeneratedSQL
+
+        for _, statement in statements:
+            if type(statement.sql) is not GeneratedSQL:
+                raise Failed(sentence("a statement", "made by the lowering", type(statement.sql).__name__))
+        if self._runner is None:
+            self._require_ready()
+            where = specification(self._schema, self._folder, self._version)
+            self._runner = (
+                InlineRunner(where) if self._study.engine.worker == "inline" else ProcessRunner(where, self._folder)
+            )
+        try:
+            return self._runner.run([(name, str(one.sql)) for name, one in statements], float(self._study.engine.deadline))
+        except BrokenError as problem:
+            raise self._failed(str(problem)) from None
+
+    def close(self) -> None:
+        """Stop the worker and close what is open."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _facts(self) -> duckdb.DuckDBPyConnection:
+        self._require_ready()
+        return open_connection(specification(self._schema, self._folder, self._version))
+
+    def _require_ready(self) -> None:
+        if not self.ready:
+            rule = f"Data version {self._version} must be prepared for the study as it is declared."
+            raise InvalidStudy(f"{rule}\nHint: run `curador prepare`")
+
+    def _failed(self, detail: str) -> EngineFailed:
+        """Write what happened to the owner's log; return what anybody may know of it."""
+        incident = secrets.token_hex(8)
+        entry = {
+            "incident": incident,
+            "time": dt.datetime.now(dt.UTC).isoformat(),
+            "version": self._version,
+            "detail": detail,
+        }
+        with self._folder.incidents_file() as log:
+            log.write(json.dumps(entry).encode() + b"\n")
+        return EngineFailed(incident)

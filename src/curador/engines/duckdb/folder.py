@@ -1,0 +1,112 @@
+"""The prepared folder `<ledger>.prepared/`: a second copy of sensitive rows, so the owner's alone (0700, files 0600).
+
+key             32 random bytes of the study: ranks, hashes of units and digests of sources are made with it
+manifest.json   which version is prepared, from which sources, for which declarations
+v<N>.duckdb     data version N, prepared
+frames/         tables given from Python, where nothing is prepared
+spill/          what DuckDB moves out of memory while it works
+incidents.log   what really happened when the engine failed; analysts see an id only
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from curador.errors import InvalidStudy, sentence
+
+if TYPE_CHECKING:
+    from curador.study.model import Study
+
+_KEY_BYTES = 32
+
+
+def prepared_folder(study: Study) -> Path:
+    """Return the study's prepared folder: beside its ledger."""
+    ledger = study.folder / study.ledger
+    return ledger.with_name(f"{ledger.name}.prepared").absolute()
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The places inside one prepared folder."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        """What is prepared."""
+        return self.path / "manifest.json"
+
+    @property
+    def spill(self) -> Path:
+        """Where DuckDB spills."""
+        return self.path / "spill"
+
+    @property
+    def frames(self) -> Path:
+        """Tables given from Python, as files."""
+        return self.path / "frames"
+
+    @property
+    def incidents(self) -> Path:
+        """The owner's log of failures."""
+        return self.path / "incidents.log"
+
+    def version(self, number: int) -> Path:
+        """Return the file of a prepared version."""
+        return self.path / f"v{number}.duckdb"
+
+    def make(self) -> None:
+        """Make the folder and its key, or make sure that they are the owner's alone."""
+        for one in (self.path, self.spill):
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+            one.chmod(0o700)
+        with contextlib.suppress(FileExistsError):
+            write_private(self.path / "key", secrets.token_bytes(_KEY_BYTES), new=True)
+
+    def key(self, purpose: str) -> bytes:
+        """Return the study's key for one purpose: 32 bytes."""
+        stored = (self.path / "key").read_bytes()
+        if len(stored) != _KEY_BYTES:
+            raise InvalidStudy(sentence(str(self.path / "key"), f"{_KEY_BYTES} bytes", f"{len(stored)} bytes"))
+        return hmac.digest(stored, purpose.encode(), hashlib.sha256)
+
+    def remove_versions(self, keep: int | None = None) -> None:
+        """Remove prepared versions but one, what a broken preparation left, and frames."""
+        for file in self.path.glob("v*.duckdb*"):
+            if keep is None or file.name != self.version(keep).name:
+                file.unlink(missing_ok=True)
+        for file in self.spill.glob("*"):
+            with contextlib.suppress(OSError):
+                file.unlink()
+        if keep is None:
+            shutil.rmtree(self.frames, ignore_errors=True)
+
+    def incidents_file(self) -> IO[bytes]:
+        """Open the owner's log to append to it."""
+        handle = os.open(self.incidents, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(handle, "ab", buffering=0)
+
+    def size(self) -> int:
+        """Return the bytes that the folder holds."""
+        return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+
+
+def write_private(path: Path, content: bytes, *, new: bool = False) -> None:
+    """Write a file that only the owner can read, at once: readers see the old content or the new one."""
+    if new:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        return
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    write_private(beside, content, new=True)
+    beside.replace(path)

@@ -1,0 +1,61 @@
+# ruff: noqa: S608 -- names pass through `quoting`, the rest is ours
+"""A source as a SELECT of its cleaned columns c0, c1, …: the one way in which rows enter, prepared or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curador.engines.duckdb import sources
+from curador.engines.duckdb.clean import cleaning, gridded
+from curador.engines.duckdb.physical import KEPT_AS
+from curador.engines.duckdb.quoting import identifier, listed
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from curador.engines.duckdb.sources import Source
+    from curador.study.schema import TableSchema
+
+
+def cleaned(connection: duckdb.DuckDBPyConnection, source: Source, schema: TableSchema) -> str:
+    """Return the SELECT that reads a bound source as c0, c1, … in the order of the schema's fields."""
+    physical = {column.name: column.physical for column in sources.columns(connection, source)}
+    steps = [
+        cleaning(
+            _column(source, field.name, physical[field.name]), physical[field.name], field.type, f"r{place}", field.declared
+        )
+        for place, field in enumerate(schema.fields)
+    ]
+    raw = listed(f"{step.raw} AS r{place}" for place, step in enumerate(steps))
+    kept = listed(
+        f"CAST({step.kept} AS {KEPT_AS[field.type]}) AS c{place}"
+        for place, (step, field) in enumerate(zip(steps, schema.fields, strict=True))
+    )
+    return f"SELECT {kept} FROM (SELECT {raw} FROM {source.scan})"
+
+
+def column_names(schema: TableSchema) -> list[str]:
+    """Return c0, c1, …."""
+    return [f"c{place}" for place in range(len(schema.fields))]
+
+
+def column_types(schema: TableSchema) -> list[str]:
+    """Return the columns as CREATE TABLE declares them: no collation, no constraint."""
+    return [f"c{place} {KEPT_AS[field.type]}" for place, field in enumerate(schema.fields)]
+
+
+def grids(schema: TableSchema) -> dict[str, str]:
+    """Return the grid columns of bounded numbers: name g<place> to the expression over c<place>."""
+    found = {f"g{place}": gridded(f"c{place}", field.declared) for place, field in enumerate(schema.fields)}
+    return {name: expression for name, expression in found.items() if expression is not None}
+
+
+def _column(source: Source, name: str, physical: str) -> str:
+    """A column of the source. Some texts take the way through bytes, which changes none of them.
+
+    Those of a DuckDB file may carry a collation, which bytes do not. Those of a text file would else be cast by the reader
+    itself, which leaves out the whole row where a TRY_CAST is NULL (seen in DuckDB 2.0).
+    """
+    if source.kind in {"database", "text"} and physical == "VARCHAR":
+        return f"decode(encode({identifier(name)}))"
+    return identifier(name)

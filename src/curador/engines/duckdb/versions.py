@@ -1,0 +1,109 @@
+"""Takes a data version: reads the sources once, prepares them beside the ledger, and remembers what was read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curador.engines.duckdb import snapshot
+from curador.engines.duckdb.connection import connect, limits, private_files
+from curador.engines.duckdb.prepare import Work, prepare, verify_keys
+from curador.engines.duckdb.progress import Progress
+from curador.engines.duckdb.views import make_views, write_frames
+from curador.errors import InvalidStudy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+    from curador.engines.duckdb.folder import Folder
+    from curador.study.schema import Schema
+
+NEVER = "never"
+_SMALL = 32_000_000
+"""Bytes of sources that are staged in memory."""
+
+
+def take_version(schema: Schema, folder: Folder, version: int, tell: Callable[[str], None] | None = None) -> None:
+    """Prepare the sources as they are now as this version, in place of any other. An owner's error leaves the old one."""
+    study = schema.study
+    folder.make()
+    with private_files(), Progress(tell) as progress:
+        progress.step("looking for changes")
+        seen = snapshot.take(study, folder)
+        if study.engine.prepare == NEVER:
+            write_frames(schema, folder.frames)
+            _verify_views(schema, folder, progress)
+        else:
+            _prepare_file(schema, folder, version, progress)
+        if not snapshot.unchanged_files(seen, study):
+            raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
+        finished = folder.version(version)
+        if study.engine.prepare != NEVER:
+            _beside(folder, version, "part").replace(finished)
+        snapshot.write(folder, snapshot.Manifest(version, snapshot.layout_digest(schema.tables), seen))
+        folder.remove_versions(keep=version)
+
+
+def is_prepared(schema: Schema, folder: Folder, version: int) -> bool:
+    """Whether this version is there, made for these declarations."""
+    manifest = snapshot.read(folder)
+    if manifest is None or manifest.version != version or manifest.layout != snapshot.layout_digest(schema.tables):
+        return False
+    return schema.study.engine.prepare == NEVER or folder.version(version).is_file()
+
+
+def specification(schema: Schema, folder: Folder, version: int) -> dict[str, Any]:
+    """Return, as JSON values, the connection on which questions about this version run."""
+    settings = schema.study.engine
+    never = settings.prepare == NEVER
+    views = make_views(schema, unit_key(folder), folder.frames) if never else None
+    return {
+        "database": ":memory:" if never else str(folder.version(version)),
+        "config": limits(settings, folder.spill),
+        "setup": list(views.statements) if views else [],
+        "allowed": list(views.allowed) if views else [],
+        "memory": settings.memory,
+    }
+
+
+def unit_key(folder: Folder) -> str:
+    """Return the key of hashes and ranks: 128 bits as hexadecimal digits, so that key and unit fill one block of MD5."""
+    return folder.key("units")[:16].hex()
+
+
+def _beside(folder: Folder, version: int, word: str) -> Path:
+    file = folder.version(version)
+    return file.with_name(f"{file.name}.{word}")
+
+
+def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
+    part, stage = (_beside(folder, version, word) for word in ("part", "stage"))
+    small = snapshot.bytes_of(schema.study) <= _SMALL
+    for file in (part, stage):
+        for one in (file, file.with_name(f"{file.name}.wal")):
+            one.unlink(missing_ok=True)
+    settings = schema.study.engine
+    connection = connect(str(part), limits(settings, folder.spill))
+    try:
+        prepare(Work(connection, schema, unit_key(folder), settings.memory, progress), None if small else stage)
+    except BaseException:
+        connection.close()
+        part.unlink(missing_ok=True)
+        raise
+    finally:
+        connection.close()
+        stage.unlink(missing_ok=True)
+
+
+def _verify_views(schema: Schema, folder: Folder, progress: Progress) -> None:
+    """Verify keys where nothing is prepared."""
+    views = make_views(schema, unit_key(folder), folder.frames)
+    settings = schema.study.engine
+    connection = connect(":memory:", limits(settings, folder.spill))
+    try:
+        for statement in views.statements:
+            connection.execute(statement).fetchall()
+        verify_keys(Work(connection, schema, "", settings.memory, progress), lambda place: f"s{place}")
+    finally:
+        connection.close()

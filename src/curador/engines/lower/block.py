@@ -1,0 +1,207 @@
+"""A block of a plan as one statement: the kept rows once, then one SELECT for each kind of tally over the same rows.
+
+    WITH owned, …, kept
+    SELECT 0 AS part, keys, NULL AS cell, sums and counts     GROUP BY keys             always
+    UNION ALL SELECT 1, private keys, …, units                GROUP BY private keys     where public keys stand beside them
+    UNION ALL SELECT 2 + place, keys, …, number of values     GROUP BY keys             for each tally of distinct values
+    UNION ALL SELECT 2 + place, keys, cell, rows              GROUP BY keys, cell       for each histogram
+
+All results are 64-bit integers; sums come as two of them (`Dialect.limbs`), so that no width of the data can fail or round.
+Nothing is read and nothing can fail for a row's sake until the statement runs: refusals come from here, before any charge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from curador.engines.lower import terms
+from curador.engines.lower.dialect_duckdb import DUCKDB
+from curador.engines.lower.expression import Expressions
+from curador.engines.lower.grid import Layers, steps_of
+from curador.engines.lower.kept import Kept, kept, rank_of
+from curador.engines.lower.relation import Relations, stored
+from curador.engines.lower.sql import GeneratedSQL, Lowered, Statement, every, generated, listed, rows_of, select, too_deep
+from curador.query.tree import Ref
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.engines.lower.dialect import Dialect
+    from curador.plan.model import BlockPlan, Tally
+    from curador.query.tree import Relation
+    from curador.study.schema import Schema
+
+STATEMENT = "tallies"
+GROUPS, SELECTION, FIRST_TALLY = 0, 1, 2
+"""The numbers of parts; a tally with a part of its own has FIRST_TALLY + its place."""
+
+WIDE = frozenset({"steps", "squares"})
+SCALAR = frozenset({"rows", "units"}) | WIDE
+
+
+def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> Lowered:
+    """Return a block's statements. `stored_grids`: whether tables hold the integers of bounded columns."""
+    try:
+        made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
+        text = made.statement()
+    except RecursionError:
+        raise too_deep() from None
+    return Lowered((Statement(STATEMENT, generated(text)),))
+
+
+def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUCKDB) -> GeneratedSQL:
+    """Return a relation's rows: c0 …, and of private ones `__u`, `__h`, with the order columns `__o0` and on."""
+    try:
+        return generated(Relations(schema, dialect).lower(relation).sql)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def lower_kept(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
+    """Return the rows that a block counts, one by one: what a test of unit-locality or of caps looks at."""
+    made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
+    return generated(f"{made.with_clause(reads=1)} {select(['*'], 'kept')}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A tally over columns of the kept rows: its argument's column (None: no argument) and its filter's."""
+
+    tally: Tally
+    argument: str | None
+    filter: str | None
+
+    @property
+    def conditions(self) -> list[str]:
+        argument = [] if self.argument is None else [f"{self.argument} IS NOT NULL"]
+        return [*([] if self.filter is None else [self.filter]), *argument]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    block: BlockPlan
+    kept: Kept
+    keys: tuple[str, ...]
+    columns: tuple[_Column, ...]
+    dialect: Dialect
+
+    @classmethod
+    def of(cls, block: BlockPlan, schema: Schema, *, stored_grids: bool, dialect: Dialect) -> _Block:
+        relations = Relations(schema, dialect, rank_of(block.cap, block.relation, schema))
+        found = {
+            place: tally.argument.index
+            for place, tally in enumerate(block.tallies)
+            if stored_grids and isinstance(tally.argument, Ref) and tally.grid is not None
+            if stored(block.relation, tally.argument.index, tally.grid, schema)
+        }
+        shape = relations.lower(block.relation, frozenset(found.values()))
+        if not shape.private:
+            message = "a block must be over rows of people"
+            raise TypeError(message)
+        expressions = Expressions(shape.column_names, dialect)
+        layers = Layers(dialect, [*shape.owner_names, *shape.order_names])
+        keys = tuple(layers.column(expressions.text(key.expression, key.type)) for key in block.keys)
+        columns = tuple(_column(tally, found.get(place), expressions, layers) for place, tally in enumerate(block.tallies))
+        rows = kept(layers.select(shape.sql), block.cap, block.relation, shape, list(dict.fromkeys(keys)), dialect)
+        return cls(block, rows, keys, columns, dialect)
+
+    def with_clause(self, reads: int) -> str:
+        """Return WITH …; rows that are read several times are computed once, unless reading them is one scan."""
+        once = reads > 1 and not self.kept.cheap
+        named = [self.dialect.named(name, text, once=once and name == "kept") for name, text in self.kept.parts]
+        return f"WITH {listed(named)}"
+
+    def statement(self) -> str:
+        """Return the whole statement."""
+        private = self.block.private_keys
+        parts = [self._groups()]
+        if self.block.units is not None and 0 < len(private) < len(self.keys):
+            parts.append(self._selection(private, self.columns[self.block.units]))
+        for place, column in enumerate(self.columns):
+            if column.tally.kind == "distinct":
+                parts.append(self._distinct(place, column))
+            elif column.tally.kind == "cells":
+                parts.append(self._cells(place, column))
+        return f"{self.with_clause(reads=len(parts))} {' UNION ALL '.join(parts)}"
+
+    # ---- parts -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _width(self) -> int:
+        return max(1, sum(2 if one.kind in WIDE else 1 for one in self.block.tallies if one.kind in SCALAR))
+
+    def _part(self, number: int, source: str, places: Sequence[int], counts: Sequence[str], cell: str | None = None) -> str:
+        """One SELECT of the union: the keys at these places, others NULL; results padded with NULL."""
+        whole = self.dialect.type(Type.INTEGER)
+        keys = [
+            f"{name if place in places else terms.null(self.block.keys[place].type, self.dialect)} AS k{place}"
+            for place, name in enumerate(self.keys)
+        ]
+        padded = [*counts, *["NULL"] * (self._width - len(counts))]
+        results = [f"CAST({text} AS {whole}) AS n{place}" for place, text in enumerate(padded)]
+        columns = [f"{number:d} AS part", *keys, f"CAST({cell or 'NULL'} AS {whole}) AS cell", *results]
+        grouped = [*dict.fromkeys(self.keys[place] for place in places), *([cell] if cell else [])]
+        return select(columns, source, by=grouped)
+
+    def _groups(self) -> str:
+        counts: list[str] = []
+        for column in self.columns:
+            if column.tally.kind in SCALAR:
+                counts += self._scalar(column)
+        if not counts and not self.keys:
+            counts = ["COUNT(*)"]  # one group, also of nothing: without an aggregate every row would be one
+        return self._part(GROUPS, "kept", range(len(self.keys)), counts)
+
+    def _scalar(self, column: _Column) -> list[str]:
+        tally = column.tally
+        conditions = every(column.conditions)
+        only = f" FILTER (WHERE {conditions})" if conditions else ""
+        if tally.kind == "rows":
+            return [f"COUNT(*){only}"]
+        if tally.kind == "units":
+            # one row a unit: every row is another unit
+            return [f"COUNT(*){only}" if self.block.cap.rows == 1 else f"COUNT(DISTINCT __u){only}"]
+        only = f" FILTER (WHERE {column.filter})" if column.filter else ""  # sums skip NULLs by themselves
+        if tally.kind == "steps":
+            return [*self.dialect.limbs(f"SUM({column.argument}){only}")]
+        return [*self.dialect.limbs(f"SUM({self._square(column)}){only}")]
+
+    def _square(self, column: _Column) -> str:
+        tally = column.tally
+        steps = 0 if tally.grid is None else tally.grid.steps
+        farthest = max(abs(tally.centre), abs(steps - tally.centre))
+        whole = f"CAST({column.argument} AS {self.dialect.type(Type.INTEGER)})"
+        number = whole if farthest < 1 << 31 else self.dialect.wide(whole)
+        apart = f"({number} - ({tally.centre:d}))"
+        return f"(({apart} * {apart}) >> {tally.shift:d})" if tally.shift else f"({apart} * {apart})"
+
+    def _selection(self, private: Sequence[int], column: _Column) -> str:
+        source = rows_of(select(["*"], "kept", when=column.conditions))
+        units = "COUNT(*)" if self.block.cap.rows == 1 else "COUNT(DISTINCT __u)"
+        return self._part(SELECTION, source, private, [units])
+
+    def _distinct(self, place: int, column: _Column) -> str:
+        keys = list(dict.fromkeys(self.keys))
+        x = column.argument or "NULL"
+        once = select(dict.fromkeys(["__u", "__h", *keys, x]), "kept", when=column.conditions, distinct=True)
+        number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {self.dialect.hash(['__h', x])}, {x})"
+        numbered = select(["*", f"{number} AS __d"], rows_of(once))
+        few = select(["*"], rows_of(numbered), when=[f"__d BETWEEN 1 AND {column.tally.most:d}"])
+        return self._part(FIRST_TALLY + place, rows_of(few), range(len(self.keys)), [f"COUNT(DISTINCT {x})"])
+
+    def _cells(self, place: int, column: _Column) -> str:
+        source = rows_of(select(["*"], "kept", when=column.conditions))
+        return self._part(FIRST_TALLY + place, source, range(len(self.keys)), ["COUNT(*)"], cell=column.argument)
+
+
+def _column(tally: Tally, found: int | None, expressions: Expressions, layers: Layers) -> _Column:
+    chosen = None if tally.filter is None else layers.column(expressions.text(tally.filter, Type.BOOLEAN))
+    if tally.argument is None:
+        return _Column(tally, None, chosen)
+    if tally.grid is None:
+        return _Column(tally, layers.column(expressions.text(tally.argument)), chosen)
+    if found is not None:
+        return _Column(tally, layers.stored(f"g{found}", steps_of(tally.grid)), chosen)
+    return _Column(tally, layers.on_grid(expressions.term(tally.argument), steps_of(tally.grid)), chosen)

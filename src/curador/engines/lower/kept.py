@@ -1,0 +1,115 @@
+"""Which rows count: the caps of a plan, executed in their fixed order on the rows of the relation that is aggregated.
+
+    joins and filters → grid → row cap → group cap → cap inside a group
+
+Claim   A unit keeps at most `cap.rows` rows, in at most `cap.groups` groups, `cap.in_group` in one; which ones depends on the
+        unit's own rows and `__h` alone; the rows kept under a cap of m are among those kept under m + 1.
+Needs   A relation as in `relation.py`; by = "rank": exactly one private table; by = "none": the plan's proof of `rows`.
+Source  ROW_NUMBER and DENSE_RANK over a total order inside the unit. Where the order has several columns it is led by a hash
+        with `__h`, or the first rows of one side of a join would always be kept; one column is `__r`, which is random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from curador.engines.lower.sql import listed, rows_of, select
+from curador.errors import NotPrivate
+from curador.plan.ownership import scans
+from curador.query.tree import Filter, Project, Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.engines.lower.dialect import Dialect
+    from curador.engines.lower.relation import Shape
+    from curador.plan.model import Cap
+    from curador.query.tree import Relation
+    from curador.study.schema import Schema
+
+CROWDED_FROM = 5
+"""Row caps from here on look for the units that exceed them first: most do not, and their rows need no sorting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The parts of a WITH clause, the last of which is named `kept`; `cheap`: reading it again costs one scan."""
+
+    parts: tuple[tuple[str, str], ...]
+    cheap: bool
+
+
+def rank_of(cap: Cap, relation: Relation, schema: Schema) -> int | None:
+    """Return the rank that base tables are cut at; None where the cap is not a rank."""
+    if cap.by != "rank":
+        return None
+    private = [one for one in scans(relation) if not _public(one, schema)]
+    if len(private) != 1:
+        raise NotPrivate("a prepared rank must be of one table; this question reads several, so its cap must be a window.")
+    return cap.rows
+
+
+def kept(rows: str, cap: Cap, relation: Relation, shape: Shape, keys: Sequence[str], dialect: Dialect) -> Kept:
+    """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys."""
+    parts = [("owned", rows)]
+    order = _order(shape, dialect)
+    if cap.by == "window":
+        single = len(shape.orders) == 1 and _is_table(relation)
+        parts += _fewer(cap.rows) if single and cap.rows >= CROWDED_FROM else _first(cap.rows, order)
+    if cap.groups is not None and keys and cap.groups < cap.rows:
+        chosen = [dialect.hash(["__h", *keys]), *keys]
+        number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {listed(chosen)})"
+        parts.append(("grouped", _numbered(parts[-1][0], number, cap.groups)))
+    if cap.in_group is not None and cap.in_group < cap.rows:
+        partition = listed(dict.fromkeys(["__u", *keys]))
+        number = f"ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {listed(order)})"
+        parts.append(("thinned", _numbered(parts[-1][0], number, cap.in_group)))
+    cheap = len(parts) == 1 and _is_table(relation)
+    last, text = parts[-1]
+    if last == "owned":
+        return Kept((("kept", text),), cheap)
+    return Kept((*parts[:-1], ("kept", text)), cheap)
+
+
+def _order(shape: Shape, dialect: Dialect) -> list[str]:
+    """A total order inside the unit, of two columns at least: an engine may turn one into an aggregate that cannot spill."""
+    names = shape.order_names
+    if len(names) > 1:
+        return [dialect.hash(["__h", *names]), *names]
+    return [*names, "__h"]
+
+
+def _numbered(source: str, number: str, most: int) -> str:
+    numbered = select(["*", f"{number} AS __n_{source}"], source)
+    return select(["*"], rows_of(numbered), when=[f"__n_{source} BETWEEN 1 AND {most:d}"])
+
+
+def _first(most: int, order: list[str]) -> list[tuple[str, str]]:
+    return [("capped", _numbered("owned", f"ROW_NUMBER() OVER (PARTITION BY __u ORDER BY {listed(order)})", most))]
+
+
+def _fewer(most: int) -> list[tuple[str, str]]:
+    """The same rows as `_first` where the order is one column without ties: sort only units that have too many rows."""
+    crowded = select(["__u"], "owned", by=["__u"]) + f" HAVING COUNT(*) > {most:d}"
+    number = "ROW_NUMBER() OVER (PARTITION BY __u ORDER BY __o0, __h)"
+    rows = select(["__u", "__o0", f"{number} AS __n"], "owned", when=["__u IN (SELECT __u FROM crowded)"])
+    last = select(["__u AS __v", "__o0 AS __t"], rows_of(rows), when=[f"__n = {most:d}"])
+    capped = select(["owned.*"], "owned LEFT JOIN last ON __u = __v", when=["__t IS NULL OR __o0 <= __t"])
+    return [("crowded", crowded), ("last", last), ("capped", capped)]
+
+
+def _is_table(relation: Relation) -> bool:
+    """Whether a relation is one table's rows, filtered and computed with: at most one row for each of the table's."""
+    match relation:
+        case Scan():
+            return True
+        case Filter() | Project():
+            return _is_table(relation.input)
+        case _:
+            return False
+
+
+def _public(scan: Scan, schema: Schema) -> bool:
+    found = schema.table(scan.table)
+    return found is None or found.table.public

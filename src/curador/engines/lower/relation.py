@@ -1,0 +1,269 @@
+"""Relations, each unit-local: the rows of a unit depend on that unit's rows and on public tables alone.
+
+Claim   For every relation here and every unit u, the rows of other units are the same, bit for bit, with u and without.
+Needs   Tables as preparation leaves them: `__u` never NULL, `__h` a function of the original unit, `__r` a function of the
+        unit's own rows and total inside the unit. Public tables are the same in both worlds.
+Source  Case by case: a filter or projection sees one row; a join of private relations always equates `__u`, whatever the
+        question equates; groups, windows and DISTINCT hold `__u` in what they group or partition by, their aggregates are
+        exact and free of order (`inside.py`), and every order is completed to a total one. Composition does the rest.
+
+order of a unit's rows      table `__r`, public `__p`; filter, projection, window as below; join left's then right's;
+                            UNION ALL branch number, then the branch's; GROUP BY the unit the other keys; DISTINCT all
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from curador.engines.lower import terms
+from curador.engines.lower.expression import Expressions
+from curador.engines.lower.inside import unit_group, window
+from curador.engines.lower.sql import every, rows_of, select, short
+from curador.engines.lower.terms import Term
+from curador.errors import NotPrivate
+from curador.plan.grid import column_grid
+from curador.query.tree import Distinct, Filter, Join, Project, Ref, Scan, UnionAll, UnitGroup, Window
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from curador.engines.lower.dialect import Dialect
+    from curador.plan.model import Grid
+    from curador.query.tree import Out, Relation
+    from curador.study.schema import Schema
+
+_JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A lowered relation: a SELECT with the columns named in `sql.py`.
+
+    orders  the types of `__o0` …
+    grids   the columns that come with their stored grid integers
+    """
+
+    sql: str
+    columns: tuple[Out, ...]
+    private: bool
+    orders: tuple[Type, ...]
+    grids: frozenset[int] = frozenset()
+
+    @property
+    def order_names(self) -> list[str]:
+        return [f"__o{place}" for place in range(len(self.orders))]
+
+    @property
+    def owner_names(self) -> list[str]:
+        return ["__u", "__h"] if self.private else []
+
+    @property
+    def column_names(self) -> list[str]:
+        return [f"c{place}" for place in range(len(self.columns))]
+
+    @property
+    def grid_names(self) -> list[str]:
+        return [f"g{place}" for place in sorted(self.grids)]
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Lowers relations of one study. `rank`: every private table gives a unit's first so many rows only."""
+
+    schema: Schema
+    dialect: Dialect
+    rank: int | None = None
+
+    def lower(self, relation: Relation, grids: frozenset[int] = frozenset()) -> Shape:
+        """Return the relation, with the stored grid integers of these columns beside it; see `stored`."""
+        shape = self._lowered(relation, grids)
+        short(shape.sql)
+        return shape
+
+    def _lowered(self, relation: Relation, grids: frozenset[int]) -> Shape:
+        match relation:
+            case Scan():
+                return self._scan(relation, grids)
+            case Filter():
+                below = self.lower(relation.input, grids)
+                condition = self._expressions(below).text(relation.predicate, Type.BOOLEAN)
+                return self._over(below, select(["*"], rows_of(below.sql), when=[condition]), relation.columns)
+            case Project():
+                return self._project(relation, grids)
+            case Join():
+                return self._join(relation, grids)
+            case UnionAll():
+                return self._union(relation, grids)
+            case UnitGroup():
+                below = self.lower(relation.input)
+                sql, orders = unit_group(relation, below, self.schema, self.dialect)
+                return Shape(sql, relation.columns, below.private, orders)
+            case Window():
+                below = self.lower(relation.input, grids)
+                return self._over(below, window(relation, below, self.schema, self.dialect), relation.columns)
+            case Distinct():
+                return self._distinct(relation)
+            case _:
+                assert_never(relation)
+
+    def _expressions(self, shape: Shape) -> Expressions:
+        return Expressions(shape.column_names, self.dialect)
+
+    @staticmethod
+    def _over(below: Shape, sql: str, columns: tuple[Out, ...]) -> Shape:
+        return Shape(sql, columns, below.private, below.orders, below.grids)
+
+    # ---- tables and what keeps their rows ----------------------------------------------------------------------------
+
+    def _scan(self, scan: Scan, grids: frozenset[int]) -> Shape:
+        number, found = next((place, one) for place, one in enumerate(self.schema.tables) if one.table.name == scan.table)
+        columns = [f"c{place}" for place in range(len(scan.columns))]
+        if found.table.public:
+            sql = select([*columns, "__p AS __o0"], f"t{number}")
+            return Shape(sql, scan.columns, private=False, orders=(Type.INTEGER,))
+        stored = [f"g{place}" for place in sorted(grids)]
+        rank = 1 if found.table.unique else self.rank
+        conditions = ["__u IS NOT NULL", *([f"__r <= {rank:d}"] if rank is not None else [])]
+        sql = select([*columns, *stored, "__u", "__h", "__r AS __o0"], f"t{number}", when=conditions)
+        return Shape(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
+
+    def _project(self, project: Project, grids: frozenset[int]) -> Shape:
+        sources = {place: _ref(project, place) for place in grids}
+        below = self.lower(project.input, frozenset(sources.values()))
+        expressions = self._expressions(below)
+        computed = [
+            f"{expressions.text(one, out.type)} AS c{place}"
+            for place, (one, out) in enumerate(zip(project.expressions, project.columns, strict=True))
+        ]
+        stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
+        sql = select([*computed, *stored, *below.owner_names, *below.order_names], rows_of(below.sql))
+        return Shape(sql, project.columns, below.private, below.orders, grids)
+
+    def _distinct(self, distinct: Distinct) -> Shape:
+        below = self.lower(distinct.input)
+        names = [*below.column_names, *below.owner_names]
+        orders = [f"c{place} AS __o{place}" for place in range(len(below.columns))]
+        sql = select([*names, *orders], rows_of(select(names, rows_of(below.sql), distinct=True)))
+        return Shape(sql, distinct.columns, below.private, tuple(one.type for one in below.columns))
+
+    # ---- two relations and more --------------------------------------------------------------------------------------
+
+    def _join(self, join: Join, grids: frozenset[int]) -> Shape:
+        width = len(join.left.columns)
+        left = self.lower(join.left, frozenset(place for place in grids if place < width))
+        right = self.lower(join.right, frozenset(place - width for place in grids if place >= width))
+        _refuse_ownerless(join, left, right)
+        names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
+        conditions = ["l.__u = r.__u"] if left.private and right.private else []
+        if join.on is not None:
+            conditions.append(Expressions(names, self.dialect).text(join.on, Type.BOOLEAN))
+        on = every(conditions) or self.dialect.boolean(True)
+        if join.kind in {"semi", "anti"}:
+            source = self.dialect.semi_join(left.sql, right.sql, on, anti=join.kind == "anti")
+            kept = [*left.column_names, *left.grid_names, *left.owner_names, *left.order_names]
+            return self._over(left, select([f"l.{one}" for one in kept], source), join.columns)
+        columns = [f"{name} AS c{place}" for place, name in enumerate(names)]
+        stored = [
+            f"{'l.g' if one < width else 'r.g'}{one if one < width else one - width} AS g{one}" for one in sorted(grids)
+        ]
+        orders = [f"l.{name}" for name in left.order_names] + [f"r.{name}" for name in right.order_names]
+        ordered = [f"{name} AS __o{place}" for place, name in enumerate(orders)]
+        owners = _owners(join.kind, left, right)
+        source = f"({left.sql}) AS l {_JOINS[join.kind]} ({right.sql}) AS r ON {on}"
+        sql = select([*columns, *stored, *owners, *ordered], source)
+        return Shape(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
+
+    def _union(self, union: UnionAll, grids: frozenset[int]) -> Shape:
+        branches = [self.lower(one, grids) for one in union.inputs]
+        if len({branch.private for branch in branches}) > 1:
+            raise NotPrivate("UNION ALL must not mix public rows with rows of people.")
+        slots = _slots(branches)
+        types = (Type.INTEGER, *(type_ for type_, _ in slots))
+        selects: list[str] = []
+        for number, branch in enumerate(branches):
+            columns = [
+                f"{terms.of_type(Term(f'c{place}', have.type), out.type, self.dialect).sql} AS c{place}"
+                for place, (have, out) in enumerate(zip(branch.columns, union.columns, strict=True))
+            ]
+            orders = [f"{self.dialect.integer(number)} AS __o0"]
+            for place, (type_, users) in enumerate(slots, start=1):
+                own = users.get(number)
+                orders.append(f"{terms.null(type_, self.dialect) if own is None else f'__o{own}'} AS __o{place}")
+            selects.append(select([*columns, *branch.grid_names, *branch.owner_names, *orders], rows_of(branch.sql)))
+        return Shape(" UNION ALL ".join(selects), union.columns, branches[0].private, types, grids)
+
+
+def _owners(kind: str, left: Shape, right: Shape) -> list[str]:
+    """The unit of a joined row: the kept side's. Where both sides may be missing, the one that is there."""
+    if left.private and right.private and kind == "full":
+        return ["COALESCE(l.__u, r.__u) AS __u", "COALESCE(l.__h, r.__h) AS __h"]
+    side = "r" if (kind == "right" and right.private) or not left.private else "l"
+    return [f"{side}.__u", f"{side}.__h"] if left.private or right.private else []
+
+
+def _refuse_ownerless(join: Join, left: Shape, right: Shape) -> None:
+    """Refuse what a plan never holds: rows that belong to nobody, or public rows that depend on people's."""
+    if left.private == right.private:
+        return
+    kept = "left" if left.private else "right"
+    semi = join.kind in {"semi", "anti"} and not left.private
+    if semi or join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
+        raise NotPrivate("a join must keep every row's owner: rows of a public table without a match belong to nobody.")
+
+
+def _slots(branches: list[Shape]) -> list[tuple[Type, dict[int, int]]]:
+    """Which order column of which branch stands where in the union: a slot has one type, and at most one of a branch."""
+    slots: list[tuple[Type, dict[int, int]]] = []
+    for number, branch in enumerate(branches):
+        for own, type_ in enumerate(branch.orders):
+            free = next((users for kind, users in slots if kind is type_ and number not in users), None)
+            if free is None:
+                free = dict[int, int]()
+                slots.append((type_, free))
+            free[number] = own
+    return slots
+
+
+# ---- stored grids --------------------------------------------------------------------------------------------------
+
+
+def _ref(project: Project, place: int) -> int:
+    expression = project.expressions[place]
+    if not isinstance(expression, Ref):
+        message = "a stored grid belongs to an untouched column"
+        raise TypeError(message)
+    return expression.index
+
+
+def stored(relation: Relation, place: int, grid: Grid, schema: Schema) -> bool:
+    """Whether a relation's column is, untouched, one that preparation put on exactly this grid, and can bring it along."""
+    source = relation.columns[place].source
+    table = None if source is None else schema.table(source[0])
+    if source is None or table is None or table.table.public:
+        return False
+    declared = table.table.column(source[1])
+    if declared is None or column_grid(declared) != grid:
+        return False
+    return _brought(relation, place, source)
+
+
+def _brought(relation: Relation, place: int, source: tuple[str, str]) -> bool:
+    match relation:
+        case Scan():
+            return (relation.table, relation.columns[place].name) == source
+        case Filter():
+            return _brought(relation.input, place, source)
+        case Project():
+            expression = relation.expressions[place]
+            return isinstance(expression, Ref) and _brought(relation.input, expression.index, source)
+        case Join():
+            width = len(relation.left.columns)
+            if place < width:
+                return _brought(relation.left, place, source)
+            return _brought(relation.right, place - width, source)
+        case UnionAll():
+            return all(_brought(branch, place, source) for branch in relation.inputs)
+        case Window():
+            return place < len(relation.input.columns) and _brought(relation.input, place, source)
+        case _:
+            return False

@@ -1,0 +1,377 @@
+"""SELECT: rows of a subquery, rows of a per-unit subquery, or what is released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from curador.query import kinds
+from curador.query.aggregates import holds_aggregate
+from curador.query.conditions import filtered
+from curador.query.context import MOST_COLUMNS, Context, Environment, Released, Rows
+from curador.query.expressions import read
+from curador.query.grouping import Keys, Matcher, Release, check_released, keys_of
+from curador.query.messages import invalid, not_private, quoted
+from curador.query.names import unaliased, written_name
+from curador.query.reading import Aliases, Reading, Windows, taken
+from curador.query.relations import from_clause, thing
+from curador.query.released import limits, ordering, reshaped
+from curador.query.terms import Term
+from curador.query.tree import (
+    Aggregate,
+    Block,
+    Distinct,
+    Expression,
+    Filter,
+    Item,
+    Key,
+    Node,
+    Out,
+    Project,
+    Ref,
+    UnitGroup,
+    Window,
+)
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.query.scope import Scope
+    from curador.query.tree import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The clauses of one SELECT."""
+
+    items: list[exp.Expr]
+    place: Place | None
+    where: exp.Where | None = None
+    group: exp.Group | None = None
+    having: exp.Having | None = None
+    order: exp.Order | None = None
+    limit: Any = None
+    offset: exp.Offset | None = None
+    distinct: exp.Distinct | None = None
+
+    @property
+    def aliases(self) -> Aliases:
+        """The names of the SELECT list, fresh for one clause."""
+        return Aliases({one.alias.lower(): unaliased(one) for one in self.items if isinstance(one, exp.Alias)})
+
+
+def select(node: exp.Select, environment: Environment, context: Context, *, top: bool) -> Rows | Released:
+    """Return what a SELECT gives: at the top only what is released."""
+    clauses = ("where", "group", "having", "order", "limit", "offset", "distinct")
+    items, from_, joins, *rest = taken(node, context, "expressions", "from_", "joins", *clauses, ignored=("with_",))
+    parts = Parts(items or [], context.place(node), *rest)
+    if parts.distinct is not None:
+        taken(parts.distinct, context)
+    if from_ is None:
+        raise invalid(parts.place, "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
+    first = thing(taken(from_, context, "this")[0], environment, context)
+    if isinstance(first.content, Released) and not joins:
+        return reshaped(node, first.content, first.sources[0], context)
+    clause = from_clause(first, joins or [], environment, context)
+    rows, scope = filtered(clause, parts.where, environment, context, parts.aliases)
+    grouped = parts.group is not None or parts.having is not None or any(holds_aggregate(one) for one in parts.items)
+    if grouped or (parts.distinct is not None and _gives_keys(parts, rows, scope, context, top=top)):
+        return _grouped(parts, rows, scope, context, grouped=grouped, top=top)
+    if top:
+        _listed(parts, scope, context, Windows(len(rows.columns)))  # a name or function that is wrong is said first
+        raise _row_level(parts, rows)
+    return _rows(parts, rows, scope, context)
+
+
+def _row_level(parts: Parts, rows: Rows) -> Exception:
+    if not rows.private:
+        return invalid(
+            parts.place,
+            "a question must be about a private table; this reads public ones only",
+            "read public tables directly.",
+        )
+    return not_private(
+        parts.place,
+        "a question must ask for aggregates or keys; this asks for rows of single people",
+        "SELECT COUNT(*), AVG(x), … or GROUP BY.",
+    )
+
+
+def _public_aggregate(parts: Parts) -> Exception:
+    return invalid(
+        parts.place,
+        "an aggregate must be over a private table; this is over public ones",
+        "read public tables directly, without us.",
+    )
+
+
+# ---- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _rows(parts: Parts, rows: Rows, scope: Scope, context: Context) -> Rows:
+    """Return a SELECT without aggregates as a relation, its unit still with it."""
+    windows = Windows(len(rows.columns))
+    listed = _listed(parts, scope, context, windows)
+    if parts.limit is not None or parts.offset is not None:
+        raise not_private(
+            context.place(parts.limit or parts.offset),
+            "LIMIT must not stand in a subquery over rows: whose rows it keeps would depend on others'",
+            "caps on rows per unit do this; row_number() OVER (PARTITION BY unit …) keeps some of each unit's.",
+        )
+    if windows.calls:
+        if not rows.private:
+            raise invalid(parts.place, "a window function must be over a private table")
+        outs = tuple(Out(call.function, call.type, nullable=True) for call in windows.calls)
+        rows = rows.under(Window(rows.relation, tuple(windows.calls), (*rows.columns, *outs), parts.place))
+    _check_order(parts, scope, context)
+    rows = projected(rows, listed, parts.place)
+    return _distinct(parts, rows)
+
+
+def _check_order(parts: Parts, scope: Scope, context: Context) -> None:
+    """Read ORDER BY of a subquery over rows, which has no meaning there, for its names only."""
+    if parts.order is not None:
+        reading = Reading(context, scope, "ORDER BY", windows=Windows(0), aliases=parts.aliases, first="always", read=read)
+        for one in taken(parts.order, context, "expressions")[0]:
+            reading.of(taken(one, context, "this", ignored=("desc", "nulls_first"))[0])
+
+
+def _distinct(parts: Parts, rows: Rows) -> Rows:
+    if parts.distinct is None:
+        return rows
+    if not rows.private:
+        raise invalid(parts.place, "SELECT DISTINCT must not be of a public table here", "IN (SELECT …) needs no DISTINCT.")
+    if not any(one.unit for one in rows.columns):
+        raise not_private(parts.place, "SELECT DISTINCT over rows must select the unit: people must not merge")
+    return rows.under(Distinct(rows.relation, parts.place))
+
+
+def _listed(parts: Parts, scope: Scope, context: Context, windows: Windows) -> list[tuple[str, Term]]:
+    """Return the SELECT list as names and terms, with stars written out."""
+    aliases = Aliases({})
+    reading = Reading(context, scope, "SELECT", windows=windows, aliases=aliases, read=read)
+    found: list[tuple[str, Term]] = []
+    for item in parts.items:
+        inner = unaliased(item)
+        star = _star(inner)
+        if star is not None:
+            table = inner.table if isinstance(inner, exp.Column) else ""
+            found += _without(star, table or None, scope, context)
+            if len(found) > MOST_COLUMNS:
+                raise invalid(context.place(star), f"a relation must have at most {MOST_COLUMNS:,} columns")
+            continue
+        term = reading.of(inner)
+        name = written_name(item, context.text)
+        if term.type is None:
+            raise invalid(term.place, f"the column {quoted(name)} must have a type", "CAST(NULL AS DOUBLE)")
+        if term.unit and term.column is None:
+            raise not_private(
+                term.place,
+                "an expression over the unit must not be selected: it is not the unit any more and still tells it",
+                "select the bare column; conditions on it stand in WHERE.",
+            )
+        found.append((name, term))
+        if isinstance(item, exp.Alias):
+            aliases.terms[item.alias.lower()] = term
+    return found
+
+
+def _star(node: exp.Expr) -> exp.Star | None:
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return node.this
+    return node if isinstance(node, exp.Star) else None
+
+
+def _without(star: exp.Star, table: str | None, scope: Scope, context: Context) -> list[tuple[str, Term]]:
+    place = context.place(star)
+    left_out = {one.name.lower() for one in taken(star, context, "except_")[0] or []}
+    found = [(one.name, one.term) for one in scope.star(table, place)]
+    unknown = left_out - {name.lower() for name, _ in found}
+    if unknown:
+        raise scope.unknown(min(unknown), place)
+    return [(name, term) for name, term in found if name.lower() not in left_out]
+
+
+def projected(rows: Rows, listed: list[tuple[str, Term]], place: Place | None) -> Rows:
+    """Return the rows with these columns; as they are, where these are all of them in order."""
+    columns = rows.columns
+    same = len(listed) == len(columns) and all(
+        isinstance(term.node, Ref) and term.node.index == index and columns[index].name == name
+        for index, (name, term) in enumerate(listed)
+    )
+    if same:
+        return rows
+    expressions: list[Expression] = []
+    outs: list[Out] = []
+    for name, term in listed:
+        expressions.append(term.row)
+        if term.column is not None:
+            outs.append(replace(term.column, name=name))
+        elif term.type is not None:
+            outs.append(Out(name, term.type, term.nullable))
+    return rows.under(Project(rows.relation, tuple(expressions), tuple(outs), place))
+
+
+def _gives_keys(parts: Parts, rows: Rows, scope: Scope, context: Context, *, top: bool) -> bool:
+    """Whether SELECT DISTINCT k is GROUP BY k; in a subquery that selects the unit it is about rows instead."""
+    if top or not rows.private:
+        return rows.private
+    listed = _listed(parts, scope, context, Windows(len(rows.columns)))
+    return not any(term.column is not None and term.column.unit for _, term in listed)
+
+
+# ---- groups ------------------------------------------------------------------------------------------------------------
+
+
+def _grouped(parts: Parts, rows: Rows, scope: Scope, context: Context, *, grouped: bool, top: bool) -> Rows | Released:
+    if not rows.private:
+        raise _public_aggregate(parts)
+    keyed = Reading(context, scope, "GROUP BY", aliases=parts.aliases, read=read)
+    if grouped:
+        keys = keys_of(parts.group, parts.items, keyed)
+    else:
+        keys = Keys()
+        if any(_star(unaliased(one)) is not None for one in parts.items):
+            raise _row_level(parts, rows)
+        keys.sets = [tuple(dict.fromkeys(keys.add(keyed.of(unaliased(one))) for one in parts.items))]
+    per_unit = not top and any(one.column is not None and one.column.unit for one in keys.terms)
+    if not per_unit:
+        check_released(keys, context, top=top)
+        return _released(parts, rows, scope, keys, context, grouped=grouped)
+    return _unit_group(parts, rows, scope, keys, context)
+
+
+def _items(parts: Parts, reading: Reading) -> tuple[list[Term], Aliases]:
+    aliases = Aliases({})
+    reading = replace(reading, aliases=aliases)
+    terms: list[Term] = []
+    for item in parts.items:
+        inner = unaliased(item)
+        if _star(inner) is not None:
+            raise not_private(
+                reading.place(item),
+                "* must not stand beside aggregates or keys: it means every column of single rows",
+                "name the keys.",
+            )
+        term = reading.of(inner)
+        terms.append(term)
+        if isinstance(item, exp.Alias):
+            aliases.terms[item.alias.lower()] = term
+    return terms, aliases
+
+
+def _having(parts: Parts, reading: Reading, aliases: Aliases, keys: Keys) -> Term | None:
+    if parts.having is None:
+        return None
+    condition = taken(parts.having, reading.context, "this")[0]
+    about = replace(reading, clause="HAVING", aliases=aliases, first="unless key", keys=keys.index)
+    return kinds.boolean(about.of(condition), "what follows HAVING")
+
+
+def _list_and_having(parts: Parts, reading: Reading, keys: Keys) -> tuple[list[Term], Term | None, Aliases]:
+    terms, aliases = _items(parts, reading)
+    return terms, _having(parts, reading, aliases, keys), aliases
+
+
+def _released(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Context, *, grouped: bool) -> Released:
+    several = len(keys.sets) > 1
+    if len(keys.sets) * len(parts.items) > MOST_COLUMNS:
+        raise invalid(parts.place, f"an answer must have at most {MOST_COLUMNS:,} columns over all its grouping sets")
+    matcher = Matcher(keys)
+    reading = Reading(context, scope, "SELECT", aggregates="released", keys=keys.index, read=read)
+    items, having, aliases = _list_and_having(parts, reading, keys)
+    sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
+    order = ordering(parts.order, sorting, items, Release(keys, keys.sets[0], matcher).of, several=several)
+    names = [(written_name(item, context.text), context.place(item)) for item in parts.items]
+    tells = any(item.find(exp.Grouping) is not None for item in (*parts.items, *filter(None, (parts.having,))))
+    blocks: list[Block] = []
+    terms: list[tuple[Term, ...]] = []
+    for chosen in keys.sets:
+        if tells:  # GROUPING(key) is another number in each set
+            left_out = [place for place in range(len(keys.terms)) if place not in chosen]
+            items, having, _ = _list_and_having(parts, replace(reading, absent=left_out), keys)
+        release = Release(keys, chosen, matcher)
+        made = tuple(_after(term, release.of(term)) for term in items)
+        if not several and not any(one.aggregated for one in items):
+            _check_keys_only(made)
+        released = tuple(Item(name, term.node, place) for (name, place), term in zip(names, made, strict=True))
+        rows_keys = tuple(keys.terms[one].row for one in chosen)
+        blocks.append(Block(rows.relation, rows_keys, released, None if having is None else release.of(having), parts.place))
+        terms.append(made)
+    if parts.distinct is not None and grouped:
+        _check_distinct(parts, blocks)
+    most, skipped = limits(parts.limit, parts.offset, context)
+    return Released(tuple(blocks), tuple(terms), rows.tables * len(blocks), order, most, skipped)
+
+
+def _after(term: Term, node: Node) -> Term:
+    """Return an item as a released value."""
+    return replace(term, node=node, column=None, unit=False, aggregated=True)
+
+
+def _check_keys_only(items: Sequence[Term]) -> None:
+    for one in items:
+        if not isinstance(one.node, Key):
+            raise invalid(
+                one.place, "without aggregates every item must be a GROUP BY key", "put the whole expression into GROUP BY."
+            )
+
+
+def _check_distinct(parts: Parts, blocks: list[Block]) -> None:
+    for block in blocks:
+        shown = {one.expression.index for one in block.items if isinstance(one.expression, Key)}
+        if len(shown) < len(block.keys):
+            raise invalid(parts.place, "SELECT DISTINCT with aggregates must select every key", "leave DISTINCT out.")
+
+
+# ---- groups inside a unit ----------------------------------------------------------------------------------------------
+
+
+def _unit_group(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Context) -> Rows:
+    """Return a subquery that groups by the unit: exact aggregates of each unit's own rows."""
+    if len(keys.sets) > 1:
+        raise invalid(parts.place, "a subquery that groups by the unit must have one grouping set")
+    for term in keys.terms:
+        if term.unit and not (term.column is not None and term.column.unit):
+            raise not_private(term.place, "an expression over the unit must not be a key", "GROUP BY the bare column.")
+    if parts.limit is not None or parts.offset is not None:
+        raise not_private(context.place(parts.limit or parts.offset), "LIMIT must not choose among units")
+    reading = Reading(context, scope, "SELECT", aggregates="unit", keys=keys.index, read=read)
+    mixed, having, aliases = _list_and_having(parts, reading, keys)
+    matcher = Matcher(keys)
+    measured: dict[Aggregate, int] = {}
+
+    def key(place: int, where: Place | None) -> Node:
+        return Ref(place, keys.terms[place].type or Type.STRING, where)
+
+    def aggregate(node: Aggregate) -> Node:
+        return Ref(len(keys.terms) + measured.setdefault(node, len(measured)), node.type, node.place)
+
+    listed: list[tuple[str, Term]] = []
+    for item, term in zip(parts.items, mixed, strict=True):
+        node = matcher.replaced(term, key, aggregate)
+        own = keys.terms[node.index].column if isinstance(node, Ref) and node.index < len(keys.terms) else None
+        if term.unit and own is None:
+            raise not_private(term.place, "an expression over the unit must not be selected", "select the bare column.")
+        if term.type is None:
+            raise invalid(term.place, "a column must have a type", "CAST(NULL AS DOUBLE)")
+        listed.append((written_name(item, context.text), replace(term, node=node, column=own, aggregated=False)))
+    kept = None if having is None else matcher.replaced(having, key, aggregate)
+    if parts.order is not None:
+        sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
+        ordering(parts.order, sorting, mixed, lambda one: matcher.replaced(one, key, lambda node: node), several=False)
+    outs = [
+        one.column or Out(f"key_{index}", one.type or Type.STRING, one.nullable) for index, one in enumerate(keys.terms, 1)
+    ]
+    outs += [
+        Out(f"aggregate_{index}", one.type, nullable=not one.function.startswith("count"))
+        for index, one in enumerate(measured, 1)
+    ]
+    group = UnitGroup(rows.relation, tuple(one.row for one in keys.terms), tuple(measured), tuple(outs), parts.place)
+    done = rows.under(group)
+    if kept is not None:
+        done = done.under(Filter(done.relation, Term(kept, Type.BOOLEAN).row, parts.place))
+    return _distinct(parts, projected(done, listed, parts.place))

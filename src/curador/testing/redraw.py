@@ -1,0 +1,130 @@
+"""Many answers from one engine result: how often the intervals cover the numbers they are about.
+
+Needs the exact tallies, so it is for tests and for owners: what it returns is private.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curador.curator.post import item_column, sight_of
+from curador.curator.release import Ends, Exact, Histograms, Noisy, Released, dense, fitted, private_units
+from curador.curator.rows import Rows, crossed, key_columns, sorted_rows
+from curador.mechanisms.quantile import Quantile, Ranks
+from curador.mechanisms.seam import perform
+from curador.numerics.exact import Number, open_probability
+from curador.plan.price import QuantileNoise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from curador.curator.post import Column
+    from curador.engines.base import Tallied
+    from curador.plan.model import BlockPlan, Measurement
+    from curador.plan.price import Noise, Priced
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """A released column of one block: what the numbers were before noise, and how many of `times` intervals held them.
+
+    keys    by group
+    truths  by group: after caps, clamps and dropped rows; None for NULL
+    held    by group: in how many redraws the interval, of any length, held it; a NULL is held by any
+    whole   by group: in how many redraws the interval had both ends
+    width   by group: the mean length of those
+    """
+
+    block: int
+    name: str
+    keys: Rows
+    truths: list[Any]
+    held: list[int]
+    whole: list[int]
+    width: list[float]
+    times: int
+
+
+def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: Number = Fraction(19, 20)) -> list[Coverage]:
+    """Draw the noise of every group `times` times, whether keys would be selected or not, and count what intervals cover."""
+    level = open_probability(confidence, "confidence")
+    found: list[Coverage] = []
+    for place, (block, one, noises) in enumerate(zip(priced.plan.blocks, tallied, priced.noises, strict=True)):
+        rows = all_rows(block, one)
+        exact = Exact(block, one, rows)
+        truth = Released(key_columns(rows, len(block.keys)), _all(block, noises, exact, rows, None))
+        drawn = Released(key_columns(rows * times, len(block.keys)), _all(block, noises, exact, rows, times))
+        before, after = sight_of(block, noises, truth), sight_of(block, noises, drawn)
+        for item in block.items:
+            truths, column = item_column(item, before, level).values, item_column(item, after, level)
+            if column.low is not None:
+                found.append(_counted(place, column, rows, truths, times))
+    return found
+
+
+def all_rows(block: BlockPlan, tallied: Tallied) -> Rows:
+    """Return every group that could be released: all private keys there are, crossed with the known ones."""
+    return crossed(block.keys, sorted_rows(list(private_units(block, tallied))) if block.private_keys else [()])
+
+
+def _all(block: BlockPlan, noises: Sequence[Noise], exact: Exact, rows: Rows, times: int | None) -> tuple[Noisy, ...]:
+    """Every measurement: exact, or redrawn, the redraws one after the other."""
+    out: list[Noisy] = []
+    for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True)):
+        if isinstance(noise, QuantileNoise):
+            out.append(_points(noise, measurement, exact.histograms(place), len(rows), times))
+        else:
+            values = exact.integers(place)
+            out.append(fitted(values if times is None else perform(noise, values, times).reshape(-1)))
+    return tuple(out)
+
+
+def _points(noise: QuantileNoise, measurement: Measurement, held: Histograms, rows: int, times: int | None) -> Ends:
+    draws = np.empty((1 if times is None else times, rows, 3))
+    for row in range(rows):
+        counts = dense(held, row, noise.point.cells)
+        for end, mechanism in enumerate((noise.point, noise.low, noise.high)):
+            draws[:, row, end] = _drawn(mechanism, counts, measurement.unit_weight, times)
+    return Ends(*(draws[:, :, end].reshape(-1) for end in range(3)))
+
+
+def _drawn(mechanism: Quantile, counts: NDArray[np.int64], weight: int, times: int | None) -> NDArray[np.float64]:
+    if times is None:
+        return np.array([_true_quantile(mechanism, counts)])
+    return mechanism.points.astype(np.float64)[perform(mechanism, Ranks(mechanism.scores(counts, weight), weight), times)]
+
+
+def _true_quantile(mechanism: Quantile, counts: NDArray[np.int64]) -> float:
+    """The smallest value whose rank reaches q; NaN where there is none at all."""
+    exact = Quantile(
+        q=mechanism.q,
+        epsilon=1,
+        lower=mechanism.lower,
+        upper=mechanism.upper,
+        adjacency=mechanism.adjacency,
+        cells=mechanism.cells,
+    )
+    found = np.flatnonzero((exact.scores(counts) == 0) & (counts > 0))
+    return float(mechanism.points[found[0]]) if len(found) else float("nan")
+
+
+def _counted(block: int, column: Column, rows: Rows, truths: list[Any], times: int) -> Coverage:
+    low, high = _ends(column.low, times, -np.inf), _ends(column.high, times, np.inf)
+    truth = np.array([np.nan if value is None else float(value) for value in truths])
+    held = np.isnan(truth) | ((low <= truth) & (truth <= high))
+    whole = np.isfinite(low) & np.isfinite(high)
+    width = np.where(whole, high - np.where(whole, low, 0), 0).sum(axis=0) / np.maximum(whole.sum(axis=0), 1)
+    return Coverage(
+        block, column.name, rows, truths, held.sum(axis=0).tolist(), whole.sum(axis=0).tolist(), width.tolist(), times
+    )
+
+
+def _ends(values: list[Any] | None, times: int, absent: float) -> NDArray[np.float64]:
+    held = values or []
+    return np.array([absent if value is None else float(value) for value in held]).reshape(times, -1)

@@ -1,0 +1,214 @@
+"""Seeded bugs: each breaks one rule of the planner, the lowering or the preparation, as such tools have been broken before.
+
+A bug is a function that patches the product by `monkeypatch`. The judge must find each of them.
+"""
+
+import dataclasses
+
+from curador.engines.duckdb import ranking
+from curador.engines.lower import block as lowered_block
+from curador.engines.lower import grid as lowered_grid
+from curador.engines.lower import kept as lowered_kept
+from curador.engines.lower import relation as lowered_relation
+from curador.engines.lower.block import _Block
+from curador.engines.lower.relation import Relations
+from curador.plan import build, caps, ownership, sensitivity
+from curador.plan.ownership import Owned
+from curador.privacy.adjacency import Adjacency
+from curador.query.tree import UnionAll
+
+
+def _wrapped(patch, module, name, change):
+    plain = getattr(module, name)
+    patch.setattr(module, name, lambda *given, **named: change(plain, *given, **named))
+
+
+def _cap_changed(patch, **changes):
+    """The plan proves one cap, the engine executes another."""
+
+    def change(plain, *given, **named):
+        cap, contribution = plain(*given, **named)
+        known = {name: value(cap) if callable(value) else value for name, value in changes.items()}
+        return dataclasses.replace(cap, **known), contribution
+
+    _wrapped(patch, build, "bounded", change)
+
+
+def no_row_cap(patch):
+    """The row cap is planned and not executed."""
+    _cap_changed(patch, by="none")
+
+
+def one_row_too_many(patch):
+    """An off-by-one in the row cap."""
+    _cap_changed(patch, rows=lambda cap: cap.rows + 1)
+
+
+def no_group_cap(patch):
+    """L0 unbounded: groups are planned to be capped and are not."""
+    _cap_changed(patch, groups=None)
+
+
+def no_cap_in_groups(patch):
+    """Rows of a unit in one group are not capped."""
+    _cap_changed(patch, in_group=None)
+
+
+def upper_bound_only(patch):
+    """The sensitivity of a sum is its upper bound: negative values move it further."""
+    _wrapped(patch, build, "moves", lambda plain, cap, _low, high, adjacency: plain(cap, 0, max(high, 0), adjacency))
+
+
+def root_of_rows(patch):
+    """√m for the length of a bare row cap, where m rows may lie in one group."""
+
+    def change(plain, contribution):
+        one, _ = plain(contribution)
+        return one, one
+
+    _wrapped(patch, sensitivity, "count_norms", change)
+
+
+def replaced_as_removed(patch):
+    """Replace-one charged as add-or-remove."""
+    always = Adjacency.ADD_OR_REMOVE_ONE
+    _wrapped(patch, build, "moves", lambda plain, cap, low, high, _: plain(cap, low, high, always))
+
+
+def units_in_one_group(patch):
+    """A unit counted once, though it is in several groups."""
+    patch.setattr(build, "presence_moves", lambda *_: (1, 1))
+
+
+def public_rows_match_once(patch):
+    """A join with a public table is thought to be free."""
+    patch.setattr(ownership, "_matches", lambda *_: 1)
+    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
+
+
+def unions_count_once(patch):
+    """UNION ALL keeps the rows per unit of its first branch."""
+
+    def change(plain, relation, schema, *, cap=None):
+        if isinstance(relation, UnionAll):
+            return plain(relation.inputs[0], schema, cap=cap)
+        return plain(relation, schema, cap=cap)
+
+    _wrapped(patch, caps, "owned", change)
+
+
+def declared_is_believed(patch):
+    """Every table is taken to have one row a unit."""
+    _wrapped(patch, ownership, "_scan", lambda plain, *given: Owned(plain(*given).private, 1))
+
+
+def joins_do_not_multiply(patch):
+    """A join of two private tables keeps the rows of its left side."""
+    patch.setattr(ownership, "_both", lambda _kind, left, _right: left)
+    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
+
+
+def no_clamp(patch):
+    """Values are not clamped after the expression."""
+    patch.setattr(lowered_grid, "clamped", lambda s, _steps: s)
+    patch.setattr(lowered_grid, "scaled", lambda x, steps, dialect, **_: dialect.whole(f"floor({x} / {steps.step!r})"))
+
+
+def not_a_number_passes(patch):
+    """NaN and infinities reach the sum: a float sum, poisoned by one person."""
+
+    def scalar(plain, self, column):
+        texts = plain(self, column)
+        if column.tally.kind != "steps":
+            return texts
+        return [f"CAST(SUM({column.argument} + sqrt(CAST({column.argument} AS DOUBLE) - 5)) AS BIGINT)", "0"]
+
+    _wrapped(patch, _Block, "_scalar", scalar)
+
+
+def join_off_the_unit(patch):
+    """Private joins follow their text alone: path keys and conditions, not the unit."""
+    _wrapped(patch, lowered_relation, "every", lambda plain, parts: plain([one for one in parts if "__u = " not in one]))
+    plain_join = Relations._join
+
+    def joined(self, join, grids):
+        return plain_join(self, dataclasses.replace(join, on=None), grids)
+
+    patch.setattr(Relations, "_join", joined)
+
+
+def random_by_dense_number(patch):
+    """Groups are chosen by a hash of the dense number, which changes for all when one unit leaves."""
+    patch.setattr(lowered_kept, "select", lowered_kept.select)
+    plain = lowered_kept.kept
+
+    def kept(rows, cap, relation, shape, keys, dialect):
+        found = plain(rows, cap, relation, shape, keys, dialect)
+        return dataclasses.replace(
+            found, parts=tuple((name, text.replace("hash(__h", "hash(__u")) for name, text in found.parts)
+        )
+
+    patch.setattr(lowered_block, "kept", kept)
+
+
+def rank_with_ties(patch):
+    """RANK instead of ROW_NUMBER: equal rows all pass."""
+    patch.setattr(ranking, "formula", lambda relation, _names, carried: f"SELECT {carried}, 1 AS r FROM {relation}")
+
+
+def distinct_values_unbounded(patch):
+    """COUNT(DISTINCT x) keeps every value of a unit."""
+    patch.setattr(_Block, "_distinct", _every_value)
+
+
+def _every_value(self, place, column):
+    x = column.argument or "NULL"
+    source = f"(SELECT * FROM kept WHERE {x} IS NOT NULL) AS s"
+    return self._part(lowered_block.FIRST_TALLY + place, source, range(len(self.keys)), [f"100 * COUNT(DISTINCT {x})"])
+
+
+def caps_before_the_selection_only(patch):
+    """Keys are selected by rows instead of units."""
+    _wrapped(
+        patch,
+        _Block,
+        "_scalar",
+        lambda plain, self, column: ["COUNT(*)"] if column.tally.kind == "units" else plain(self, column),
+    )
+
+
+def squares_of_half_the_range(patch):
+    """The sensitivity of squares is taken as that of a narrower column."""
+    _wrapped(
+        patch,
+        build,
+        "moves",
+        lambda plain, cap, low, high, adjacency: (
+            plain(cap, low // 2, high // 2, adjacency) if low < 0 else plain(cap, low, high, adjacency)
+        ),
+    )
+
+
+BUGS = [
+    no_row_cap,
+    one_row_too_many,
+    no_group_cap,
+    no_cap_in_groups,
+    upper_bound_only,
+    root_of_rows,
+    replaced_as_removed,
+    units_in_one_group,
+    public_rows_match_once,
+    unions_count_once,
+    declared_is_believed,
+    joins_do_not_multiply,
+    no_clamp,
+    not_a_number_passes,
+    join_off_the_unit,
+    random_by_dense_number,
+    distinct_values_unbounded,
+    caps_before_the_selection_only,
+    squares_of_half_the_range,
+]
+PREPARED_BUGS = [rank_with_ties]
+"""Bugs of preparation: worlds must be prepared with them."""

@@ -1,0 +1,74 @@
+"""Neighbour replay: 5,000 random questions on random worlds, each on the data and on a neighbour, before any noise.
+
+No statistics, so no false alarms: one violation is a bug. The power is shown by seeded bugs, each of which is found.
+"""
+
+import random
+
+import pytest
+from replay_bugs import BUGS, PREPARED_BUGS
+from replay_judge import judged, opened
+from replay_questions import random_question
+from replay_worlds import neighbour, random_world
+
+pytestmark = pytest.mark.slow
+
+CHUNKS, WORLDS, QUESTIONS = 50, 4, 25
+
+
+def cases(seed, folder, worlds=WORLDS, questions=QUESTIONS):
+    """Yield (question, engine, engine of the neighbour)."""
+    dice = random.Random(seed)
+    for place in range(worlds):
+        world = random_world(dice)
+        one, other = opened(world, folder / f"{place}" / "one"), opened(neighbour(dice, world), folder / f"{place}" / "other")
+        try:
+            for _ in range(questions):
+                yield random_question(dice, world.tables), one, other
+        finally:
+            one.close()
+            other.close()
+
+
+@pytest.mark.parametrize("seed", range(CHUNKS))
+def test_no_unit_moves_a_measurement_further_than_declared(seed, tmp_path):
+    """The same plan, the same shape, every difference within the declared sensitivity; at most a fifth is refused."""
+    found = [(question, judged(question, one, other)) for question, one, other in cases(seed, tmp_path)]
+    wrong = [(question, violations) for question, violations in found if violations]
+
+    assert not wrong, "\n".join(f"{question}\n  {violations}" for question, violations in wrong)
+    assert sum(violations is None for _, violations in found) < len(found) / 5
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory):
+    """A dozen worlds with their neighbours, prepared once for all bugs."""
+    dice, folder = random.Random(20), tmp_path_factory.mktemp("worlds")
+    pairs = []
+    for place in range(12):
+        world = random_world(dice)
+        other = neighbour(dice, world)
+        pairs.append((world, opened(world, folder / f"{place}a"), opened(other, folder / f"{place}b")))
+    yield pairs
+    for _, one, other in pairs:
+        one.close()
+        other.close()
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_seeded_bug_is_found(bug, worlds, monkeypatch):
+    """The replay's own power: of 600 questions one at least shows the bug."""
+    bug(monkeypatch)
+    dice = random.Random(7)
+    for _ in range(50):
+        for world, one, other in worlds:
+            if judged(random_question(dice, world.tables), one, other):
+                return
+    pytest.fail(f"{bug.__name__} was not found")
+
+
+@pytest.mark.parametrize("bug", PREPARED_BUGS, ids=lambda bug: bug.__name__)
+def test_a_seeded_bug_of_preparation_is_found(bug, tmp_path, monkeypatch):
+    """The same for what preparation does."""
+    bug(monkeypatch)
+    assert any(judged(question, one, other) for question, one, other in cases(3, tmp_path, worlds=12, questions=10))

@@ -1,0 +1,119 @@
+"""A small study with an engine that holds no data: it returns the numbers it is told to."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+
+from curador.curator.curator import Curator
+from curador.curator.opening import ledger_of
+from curador.engines.base import Cells, Tallied
+from curador.study.model import Analyst, Budget, Caps, Column, Study, Table, UnitColumn
+from curador.study.schema import Field, Schema, TableSchema
+from curador.study.values import Type
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+BY_CITY = "SELECT city, COUNT(*) AS n, AVG(spent) AS mean FROM visits GROUP BY city"
+BY_SHOP = "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop"
+CITIES = ("Lima", "Quito", "Cuzco")
+
+
+class NoPublicTables:
+    """Nothing is public here."""
+
+    def multiplicity(self, table, columns):  # noqa: ARG002
+        raise AssertionError(table)
+
+    def distinct(self, table, column, most):  # noqa: ARG002
+        raise AssertionError(table)
+
+
+def make_study(folder, *, budget=None, analysts=None, name="visits", **changes):
+    columns = (
+        Column("spent", Type.DECIMAL, bounds=(0, 500), nullable=False),
+        Column("city", Type.STRING, values=CITIES, nullable=False),
+    )
+    tables = (
+        Table("visits", "visits.parquet", UnitColumn("user_id"), columns, caps=Caps(rows=5)),
+        Table("salaries", "salaries.parquet", UnitColumn("user_id"), ()),
+    )
+    people = (Analyst("ana", Fraction(1, 5)), Analyst("eva", Fraction(1), ("visits",)), Analyst("leo", Fraction(1, 2)))
+    return Study(
+        name=name,
+        tables=tables,
+        budget=budget or Budget(epsilon=3, delta="1e-6"),
+        ledger=folder / f"{name}.ledger",
+        folder=folder,
+        analysts=people if analysts is None else analysts,
+        **changes,
+    )
+
+
+def make_schema(study):
+    visits, salaries = study.tables
+    spent, city = visits.columns
+    fields = (
+        Field("user_id", Type.INTEGER, nullable=False),
+        Field("spent", Type.DECIMAL, nullable=False, declared=spent),
+        Field("city", Type.STRING, nullable=False, declared=city),
+        Field("shop", Type.STRING, nullable=True),
+    )
+    pay = (Field("user_id", Type.INTEGER, nullable=False), Field("pay", Type.FLOAT, nullable=True))
+    return Schema(study, (TableSchema(visits, fields), TableSchema(salaries, pay)), NoPublicTables())
+
+
+class FakeEngine:
+    """Answers every block with `each` rows a group, the middle of every range, and `shops` units a private key."""
+
+    def __init__(self, study, *, each=1000, shops=None):
+        self.schema = make_schema(study)
+        self.each = each
+        self.shops = {"north": 5000, "corner": 1} if shops is None else shops
+        self.tallied = []
+        self.prepared = []
+        self.problem = None
+        self.before = None
+        self.closed = False
+
+    def tally(self, blocks):
+        self.tallied.append(list(blocks))
+        if self.before is not None:
+            self.before()
+        if self.problem is not None:
+            raise self.problem
+        return [self._block(block) for block in blocks]
+
+    def _block(self, block):
+        known = [self._values(key) for key in block.keys]
+        rows = list(itertools.product(*known))
+        keys = tuple([row[place] for row in rows] for place in range(len(block.keys)))
+        tallies, cells = {}, {}
+        for place, tally in enumerate(block.tallies):
+            if tally.kind == "cells":
+                middle = tally.grid.steps // 2
+                groups = np.arange(len(rows))
+                cells[place] = Cells(groups, np.full(len(rows), middle), np.full(len(rows), self.each))
+            else:
+                one = {"steps": self.each * ((tally.grid.steps if tally.grid else 0) // 2)}.get(tally.kind, self.each)
+                tallies[place] = np.full(len(rows), one, np.int64)
+        selection = None
+        if block.private_keys:
+            selection = (tuple([*self.shops] for _ in block.private_keys), np.array([*self.shops.values()], np.int64))
+        return Tallied(keys, tallies, cells, selection)
+
+    def _values(self, key):
+        return [*self.shops] if key.values is None else [float(v) if isinstance(v, Fraction) else v for v in key.values]
+
+    def prepare(self, version, *, progress=None):  # noqa: ARG002
+        self.prepared.append(version)
+
+    def close(self):
+        self.closed = True
+
+
+def open_curator(folder, **changes):
+    engine = {name: changes.pop(name) for name in ("each", "shops") if name in changes}
+    study = make_study(folder, **changes)
+    return Curator(study, ledger_of(study, new_ledger=None, verify=True), FakeEngine(study, **engine))

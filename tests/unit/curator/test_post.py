@@ -1,0 +1,530 @@
+"""Expressions over released values, their enclosures, and the table that is shown."""
+
+# ruff: noqa: DTZ001 -- times are UTC, without zone
+
+import datetime as dt
+import functools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import hand_made as hand
+import numpy as np
+import plain_functions as plain
+import pytest
+from hand_made import NULL, call, number, text, truth, whole
+
+from curador.curator.affine import affine, quotient
+from curador.curator.enclose import enclose, parts_of
+from curador.curator.post import answer_columns, sight_of
+from curador.curator.release import Ends, Released, release
+from curador.curator.values import Frame, evaluate
+from curador.curator.vectors import vector_of
+from curador.errors import InvalidParameter
+from curador.plan.model import OrderPlan, Point
+from curador.query.functions import AFTER_RELEASE
+from curador.query.tree import Estimated, Key, Literal
+from curador.study.values import Type
+
+EXACT = 10**9
+"""An amount that leaves no noise to see."""
+
+# ---- values against a plain reference ------------------------------------------------------------------------------
+
+ROWS = 200
+KINDS = [Type.FLOAT, Type.FLOAT, Type.INTEGER, Type.STRING, Type.STRING, Type.DATE, Type.DATE]
+KINDS += [Type.TIMESTAMP, Type.TIMESTAMP, Type.BOOLEAN, Type.BOOLEAN]
+A, B, C, S, U, D, E, T, W, P, Q = (Key(place, kind) for place, kind in enumerate(KINDS))
+X, Y = Estimated(0, Type.FLOAT), Estimated(1, Type.FLOAT)
+
+
+@functools.cache
+def columns():
+    """Random keys of every type, NULLs among them, and two released columns."""
+    draw = np.random.default_rng()
+    floats = [0.0, -0.5, 2.5, 1e9, -3.0, 1e-9, 710.0, 1e300]
+    words = ["", "Ulm", " a b ", "aXbX", "%_", "Ärger", "12", "-7.5", "true", "2024-02-29", "x\ny"]
+    moments = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), dt.datetime(2024, 2, 29, 13, 5, 59)]
+    moments += [dt.datetime(1969, 12, 28, 23, 59, 59), dt.datetime(2021, 1, 3, 0, 0, 0, 1), dt.datetime(2020, 12, 31)]
+
+    def column(kind):
+        match kind:
+            case Type.FLOAT:
+                return [draw.choice(floats) if draw.random() < 0.5 else draw.normal(0, 20) for _ in range(ROWS)]
+            case Type.INTEGER:
+                return draw.integers(-9, 10, ROWS).tolist()
+            case Type.STRING:
+                return [str(draw.choice(words)) for _ in range(ROWS)]
+            case Type.BOOLEAN:
+                return (draw.random(ROWS) < 0.5).tolist()
+            case Type.DATE:
+                return [moments[place].date() for place in draw.integers(0, len(moments), ROWS)]
+            case _:
+                return [moments[place] for place in draw.integers(0, len(moments), ROWS)]
+
+    def nulls(values):
+        return [None if draw.random() < 0.15 else _plain(value) for value in values]
+
+    return [nulls(column(kind)) for kind in KINDS], [nulls(column(Type.FLOAT)) for _ in range(2)]
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+UNITS = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"]
+COMPARED = [
+    truth(name, *pair)
+    for name in ("=", "<>", "<", "<=", ">", ">=")
+    for pair in ((A, B), (C, whole(3)), (S, U), (D, E), (T, W), (X, number("1/2")), (S, NULL), (P, Q))
+]
+CALLS = [
+    *COMPARED,
+    truth("and", P, Q, truth(">", A, B)),
+    truth("or", P, Q, truth("is_null", A)),
+    truth("not", P),
+    truth("not", NULL),
+    truth("and", P, NULL),
+    *(truth("is_null", one) for one in (A, S, D, P, X, NULL)),
+    truth("in", C, whole(1), whole(3), whole(-9)),
+    truth("in", S, text("Ulm"), NULL),
+    truth("in", D, Literal(dt.date(2024, 2, 29), Type.DATE)),
+    *(truth(name, S, text(pattern)) for name in ("like", "ilike") for pattern in ("%", "_%", "a%", "%X_X", "ULM", "%b%")),
+    truth("starts_with", S, text("a")),
+    call("case", truth(">", A, B), A, truth("is_null", B), number(7), X),
+    call("case", P, S, U, kind=Type.STRING),
+    call("case", P, D, NULL, kind=Type.DATE),
+    call("coalesce", A, X, number(1)),
+    call("coalesce", NULL, S, U, kind=Type.STRING),
+    call("nullif", A, B),
+    call("nullif", C, whole(0), kind=Type.INTEGER),
+    call("nullif", S, text("Ulm"), kind=Type.STRING),
+    *(
+        call(name, *pair)
+        for name in ("+", "-", "*", "/", "//", "%")
+        for pair in ((A, B), (C, whole(3)), (A, whole(0)), (X, Y))
+    ),
+    *(call(name, one) for name in ("neg", "abs", "sign", "floor", "ceil", "sqrt", "ln", "log10", "exp") for one in (A, C, X)),
+    *(call("round", A, whole(digits)) for digits in (-3, -1, 0, 1, 2, 15)),
+    *(call("power", A, number(exponent)) for exponent in ("-1", "-1/2", "0", "1/2", "2", "3", "200")),
+    *(call(name, A, B, number(2)) for name in ("least", "greatest")),
+    *(call(name, S, U, kind=Type.STRING) for name in ("least", "greatest", "concat")),
+    *(call(name, D, E, kind=Type.DATE) for name in ("least", "greatest")),
+    *(call(name, S, kind=Type.STRING) for name in ("lower", "upper", "trim")),
+    call("length", S, kind=Type.INTEGER),
+    call("substring", S, whole(2), whole(3), kind=Type.STRING),
+    call("substring", S, whole(1), whole(0), kind=Type.STRING),
+    call("replace", S, text("X"), text("--"), kind=Type.STRING),
+    call("replace", S, text(""), text("--"), kind=Type.STRING),
+    *(call("date_trunc", text(unit), one, kind=one.type) for unit in UNITS for one in (D, T)),
+    *(call("extract", text(part), one) for part in (*UNITS, "dayofweek", "isodow", "dayofyear") for one in (D, T)),
+    *(call("date_diff", text(unit), *pair) for unit in UNITS for pair in ((D, E), (T, W), (D, W))),
+    *(
+        call("date_add", one, whole(count), text(unit), kind=one.type)
+        for unit in UNITS
+        for count in (-40, 1, 13)
+        for one in (D, T)
+    ),
+    *(
+        call("cast", one, kind=kind)
+        for one in (A, C, S, D, T, P)
+        for kind in Type
+        if not (kind is Type.TIMESTAMP and one is S) and (kind is not Type.BOOLEAN or one is not S)
+    ),
+]
+
+
+@pytest.mark.parametrize("name", sorted(AFTER_RELEASE))
+def test_functions_are_those_of_the_plain_reference(name):
+    """Every function of the catalogue, on every kind of argument, with NULLs, at the edges of its domain."""
+    keys, estimates = columns()
+    frame = Frame(
+        ROWS,
+        tuple(vector_of(column, kind) for column, kind in zip(keys, KINDS, strict=True)),
+        tuple(vector_of(column, Type.FLOAT) for column in estimates),
+    )
+    nodes = [node for node in CALLS if node.function == name]
+
+    assert nodes
+    for node in nodes:
+        found = evaluate(node, frame).of(node.type).listed()
+        for row, value in enumerate(found):
+            wanted = plain.value_of(node, [column[row] for column in keys], [column[row] for column in estimates])
+            if isinstance(wanted, float):
+                assert value is not None, node
+                assert math.isclose(value, wanted, rel_tol=1e-12, abs_tol=1e-300), node
+            else:
+                assert value == wanted, node
+                assert type(value) is type(wanted)
+
+
+def test_words_are_read_as_truths():
+    """CAST('yes' AS BOOLEAN) and its like; what is neither is NULL."""
+    frame = Frame(5, (vector_of(["yes", " F ", "0", "perhaps", None], Type.STRING),), ())
+
+    assert evaluate(call("cast", Key(0, Type.STRING), kind=Type.BOOLEAN), frame).listed() == [True, False, False, None, None]
+
+
+# ---- enclosures ----------------------------------------------------------------------------------------------------
+
+FREE = [Estimated(place, Type.FLOAT) for place in range(3)]
+
+
+def free_sight(low, high, points):
+    """A block of three quantiles, whose intervals are whatever was drawn."""
+    base = hand.block(quantile="1/2")
+    one = replace(base, estimates=tuple(Point(place, Fraction(-(10**6)), Fraction(10**6)) for place in range(3)))
+    ends = tuple(Ends(points[place], low[place], high[place]) for place in range(3))
+    return sight_of(one, (), Released((), ends))
+
+
+def random_number(draw, depth):
+    if depth == 0 or draw.random() < 0.15:
+        return FREE[draw.integers(3)] if draw.random() < 0.8 else number(Fraction(int(draw.integers(-8, 9)), 4))
+    one = random_number(draw, depth - 1)
+    name = str(draw.choice(NUMERIC))
+    if name in {"+", "-", "*", "/", "//", "%", "nullif"}:
+        return call(name, one, random_number(draw, depth - 1))
+    if name in {"least", "greatest", "coalesce"}:
+        return call(name, one, random_number(draw, depth - 1), FREE[0])
+    if name == "case":
+        return call("case", random_truth(draw, depth - 1), one, random_truth(draw, depth - 1), FREE[1], NULL)
+    if name == "round":
+        return call("round", one, whole(int(draw.integers(-2, 3))))
+    if name == "power":
+        return call("power", one, number(draw.choice(["-2", "-1", "-1/2", "0", "1/2", "1", "2", "3"])))
+    if name == "cast":
+        return call("cast", call("cast", one, kind=Type.INTEGER), kind=Type.FLOAT)
+    return call(name, one)
+
+
+def random_truth(draw, depth):
+    name = str(draw.choice(["=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is_null", "in"]))
+    if depth <= 0 or name in {"=", "<>", "<", "<=", ">", ">="}:
+        return truth(name if name in {"<", ">"} else "<=", random_number(draw, 0), random_number(draw, 0))
+    if name in {"and", "or"}:
+        return truth(name, random_truth(draw, depth - 1), random_truth(draw, depth - 1))
+    if name == "not":
+        return truth("not", random_truth(draw, depth - 1))
+    if name == "is_null":
+        return truth("is_null", random_number(draw, depth - 1))
+    return truth("in", random_number(draw, depth - 1), number(1), FREE[2])
+
+
+NUMERIC = ["+", "-", "*", "/", "//", "%", "neg", "abs", "sign", "floor", "ceil", "sqrt", "ln", "log10", "exp"]
+NUMERIC += ["round", "power", "least", "greatest", "coalesce", "nullif", "case", "cast"]
+
+
+def sticking_out(enclosing, trees=250, rows=60):
+    """How many random expressions leave their enclosure for numbers inside the intervals they are made of."""
+    draw, out = np.random.default_rng(), 0
+    for _ in range(trees):
+        node = random_number(draw, int(draw.integers(1, 4)))
+        middle, half = draw.normal(0, 4, (3, rows)).round(1), draw.choice([0.0, 0.5, 3.0], (3, rows))
+        low, high = middle - half, middle + half
+        share = draw.choice([0.0, 0.5, 1.0, draw.random()], (3, rows))
+        inside = np.clip(low + share * (high - low), low, high)
+        where = enclosing(node, free_sight(low, high, middle))
+        true = evaluate(node, free_sight(low, high, inside).frame)
+        held = (where.low <= true.values) & (true.values <= where.high)
+        out += not np.all(np.where(true.null, where.null, held))
+    return out
+
+
+def test_enclosures_hold_what_they_enclose():
+    """Whatever numbers lie in the parts' intervals, the expression's lies in its own, or is NULL where that may be."""
+    assert sticking_out(lambda node, sight: enclose(node, sight, Fraction(1, 2))) == 0
+
+
+def test_an_enclosure_that_is_too_small_is_caught():
+    """Seeded bug: the value's own image instead of the interval's."""
+
+    def wrong(node, sight):
+        found = evaluate(node, sight.frame)
+        true = enclose(node, sight, Fraction(1, 2))
+        return type(true)(
+            np.where(found.null, true.low, found.values), np.where(found.null, true.high, found.values), true.null
+        )
+
+    assert sticking_out(wrong) > 20
+
+
+# ---- exact laws of expressions -------------------------------------------------------------------------------------
+
+ONE = hand.block(quantile="1/2")
+N, SUMMED, MEAN, MEDIAN = (hand.estimate(place) for place in (hand.COUNT, hand.SUM, hand.MEAN, hand.MEDIAN))
+
+
+def test_sums_and_multiples_of_measurements_are_forms():
+    """+, −, · and ÷ by numbers, casts; the same measurement twice is one term."""
+    node = call("-", call("*", number(3), call("+", N, call("cast", SUMMED))), call("/", call("neg", N), whole(4)))
+    form = affine(node, ONE)
+
+    assert form.terms == ((0, Fraction(3) + 150 + Fraction(1, 4)), (1, Fraction(3)))
+    assert affine(call("-", N, N), ONE).terms == ()
+    assert affine(call("*", N, N), ONE) is None
+    assert affine(call("+", MEAN, number(1)), ONE) is None
+    assert affine(call("/", N, whole(0)), ONE) is None
+
+
+@pytest.mark.parametrize(
+    ("node", "above", "constant"),
+    [
+        (call("/", SUMMED, N), ((0, 50), (1, 1)), 0),
+        (call("/", SUMMED, call("nullif", N, whole(0), kind=Type.INTEGER)), ((0, 50), (1, 1)), 0),
+        (call("*", number(100), call("/", call("cast", SUMMED), call("cast", N))), ((0, 5000), (1, 100)), 0),
+        (call("-", number(1), call("/", SUMMED, N)), ((0, -49), (1, -1)), 0),
+        (call("/", call("-", call("/", SUMMED, N), number(1)), number(2)), ((0, Fraction(49, 2)), (1, Fraction(1, 2))), 0),
+        (call("/", call("+", SUMMED, number(8)), N), ((0, 50), (1, 1)), 8),
+    ],
+)
+def test_ratios_of_forms_are_found(node, above, constant):
+    """Also multiplied by a number, with one added, and with NULLIF around the divisor."""
+    found = quotient(node, ONE)
+
+    assert found.above.terms == tuple((index, Fraction(c)) for index, c in above)
+    assert found.above.constant == constant
+    assert found.below.terms == ((0, Fraction(1)),)
+
+
+def test_the_miss_is_shared_by_the_parts():
+    """One part has the whole confidence; two have half of the miss each; the same part twice is one."""
+    assert len(parts_of(call("round", call("/", SUMMED, N), whole(1)), ONE)) == 1
+    assert len(parts_of(call("+", MEAN, MEDIAN), ONE)) == 2
+    assert len(parts_of(call("*", MEAN, call("sqrt", MEAN)), ONE)) == 1
+    assert parts_of(number(3), ONE) == ()
+
+
+def test_an_own_ratio_is_no_ratio_of_noises():
+    """(COUNT + 5)/COUNT goes by interval arithmetic, as both have the same noise."""
+    found = parts_of(call("/", call("+", N, whole(5)), N), ONE)
+
+    assert len(found) == 2
+
+
+def shown(*items, groups=None, keys=(), amount=EXACT, order=(), limit=None, offset=0, having=None, confidence="0.95", **more):
+    """The answer to a hand-made question."""
+    one = hand.block(keys, items, having=having, **more)
+    question = hand.priced(hand.plan(one, order=order, limit=limit, offset=offset), amount=amount)
+    out = release(question, [hand.tallied(one, groups if groups is not None else {(): [10, 20, 60]})])
+    return {column.name: column for column in answer_columns(question, out, confidence)}
+
+
+def test_an_affine_expression_has_the_interval_of_its_law():
+    """100 · COUNT / 4 is 25 times a count, ends included."""
+    twice = shown(hand.count_item(), hand.item("x", call("/", call("*", N, whole(100)), whole(4))), amount="1/10")
+    reach = twice["n"].high[0] - twice["n"].values[0]
+
+    assert twice["x"].values == [25.0 * twice["n"].values[0]]
+    assert twice["x"].high[0] - twice["x"].values[0] == pytest.approx(25 * reach)
+
+
+def test_a_ratio_is_the_mean_without_its_bounds():
+    """SUM/COUNT and AVG have the same value and interval where the bounds do not cut."""
+    one = shown(hand.item("m", MEAN), hand.item("r", call("/", SUMMED, N)), groups={(): [40, 60] * 2000}, amount="1/10")
+
+    assert one["r"].values == pytest.approx(one["m"].values)
+    assert one["r"].low == pytest.approx(one["m"].low)
+    assert one["r"].high == pytest.approx(one["m"].high)
+
+
+def test_a_ratio_over_nothing_is_null():
+    """A released denominator that is not above 0: NULL, and no bound is known."""
+    one = shown(hand.item("r", call("/", SUMMED, N)), hand.item("q", call("//", SUMMED, N)), groups={(): []})
+
+    assert (one["r"].values, one["r"].low, one["r"].high) == ([None], [None], [None])
+    assert one["q"].values == [None]
+
+
+def test_monotone_functions_map_the_ends():
+    """ROUND, FLOOR, SQRT, ABS, GREATEST with a number, COALESCE: the interval's image, with the whole confidence."""
+    images = {
+        "round": (call("round", MEAN, whole(1)), lambda x: round(x, 1)),
+        "floor": (call("floor", MEAN), math.floor),
+        "sqrt": (call("sqrt", MEAN), math.sqrt),
+        "abs": (call("abs", call("neg", MEAN)), abs),
+        "greatest": (call("greatest", MEAN, number(45)), lambda x: max(x, 45.0)),
+        "coalesce": (call("coalesce", MEAN, number(0)), float),
+        "plain": (MEAN, float),
+    }
+    one = hand.block((), [hand.item(name, node) for name, (node, _) in images.items()])
+    noisy = Released((), (np.array([1000]), np.array([-4321]), np.array([0])))
+    *found, mean = answer_columns(hand.priced(hand.plan(one)), [noisy])
+    for column in found:
+        function = images[column.name][1]
+
+        assert column.low[0] == pytest.approx(function(mean.low[0]))
+        assert column.high[0] == pytest.approx(function(mean.high[0]))
+
+
+def test_constants_and_keys_have_no_interval():
+    """Only released numbers have one; a released truth or text has none."""
+    keys = [hand.key("k", ["a", "b"])]
+    one = shown(
+        hand.item("five", whole(5), Type.INTEGER, released=False),
+        hand.item("many", truth(">", N, whole(1)), Type.BOOLEAN),
+        hand.item("word", call("case", truth(">", N, whole(1)), text("many"), text("few"), kind=Type.STRING), Type.STRING),
+        keys=keys,
+        groups={("a",): [1, 2, 3]},
+    )
+
+    assert [column.low for column in one.values()] == [None] * 4
+    assert one["five"].values == [5, 5]
+    assert one["many"].values == [True, False]
+    assert one["word"].values == ["many", "few"]
+
+
+def test_counts_are_integers_with_integer_ends():
+    """Types depend on the plan; everything else is a float."""
+    one = shown(hand.count_item(), hand.item("s", SUMMED), amount="1/10")
+
+    assert {type(value) for column in (one["n"].values, one["n"].low, one["n"].high) for value in column} == {int}
+    assert type(one["s"].values[0]) is float
+    assert one["n"].type is Type.INTEGER
+    assert one["s"].type is Type.FLOAT
+
+
+@pytest.mark.parametrize("confidence", ["0.5", "0.9", "0.99", "0.9999999999"])
+def test_more_confidence_is_wider(confidence):
+    """The same release with another confidence has other ends around the same values."""
+    items = [hand.count_item(), *(hand.item(f"e{place}", hand.estimate(place)) for place in range(1, 5))]
+    one = hand.block((), items)
+    question = hand.priced(hand.plan(one))
+    out = release(question, [hand.tallied(one, {(): list(range(100)) * 9})])
+    usual, other = answer_columns(question, out), answer_columns(question, out, confidence)
+    for before, after in zip(usual, other, strict=True):
+        assert before.values == after.values
+        narrower = Fraction(confidence) < Fraction(95, 100)
+
+        assert (after.high[0] - after.low[0] <= before.high[0] - before.low[0]) == narrower or before.high[0] == after.high[0]
+
+
+def test_confidence_is_strictly_between_0_and_1():
+    """Nothing is certain."""
+    with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
+        shown(hand.count_item(), confidence=1)
+
+
+# ---- which rows, in which order ------------------------------------------------------------------------------------
+
+CITIES = {("Ulm",): [1] * 5, ("Aix",): [2] * 9, (None,): [3] * 7, ("Bex",): [4] * 9}
+CITY = hand.key("city", ["Ulm", "Aix", None, "Bex"])
+
+
+def order(expression=None, column=None, *, descending=False, nulls_first=False):
+    return OrderPlan(expression, column, descending, nulls_first)
+
+
+def test_rows_are_sorted_by_key_with_null_last():
+    """Not in the declared order, nor in the engine's."""
+    assert shown(hand.count_item(), keys=[CITY], groups=CITIES)["city"].values == ["Aix", "Bex", "Ulm", None]
+
+
+def test_rows_are_ordered_by_released_values_then_by_key():
+    """Ties are broken by the key."""
+    found = shown(hand.count_item(), keys=[CITY], groups=CITIES, order=[order(N, descending=True)])
+
+    assert found["city"].values == ["Aix", "Bex", None, "Ulm"]
+    assert found["n"].values == [9, 9, 7, 5]
+
+
+@pytest.mark.parametrize("nulls_first", [True, False])
+@pytest.mark.parametrize("descending", [True, False])
+def test_nulls_come_where_the_question_puts_them(nulls_first, descending):
+    """Whichever way the rest goes."""
+    chosen = [order(Key(0, Type.STRING), descending=descending, nulls_first=nulls_first)]
+    found = shown(hand.count_item(), keys=[CITY], groups=CITIES, order=chosen)["city"].values
+    rest = sorted(["Ulm", "Aix", "Bex"], reverse=descending)
+
+    assert found == ([None, *rest] if nulls_first else [*rest, None])
+
+
+def test_limit_and_offset_cut_the_ordered_rows():
+    """The second and third of them."""
+    found = shown(hand.count_item(), keys=[CITY], groups=CITIES, order=[order(column=1)], limit=2, offset=1)
+
+    assert found["city"].values == [None, "Aix"]
+    assert shown(hand.count_item(), keys=[CITY], groups=CITIES, limit=0)["city"].values == []
+
+
+def test_having_keeps_rows_where_it_is_true():
+    """Not where it is NULL."""
+    assert shown(hand.count_item(), keys=[CITY], groups=CITIES, having=truth(">", N, whole(6)))["city"].values == [
+        "Aix",
+        "Bex",
+        None,
+    ]
+    unsure = truth(">", call("/", N, call("-", N, whole(7))), number(0))
+
+    assert shown(hand.count_item(), keys=[CITY], groups=CITIES, having=unsure)["city"].values == ["Aix", "Bex"]
+
+
+def test_having_does_not_change_the_numbers_or_their_intervals():
+    """An interval is of the number before anything chose what is shown."""
+    one = hand.block([CITY], [hand.count_item()])
+    question = hand.priced(hand.plan(one))
+    out = release(question, [hand.tallied(one, CITIES)])
+    everything = answer_columns(question, out)
+    chosen = replace(question, plan=hand.plan(replace(one, having=truth("=", Key(0, Type.STRING), text("Bex")))))
+    bex = answer_columns(chosen, out)
+
+    assert [column.values for column in bex] == [[column.values[1]] for column in everything]
+    assert bex[1].low == [everything[1].low[1]]
+
+
+def test_blocks_come_one_after_the_other():
+    """Rows of a UNION ALL, or of GROUPING SETS, where a key that is not grouped by is a written NULL."""
+    total = hand.block((), [hand.item("city", NULL, Type.STRING, released=False), hand.count_item()])
+    by_city = hand.block([CITY], [hand.count_item()])
+    question = hand.priced(hand.plan(total, by_city), amount=EXACT)
+    out = release(question, [hand.tallied(total, {(): [0] * 30}), hand.tallied(by_city, CITIES)])
+    city, count = answer_columns(question, out)
+
+    assert city.type is Type.STRING
+    assert city.values == [None, "Aix", "Bex", "Ulm", None]
+    assert count.values == [30, 9, 9, 5, 7]
+
+    ordered = replace(question, plan=hand.plan(total, by_city, order=[order(column=1)], limit=2))
+
+    assert [column.values for column in answer_columns(ordered, out)] == [["Ulm", None], [5, 7]]
+
+
+def test_blocks_of_integers_and_floats_are_floats():
+    """And a block without error bars has none beside one that has."""
+    first = hand.block((), [hand.item("x", whole(1), Type.INTEGER, released=False)])
+    second = hand.block((), [hand.item("x", SUMMED)])
+    question = hand.priced(hand.plan(first, second), amount=EXACT)
+    out = release(question, [hand.tallied(first, {(): [1]}), hand.tallied(second, {(): [1, 2]})])
+    (column,) = answer_columns(question, out)
+
+    assert column.values == [1.0, 3.0]
+    assert column.type is Type.FLOAT
+    assert column.low[0] is None
+    assert column.low[1] == pytest.approx(3.0, abs=1e-3)
+
+
+def test_large_whole_keys_stay_exact():
+    """A key is never a double."""
+    large = [(1 << 53) + 1, (1 << 53) + 2]
+    found = shown(hand.count_item(), keys=[hand.key("k", large, Type.INTEGER)], groups={(large[1],): [1]})
+
+    assert found["k"].values == large
+
+
+def test_many_groups_take_little_time():
+    """Everything is a column at a time: 20,000 groups in far less than a second of arithmetic."""
+    keys = [hand.key("k", range(20_000), Type.INTEGER)]
+    items = [hand.count_item(), hand.item("m", MEAN), hand.item("r", call("/", SUMMED, N))]
+    found = shown(*items, keys=keys, groups={(place,): [3] for place in range(0, 20_000, 7)}, amount="1/10")
+
+    assert len(found["n"].values) == 20_000
+
+
+def test_keys_and_estimates_are_computed_row_by_row():
+    """A key is a number like any other, without noise of its own."""
+    keys = [hand.key("k", [1, 2, 3], Type.INTEGER)]
+    node = call("*", Key(0, Type.INTEGER), N)
+    found = shown(hand.item("x", node), keys=keys, groups={(place,): [5] * place for place in (1, 2, 3)})
+
+    assert found["x"].values == [1.0, 4.0, 9.0]
+    assert found["x"].low == pytest.approx([1.0, 4.0, 9.0], abs=1e-3)
