@@ -96,9 +96,18 @@ def prepared(study, version=1, key=KEY):
 
 def rows(study, place=0, columns="*", version=1, key=KEY, *, again=True):
     """The rows of t<place> after preparation."""
-    schema, folder = prepared(study, version, key) if again else (describe(study), Folder(prepared_folder(study)))
-    with contextlib.closing(open_connection(specification(schema, folder, version))) as connection:
+    if again:
+        prepared(study, version, key)
+    with looking_into(study, version) as connection:
         return connection.execute(f"SELECT {columns} FROM t{place}").fetchall()
+
+
+@contextlib.contextmanager
+def looking_into(study, version=1):
+    """A connection like that of a question, to a version that is there."""
+    found = specification(describe(study), Folder(prepared_folder(study)), version)
+    with contextlib.closing(open_connection(found)) as connection:
+        yield connection
 
 
 def engine_of(study, **changes):

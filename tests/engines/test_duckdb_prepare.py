@@ -68,13 +68,8 @@ def moved(folder, listed, gone, **changes):
     return {unit for unit in whole if unit != gone and whole[unit] != without[unit]}
 
 
-def ends(listed):
-    """The first, a middle and the last person in the order of their numbers."""
-    study_units = sorted({row[0] for row in listed})
-    return [study_units[0], study_units[len(study_units) // 2], study_units[-1], "twin"]
-
-
 def numbered(folder, listed):
+    """The first, a middle and the last person in the order of their numbers."""
     folder.mkdir()
     found = rows(visits_table(folder, as_table(listed)), columns="__u, c0")
     in_order = [unit for _, unit in sorted(set(found))]
@@ -84,12 +79,16 @@ def numbered(folder, listed):
 def test_nobody_elses_rows_change_when_a_person_leaves(tmp_path):
     """T-UL on the prepared table: the first, a middle and the last unit removed, rows shuffled."""
     listed = people()
+    whole = local_rows(tmp_path / "whole", listed)
     for number, gone in enumerate(numbered(tmp_path / "order", listed)):
-        (tmp_path / str(number)).mkdir()
-        assert moved(tmp_path / str(number), listed, gone) == set()
+        others = [row for row in listed if row[0] != gone]
+        random.Random(number).shuffle(others)
+        without = local_rows(tmp_path / str(number), others)
+
+        assert without == {unit: found for unit, found in whole.items() if unit != gone}
 
 
-@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("threads", [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 8))])
 def test_threads_and_order_of_rows_change_nothing(tmp_path, threads):
     """Twice, shuffled, on any number of threads: bit for bit the same."""
     listed = people()
@@ -99,6 +98,7 @@ def test_threads_and_order_of_rows_change_nothing(tmp_path, threads):
     assert local_rows(tmp_path / "b", listed, threads=threads) == first
 
 
+@pytest.mark.slow
 def test_passes_change_nothing(tmp_path, monkeypatch):
     """In how many parts a table is ranked cannot be seen."""
     listed = people()
@@ -108,6 +108,7 @@ def test_passes_change_nothing(tmp_path, monkeypatch):
     assert local_rows(tmp_path / "b", listed) == first
 
 
+@pytest.mark.slow
 def test_every_kind_of_source_gives_the_same(tmp_path):
     """The file's format is no part of a rank."""
     listed = [row for row in people(count=10) if row[3]]
@@ -119,6 +120,7 @@ def test_every_kind_of_source_gives_the_same(tmp_path):
     assert all(one == found["parquet"] for one in found.values())
 
 
+@pytest.mark.slow
 def test_views_are_unit_local_too(tmp_path):
     """`prepare = "never"` gives the same hash and rank, and is as local."""
     listed = people(count=15)
@@ -135,6 +137,7 @@ def test_ranks_of_a_unit_are_one_to_its_number_of_rows(tmp_path):
         assert sorted(row[-1] for row in found.elements()) == list(range(1, found.total() + 1)), unit
 
 
+@pytest.mark.slow
 def test_another_key_is_another_order(tmp_path):
     """Ranks and hashes are drawn from the study's key."""
     one = local_rows(tmp_path / "a", people())
@@ -144,6 +147,7 @@ def test_another_key_is_another_order(tmp_path):
     assert sum(one[unit] != other[unit] for unit in one) == len(one)
 
 
+@pytest.mark.slow
 def test_identical_rows_are_chosen_one_by_one(tmp_path):
     """Ten copies of one row and ten of another mix: a cap of 10 does not keep or drop all copies together.
 
@@ -156,6 +160,7 @@ def test_identical_rows_are_chosen_one_by_one(tmp_path):
     assert any(len(one) == 2 for one in kept)
 
 
+@pytest.mark.slow
 def test_no_value_is_preferred(tmp_path):
     """Which of three values has rank 1 is even over 3,000 people: chi² with 2 degrees below 41.5 (1e-9)."""
     listed = [(f"user {unit}", value, "a", "x") for unit in range(3000) for value in (1.0, 2.0, 3.0)]
@@ -164,6 +169,7 @@ def test_no_value_is_preferred(tmp_path):
     assert sum((first[value] - 1000) ** 2 / 1000 for value in (1.0, 2.0, 3.0)) < 41.5
 
 
+@pytest.mark.slow
 def test_an_unmixed_hash_prefers_a_value(tmp_path, monkeypatch):
     """Seeded bug: without the outer hash the order inside every unit is that of XORs, and a value is first too often."""
     monkeypatch.setattr(ranking, "pseudorandom", lambda _: "hash(h, c0, c2, c3, c1)")
@@ -179,7 +185,7 @@ def test_an_unmixed_hash_prefers_a_value(tmp_path, monkeypatch):
 def test_rank_instead_of_row_number_is_caught(tmp_path, monkeypatch):
     """Equal rows with equal ranks: all thousand would pass a cap of 5."""
     wrong = "SELECT {carried}, rank() OVER (PARTITION BY u ORDER BY p) AS r FROM {relation}"
-    monkeypatch.setattr(ranking, "formula", lambda relation, names, carried: wrong.format(relation=relation, carried=carried))
+    monkeypatch.setattr(ranking, "formula", lambda relation, _, carried: wrong.format(relation=relation, carried=carried))
     found = local_rows(tmp_path, people())["twin"]
 
     assert sorted(row[-1] for row in found.elements()) != list(range(1, 1001))
@@ -202,6 +208,7 @@ def test_a_hash_of_the_dense_number_is_caught(tmp_path, monkeypatch):
     assert len(moved(tmp_path, listed, gone)) > 5
 
 
+@pytest.mark.slow
 def test_a_dense_number_as_the_units_hash_is_caught(tmp_path, monkeypatch):
     """The hash must be of the original unit."""
     listed = people()
@@ -229,6 +236,7 @@ def test_a_partial_hash_is_caught(tmp_path, monkeypatch):
     assert "near" in moved(tmp_path, people(), "twin")
 
 
+@pytest.mark.slow
 def test_an_order_that_the_engine_did_not_keep_is_noticed(tmp_path, monkeypatch):
     """The rank rests on rows lying as they were sorted; that is looked at, not assumed."""
     from curador.errors import Failed
@@ -265,6 +273,7 @@ def test_one_two_and_three_spellings_are_three_people(tmp_path):
     assert {row[3] for row in found} == {1}
 
 
+@pytest.mark.slow
 def test_text_and_number_are_two_people(tmp_path):
     """The canonical bytes carry the type: '1' and 1 have different hashes."""
     by_text = rows(visits_table(tmp_path, pa.table({"user": ["1"]}), columns=()), columns="__h")
@@ -282,6 +291,7 @@ def test_rows_lie_in_the_order_of_their_units(tmp_path):
     assert set(numbers) == set(range(len(set(numbers))))
 
 
+@pytest.mark.slow
 def test_unique_keeps_one_row_of_a_unit(tmp_path):
     """A declared `unique` is executed, never assumed."""
     listed = people()
@@ -292,6 +302,7 @@ def test_unique_keeps_one_row_of_a_unit(tmp_path):
     assert all(one <= every[unit] for unit, one in once.items())
 
 
+@pytest.mark.slow
 def test_a_row_as_its_own_unit(tmp_path):
     """Numbers differ, ranks are 1, and the hash is of the row: it stays when another row leaves."""
     listed = people()
@@ -306,6 +317,7 @@ def test_a_row_as_its_own_unit(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_an_empty_table_is_prepared_like_any_other(tmp_path):
     """No row is no error."""
     assert rows(visits_table(tmp_path, as_table([]))) == []
@@ -331,7 +343,7 @@ def shop(folder, customers=None, orders=None, items=None, **engine):
     )
 
 
-@pytest.mark.parametrize("prepare_when", ["auto", "never"])
+@pytest.mark.parametrize("prepare_when", ["auto", pytest.param("never", marks=pytest.mark.slow)])
 def test_units_are_found_along_a_key_path(tmp_path, prepare_when):
     """lineitem → orders → customer: each row has its customer's unit; rows that lead to nobody are dropped."""
     study = shop(tmp_path, prepare=prepare_when)
@@ -348,6 +360,7 @@ def test_units_are_found_along_a_key_path(tmp_path, prepare_when):
     assert sorted(row[4] for row in items) == [1, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_key_path_is_unit_local(tmp_path):
     """Without customer 1, the rows of the others are the same in every table."""
     for name in ("whole", "without"):
@@ -364,6 +377,7 @@ def test_a_key_path_is_unit_local(tmp_path):
         assert kept == sorted(rows(gone, place, f"{columns}, __h, __r"))
 
 
+@pytest.mark.slow
 def test_units_of_a_path_that_ends_at_rows(tmp_path):
     """Items of an order where each order is its own unit."""
     write(tmp_path, "parquet", pa.table(ORDERS), "orders")
@@ -379,6 +393,7 @@ def test_units_of_a_path_that_ends_at_rows(tmp_path):
     assert sorted((row[0], row[3]) for row in items) == [(10, 1), (10, 2), (20, 1), (30, 1), (40, 1), (50, 1)]
 
 
+@pytest.mark.slow
 def test_a_reference_to_one_of_two_roots_keeps_who_stands_there(tmp_path):
     """`references = "customer"` drops units that stand in another table only."""
     write(tmp_path, "parquet", pa.table({"who": [1, 2]}), "customer")
@@ -401,7 +416,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("prepare_when", ["auto", "never"])
+@pytest.mark.parametrize("prepare_when", ["auto", pytest.param("never", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_key_of_a_path_is_verified(tmp_path, how, prepare_when):
     """A repeated or missing key is the owner's error: table and column are told, no value, and no version is taken."""
@@ -429,6 +444,7 @@ def nations(folder, kind="parquet", key=("id",), **columns):
     )
 
 
+@pytest.mark.slow
 def test_public_rows_are_numbered_in_the_order_of_their_columns(tmp_path):
     """The number depends on the rows as a set."""
     one = rows(nations(tmp_path, id=[3, 1, 2], name=["x", "z", "y"]), 1, "c0, c1, __p")
@@ -495,6 +511,7 @@ def test_spilled_rows_are_the_owners_alone(tmp_path, monkeypatch):
     assert {mode for is_folder, mode in inside.values() if not is_folder} == {0o600}
 
 
+@pytest.mark.slow
 def test_the_views_need_no_file_but_the_sources(tmp_path):
     """Without preparation a question can read the sources and nothing else."""
     study = visits_table(tmp_path, as_table(people(count=3)), prepare="never")

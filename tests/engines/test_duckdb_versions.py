@@ -27,7 +27,7 @@ def folder_of(study):
     return Folder(prepared_folder(study))
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "database"])
+@pytest.mark.parametrize("kind", ["csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "database"))])
 def test_a_file_that_was_touched_has_not_changed(tmp_path, kind):
     """Contents decide, and they are read only where size or time differ."""
     study = visits_table(tmp_path, TABLE, kind)
@@ -41,7 +41,7 @@ def test_a_file_that_was_touched_has_not_changed(tmp_path, kind):
     assert not changed(study)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "database"])
+@pytest.mark.parametrize("kind", ["csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "database"))])
 def test_a_changed_file_is_noticed(tmp_path, kind):
     """Any change of contents."""
     study = visits_table(tmp_path, TABLE, kind)
@@ -51,7 +51,7 @@ def test_a_changed_file_is_noticed(tmp_path, kind):
     assert changed(study)
 
 
-@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars"])
+@pytest.mark.parametrize("kind", ["arrow", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("pandas", "polars"))])
 def test_a_changed_frame_is_noticed(tmp_path, kind):
     """The same rows in other pieces are the same; other rows are not."""
     study = visits_table(tmp_path, TABLE, kind)
@@ -64,6 +64,7 @@ def test_a_changed_frame_is_noticed(tmp_path, kind):
     assert changed(dataclasses.replace(study, frames=write(tmp_path, kind, others)[1]))
 
 
+@pytest.mark.slow
 def test_a_new_file_of_a_glob_is_a_change(tmp_path):
     """Added and removed files are noticed; a moved study is not a change."""
     (tmp_path / "here").mkdir()
@@ -97,6 +98,7 @@ def test_a_refresh_replaces_the_version_whether_or_not_anything_changed(tmp_path
         assert not old.ready
 
 
+@pytest.mark.slow
 def test_ranks_survive_a_refresh(tmp_path):
     """The key is the study's, so a person's rows keep their order over versions."""
     study = visits_table(tmp_path, TABLE)
@@ -109,6 +111,7 @@ def test_ranks_survive_a_refresh(tmp_path):
     assert (versions.unit_key(folder), (folder.path / "key").read_bytes()) == first
 
 
+@pytest.mark.slow
 def test_other_declarations_need_another_preparation(tmp_path):
     """Bounds shape the stored grids, values and types the columns; analysts and caps do not."""
     study = visits_table(tmp_path, TABLE)
@@ -121,6 +124,7 @@ def test_other_declarations_need_another_preparation(tmp_path):
     assert DuckDBEngine(dataclasses.replace(study, tables=(more_rows,)), 1).ready
 
 
+@pytest.mark.slow
 def test_an_owners_error_leaves_the_old_version(tmp_path):
     """A preparation that fails takes nothing away."""
     write(tmp_path, "parquet", pa.table({"id": [1, 2]}), "nation")
@@ -139,6 +143,7 @@ def test_an_owners_error_leaves_the_old_version(tmp_path):
     assert DuckDBEngine(study, 1).ready
 
 
+@pytest.mark.slow
 def test_a_source_that_changes_while_it_is_read_is_noticed(tmp_path, monkeypatch):
     """No version is a mixture of two."""
     study = visits_table(tmp_path, TABLE)
@@ -155,6 +160,7 @@ def test_a_source_that_changes_while_it_is_read_is_noticed(tmp_path, monkeypatch
     assert not (folder_of(study).manifest).exists()
 
 
+@pytest.mark.slow
 def test_digests_are_keyed_and_stay_in_the_manifest(tmp_path):
     """Two studies of one file have different digests, and no other file or message holds one."""
     digests = []
@@ -169,6 +175,7 @@ def test_digests_are_keyed_and_stay_in_the_manifest(tmp_path):
     assert len(set(digests)) == 2
 
 
+@pytest.mark.slow
 def test_the_same_version_can_be_made_again(tmp_path):
     """After the prepared copy was dropped: the same key, the same ranks."""
     study = visits_table(tmp_path, TABLE)
@@ -180,6 +187,7 @@ def test_the_same_version_can_be_made_again(tmp_path):
     assert rows(study) == first
 
 
+@pytest.mark.slow
 def test_a_second_engine_reads_the_same_version(tmp_path):
     """Readers do not lock one another out."""
     study = visits_table(tmp_path, TABLE)
@@ -197,6 +205,7 @@ def test_the_folder_says_how_large_it_is(tmp_path):
     assert prepared_folder(study) == tmp_path / "study.ledger.prepared"
 
 
+@pytest.mark.slow
 def test_progress_is_told_by_the_clock(tmp_path, monkeypatch):
     """Nothing within two seconds; each step once where it takes longer."""
     study = visits_table(tmp_path, TABLE)
@@ -211,6 +220,7 @@ def test_progress_is_told_by_the_clock(tmp_path, monkeypatch):
     assert len(told) == len(set(told))
 
 
+@pytest.mark.slow
 def test_a_damaged_manifest_is_the_owners_error(tmp_path):
     """Told with a way out."""
     study = visits_table(tmp_path, TABLE)

@@ -29,9 +29,9 @@ def one(text, name="a"):
     return [(name, Statement(name, GeneratedSQL(text)))]
 
 
-@pytest.fixture(params=WORKERS)
-def engine(request, tmp_path):
-    opened = engine_of(visits_table(tmp_path, TABLE), worker=request.param)
+@pytest.fixture(params=WORKERS, scope="module")
+def engine(request, tmp_path_factory):
+    opened = engine_of(visits_table(tmp_path_factory.mktemp(request.param), TABLE), worker=request.param)
     yield opened
     opened.close()
 
@@ -43,8 +43,12 @@ def process_engine(tmp_path):
     opened.close()
 
 
-def log_of(tmp_path):
-    return (tmp_path / "study.ledger.prepared" / "incidents.log").read_text()
+def folder_of(engine):
+    return prepared_folder(engine.schema.study)
+
+
+def log_of(engine):
+    return (folder_of(engine) / "incidents.log").read_text()
 
 
 def test_statements_come_back_as_arrow(engine):
@@ -69,18 +73,18 @@ def test_a_plain_string_is_refused(engine):
         assert "secret" not in str(raised.value)
 
 
-def test_a_failure_tells_an_id_and_nothing_else(engine, tmp_path):
+def test_a_failure_tells_an_id_and_nothing_else(engine):
     """The reason, which may hold a value, stands in the owner's log under the id."""
     with pytest.raises(EngineFailed) as raised:
         engine.run(one("SELECT CAST('canary-7391' AS INTEGER) AS x"))
     failure = raised.value
-    entry = json.loads(next(line for line in log_of(tmp_path).splitlines() if failure.incident in line))
+    entry = json.loads(next(line for line in log_of(engine).splitlines() if failure.incident in line))
 
     assert str(failure) == f"The engine could not answer; the owner finds the reason under incident {failure.incident}."
     assert failure.__cause__ is None
     assert failure.__suppress_context__
     assert "canary-7391" in entry["detail"]
-    assert (tmp_path / "study.ledger.prepared" / "incidents.log").stat().st_mode & 0o777 == 0o600
+    assert (folder_of(engine) / "incidents.log").stat().st_mode & 0o777 == 0o600
     assert engine.run(one("SELECT 1 AS x"))["a"].to_pylist() == [{"x": 1}]
 
 
@@ -116,27 +120,28 @@ FORBIDDEN = [
 TABLE_OF_THE_HOST = TABLE
 
 
-def test_nothing_but_the_version_can_be_reached(engine, tmp_path):
+def test_nothing_but_the_version_can_be_reached(engine):
     """Files, network, extensions, settings, the host's variables and changes are closed even to statements of ours."""
     for statement in FORBIDDEN:
         with pytest.raises(EngineFailed):
             engine.run(one(statement))
 
-    assert {file.name for file in tmp_path.rglob("*") if file.is_file()} == {
+    assert {file.name for file in folder_of(engine).parent.rglob("*") if file.is_file()} == {
         "visits.parquet",
         "key",
+        "lock",
         "manifest.json",
         "v1.duckdb",
         "incidents.log",
     }
 
 
-def test_everything_is_the_owners_alone(engine, tmp_path):
+def test_everything_is_the_owners_alone(engine):
     """After preparation, questions and a failure: folders 0700, files 0600."""
     with contextlib.suppress(EngineFailed):
         engine.run(one("SELECT nothing"))
     engine.run(one("SELECT count(*) AS n FROM t0"))
-    folder = tmp_path / "study.ledger.prepared"
+    folder = folder_of(engine)
     modes = {file: (file.is_dir(), file.stat().st_mode & 0o777) for file in [folder, *folder.rglob("*")]}
 
     assert {mode for is_folder, mode in modes.values() if is_folder} == {0o700}
@@ -161,6 +166,7 @@ def gone(pid, seconds=5.0):
     return False
 
 
+@pytest.mark.slow
 def test_the_worker_is_killed_at_the_deadline(tmp_path):
     """A question that does not end is ended, the charge is the caller's; the next one gets a new worker."""
     engine = engine_of(visits_table(tmp_path, TABLE), worker="process", deadline=Fraction(1))
@@ -172,7 +178,7 @@ def test_the_worker_is_killed_at_the_deadline(tmp_path):
 
         assert 1 <= time.monotonic() - began < 10
         assert gone(pid)
-        assert "deadline" in log_of(tmp_path)
+        assert "deadline" in log_of(engine)
         assert engine.run(one("SELECT 2 AS x"))["a"].to_pylist() == [{"x": 2}]
         assert worker_of(engine) != pid
     finally:
@@ -191,6 +197,7 @@ def test_an_inline_question_is_interrupted_at_the_deadline(tmp_path):
         assert engine.run(one("SELECT 2 AS x"))["a"].to_pylist() == [{"x": 2}]
 
 
+@pytest.mark.slow
 def test_a_worker_that_died_is_replaced(process_engine):
     """Also between two questions."""
     process_engine.run(one("SELECT 1 AS x"))
@@ -201,6 +208,7 @@ def test_a_worker_that_died_is_replaced(process_engine):
     assert process_engine.run(one("SELECT 2 AS x"))["a"].to_pylist() == [{"x": 2}]
 
 
+@pytest.mark.slow
 def test_the_worker_is_started_at_the_first_question_and_ended_by_close(process_engine):
     """Not before, not longer."""
     assert process_engine._runner is None  # noqa: SLF001
@@ -211,6 +219,7 @@ def test_the_worker_is_started_at_the_first_question_and_ended_by_close(process_
     assert gone(pid)
 
 
+@pytest.mark.slow
 def test_the_worker_sees_little_of_its_surroundings(process_engine, monkeypatch, tmp_path):
     """Neither the environment nor the working folder of the parent reach it."""
     monkeypatch.setenv("SECRET_OF_THE_HOST", "1")
@@ -240,6 +249,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_the_worker_does_not_outlive_its_parent(tmp_path):
     """Killed in the middle of a question, the parent takes its worker along. No guard around the script's main is needed."""
     script = textwrap.dedent(PARENT).format(paths=sys.path, endless=ENDLESS)

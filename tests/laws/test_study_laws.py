@@ -149,7 +149,7 @@ def paths(value, above=()):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(studies())
 def test_a_study_reads_back_as_itself(study):
     """read(to_toml(s)) == s, with the same fingerprint."""
@@ -160,7 +160,7 @@ def test_a_study_reads_back_as_itself(study):
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(studies())
 def test_every_key_of_a_written_study_has_its_line(study):
     """The scanner finds exactly the keys that the parser finds, each on a line that holds it."""
@@ -175,7 +175,7 @@ def test_every_key_of_a_written_study_has_its_line(study):
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(studies(), st.data())
 def test_order_and_machine_are_no_part_of_the_fingerprint(study, data):
     """Tables may be written in any order, and the study may move."""
@@ -218,7 +218,7 @@ def put(document, path, value):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(studies(), st.data())
 def test_a_document_with_something_else_in_it_is_a_study_or_a_refusal(study, data):
     """Whatever stands in the place of a value, nothing but InvalidStudy is raised, and it is one sentence with a hint."""
@@ -237,7 +237,7 @@ def test_a_document_with_something_else_in_it_is_a_study_or_a_refusal(study, dat
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(studies(), st.data())
 def test_a_damaged_text_is_a_study_or_a_refusal(study, data):
     """A piece cut out, doubled or replaced by anything never raises another error."""

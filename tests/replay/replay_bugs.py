@@ -129,7 +129,7 @@ def not_a_number_passes(patch):
 def join_off_the_unit(patch):
     """Private joins follow their text alone: path keys and conditions, not the unit."""
     _wrapped(patch, lowered_relation, "every", lambda plain, parts: plain([one for one in parts if "__u = " not in one]))
-    plain_join = Relations._join
+    plain_join = Relations._join  # noqa: SLF001 -- the bug replaces it
 
     def joined(self, join, grids):
         return plain_join(self, dataclasses.replace(join, on=None), grids)

@@ -305,7 +305,8 @@ def _agreed(voice: Asker, question: str, options: dict[str, Any], *, fresh: bool
     if found.stored and not fresh:
         return True
     Console(stderr=True, highlight=False).print(found)
-    return typer.confirm("Spend it?", err=True)
+    print("Spend it? [y/N] ", end="", file=sys.stderr, flush=True)  # a prompt of input() would be on standard output
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _rich(what: Any) -> None:

@@ -32,17 +32,18 @@ from curador.randomness.entropy import entropy
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
     from curador.curator.post import Column
     from curador.curator.release import Released
-    from curador.engines.base import Engine
+    from curador.engines.base import Engine, Tallied
     from curador.ledger.request import Reservation, Stored
 
 log = logging.getLogger(__name__)
 
 KEPT = "the charge is kept and nothing was released"
+INTERRUPTED = f"interrupted after the question was charged: {KEPT}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class Flow:
             study=(entry.after.spent, entry.after.spent),
             served=True,
         )
-        return self._answer(ready, decoded(stored.answer, ready.identities, ready.priced), charged)
+        released = decoded(stored.answer, ready.identities, ready.priced)
+        return self._answer(ready, released, _columns(ready, released, ready.confidence), charged)
 
     # ---- for its price ----------------------------------------------------------------------------------------------
 
@@ -87,19 +89,19 @@ class Flow:
             raise Failed("noise must come from the operating system's entropy")
         if not getattr(self.engine, "ready", True):  # the owner's to mend, and nothing is spent on it
             raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
-        reservation = self.ledger.reserve(self._request(ready))
-        try:
-            released = self._released(ready)
+        with self.turn:  # a refresh waits, so that the version that is charged is the one that is read
+            reservation = self.ledger.reserve(self._request(ready))
+            with self._kept(reservation):
+                tallied = self.engine.tally([block for one in ready.priced for block in one.plan.blocks])
+        with self._kept(reservation):
+            released = _released(ready, tallied)
             content = encoded(ready.identities, released)
-            digest = table_digest(_columns(ready, released, ready.confidence))
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted after the question was charged: {KEPT}.") from None
-        except Exception as error:  # noqa: BLE001 -- whatever it is, data may have caused it: only an id leaves
-            raise self._failed(reservation, error) from None
+            parts = _columns(ready, released, ready.confidence)
+            digest = table_digest(parts)
         try:
             entry = self.ledger.commit(reservation, answer=content, answer_digest=digest)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted after the question was charged: {KEPT}.") from None
+            raise KeyboardInterrupt(INTERRUPTED) from None
         after = reservation.entry.after.spent
         charged = Charged(
             entry=entry,
@@ -110,25 +112,23 @@ class Flow:
             study=(after - ready.cost, after),
             served=False,
         )
-        return self._answer(ready, released, charged)
+        return self._answer(ready, released, parts, charged)
 
-    def _released(self, ready: Ready) -> list[list[Released]]:
-        """Tally all blocks from one snapshot, and draw."""
-        blocks = [block for one in ready.priced for block in one.plan.blocks]
-        with self.turn:
-            tallied = self.engine.tally(blocks)
-        out: list[list[Released]] = []
-        start = 0
-        for one in ready.priced:
-            end = start + len(one.plan.blocks)
-            out.append(release(one, tallied[start:end]))
-            start = end
-        return out
+    @contextlib.contextmanager
+    def _kept(self, reservation: Reservation) -> Iterator[None]:
+        """After the charge: whatever is raised, data may have caused it, so only an id leaves; an interrupt is said."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(INTERRUPTED) from None
+        except Exception as error:  # noqa: BLE001 -- see above
+            raise self._failed(reservation, error) from None
 
     def _failed(self, reservation: Reservation, error: Exception) -> Failed:
         """Count the failure and return what the asker sees: that it failed, which is an answer too, and an id."""
         incident = getattr(error, "incident", None)
         incident = incident if isinstance(incident, str) else secrets.token_hex(8)
+        # the owner's own debugging log, silent unless the owner turns it on
         log.debug("a question failed after its charge", extra={"incident": incident}, exc_info=error)
         with contextlib.suppress(CuradorError):  # an unsettled reservation stays charged as well
             self.ledger.fail(reservation, incident=incident)
@@ -152,9 +152,10 @@ class Flow:
 
     # ---- what is shown ----------------------------------------------------------------------------------------------
 
-    def _answer(self, ready: Ready, released: Sequence[Sequence[Released]], charged: Charged) -> Answer:
+    def _answer(
+        self, ready: Ready, released: Sequence[Sequence[Released]], parts: tuple[Column, ...], charged: Charged
+    ) -> Answer:
         study = self.asking.schema.study
-        parts = _columns(ready, released, ready.confidence)
         receipt = make_receipt(
             study,
             self.ledger.limits,
@@ -190,6 +191,17 @@ class Flow:
     @property
     def _name(self) -> str | None:
         return None if self.asking.analyst is None else self.asking.analyst.name
+
+
+def _released(ready: Ready, tallied: Sequence[Tallied]) -> list[list[Released]]:
+    """Draw the noise of every plan; the tallies of all of them came from one snapshot."""
+    out: list[list[Released]] = []
+    start = 0
+    for one in ready.priced:
+        end = start + len(one.plan.blocks)
+        out.append(release(one, tallied[start:end]))
+        start = end
+    return out
 
 
 def _columns(ready: Ready, released: Sequence[Sequence[Released]], confidence: Fraction) -> tuple[Column, ...]:

@@ -124,14 +124,16 @@ class Preview:
         return [
             f"cost {amounts_text(self.cost, pure=self.pure, up=True)}: {part} of the limit{free}",
             f"this question fits {self.fits:,} more {times}",
-            *(self._key_line(one) for one in self.keys),
+            *(line for one in self.keys for line in self._key_lines(one)),
             *(escaped(note) for note in self.notes),
         ]
 
-    def _key_line(self, one: KeyThreshold) -> str:
-        sizes = f"one of {one.half:,} appears half the time, of {one.often:,} in 95 % of all cases"
-        text = f"groups appear if their noisy number of {escaped(self.unit)}s reaches {one.threshold:,.1f}: {sizes}"
-        return f"{text} (δ = {rounded(one.delta, up=True)})"
+    def _key_lines(self, one: KeyThreshold) -> tuple[str, str]:
+        unit, delta = escaped(self.unit), rounded(one.delta, up=True)
+        return (
+            f"groups appear if their noisy number of {unit}s reaches {one.threshold:,.1f} (δ = {delta}):",
+            f"a group of {one.half:,} {unit}s appears half the time, one of {one.often:,} in 95 % of all cases",
+        )
 
     def __str__(self) -> str:
         return printed(self)

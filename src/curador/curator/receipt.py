@@ -12,6 +12,7 @@ import json
 import math
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, cast
 
@@ -118,6 +119,7 @@ def make_receipt(
     return Receipt(record)
 
 
+@cache
 def _version() -> str:
     try:
         return metadata.version("curador")
@@ -148,6 +150,7 @@ def _budget(limits: Limits, charged: Charged) -> dict[str, Any]:
             "epsilon": str(limits.epsilon),
             "delta": str(limits.delta),
             "delta_keys": str(limits.delta_keys),
+            "delta_conv": str(limits.delta - limits.delta_keys),
             "rho_limit": str(limits.rho_limit),
             "epsilon_before": epsilon_of(limits, before),
             "epsilon_after": epsilon_of(limits, after),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import itertools
 import math
 from fractions import Fraction
@@ -41,7 +42,7 @@ def normal(value: Any, kind: Type) -> KeyValue:
             return bool(value)
         case Type.INTEGER if isinstance(value, (int, np.integer)):
             return int(value)
-        case Type.DECIMAL | Type.FLOAT if isinstance(value, (int, float, np.number)):
+        case Type.DECIMAL | Type.FLOAT if isinstance(value, (int, float, decimal.Decimal, np.number)):
             number = float(value)
             return None if math.isnan(number) else number + 0.0
         case Type.STRING if isinstance(value, str):

@@ -163,9 +163,10 @@ def _count(core: exp.Expr, name: str, filters: list[Term], reading: Reading, row
         if len(expressions) != 1:
             raise invalid(place, "COUNT(DISTINCT …) must be of one expression")
         inner = expressions[0]
-    if inner is None or isinstance(inner, exp.Star):
-        if inner is not None:
-            taken(inner, rows.context)
+    if inner is None:
+        raise invalid(place, "COUNT must have an argument", "COUNT(*) counts rows.")
+    if isinstance(inner, exp.Star):
+        taken(inner, rows.context)
         if distinct:
             raise invalid(place, "COUNT(DISTINCT …) must be of an expression")
         return _made("count", None, filters, None, Type.INTEGER, place)

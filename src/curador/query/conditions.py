@@ -160,7 +160,8 @@ def _item(
     if not wanted:
         return None
     if len(terms) != 1:
-        raise invalid(context.place(expressions[0]), f"the subquery of IN must have one column; got {len(terms)}")
+        place = context.place(expressions[0]) if expressions else None
+        raise invalid(place, f"the subquery of IN must have one column; got {len(terms)}")
     return terms[0]
 
 

@@ -62,12 +62,16 @@ def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
             raise not_private(context.place(plain[0]), "* must not be a key", "name the keys.")
         keys.sets = [tuple(dict.fromkeys(key(one) for one in plain))]
         return keys
+    if not expressions:
+        raise invalid(context.place(group), "GROUP BY must be followed by keys")
     alternatives = [_alternatives(one, key, context) for one in expressions or []]
     for written, kind in ((rollup, exp.Rollup), (cube, exp.Cube)):  # GROUP BY a, b WITH ROLLUP
         if written:
             if len(written) != 1 or written[0].expressions:
                 raise invalid(context.place(group), "ROLLUP and CUBE must be written as ROLLUP (a, b)")
-            alternatives = [_alternatives(kind(expressions=expressions or []), key, context)]
+            if not expressions:
+        raise invalid(context.place(group), "GROUP BY must be followed by keys")
+    alternatives = [_alternatives(kind(expressions=expressions or []), key, context)]
     count = 1
     for one in alternatives:
         count *= len(one)

@@ -11,6 +11,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from curador.query.messages import Text, invalid, quoted
+from curador.query.wording import check_wording
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
@@ -44,6 +45,7 @@ def tokens_of(text: str, place: Text, dialect: Dialect) -> list[Token]:
     if not tokens:
         raise invalid(None, "the text must be a SELECT; it is empty", "SELECT COUNT(*) FROM a_table")
     _check_tokens(tokens, place)
+    check_wording(tokens, place)
     return tokens
 
 

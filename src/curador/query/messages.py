@@ -23,11 +23,13 @@ _MOST_LISTED = 12
 class Text:
     """The text of a question, to tell places by."""
 
-    __slots__ = ("_starts", "raw")
+    __slots__ = ("_starts", "raw", "stars")
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == "\n")]
         self.raw = text
+        self.stars: set[int] = set()
+        """Where words end that a star follows."""
 
     def place(self, offset: int) -> Place:
         """Return the line and column of the letter at this offset."""

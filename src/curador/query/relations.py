@@ -37,6 +37,8 @@ def thing(node: exp.Expr, environment: Environment, context: Context) -> Thing:
         if not isinstance(node.this, exp.Identifier):
             raise invalid(place, "a table must be named in FROM; functions and files cannot be read")
         this, alias, joins = taken(node, context, "this", "alias", "joins")
+        if this.meta.get("end") in context.text.stars:
+            raise invalid(place, "a table in FROM must not be followed by *")
         content = environment.get(this.name.lower()) or scanned(this.name, context, place)
         found = _named(content, alias, this.name, place)
         return _bracket(found, joins, environment, context) if joins else found

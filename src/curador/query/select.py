@@ -70,6 +70,8 @@ def select(node: exp.Select, environment: Environment, context: Context, *, top:
     parts = Parts(items or [], context.place(node), *rest)
     if parts.distinct is not None:
         taken(parts.distinct, context)
+    if not parts.items:
+        raise invalid(parts.place, "a SELECT must list what it asks for", "SELECT COUNT(*) FROM a_table")
     if from_ is None:
         raise invalid(parts.place, "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
     first = thing(taken(from_, context, "this")[0], environment, context)

@@ -259,7 +259,7 @@ def test_a_preview_tells_errors_keys_and_how_often_it_fits(tmp_path):
 def test_the_sizes_of_groups_are_right(tmp_path):
     """A group of the `often` size is shown at least 95 % of the time, one of a unit less is not."""
     with open_curator(tmp_path) as curator:
-        ready = curator._asking().ready(BY_SHOP, _five_per_cent())
+        ready = curator._asking().ready(BY_SHOP, _five_per_cent())  # noqa: SLF001 -- what a preview is made from
         selection = ready.priced[0].selections[0]
         (keys,) = curator.preview(BY_SHOP, spend="5%").keys
     for units, probability in ((keys.half, 0.5), (keys.often, 0.95)):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
-import json
-import secrets
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from curador.engines.base import EngineFailed
 from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.folder import Folder, prepared_folder
+from curador.engines.duckdb.incidents import failure
 from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
 from curador.engines.duckdb.schema import describe
 from curador.engines.duckdb.versions import is_prepared, specification, take_version
@@ -79,7 +76,7 @@ class DuckDBEngine:
                 for place, (block, each) in enumerate(zip(blocks, lowered, strict=True))
             ]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
-            raise self._failed(traceback.format_exc()) from None
+            raise failure(self._folder, self._version, traceback.format_exc()) from None
 
     def run(self, statements: Sequence[tuple[str, Statement]]) -> Mapping[str, Any]:
         """Run lowered statements in one transaction; refuse anything that the lowering did not make."""
@@ -97,7 +94,7 @@ class DuckDBEngine:
         try:
             return self._runner.run([(name, str(one.sql)) for name, one in statements], float(self._study.engine.deadline))
         except BrokenError as problem:
-            raise self._failed(str(problem)) from None
+            raise failure(self._folder, self._version, str(problem)) from None
 
     def close(self) -> None:
         """Stop the worker and close what is open."""
@@ -113,16 +110,3 @@ class DuckDBEngine:
         if not self.ready:
             rule = f"Data version {self._version} must be prepared for the study as it is declared."
             raise InvalidStudy(f"{rule}\nHint: run `curador prepare`")
-
-    def _failed(self, detail: str) -> EngineFailed:
-        """Write what happened to the owner's log; return what anybody may know of it."""
-        incident = secrets.token_hex(8)
-        entry = {
-            "incident": incident,
-            "time": dt.datetime.now(dt.UTC).isoformat(),
-            "version": self._version,
-            "detail": detail,
-        }
-        with self._folder.incidents_file() as log:
-            log.write(json.dumps(entry).encode() + b"\n")
-        return EngineFailed(incident)

@@ -5,6 +5,7 @@ manifest.json   which version is prepared, from which sources, for which declara
 v<N>.duckdb     data version N, prepared
 frames/         tables given from Python, where nothing is prepared
 spill/          what DuckDB moves out of memory while it works
+lock            held by the process that prepares
 incidents.log   what really happened when the engine failed; analysts see an id only
 """
 
@@ -23,6 +24,8 @@ from typing import IO, TYPE_CHECKING
 from curador.errors import InvalidStudy, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from curador.study.model import Study
 
 _KEY_BYTES = 32
@@ -89,6 +92,18 @@ class Folder:
                 file.unlink()
         if keep is None:
             shutil.rmtree(self.frames, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """Let one process at a time prepare; others wait."""
+        import fcntl
+
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     def incidents_file(self) -> IO[bytes]:
         """Open the owner's log to append to it."""

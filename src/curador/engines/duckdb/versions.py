@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from curador.engines.duckdb import snapshot
 from curador.engines.duckdb.connection import connect, limits, private_files
+from curador.engines.duckdb.incidents import failure
 from curador.engines.duckdb.prepare import Work, prepare, verify_keys
 from curador.engines.duckdb.progress import Progress
 from curador.engines.duckdb.views import make_views, write_frames
@@ -25,24 +26,33 @@ _SMALL = 32_000_000
 
 
 def take_version(schema: Schema, folder: Folder, version: int, tell: Callable[[str], None] | None = None) -> None:
-    """Prepare the sources as they are now as this version, in place of any other. An owner's error leaves the old one."""
-    study = schema.study
+    """Prepare the sources as they are now as this version, in place of any other. An error leaves the old one."""
+    import duckdb
+
     folder.make()
-    with private_files(), Progress(tell) as progress:
-        progress.step("looking for changes")
-        seen = snapshot.take(study, folder)
-        if study.engine.prepare == NEVER:
-            write_frames(schema, folder.frames)
-            _verify_views(schema, folder, progress)
-        else:
-            _prepare_file(schema, folder, version, progress)
-        if not snapshot.unchanged_files(seen, study):
-            raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
-        finished = folder.version(version)
-        if study.engine.prepare != NEVER:
-            _beside(folder, version, "part").replace(finished)
-        snapshot.write(folder, snapshot.Manifest(version, snapshot.layout_digest(schema.tables), seen))
-        folder.remove_versions(keep=version)
+    with private_files(), folder.locked(), Progress(tell) as progress:
+        try:
+            _take(schema, folder, version, progress)
+        except duckdb.Error as problem:  # unreadable pages, a full disk: the text may hold rows
+            raise failure(folder, version, f"{type(problem).__name__}: {problem}") from None
+
+
+def _take(schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
+    study = schema.study
+    never = study.engine.prepare == NEVER
+    progress.step("looking for changes")
+    seen = snapshot.take(study, folder)
+    if never:
+        write_frames(schema, folder.frames)
+        _verify_views(schema, folder, progress)
+    else:
+        _prepare_file(schema, folder, version, progress)
+    if not snapshot.unchanged_files(seen, study):
+        raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
+    if not never:
+        _beside(folder, version, "part").replace(folder.version(version))
+    snapshot.write(folder, snapshot.Manifest(version, snapshot.layout_digest(schema.tables), seen))
+    folder.remove_versions(keep=version)
 
 
 def is_prepared(schema: Schema, folder: Folder, version: int) -> bool:

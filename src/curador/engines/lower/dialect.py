@@ -118,7 +118,7 @@ class Dialect(Protocol):
         ...
 
     def try_cast(self, x: str, type_: Type) -> str:
-        """Return a string in another type, or a value as a string; NULL where it does not fit."""
+        """Return a string in another type, a value as a string, a date as midnight or back; NULL where it does not fit."""
         ...
 
     # ---- times: years 1 to 9999 go in --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ What its functions do at their edges, and why the snippets are as they are:
 - casting a double to BIGINT raises where TRY_CAST gives NULL, NaN included, and rounds halves to even, so what goes in is
   whole already;
 - `%` keeps the sign of the dividend while fmod() floors; both give NaN at 0 for doubles, where integers raise;
+- times of years 1 to 9999 never raise, as preparation leaves them; TRY costs nothing and makes all others NULL;
 - date_diff('week') counts spans of seven days from an epoch, so Mondays are counted instead;
 - `ROW_NUMBER() … <= n` over a single order column becomes an aggregate that keeps its rows in memory and cannot spill: the
   windows written here have two order columns and a BETWEEN, which it leaves alone.
@@ -130,20 +131,20 @@ class DuckDB:
     # ---- times -----------------------------------------------------------------------------------------------------
 
     def date_trunc(self, unit: str, x: str, type_: Type) -> str:
-        return f"CAST(date_trunc('{unit}', {x}) AS {_TYPES[type_]})"
+        return f"TRY(CAST(date_trunc('{unit}', {x}) AS {_TYPES[type_]}))"
 
     def part(self, part: str, x: str) -> str:
-        return f"CAST(date_part('{part}', {x}) AS BIGINT)"
+        return f"TRY(CAST(date_part('{part}', {x}) AS BIGINT))"
 
     def date_diff(self, unit: str, start: str, end: str) -> str:
         if unit == "week":
             mondays = f"date_diff('day', date_trunc('week', {start}), date_trunc('week', {end}))"
-            return f"CAST({mondays} // 7 AS BIGINT)"
-        return f"CAST(date_diff('{unit}', {start}, {end}) AS BIGINT)"
+            return f"TRY(CAST({mondays} // 7 AS BIGINT))"
+        return f"TRY(CAST(date_diff('{unit}', {start}, {end}) AS BIGINT))"
 
     def moved(self, x: str, amount: int, unit: str) -> str:
         most = _MOST_MOVED[unit]
-        return f"(CAST({x} AS TIMESTAMP) + to_{unit}s({min(max(amount, -most), most):d}))"
+        return f"TRY(CAST({x} AS TIMESTAMP) + to_{unit}s({min(max(amount, -most), most):d}))"
 
     # ---- relations -------------------------------------------------------------------------------------------------
 

@@ -117,8 +117,10 @@ def of_type(term: Term, type_: Type, dialect: Dialect) -> Term:
         return Term(known.sql, type_, infinite=known.infinite)
     if type_ is Type.INTEGER and known.type.numeric:
         return Term(dialect.whole(dialect.nearest(known.sql)), type_)
-    if (type_.numeric and known.type is Type.INTEGER) or (type_ is Type.TIMESTAMP and known.type is Type.DATE):
+    if type_.numeric and known.type is Type.INTEGER:
         return Term(f"CAST({known.sql} AS {dialect.type(type_)})", type_)
+    if type_ is Type.TIMESTAMP and known.type is Type.DATE:
+        return Term(dialect.try_cast(known.sql, type_), type_)
     message = f"no {known.type} stands for a {type_}"
     raise TypeError(message)
 

@@ -94,7 +94,7 @@ def cast(term: Term, type_: Type, dialect: Dialect) -> Term:
         one, zero = (dialect.integer(1), dialect.integer(0)) if type_ is Type.INTEGER else map(dialect.double, (1.0, 0.0))
         return Term(f"(CASE {known} WHEN TRUE THEN {one} WHEN FALSE THEN {zero} END)", type_)
     if given.temporal and type_.temporal:
-        return Term(f"CAST({known} AS {dialect.type(type_)})", type_)
+        return Term(dialect.try_cast(known, type_), type_)
     return Term(terms.null(type_, dialect), type_)
 
 

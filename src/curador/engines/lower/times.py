@@ -45,7 +45,7 @@ def _added(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
     moved = dialect.moved(terms.of_type(arguments[0], call.type, dialect).sql, int(amount.value), unit)  # type: ignore[arg-type]
     first, last = dialect.timestamp(_FIRST), dialect.timestamp(_LAST)
     clamped = f"(CASE WHEN {moved} < {first} THEN {first} WHEN {moved} > {last} THEN {last} ELSE {moved} END)"
-    return terms.Term(f"CAST({clamped} AS {dialect.type(call.type)})", call.type)
+    return Term(dialect.try_cast(clamped, call.type), call.type)
 
 
 def _moment(term: Term, dialect: Dialect) -> Term:

@@ -1,0 +1,189 @@
+"""A small study, its tables laid out by hand in DuckDB as preparation leaves them, and short ways to write trees."""
+
+import datetime as dt
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+
+from curador.engines.lower.block import lower_block
+from curador.engines.lower.collect import collect
+from curador.plan.grid import column_grid
+from curador.plan.model import BlockPlan, Cap, Contribution, KeyPlan, Tally
+from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
+from curador.study.model import Budget, Column, Study, Table, UnitColumn
+from curador.study.schema import Field, Schema, TableSchema
+from curador.study.values import Type
+
+B, I, F, S, D, T = Type.BOOLEAN, Type.INTEGER, Type.FLOAT, Type.STRING, Type.DATE, Type.TIMESTAMP
+SQL = {B: "BOOLEAN", I: "BIGINT", F: "DOUBLE", Type.DECIMAL: "DOUBLE", S: "VARCHAR", D: "DATE", T: "TIMESTAMP"}
+
+VISITS = (
+    Column("person", I),
+    Column("city", S, values=("Bern", "Basel", "Chur")),
+    Column("spent", F, bounds=(Fraction(0), Fraction(500))),
+    Column("score", I, bounds=(-5, 5)),
+    Column("day", D),
+    Column("moment", T),
+    Column("good", B),
+    Column("x", F),
+)
+PEOPLE = (Column("person", I), Column("age", I, bounds=(0, 120)), Column("home", S))
+CITIES = (Column("city", S), Column("region", S), Column("weight", F))
+
+
+class Facts:
+    """Public tables of these tests have no row twice."""
+
+    def multiplicity(self, table, columns):
+        return 1
+
+    def distinct(self, table, column, most):
+        return None
+
+
+def table_of(name, unit, columns, **more):
+    return Table(name, f"{name}.parquet", unit, columns, **more)
+
+
+TABLES = (
+    table_of("visits", UnitColumn("person"), VISITS),
+    table_of("people", UnitColumn("person"), PEOPLE),
+    table_of("cities", None, CITIES, key=("city",)),
+)
+STUDY = Study("test", TABLES, Budget(epsilon=1, delta="1e-6"), Path("test.ledger"))
+
+
+def schema_of(study=STUDY):
+    fields = [TableSchema(one, tuple(Field(c.name, c.type, c.nullable, c) for c in one.columns)) for one in study.tables]
+    return Schema(study, tuple(fields), Facts())
+
+
+SCHEMA = schema_of()
+
+
+def scan(name, schema=SCHEMA):
+    table = schema.table(name)
+    return Scan(name, tuple(Out(one.name, one.type, one.nullable, (name, one.name)) for one in table.fields))
+
+
+# ---- trees -----------------------------------------------------------------------------------------------------------
+
+
+def ref(relation, name):
+    place = [one.name for one in relation.columns].index(name)
+    return Ref(place, relation.columns[place].type)
+
+
+def lit(value):
+    kinds = {bool: B, int: I, Fraction: F, str: S, dt.date: D, dt.datetime: T}
+    return Literal(value, None if value is None else kinds[type(value)])
+
+
+def call(function, *arguments, type_=B):
+    return Call(function, tuple(one if hasattr(one, "type") else lit(one) for one in arguments), type_)
+
+
+def project(relation, **expressions):
+    outs = tuple(
+        Out(name, one.type, True, relation.columns[one.index].source if isinstance(one, Ref) else None)
+        for name, one in expressions.items()
+    )
+    return Project(relation, tuple(expressions.values()), outs)
+
+
+def where(relation, predicate):
+    return Filter(relation, predicate)
+
+
+def join(left, right, kind, *pairs, on=None):
+    """Join on equal columns, and on more over the names of both sides."""
+    width = len(left.columns)
+    conditions = [call("=", ref(left, a), Ref(ref(right, b).index + width, ref(right, b).type)) for a, b in pairs] + (
+        [on] if on is not None else []
+    )
+    predicate = None if not conditions else conditions[0] if len(conditions) == 1 else call("and", *conditions)
+    columns = left.columns if kind in {"semi", "anti"} else left.columns + right.columns
+    return Join(left, right, kind, predicate, columns)
+
+
+def block(relation, cap, keys=(), tallies=(Tally("rows"),), units=None, values=None):
+    """Make a block over columns by name; `values`: known ones by key name, others are private."""
+    plans = []
+    for name in keys:
+        expression = ref(relation, name) if isinstance(name, str) else name
+        label = name if isinstance(name, str) else "key"
+        plans.append(KeyPlan(label, expression, expression.type, (values or {}).get(label)))
+    return BlockPlan(relation, cap, Contribution(1, 1, 1, bool(keys)), tuple(plans), tuple(tallies), (), (), (), None, units)
+
+
+def none(rows=1):
+    return Cap(rows, "none")
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def connect(threads=1):
+    """Open an empty engine."""
+    return duckdb.connect(config={"threads": threads})
+
+
+def raw(con, number, columns, rows):
+    """Put rows of Python values into a table as they are: name raw<number>."""
+    con.execute(f"CREATE OR REPLACE TABLE raw{number} ({', '.join(f'c{i} {SQL[c.type]}' for i, c in enumerate(columns))})")
+    if rows:
+        con.executemany(f"INSERT INTO raw{number} VALUES ({', '.join('?' * len(columns))})", [list(row) for row in rows])
+
+
+def prepare(con, number, columns, *, unit=0, without=None, order="__u, __r"):
+    """Lay out a private table from raw<number>: dense units, keyed hashes of the original ones, ranks, stored grids.
+
+    without  a unit whose rows are left out; order: how rows lie, a SQL expression.
+    """
+    names = ", ".join(f"c{i}" for i in range(len(columns)))
+    grids = "".join(f", {stored(i, column_grid(c))} AS g{i}" for i, c in enumerate(columns) if column_grid(c))
+    gone = "" if without is None else f" AND c{unit} <> {without}"
+    con.execute(
+        f"""CREATE OR REPLACE TABLE t{number} AS
+        SELECT * FROM (
+          SELECT {names}{grids}, DENSE_RANK() OVER (ORDER BY c{unit}) AS __u, hash('key', c{unit}) AS __h,
+            ROW_NUMBER() OVER (PARTITION BY c{unit} ORDER BY hash('row', c{unit}, {names}, k), {names}, k) AS __r
+          FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {names}) AS k FROM raw{number} WHERE c{unit} IS NOT NULL{gone})
+        ) ORDER BY {order}"""
+    )
+
+
+def stored(place, grid):
+    """What preparation stores of a bounded column."""
+    v = f"TRY_CAST(floor(CAST(c{place} AS DOUBLE) * {2.0**-grid.exponent!r} - {float(grid.start)!r} + 0.5) AS HUGEINT)"
+    return f"CAST(CASE WHEN {v} < 0 OR c{place} = '-inf'::DOUBLE THEN 0 WHEN {v} > {grid.steps} OR c{place} = 'inf'::DOUBLE THEN {grid.steps} ELSE {v} END AS INTEGER)"
+
+
+def public(con, number, columns, rows):
+    """Lay out a public table."""
+    raw(con, number, columns, rows)
+    con.execute(f"CREATE OR REPLACE TABLE t{number} AS SELECT *, ROW_NUMBER() OVER () AS __p FROM raw{number}")
+
+
+def rows_of(con, sql):
+    """Return a statement's rows as dictionaries."""
+    answer = con.sql(sql)
+    return [dict(zip(answer.columns, row, strict=True)) for row in answer.fetchall()]
+
+
+def tally(con, plan, schema=SCHEMA, **options):
+    """Run a block and collect it."""
+    lowered = lower_block(plan, schema, **options)
+    return collect(plan, lowered, {one.name: con.sql(one.sql).to_arrow_table() for one in lowered.statements})
+
+
+def by_key(tallied, place):
+    """One tally as a dictionary by key values."""
+    return {key: int(n) for key, n in zip(zip(*tallied.keys, strict=True), tallied.tallies[place], strict=True)}
+
+
+def multiset(rows, *, leave=("__u",)):
+    """Rows as a multiset, bit for bit (a signed zero is another row), without dense unit numbers."""
+    return Counter(tuple((k, repr(v)) for k, v in sorted(row.items()) if k not in leave) for row in rows)

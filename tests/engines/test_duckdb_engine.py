@@ -1,0 +1,80 @@
+"""From a question to exact integers, on the prepared version and on views, in the worker and in this process."""
+
+import collections
+import contextlib
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from duckdb_studies import engine_of, looking_into, visits_table
+
+from curador.engines.base import EngineFailed
+from curador.engines.lower import collect as collecting
+from curador.plan.build import build_plan
+from curador.plan.grid import column_grid
+from curador.query.sql import parse
+from curador.study.model import Caps, Column
+from curador.study.values import Type
+
+COLUMNS = (Column("spent", Type.FLOAT, bounds=(Fraction(0), Fraction(500))), Column("city", Type.STRING, values=("a", "b")))
+TABLE = pa.table(
+    {
+        "user": [number % 7 for number in range(100)],
+        "spent": [None if number % 11 == 0 else float(number * 7 % 600) for number in range(100)],
+        "city": [("a", "b", "c", None)[number % 4] for number in range(100)],
+    }
+)
+SQL = "SELECT city, COUNT(*) AS n, SUM(spent) AS total FROM visits GROUP BY city"
+
+
+def expected(study):
+    """The same integers, row by row in Python, from the prepared rows."""
+    grid = column_grid(COLUMNS[0])
+    with looking_into(study) as connection:
+        kept = connection.execute("SELECT c2, c1 FROM t0 WHERE __r <= 5").fetchall()
+    counts, sums = collections.Counter(), collections.Counter()
+    for city, spent in kept:
+        counts[city] += 1
+        if spent is not None:
+            sums[city] += int(min(max(spent, 0.0), 500.0) / float(grid.step)) - grid.start
+    return {city: (counts[city], sums[city]) for city in ("a", "b")}
+
+
+CASES = [
+    ("inline", "auto"),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (("process", "auto"), ("inline", "never"))),
+]
+
+
+@pytest.mark.parametrize(("worker", "prepare"), CASES)
+def test_a_question_is_tallied(tmp_path, worker, prepare):
+    """Counts and sums of the kept rows, exactly."""
+    study = visits_table(tmp_path, TABLE, columns=COLUMNS, caps=Caps(rows=5), prepare=prepare)
+    with contextlib.closing(engine_of(study, worker=worker)) as engine:
+        plan = build_plan(parse(SQL, engine.schema), engine.schema)
+        (found,) = engine.tally(plan.blocks)
+    kinds = [tally.kind for tally in plan.blocks[0].tallies]
+    by_key = {key: place for place, key in enumerate(found.keys[0])}
+
+    for city, (count, total) in expected(study).items():
+        numbers = {
+            kind: int(found.tallies[place][by_key[city]]) for place, kind in enumerate(kinds) if place in found.tallies
+        }
+        assert numbers["steps"] == total
+        assert count in {int(found.tallies[place][by_key[city]]) for place, kind in enumerate(kinds) if kind == "rows"}
+
+
+def test_a_result_that_cannot_be_read_is_a_failure_with_an_id(tmp_path, monkeypatch):
+    """After rows were read nothing but an id leaves, whatever went wrong."""
+
+    def confused(*_):
+        raise ValueError("canary-5512")
+
+    monkeypatch.setattr(collecting, "collect", confused)
+    with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS))) as engine:
+        plan = build_plan(parse(SQL, engine.schema), engine.schema)
+        with pytest.raises(EngineFailed) as raised:
+            engine.tally(plan.blocks)
+
+    assert "canary" not in str(raised.value)
+    assert "canary-5512" in (tmp_path / "study.ledger.prepared" / "incidents.log").read_text()

@@ -1,0 +1,368 @@
+"""Every function of the catalogue on edge values: no row raises, rows do not see each other, and Python agrees."""
+
+import datetime as dt
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import duckdb
+import pytest
+from lower_layout import SQL, B, D, F, I, S, T, call, connect, lit
+from lower_reference import evaluate
+
+from curador.engines.lower.dialect_duckdb import DUCKDB
+from curador.engines.lower.expression import Expressions
+from curador.engines.lower.terms import nearest_double
+from curador.errors import InvalidQuery
+from curador.query.functions import FUNCTIONS, PARTS, UNITS
+from curador.query.tree import Call, Literal, Ref
+from curador.study.values import Type
+
+INF = math.inf
+INTEGERS = [0, 1, -1, 2, 7, -10, 1 << 31, 1 << 53, (1 << 53) + 1, -(1 << 62), (1 << 63) - 1, -(1 << 63), None]
+FLOATS = [
+    *(0.0, 1.0, -1.0, 0.5, -2.5, 2.5, 0.1, 123.456, 0.49999999999999994, 5e-324, 1e-300, 1e18, 9.3e18, 1e300),
+    *(1.7976931348623157e308, -1.7976931348623157e308, INF, -INF, None),
+]
+STRINGS = [
+    *("", "a", "A b ", " 12 ", "12", "-7", "+5", "1e3", "1.5", ".5", "5.", "nan", "Infinity", "true", " F", "1_000", "0x1f"),
+    *("2020-02-30", "2020-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "2020-1-1", "2020-01-01 10:20"),
+    *("2020-01-01T10:20:30.123456", "2020-01-01 25:00", "%", "_", "\\", "o'hara", "é日本", "x" * 5000, "1" * 400),
+    *("1e999", "9223372036854775807", "9223372036854775808", "a%b", "aXb", "a\nb", None),
+]
+DATES = [
+    *(dt.date(1, 1, 1), dt.date(1, 1, 3), dt.date(1582, 10, 15), dt.date(1969, 12, 31), dt.date(1970, 1, 1)),
+    *(dt.date(2000, 2, 29), dt.date(2021, 1, 3), dt.date(2021, 1, 4), dt.date(9999, 12, 31), None),
+]
+MOMENTS = [
+    *(dt.datetime(1, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59, 700_000), dt.datetime(1970, 1, 1)),  # noqa: DTZ001
+    *(dt.datetime(2021, 1, 3, 23, 30), dt.datetime(2021, 1, 4, 0, 10, 0, 500_000)),  # noqa: DTZ001
+    *(dt.datetime(9999, 12, 31, 23, 59, 59, 999_999), None),  # noqa: DTZ001
+]
+EDGES = {B: [True, False, None], I: INTEGERS, F: FLOATS, S: STRINGS, D: DATES, T: MOMENTS}
+EXTREMES = {  # what preparation never leaves in a table: still no row may raise
+    D: ["DATE 'infinity'", "DATE '-infinity'", "DATE '5881580-07-10'", "DATE '5877642-06-25 (BC)'"],
+    T: [
+        "TIMESTAMP 'infinity'",
+        "TIMESTAMP '-infinity'",
+        "TIMESTAMP '294247-01-10 04:00:54'",
+        "TIMESTAMP '290309-12-22 (BC)'",
+    ],
+    F: ["'nan'::DOUBLE", "-0.0::DOUBLE"],
+}
+NUMBERS = (I, F)
+
+
+def expressions():
+    """All shapes of calls: (name, expression over columns of these types, the types)."""
+    for function in ("=", "<>", "<", "<=", ">", ">="):
+        for types in [(one, one) for one in EDGES] + [(I, F), (F, I), (D, T), (T, D)]:
+            yield function, types, Call(function, refs(types), B)
+    for one in EDGES:
+        yield "is_null", (one,), Call("is_null", refs((one,)), B)
+        yield "coalesce", (one, one), Call("coalesce", refs((one, one)), one)
+        yield "nullif", (one, one), Call("nullif", refs((one, one)), one)
+        yield "case", (B, one, one), Call("case", refs((B, one, one)), one)
+        for extreme in ("least", "greatest"):
+            yield extreme, (one, one), Call(extreme, refs((one, one)), one)
+        for target in (*EDGES, Type.DECIMAL):
+            if (one.temporal and target in {B, I, F, Type.DECIMAL}) or (target.temporal and one in {B, I, F}):
+                continue
+            yield "cast", (one,), Call("cast", refs((one,)), target)
+    yield "coalesce", (I, F), Call("coalesce", refs((I, F)), F)
+    yield "and", (B, B, B), Call("and", refs((B, B, B)), B)
+    yield "or", (B, B, B), Call("or", refs((B, B, B)), B)
+    yield "not", (B,), Call("not", refs((B,)), B)
+    yield "in", (I,), call("in", Ref(0, I), 1, -10, None)
+    yield "in", (I,), call("in", Ref(0, I), 1, Fraction(1, 2))
+    yield "in", (F,), call("in", Ref(0, F), 1, Fraction(1, 10), Fraction(5, 2))
+    yield "in", (S,), call("in", Ref(0, S), "o'hara", "", "é日本")
+    yield "in", (D,), call("in", Ref(0, D), dt.date(2000, 2, 29), dt.date(1, 1, 1))
+    yield from numeric()
+    yield from textual()
+    yield from temporal()
+
+
+def numeric():
+    for types in ((I, I), (I, F), (F, I), (F, F)):
+        kind = I if types == (I, I) else F
+        for function in ("+", "-", "*", "//", "%"):
+            yield function, types, Call(function, refs(types), kind)
+        yield "/", types, Call("/", refs(types), F)
+    for one in NUMBERS:
+        for function in ("neg", "abs"):
+            yield function, (one,), Call(function, refs((one,)), one)
+        for function in ("sign", "floor", "ceil"):
+            yield function, (one,), Call(function, refs((one,)), I)
+        for digits in (-15, -3, -1, 0, 1, 2, 15):
+            yield "round", (one,), call("round", Ref(0, one), digits, type_=one)
+        for function in ("sqrt", "ln", "log10", "exp"):
+            yield function, (one,), Call(function, refs((one,)), F)
+        for exponent in (0, 2, -1, Fraction(1, 2), Fraction(-5, 2), 300):
+            yield "power", (one,), call("power", Ref(0, one), exponent, type_=F)
+
+
+def textual():
+    for pattern in ("", "%", "_", "a%", "%b", "a_b", "a\\%b", "%_%_%", "é%", "1%2"):
+        yield "like", (S,), call("like", Ref(0, S), pattern)
+        yield "ilike", (S,), call("ilike", Ref(0, S), pattern.upper())
+    yield "starts_with", (S,), call("starts_with", Ref(0, S), "a")
+    for function in ("lower", "upper", "trim"):
+        yield function, (S,), Call(function, refs((S,)), S)
+    yield "length", (S,), Call("length", refs((S,)), I)
+    yield "concat", (S, S), Call("concat", refs((S, S)), S)
+    yield "concat", (S,), Call("concat", (Ref(0, S), lit("'%"), Ref(0, S)), S)
+    for start, length in ((1, 3), (2, 0), (4000, 2000), (10**12, 10**12), (1, 10**12)):
+        yield "substring", (S,), call("substring", Ref(0, S), start, length, type_=S)
+    for old, new in (("a", "bb"), ("x", "y" * 300), ("xx", ""), ("", "z"), ("1", "'")):
+        yield "replace", (S,), call("replace", Ref(0, S), old, new, type_=S)
+
+
+def temporal():
+    for one in (D, T):
+        for unit in UNITS:
+            yield "date_trunc", (one,), call("date_trunc", unit, Ref(0, one), type_=one)
+            for amount in (0, 1, -1, 13, 10**12, -(10**12)):
+                yield "date_add", (one,), call("date_add", Ref(0, one), amount, unit, type_=one)
+        for part in PARTS:
+            yield "extract", (one,), call("extract", part, Ref(0, one), type_=I)
+    for types in ((D, D), (T, T), (D, T), (T, D)):
+        for unit in UNITS:
+            yield "date_diff", types, call("date_diff", unit, *refs(types), type_=I)
+
+
+def refs(types):
+    return tuple(Ref(place, one) for place, one in enumerate(types))
+
+
+SHAPES = list(expressions())
+
+
+def inputs(types):
+    return [list(row) for row in itertools.product(*(EDGES[one] for one in types))]
+
+
+def loaded(con, types, rows):
+    """Put the rows into a table with a number."""
+    columns = ", ".join(f"c{place} {SQL[one]}" for place, one in enumerate(types))
+    con.execute(f"CREATE OR REPLACE TABLE edges (i BIGINT, {columns})")
+    values = ", ".join(f"unnest(${place + 1}::{SQL[one]}[])" for place, one in enumerate(types))
+    lists = [list(one) for one in zip(*rows, strict=True)]
+    con.execute(f"INSERT INTO edges SELECT row_number() OVER (), * FROM (SELECT {values})", lists)
+
+
+def text_of(expression, types):
+    return Expressions([f"c{place}" for place in range(len(types))], DUCKDB).text(expression)
+
+
+def computed(con, text):
+    return dict(con.execute(f"SELECT i, {text} FROM edges").fetchall())
+
+
+def same(found, wanted, function):
+    if found is None or wanted is None or isinstance(wanted, (bool, str)):
+        return found is wanted or found == wanted
+    if isinstance(wanted, float) and function in {"ln", "log10", "exp", "power"}:
+        return math.isclose(found, wanted, rel_tol=4e-16, abs_tol=5e-324)
+    return type(found) is type(wanted) and repr(found) == repr(wanted)
+
+
+def test_the_shapes_cover_the_catalogue():
+    assert {function for function, _, _ in SHAPES} == FUNCTIONS
+
+
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+def test_no_row_raises_and_python_agrees(function):
+    con = connect()
+    for name, types, expression in SHAPES:
+        if name != function:
+            continue
+        rows = inputs(types)
+        loaded(con, types, rows)
+        found = computed(con, text_of(expression, types))
+        assert len(found) == len(rows)
+        for place, row in enumerate(rows, start=1):
+            wanted = evaluate(expression, row)
+            assert same(found[place], wanted, name), (expression, row, found[place], wanted)
+
+
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+def test_values_that_no_table_holds_do_not_raise_either(function):
+    con = connect()
+    for name, types, expression in SHAPES:
+        if name != function or not any(one in EXTREMES for one in types):
+            continue
+        columns = []
+        for one in types:
+            known = EXTREMES.get(one, []) + [
+                "NULL",
+                {B: "TRUE", I: "3", F: "1.5", S: "'a'", D: "DATE '2020-05-05'"}.get(one, "NULL"),
+            ]
+            columns.append(f"(SELECT unnest([{', '.join(f'CAST({x} AS {SQL[one]})' for x in known)}]) AS c{len(columns)})")
+        con.execute(f"SELECT {text_of(expression, types)} FROM {', '.join(columns)}").fetchall()
+
+
+@pytest.mark.slow
+def test_rows_do_not_see_each_other():
+    """The value of a row is the same alone, among others, and in another order."""
+    con, chance = connect(), random.Random(4)
+    for name, types, expression in SHAPES:
+        rows = inputs(types)
+        chance.shuffle(rows)
+        text = text_of(expression, types)
+        loaded(con, types, rows)
+        together = computed(con, text)
+        loaded(con, types, rows[::-1])
+        turned = computed(con, text)
+        for place in chance.sample(range(1, len(rows) + 1), min(6, len(rows))):
+            assert repr(together[place]) == repr(turned[len(rows) + 1 - place]), (name, rows[place - 1])
+            loaded(con, types, [rows[place - 1]])
+            assert repr(computed(con, text)[1]) == repr(together[place]), (name, rows[place - 1])
+
+
+@pytest.mark.slow
+def test_nested_arithmetic_agrees_with_python():
+    """Random trees over all numbers: guards stand where something could lose a NaN or an infinity, and nowhere else."""
+    con, chance = connect(), random.Random(5)
+    unary = ["neg", "abs", "sqrt", "exp", "ln", "floor", "sign"]
+
+    def tree(depth):
+        if depth == 0 or chance.random() < 0.1:
+            return chance.choice(
+                [Ref(0, I), Ref(1, F), Ref(2, F), lit(Fraction(1, 4)), lit(-3), lit(0), lit(Fraction(10**300))]
+            )
+        if chance.random() < 0.3:
+            function = chance.choice(unary)
+            return Call(function, (tree(depth - 1),), I if function in {"floor", "sign"} else F)
+        if chance.random() < 0.2:
+            return Call("case", (Call("<", (tree(depth - 1), tree(depth - 1)), B), tree(depth - 1), tree(depth - 1)), F)
+        function = chance.choice(["+", "-", "*", "/", "//", "%", "coalesce", "greatest", "nullif"])
+        return Call(function, (tree(depth - 1), tree(depth - 1)), F)
+
+    types = (I, F, F)
+    rows = [[chance.choice(INTEGERS), chance.choice(FLOATS), chance.choice(FLOATS)] for _ in range(200)]
+    loaded(con, types, rows)
+    compared = 0
+    for _ in range(300):
+        expression = tree(3)
+        found = computed(con, text_of(expression, types))
+        for place, row in enumerate(rows, start=1):
+            wanted = evaluate(expression, row)
+            close = (
+                found[place] == wanted
+                if None in (found[place], wanted) or not isinstance(wanted, float)
+                else math.isclose(found[place], wanted, rel_tol=1e-9) or not math.isfinite(wanted)
+            )
+            compared += 1
+            assert close or exponential(expression), (expression, row, found[place], wanted)
+    assert compared == 60_000
+
+
+def exponential(node):
+    """Whether e^x, ln or a remainder stands in it: a last digit there may become any difference above."""
+    return isinstance(node, Call) and (node.function in {"exp", "ln", "%", "//"} or any(map(exponential, node.arguments)))
+
+
+# ---- seeded bugs -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expression", "row"),
+    [
+        ("CAST(c0 AS DOUBLE) / CAST(c1 AS DOUBLE) > 5", call(">", Call("/", refs((I, I)), F), 5), [1, 0]),
+        ("c0 / c0 > 5", call(">", Call("/", (Ref(0, F), Ref(0, F)), F), 5), [0.0]),
+        ("1 / (c0 * c0)", Call("/", (lit(1), Call("*", (Ref(0, F), Ref(0, F)), F)), F), [1e300]),
+        ("least(greatest(c0, 0), 5)", call("case", call("<", Ref(0, F), 0), 0, Ref(0, F), type_=F), [None]),
+        ("CAST(c0 AS BIGINT)", Call("cast", refs((F,)), I), [2.5]),
+        ("fmod(c0, c1)", Call("%", refs((F, F)), F), [-2.5, 2.0]),
+        (
+            "date_diff('week', c0, c1)",
+            call("date_diff", "week", *refs((D, D)), type_=I),
+            [dt.date(2021, 1, 3), dt.date(2021, 1, 4)],
+        ),
+        ("trim(c0)", Call("trim", refs((S,)), S), ["a "]),
+    ],
+)
+def test_what_the_engine_says_by_itself_is_caught(wrong, expression, row):
+    """The plain spelling of each function differs from the meaning, so that agreement above is not by chance."""
+    con = connect()
+    types = tuple({int: I, float: F, str: S, dt.date: D}.get(type(one), F) for one in row)
+    loaded(con, types, [row])
+    wanted = evaluate(expression, row)
+    assert repr(computed(con, text_of(expression, types))[1]) == repr(wanted)
+    assert repr(computed(con, wrong)[1]) != repr(wanted)
+
+
+@pytest.mark.parametrize("wrong", ["c0 + 1", "- c0", "abs(c0)", "CAST(1e300 AS BIGINT) + c0", "c0 // 0", "c0 % 0"])
+def test_what_would_raise_raises(wrong):
+    con = connect()
+    loaded(con, (I,), [[(1 << 63) - 1], [-(1 << 63)]])
+    with pytest.raises(duckdb.Error):
+        con.execute(f"SELECT {wrong} FROM edges").fetchall()
+
+
+# ---- literals, depth -----------------------------------------------------------------------------------------------------
+
+
+def test_literals_come_back_exactly():
+    con, chance = connect(), random.Random(3)
+    numbers = [Fraction(chance.getrandbits(60) - (1 << 59), 10 ** chance.randint(0, 25)) for _ in range(300)]
+    numbers += [Fraction(5e-324), Fraction(1.7976931348623157e308), Fraction(-1, 3), Fraction(1, 10**330)]
+    texts = [text_of(lit(one), ()) for one in numbers]
+    found = con.execute(f"SELECT {', '.join(texts)}").fetchone()
+    assert [one.hex() for one in found] == [(one.numerator / one.denominator).hex() for one in numbers]
+    others = ["'; DROP TABLE t; --", "\\'", "%s", "{}", "$1", "?", "𝄞\u2028", dt.date(1, 1, 1), True, -(1 << 63), 0]
+    found = con.execute(f"SELECT {', '.join(text_of(lit(one), ()) for one in others)}").fetchone()
+    assert list(found) == others
+    moment = dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001
+    assert con.execute(f"SELECT {text_of(lit(moment), ())}").fetchone() == (moment,)
+    assert nearest_double(Fraction(10) ** 400) == INF
+    assert nearest_double(-(Fraction(10) ** 400)) == -INF
+
+
+def test_strings_an_engine_cannot_hold_are_refused():
+    for wrong in ("a\0b", "\ud800"):
+        with pytest.raises(InvalidQuery, match="Unicode"):
+            text_of(lit(wrong), ())
+
+
+def test_growth_is_refused_and_long_chains_are_not():
+    chain = Ref(0, F)
+    for _ in range(70):
+        chain = Call("+", (chain, Ref(0, F)), F)
+    con = connect()
+    loaded(con, (F,), [[0.5]])
+    assert computed(con, text_of(chain, (F,)))[1] == 35.5
+    deep = Ref(0, F)
+    for _ in range(40):
+        deep = Call("/", (lit(1), deep), F)
+    with pytest.raises(InvalidQuery, match="nested"):
+        text_of(deep, (F,))
+    long = Ref(0, F)
+    for _ in range(5000):
+        long = Call("+", (long, Ref(0, F)), F)
+    with pytest.raises(InvalidQuery, match="nested"):
+        text_of(long, (F,))
+
+
+def test_strings_stay_short_however_often_they_are_doubled():
+    con = connect()
+    loaded(con, (S,), [["ab"], [None]])
+    doubled = Ref(0, S)
+    for _ in range(12):
+        doubled = Call("concat", (doubled, doubled), S)
+    with pytest.raises(InvalidQuery):
+        text_of(Call("concat", (doubled,) * 4096, S), (S,))
+    text = text_of(Call("length", (doubled,), I), (S,))
+    assert computed(con, text) == {1: 4096, 2: None}
+
+
+def test_what_is_not_of_the_catalogue_does_not_exist():
+    with pytest.raises(TypeError, match="no such function"):
+        text_of(call("pg_sleep", 1), ())
+    with pytest.raises(TypeError, match="written"):
+        text_of(call("substring", "abc", Ref(0, I), 1, type_=S), (I,))
+    with pytest.raises(TypeError, match="written"):
+        text_of(call("date_trunc", "era", Ref(0, D), type_=D), (D,))
+    assert text_of(Literal(None, None), ()) == "CAST(NULL AS BOOLEAN)"
