@@ -73,17 +73,24 @@ def measure(call: Callable[[], Any], package: str) -> tuple[Any, dict[str, float
 
 def peak_mb() -> float | None:
     """Return the process's largest resident size so far, in MB."""
-    status = Path("/proc/self/status")
-    if status.exists():  # getrusage would also count what the parent held before it became this program
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
+    found = peak_mb_of(Path("/proc/self/status"))
+    if found is not None:  # getrusage would also count what the parent held before it became this program
+        return found
     try:
         import resource
     except ImportError:
         return None
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return size / 1024**2 if sys.platform == "darwin" else size / 1024
+
+
+def peak_mb_of(status: Path) -> float | None:
+    """Return the largest resident size so far of the process with that status file, in MB."""
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return None
 
 
 def versions(distributions: Sequence[str]) -> dict[str, str]:

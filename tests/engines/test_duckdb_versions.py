@@ -12,10 +12,12 @@ from duckdb_studies import engine_of, prepared, rows, study_of, visits_table, wr
 
 from curador.engines.duckdb import progress as progress_module
 from curador.engines.duckdb import snapshot, versions
+from curador.engines.duckdb.connection import connect
 from curador.engines.duckdb.engine import DuckDBEngine
 from curador.engines.duckdb.folder import Folder, prepared_folder
 from curador.engines.duckdb.schema import describe
 from curador.engines.duckdb.snapshot import changed
+from curador.engines.lower.sql import GeneratedSQL, Statement
 from curador.errors import InvalidStudy
 from curador.study.model import Column, Table, UnitColumn
 from curador.study.values import Type
@@ -191,9 +193,35 @@ def test_the_same_version_can_be_made_again(tmp_path):
 def test_a_second_engine_reads_the_same_version(tmp_path):
     """Readers do not lock one another out."""
     study = visits_table(tmp_path, TABLE)
+    count = [("n", Statement("n", GeneratedSQL("SELECT count(*) AS n FROM t0")))]
     with contextlib.closing(engine_of(study)) as one, contextlib.closing(DuckDBEngine(study, 1)) as other:
         assert one.schema.tables == other.schema.tables
-        assert other.ready
+        assert one.run(count)["n"].to_pylist() == other.run(count)["n"].to_pylist() == [{"n": 3}]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepare", ["auto", "never"])
+def test_several_tables_of_one_database(tmp_path, prepare):
+    """One DuckDB file, tables in its schemas, opened by two engines of one process."""
+    with contextlib.closing(connect(str(tmp_path / "all.duckdb"), {})) as connection:
+        for statement in (
+            "TABLE a AS SELECT 1 AS who",
+            "SCHEMA more",
+            "TABLE more.b AS SELECT 1 AS who",
+            "TABLE n AS SELECT 7 AS id",
+        ):
+            connection.execute(f"CREATE {statement}").fetchall()
+    study = study_of(
+        tmp_path,
+        Table("a", "all.duckdb#a", UnitColumn("who")),
+        Table("b", "all.duckdb#more.b", UnitColumn("who")),
+        Table("n", "all.duckdb#n", None),
+        prepare=prepare,
+    )
+    joined = [("n", Statement("n", GeneratedSQL("SELECT count(*) AS n FROM t0 JOIN t1 ON t0.__u = t1.__u")))]
+    with contextlib.closing(engine_of(study)) as one, contextlib.closing(DuckDBEngine(study, 1)) as other:
+        assert one.run(joined)["n"].to_pylist() == other.run(joined)["n"].to_pylist() == [{"n": 1}]
+        assert other.schema.public.distinct("n", "id", 5) == (7,)
 
 
 def test_the_folder_says_how_large_it_is(tmp_path):

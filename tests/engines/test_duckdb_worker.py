@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -264,6 +265,33 @@ def test_the_worker_does_not_outlive_its_parent(tmp_path):
         parent.stdout.close()
 
     assert gone(pid)
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_had_spilled_is_removed(tmp_path):
+    """Rows on disk do not outlive the question; what a dead process left goes with the next version."""
+    engine = engine_of(visits_table(tmp_path, TABLE), worker="process", deadline=Fraction(5), memory=100_000_000)
+    spill = folder_of(engine) / "spill"
+    (spill / "99999999-dead").mkdir()
+    seen, finished = set(), threading.Event()
+
+    def watch():
+        while not finished.wait(0.02):
+            seen.update(file.name for file in spill.rglob("*.tmp"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with pytest.raises(EngineFailed):
+            engine.run(one("SELECT sum(x) AS s FROM (SELECT hash(range) AS x FROM range(2000000000) ORDER BY x OFFSET 9)"))
+    finally:
+        finished.set()
+        watcher.join()
+
+    assert seen
+    assert [file.name for file in spill.iterdir()] == ["99999999-dead"]
+    engine.prepare(2)
+    assert list(spill.iterdir()) == []
 
 
 def test_a_version_that_is_not_there_is_the_owners_error(tmp_path):

@@ -32,7 +32,7 @@ from curador.randomness.entropy import entropy
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
     from fractions import Fraction
 
     from curador.curator.post import Column
@@ -115,7 +115,7 @@ class Flow:
         return self._answer(ready, released, parts, charged)
 
     @contextlib.contextmanager
-    def _kept(self, reservation: Reservation) -> Iterator[None]:
+    def _kept(self, reservation: Reservation) -> Generator[None]:
         """After the charge: whatever is raised, data may have caused it, so only an id leaves; an interrupt is said."""
         try:
             yield

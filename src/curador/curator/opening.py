@@ -13,6 +13,7 @@ from curador.errors import InvalidParameter, InvalidStudy, sentence
 from curador.ledger.entry import Kind
 from curador.ledger.ledger import Ledger
 from curador.study.build import build_study, override
+from curador.study.consistency import FRAME
 from curador.study.model import Study
 from curador.study.spelling import NOTHING, Plain
 from curador.study.toml import read_study
@@ -52,7 +53,7 @@ def ledger_of(study: Study, *, new_ledger: str | None, verify: bool) -> Ledger:
             adjacency=study.adjacency,
             unit=study.unit_name,
             study_name=study.name,
-            folder=study.folder,
+            folder=_beside(study),
             verify=verify,
         )
     made = Ledger.create(
@@ -64,7 +65,7 @@ def ledger_of(study: Study, *, new_ledger: str | None, verify: bool) -> Ledger:
         budget=study.budget,
         max_units=study.max_units,
         reason=new_ledger,
-        folder=study.folder,
+        folder=_beside(study),
     )
     budget = study.budget
     delta = "" if budget.delta is None else f", δ = {rounded(budget.delta, up=True)}"
@@ -144,6 +145,12 @@ def _asked_about(ledger: Ledger, version: int) -> bool:
 def _not_the_same(version: int, why: str) -> str:
     hint = "run `curador refresh`, or open with refresh=True: that declares a new data version"
     return f"the data must be those of data version {version}; {why}.\nHint: {hint}."
+
+
+def _beside(study: Study) -> Path:
+    """Where the ledger's id is left: in the study's folder, where its data lie; data in memory lie beside the ledger."""
+    in_memory = all(table.source == FRAME for table in study.tables)
+    return study.ledger_path.absolute().parent if in_memory else study.folder
 
 
 def _is_file(source: Any) -> bool:

@@ -57,6 +57,8 @@ def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
         return keys.add(_key(node, items, reading))
 
     if everything:
+        if expressions:
+            raise invalid(context.place(group), "GROUP BY ALL must stand without further keys")
         plain = [unaliased(one) for one in items if not holds_aggregate(one)]
         if any(isinstance(one, exp.Star) for one in plain):
             raise not_private(context.place(plain[0]), "* must not be a key", "name the keys.")
@@ -69,9 +71,7 @@ def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
         if written:
             if len(written) != 1 or written[0].expressions:
                 raise invalid(context.place(group), "ROLLUP and CUBE must be written as ROLLUP (a, b)")
-            if not expressions:
-        raise invalid(context.place(group), "GROUP BY must be followed by keys")
-    alternatives = [_alternatives(kind(expressions=expressions or []), key, context)]
+            alternatives = [_alternatives(kind(expressions=expressions or []), key, context)]
     count = 1
     for one in alternatives:
         count *= len(one)
@@ -119,9 +119,13 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], reading: Reading) -> Term:
         node = unaliased(items[int(node.name) - 1])
     if holds_aggregate(node):
         raise invalid(place, "a key must not hold an aggregate")
-    term = reading.of(node)
+    return over_columns(reading.of(node))
+
+
+def over_columns(term: Term) -> Term:
+    """Return a key unless it is a constant."""
     if not columns_in(term.node):
-        raise invalid(place, "a key must be an expression over columns")
+        raise invalid(term.place, "a key must be an expression over columns")
     return term
 
 

@@ -80,9 +80,15 @@ def _check_tokens(tokens: list[Token], place: Text) -> None:
                 raise invalid(place.place(token.start), f"brackets must be at most {MOST_BRACKETS} deep")
         elif kind in _CLOSING:
             depth -= 1
+            if depth < 0:
+                raise invalid(place.place(token.start), f"{quoted(token.text)} must close a bracket; none is open")
         elif kind == TokenType.SEMICOLON:
             raise invalid(place.place(token.start), "a question must be one statement", "ask them one after the other.")
         elif kind in _WORDS and before.token_type == TokenType.NUMBER and before.end + 1 == token.start:
             # 0x1F would be read as the number 0 with the alias x1F
             raise invalid(place.place(before.start), "a number must be written in decimal digits")
         before = token
+    if depth:
+        raise invalid(
+            place.place(before.start), f"every bracket must be closed; {depth} {'is' if depth == 1 else 'are'} open"
+        )

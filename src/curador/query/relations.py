@@ -65,7 +65,7 @@ def _under(found: Thing, alias: Any) -> Thing:
     """Return the thing under an alias, which may name its columns too: t(x, y)."""
     if alias is None:
         return found
-    name, names = taken_alias(alias)
+    name, names = taken_alias(alias, found.place)
     columns = tuple(one for source in found.sources for one in source.columns if not one.hidden)
     if len(names) > len(columns):
         raise invalid(found.place, f"an alias must name at most the {len(columns)} columns there are; got {len(names)}")
@@ -73,8 +73,10 @@ def _under(found: Thing, alias: Any) -> Thing:
     return Thing(found.content, (Source(name, (*new, *columns[len(new) :])),), found.place)
 
 
-def taken_alias(alias: exp.TableAlias) -> tuple[str | None, list[str]]:
+def taken_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, list[str]]:
     """Return the name and the column names of an alias."""
+    if not all(isinstance(one, exp.Identifier) for one in alias.columns):
+        raise invalid(place, "the columns of an alias must be names: t(x, y)")
     return (alias.name or None), [one.name for one in alias.columns]
 
 

@@ -175,6 +175,8 @@ def _reshaped_block(
         if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
             star = inner if isinstance(inner, exp.Star) else inner.this
             taken(star, context)
+            if isinstance(item, exp.Alias):
+                raise invalid(place, "* must have no alias")
             for one in scope.star(inner.table or None if isinstance(inner, exp.Column) else None, place):
                 found.append(one.term)
                 made.append(Item(one.name, one.term.node, place))

@@ -12,7 +12,7 @@ from curador.query.aggregates import holds_aggregate
 from curador.query.conditions import filtered
 from curador.query.context import MOST_COLUMNS, Context, Environment, Released, Rows
 from curador.query.expressions import read
-from curador.query.grouping import Keys, Matcher, Release, check_released, keys_of
+from curador.query.grouping import Keys, Matcher, Release, check_released, keys_of, over_columns
 from curador.query.messages import invalid, not_private, quoted
 from curador.query.names import unaliased, written_name
 from curador.query.reading import Aliases, Reading, Windows, taken
@@ -160,6 +160,8 @@ def _listed(parts: Parts, scope: Scope, context: Context, windows: Windows) -> l
         inner = unaliased(item)
         star = _star(inner)
         if star is not None:
+            if isinstance(item, exp.Alias):
+                raise invalid(context.place(item), "* must have no alias")
             table = inner.table if isinstance(inner, exp.Column) else ""
             found += _without(star, table or None, scope, context)
             if len(found) > MOST_COLUMNS:
@@ -238,7 +240,7 @@ def _grouped(parts: Parts, rows: Rows, scope: Scope, context: Context, *, groupe
         keys = Keys()
         if any(_star(unaliased(one)) is not None for one in parts.items):
             raise _row_level(parts, rows)
-        keys.sets = [tuple(dict.fromkeys(keys.add(keyed.of(unaliased(one))) for one in parts.items))]
+        keys.sets = [tuple(dict.fromkeys(keys.add(over_columns(keyed.of(unaliased(one)))) for one in parts.items))]
     per_unit = not top and any(one.column is not None and one.column.unit for one in keys.terms)
     if not per_unit:
         check_released(keys, context, top=top)

@@ -139,8 +139,8 @@ def _with(node: exp.Expr, environment: Environment, context: Context) -> Environ
     own: set[str] = set()
     for one in taken(clause, context, "expressions")[0]:
         this, alias = taken(one, context, "this", "alias", ignored=("materialized",))
-        name, columns = taken_alias(alias)
         place = context.place(one)
+        name, columns = taken_alias(alias, place)
         if name is None or name.lower() in own:
             raise invalid(place, f"the name {quoted(name or '')} must stand once in WITH")
         own.add(name.lower())

@@ -55,7 +55,8 @@ _CLAUSES = {
 
 REFUSED: frozenset[tuple[TokenType, TokenType]] = frozenset(
     {(one, TokenType.COMMA) for one in (_OPERATORS | _BEGINNING | _OPEN)}
-    | {(one, TokenType.R_PAREN) for one in (_OPERATORS | _BEGINNING)}
+    | {(one, TokenType.R_PAREN) for one in (_OPERATORS | _BEGINNING | {TokenType.COMMA})}
+    | {(one, other) for one in _OPERATORS for other in (TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.END)}
     | {(one, other) for one in (_OPERATORS | _BEGINNING | {TokenType.COMMA}) for other in _CLAUSES}
     | {(one, TokenType.FROM) for one in (_OPERATORS | _BEGINNING)}
     | {(one, TokenType.DOT) for one in (_OPERATORS | _BEGINNING | _OPEN)}
@@ -73,10 +74,15 @@ def check_wording(tokens: list[Token], place: Text) -> None:
             raise invalid(place.place(token.start), f"nothing stands between {_word(before)} and {_word(token)}")
         if token.token_type == TokenType.STAR:
             place.stars.add(before.end)
+        if pair == (TokenType.L_PAREN, TokenType.R_PAREN) and tokens[number - 2].token_type == TokenType.USING:
+            raise invalid(place.place(token.start), "USING must name a column")
         before = token
     if before.token_type in _OPERATORS | _BEGINNING | {TokenType.COMMA}:
         raise invalid(place.place(before.start), f"nothing stands behind {_word(before)}")
     _check_joins(tokens, place)
+    branches = [token for token in tokens if token.token_type in {TokenType.WHEN, TokenType.THEN}]
+    if len(branches) != 2 * sum(token.token_type == TokenType.WHEN for token in branches):
+        raise invalid(place.place(branches[0].start), "each WHEN must have its THEN")
 
 
 def _is_number(tokens: list[Token], number: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ class DuckDBEngine:
         self._version = version
         self._folder = Folder(prepared_folder(study) if folder is None else folder)
         self._runner: Runner | None = None
+        self._lock = threading.Lock()
         described = describe(study)
         self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
 
@@ -85,22 +87,26 @@ class DuckDBEngine:
         for _, statement in statements:
             if type(statement.sql) is not GeneratedSQL:
                 raise Failed(sentence("a statement", "made by the lowering", type(statement.sql).__name__))
-        if self._runner is None:
-            self._require_ready()
-            where = specification(self._schema, self._folder, self._version)
-            self._runner = (
-                InlineRunner(where) if self._study.engine.worker == "inline" else ProcessRunner(where, self._folder)
-            )
         try:
-            return self._runner.run([(name, str(one.sql)) for name, one in statements], float(self._study.engine.deadline))
+            return self._opened().run([(name, str(one.sql)) for name, one in statements], float(self._study.engine.deadline))
         except BrokenError as problem:
             raise failure(self._folder, self._version, str(problem)) from None
 
     def close(self) -> None:
         """Stop the worker and close what is open."""
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
+        with self._lock:
+            runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+
+    def _opened(self) -> Runner:
+        with self._lock:
+            if self._runner is None:
+                self._require_ready()
+                where = specification(self._schema, self._folder, self._version)
+                inline = self._study.engine.worker == "inline"
+                self._runner = InlineRunner(where) if inline else ProcessRunner(where, self._folder)
+            return self._runner
 
     def _facts(self) -> duckdb.DuckDBPyConnection:
         self._require_ready()

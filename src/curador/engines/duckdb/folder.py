@@ -87,9 +87,9 @@ class Folder:
         for file in self.path.glob("v*.duckdb*"):
             if keep is None or file.name != self.version(keep).name:
                 file.unlink(missing_ok=True)
-        for file in self.spill.glob("*"):
-            with contextlib.suppress(OSError):
-                file.unlink()
+        for left in self.spill.glob("*"):
+            if not _is_alive(left.name.partition("-")[0]):
+                shutil.rmtree(left, ignore_errors=True)
         if keep is None:
             shutil.rmtree(self.frames, ignore_errors=True)
 
@@ -105,6 +105,14 @@ class Folder:
         finally:
             os.close(handle)
 
+    def own_spill(self) -> Path:
+        """Return this process's place for what is moved out of memory; its connections to one file must agree on it."""
+        return self.spill / str(os.getpid())
+
+    def new_spill(self) -> Path:
+        """Return a place of its own for what a worker, or a preparation, moves out of memory; it tells whose it is."""
+        return self.spill / f"{os.getpid()}-{secrets.token_hex(4)}"
+
     def incidents_file(self) -> IO[bytes]:
         """Open the owner's log to append to it."""
         handle = os.open(self.incidents, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -113,6 +121,17 @@ class Folder:
     def size(self) -> int:
         """Return the bytes that the folder holds."""
         return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+
+
+def _is_alive(number: str) -> bool:
+    """Whether the process of this number runs: what a killed one left behind holds rows and is removed."""
+    try:
+        os.kill(int(number), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_private(path: Path, content: bytes, *, new: bool = False) -> None:

@@ -9,10 +9,12 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -58,6 +60,7 @@ class ProcessRunner:
         self._folder = folder
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._end: weakref.finalize[[subprocess.Popen[bytes], str], ProcessRunner] | None = None
         self._owner = os.getpid()
 
     def run(self, statements: Sequence[tuple[str, str]], seconds: float) -> Mapping[str, Any]:
@@ -82,7 +85,7 @@ class ProcessRunner:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._owner != os.getpid():  # a fork must not share its parent's pipes
-            self._process, self._owner = None, os.getpid()
+            self._process, self._end, self._owner = None, None, os.getpid()
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._kill()
@@ -96,7 +99,10 @@ class ProcessRunner:
                 env={name: os.environ[name] for name in _KEPT if name in os.environ},
                 start_new_session=True,  # Ctrl-C is for the parent, which then ends the worker
             )
-        self._send(self._process, json.dumps(self._specification).encode())
+        spill = str(self._folder.new_spill())
+        self._end = weakref.finalize(self, _end, self._process, spill)
+        config = {**self._specification["config"], "temp_directory": spill}
+        self._send(self._process, json.dumps({**self._specification, "config": config}).encode())
         _receive(self._process, time.monotonic() + _START)
         return self._process
 
@@ -116,15 +122,10 @@ class ProcessRunner:
             raise BrokenError("The worker is gone.") from None
 
     def _kill(self) -> None:
-        process, self._process = self._process, None
-        if process is None or self._owner != os.getpid():
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        self._process = None
+        if self._end is not None and self._owner == os.getpid():
+            self._end()
+        self._end = None
 
 
 class InlineRunner:
@@ -159,6 +160,17 @@ class InlineRunner:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+
+def _end(process: subprocess.Popen[bytes], spill: str) -> None:
+    """Kill a worker, also one that nobody closed, and remove what it had moved out of memory: it holds rows."""
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    shutil.rmtree(spill, ignore_errors=True)
 
 
 def _receive(process: subprocess.Popen[bytes], until: float) -> bytes:

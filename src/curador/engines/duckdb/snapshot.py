@@ -107,18 +107,18 @@ def changed(study: Study, folder: Folder | None = None) -> bool:
 
 def unchanged_files(seen: Mapping[str, tuple[Seen, ...]], study: Study) -> bool:
     """Whether size and time of every file are still those: nobody wrote while a version was taken."""
-    found = {table.name: sources.find(study, table, "source") for table in study.tables}
+    found = {table.name: sources.find(study, table, "source") for table in study.tables if table.source != sources.FRAME}
     return all(
         _stated(source, study.folder) == [(one.path, one.size, one.modified) for one in seen[name]]
         for name, source in found.items()
-        if source.files
     )
 
 
 def bytes_of(study: Study) -> int:
-    """Return how large the sources are together."""
-    found = [sources.find(study, table, "source") for table in study.tables]
-    return sum(sum(file.stat().st_size for file in source.files) if source.files else source.frame.nbytes for source in found)
+    """Return how large the sources are together; of frames, as if every value were a number."""
+    frames = [study.frames[table.name].shape for table in study.tables if table.source == sources.FRAME]
+    files = [sources.find(study, table, "source").files for table in study.tables if table.source != sources.FRAME]
+    return sum(8 * height * width for height, width in frames) + sum(file.stat().st_size for one in files for file in one)
 
 
 def layout_digest(tables: tuple[TableSchema, ...]) -> str:

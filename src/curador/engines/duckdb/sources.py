@@ -7,6 +7,7 @@ Everything here is visible without a row: whether files exist, which columns the
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def from_path(source: str, folder: Path, alias: str, where: Where = ("source",))
         raise broken(where, "a file on this machine", source)
     before, mark, inside = source.rpartition("#")
     if mark and before.lower().endswith(_DATABASES):
-        return _database(before, inside, folder, alias, where)
+        return _database(before, inside, folder, where)
     if source.lower().endswith(_DATABASES):
         raise broken(where, "a DuckDB file with the table behind a #", source, f"write {source}#<table>")
     files = _files(source, folder, where)
@@ -100,12 +101,17 @@ def bind(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
 
     if source.kind == "database":
         try:
-            connection.execute(f"ATTACH {text(str(source.files[0]))} AS {identifier(source.alias)} (READ_ONLY)").fetchall()
+            connection.execute(attach(source)).fetchall()
         except duckdb.Error:
             hint = "close the program that writes to it"
             raise broken(source.where, "a DuckDB file that can be opened", source.files[0].name, hint) from None
     elif source.kind == "frame":
         connection.register(source.alias, source.frame)
+
+
+def attach(source: Source) -> str:
+    """Return the statement that opens a DuckDB file; several tables of one file open it once."""
+    return f"ATTACH IF NOT EXISTS {text(str(source.files[0]))} AS {identifier(source.alias)} (READ_ONLY)"
 
 
 def columns(connection: duckdb.DuckDBPyConnection, source: Source) -> list[SourceColumn]:
@@ -152,7 +158,7 @@ def _separated(files: tuple[Path, ...], alias: str, where: Where) -> Source:
     return Source(where, "text", alias, files, separated.scan(files, *heads[0]))
 
 
-def _database(file: str, inside: str, folder: Path, alias: str, where: Where) -> Source:
+def _database(file: str, inside: str, folder: Path, where: Where) -> Source:
     if not inside:
         raise broken(where, "a DuckDB file with the table behind a #", f"{file}#", f"write {file}#<table>")
     files = _files(file, folder, where)
@@ -162,4 +168,5 @@ def _database(file: str, inside: str, folder: Path, alias: str, where: Where) ->
     name = f"{identifier(schema)}.{identifier(table)}" if dot else f"main.{identifier(inside)}"
     log = files[0].with_name(f"{files[0].name}.wal")  # what was written last may stand there alone
     logs = (log,) if log.is_file() else ()
+    alias = f"file_{hashlib.sha256(str(files[0]).encode()).hexdigest()[:16]}"
     return Source(where, "database", alias, (*files, *logs), f"{identifier(alias)}.{name}", inside)

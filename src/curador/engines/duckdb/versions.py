@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb import snapshot
@@ -70,7 +71,7 @@ def specification(schema: Schema, folder: Folder, version: int) -> dict[str, Any
     views = make_views(schema, unit_key(folder), folder.frames) if never else None
     return {
         "database": ":memory:" if never else str(folder.version(version)),
-        "config": limits(settings, folder.spill),
+        "config": limits(settings, folder.own_spill()),
         "setup": list(views.statements) if views else [],
         "allowed": list(views.allowed) if views else [],
         "memory": settings.memory,
@@ -93,8 +94,8 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
     for file in (part, stage):
         for one in (file, file.with_name(f"{file.name}.wal")):
             one.unlink(missing_ok=True)
-    settings = schema.study.engine
-    connection = connect(str(part), limits(settings, folder.spill))
+    settings, spill = schema.study.engine, folder.new_spill()
+    connection = connect(str(part), limits(settings, spill))
     try:
         prepare(Work(connection, schema, unit_key(folder), settings.memory, progress), None if small else stage)
     except BaseException:
@@ -104,13 +105,14 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
     finally:
         connection.close()
         stage.unlink(missing_ok=True)
+        shutil.rmtree(spill, ignore_errors=True)
 
 
 def _verify_views(schema: Schema, folder: Folder, progress: Progress) -> None:
     """Verify keys where nothing is prepared."""
     views = make_views(schema, unit_key(folder), folder.frames)
     settings = schema.study.engine
-    connection = connect(":memory:", limits(settings, folder.spill))
+    connection = connect(":memory:", limits(settings, folder.new_spill()))
     try:
         for statement in views.statements:
             connection.execute(statement).fetchall()

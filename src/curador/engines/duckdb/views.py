@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from curador.engines.duckdb import reading, sources
 from curador.engines.duckdb.connection import look
 from curador.engines.duckdb.prepare import row_hash, unit_hash
-from curador.engines.duckdb.quoting import identifier, listed, text
+from curador.engines.duckdb.quoting import listed, text
 from curador.engines.duckdb.ranking import formula, pseudorandom
 from curador.engines.duckdb.units import TAGS, owners_first, unit_type
 from curador.study.model import UnitPath, UnitRow
@@ -59,7 +59,7 @@ def make_views(schema: Schema, key: str, frames: Path) -> Views:
             source = _source(schema, table, place, frames)
             sources.bind(connection, source)
             if source.kind == "database":
-                statements.append(f"ATTACH {text(str(source.files[0]))} AS {identifier(source.alias)} (READ_ONLY)")
+                statements.append(sources.attach(source))
             allowed += [str(file) for file in source.files]
             statements.append(f"CREATE VIEW s{place} AS {reading.cleaned(connection, source, table)}")
     finally:

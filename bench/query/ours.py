@@ -1,0 +1,135 @@
+"""Times of curador and of DuckDB by hand, by turns in one process: `ours.py ROWS FILE FOLDER`.
+
+Every round times each case once, so that whatever else the machine does falls on all of them alike. The plain question
+runs here, on the very file that curador prepared, with as many threads; curador's worker is a process of its own, as in
+use. CPU seconds are of both processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import stopwatch
+from query import statements, studies, tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import curador as cu
+
+THREADS = 2  # as a study's default
+SPEND = "0.05%"
+WHERE = f"WHERE value >= {tasks.TENTH}"
+OWNED = "(SELECT __u AS user_id, c1 AS grp, c2 AS value, __r FROM t0)"
+BARE = "(SELECT c1 AS grp, c2 AS value FROM t0)"
+SLOW_SECONDS = 4.0
+
+
+def by_hand(database: str, statement: str) -> Callable[[], object]:
+    """Return a call that runs the statement."""
+    connection = duckdb.connect(database, read_only=database != ":memory:", config={"threads": THREADS})
+    return lambda: connection.execute(statement).fetchall()
+
+
+def asked(curator: cu.Curator, question: str) -> Callable[[], object]:
+    """Return a call that asks, and pays, anew."""
+    return lambda: curator.ask(tasks.QUESTIONS[question], spend=SPEND, fresh=True)
+
+
+def cases(rows: int, file: Path, folder: Path, stack: contextlib.ExitStack) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield everything that is timed by turns."""
+    user = stack.enter_context(studies.opened(folder, file, studies.USER))
+    database, parquet = str(studies.prepared(user)), f"read_parquet('{file}')"
+    yield "plain, prepared", by_hand(database, statements.plain(BARE))
+    yield "ask", asked(user, tasks.WHOLE)
+    yield "fsync", synced(folder)
+    yield "preview", lambda: user.preview(tasks.QUESTION, spend=SPEND)
+    if rows == tasks.SMALL:
+        return
+    yield "plain, Parquet", by_hand(":memory:", statements.plain(parquet))
+    yield "plain, filtered", by_hand(database, statements.plain(BARE, WHERE))
+    yield "ask, filtered", asked(user, tasks.FILTERED)
+    for name, statement in statements.bounded(OWNED, WHERE).items():
+        yield f"by hand, filtered: {name}", by_hand(database, statement)
+    for name, statement in statements.bounded(OWNED, WHERE, "__r").items():
+        yield f"by hand, filtered: {name}, by the stored rank", by_hand(database, statement)
+    row = stack.enter_context(studies.opened(folder, file, studies.ROW))
+    yield "plain, prepared by row", by_hand(str(studies.prepared(row)), statements.plain(BARE))
+    yield "ask, unit row", asked(row, tasks.WHOLE)
+    never = stack.enter_context(studies.opened(folder, file, studies.ROW_NEVER))
+    yield "ask, unit row, never prepared", asked(never, tasks.WHOLE)
+    inline = stack.enter_context(studies.opened(folder, file, studies.USER_NEVER))
+    yield "ask, never prepared", asked(inline, tasks.WHOLE)
+    for name, statement in statements.bounded(parquet).items():
+        yield f"by hand, Parquet: {name}", by_hand(":memory:", statement)
+
+
+def synced(folder: Path) -> Callable[[], object]:
+    """Return a call that makes one small write durable."""
+    handle = os.open(folder / "synced", os.O_CREAT | os.O_WRONLY)
+
+    def call() -> None:
+        os.pwrite(handle, os.urandom(4096), 0)
+        os.fsync(handle)
+
+    return call
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its children so far."""
+    total = time.process_time()
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            for thread in Path(f"/proc/{child}/task").iterdir():
+                total += int((thread / "schedstat").read_text().split()[0]) / 1e9
+    return total
+
+
+def by_turns(named: list[tuple[str, Callable[[], object]]]) -> Iterator[dict[str, object]]:
+    """Yield one line a case: the seconds of each round, or the reason why there are none."""
+    rounds: dict[str, list[tuple[float, float]]] = {}
+    failed: dict[str, str] = {}
+    slow: set[str] = set()
+    for number in range(tasks.ROUNDS + 1):
+        for name, call in named:
+            if name in failed or (name in slow and number > 2):
+                continue
+            try:
+                before, cpu = time.perf_counter(), cpu_seconds()
+                call()
+                taken = time.perf_counter() - before, cpu_seconds() - cpu
+            except Exception as error:
+                failed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+                continue
+            if number == 0:  # the first round starts workers and warms caches
+                continue
+            rounds.setdefault(name, []).append(taken)
+            if taken[0] > SLOW_SECONDS:
+                slow.add(name)
+    for name, _ in named:
+        line: dict[str, object] = {"case": name}
+        if name in failed:
+            yield line | {"reason": failed[name]}
+        else:
+            walls, cpus = zip(*rounds[name], strict=True)
+            yield line | {"seconds": walls, "cpu_seconds": min(cpus)}
+
+
+def main() -> None:
+    """Time one size and print its lines."""
+    rows, file, folder = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+    print(json.dumps({"versions": stopwatch.versions(["curador", "duckdb", "pyarrow", "sqlglot"])}))
+    with contextlib.ExitStack() as stack:
+        for line in by_turns(list(cases(rows, file, folder, stack))):
+            print(json.dumps({"rows": rows, **line}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
