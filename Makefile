@@ -48,5 +48,8 @@ pictures: $(READY) ## draw the figures of docs/how-to again
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
 
+bench-large: $(READY) ## preparing and asking at 1, 10 and 100 million rows (half an hour)
+	PYTHONPATH=bench $(BIN)/python bench/query/large.py
+
 clean: ## remove the environments this file made
 	rm -rf $(VENV) .bench

@@ -22,6 +22,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "prv": ("prv-accountant",),
     "autodp": ("autodp",),
     "opendp": ("opendp",),
+    "opendp-polars": ("opendp[polars]", "pyarrow"),
+    "smartnoise": ("smartnoise-sql", "pyarrow"),
+    "pipelinedp": ("pipeline-dp", "pyarrow", "setuptools"),
     "opacus": ("opacus",),
     "tmlt": ("tmlt.analytics",),
     # its last release does not import with a later scikit-learn

@@ -54,12 +54,10 @@ def page(heading: str, paragraphs: Sequence[str], tables: Sequence[Table]) -> st
     return "\n\n".join([f"# {heading}", *paragraphs, *(table.markdown().rstrip() for table in tables)]) + "\n"
 
 
-def machine() -> str:
+def machine(threads: str = "one thread a tool") -> str:
     """Return what the times were taken on, in one sentence."""
-    return (
-        f"Machine: {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}; one thread a tool."
-    )
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"Machine: {os.cpu_count()} cores, {system}; {threads}."
 
 
 def seconds(value: float | None) -> str:

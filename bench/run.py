@@ -1,4 +1,4 @@
-"""Benchmarks: `python bench/run.py --task A|A1..A5|F|G|S --peers some|all`.
+"""Benchmarks: `python bench/run.py --task A|A1..A5|C|F|G|S --peers some|all`.
 
 Ends with 1 if a target that could be measured was missed, otherwise with 0.
 """
@@ -13,6 +13,7 @@ import footprint
 from accounting import room as accounting
 from accounting.tasks import TASKS
 from growth import room as growth
+from query import room as query
 from sampling import room as sampling
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -21,7 +22,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> int:
     """Read the command line and run one room."""
     parser = argparse.ArgumentParser(description="Ratios against the peers, side by side in one run.")
-    parser.add_argument("--task", default="A", choices=["A", *TASKS, "F", "G", "S"])
+    parser.add_argument("--task", default="A", choices=["A", *TASKS, "C", "F", "G", "S"])
     parser.add_argument("--peers", default="some", choices=["some", "all"])
     chosen = parser.parse_args()
     if chosen.task == "F":
@@ -29,6 +30,8 @@ def main() -> int:
     if chosen.task == "G":
         return growth.run(RESULTS)
     everyone = chosen.peers == "all"
+    if chosen.task == "C":
+        return query.run(everyone=everyone, folder=RESULTS)
     if chosen.task == "S":
         return sampling.run(everyone=everyone, folder=RESULTS)
     if chosen.task == "A":

@@ -1,7 +1,7 @@
 """Run one measured script in one environment, and read its line.
 
-Promise: one thread for every tool, a time limit, and a row in every case: what fails is named, with its
-reason.
+Promise: one thread for every tool unless the room says otherwise, a time limit, and a row in every case: what
+fails is named, with its reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BENCH = Path(__file__).resolve().parent
 SCRIPT_SECONDS = 240
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,15 @@ class Row:
         return (self.value - self.lower) / self.value
 
 
-def surroundings() -> dict[str, str]:
+def surroundings(threads: int = 1) -> dict[str, str]:
     """Return the environment variables of every measured process."""
-    return os.environ | dict.fromkeys(_ONE_THREAD, "1") | {"PYTHONPATH": str(BENCH), "PYTHONHASHSEED": "0"}
+    return os.environ | dict.fromkeys(_THREADS, str(threads)) | {"PYTHONPATH": str(BENCH), "PYTHONHASHSEED": "0"}
 
 
-def lines(environment: Environment, arguments: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
-    """Return the JSON lines that the program printed, and the reason why there are none."""
+def lines(
+    environment: Environment, arguments: Sequence[str], *, limit: int = SCRIPT_SECONDS, threads: int = 1
+) -> tuple[list[dict[str, Any]], str]:
+    """Return the JSON lines that the program printed, and the reason why there are none, or not all."""
     if environment.python is None:
         return [], f"not installed: {environment.reason}"
     try:
@@ -66,12 +68,12 @@ def lines(environment: Environment, arguments: Sequence[str]) -> tuple[list[dict
             [str(environment.python), *arguments],
             capture_output=True,
             text=True,
-            timeout=SCRIPT_SECONDS,
+            timeout=limit,
             check=False,
-            env=surroundings(),
+            env=surroundings(threads),
         )
     except subprocess.TimeoutExpired:
-        return [], f"stopped after {SCRIPT_SECONDS} s"
+        return [], f"stopped after {limit} s"
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode == 0 and found:
         return found, ""

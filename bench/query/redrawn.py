@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from query import studies, tasks
 
 from curador.curator.asking import How
 from curador.curator.grant import Wanted
 from curador.curator.post import answer_columns
 from curador.curator.release import release
 from curador.testing.redraw import redraw
+from query import studies, tasks
 
 
 def errors(curator) -> dict[str, object]:

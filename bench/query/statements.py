@@ -28,5 +28,9 @@ def bounded(rows: str, where: str = "", rank: str | None = None) -> dict[str, st
     crowded = f"SELECT user_id FROM {rows} {where} GROUP BY user_id HAVING COUNT(*) > {tasks.CAP}"
     few = f"SELECT grp, value FROM {drawn} WHERE user_id NOT IN ({crowded})"
     many = f"SELECT grp, value FROM {drawn} WHERE user_id IN ({crowded}) QUALIFY {number} <= {tasks.CAP}"
-    ways = {"ROW_NUMBER and QUALIFY": first, "min_by of five": least, "ROW_NUMBER for crowded users": f"({few} UNION ALL {many})"}
+    ways = {
+        "ROW_NUMBER and QUALIFY": first,
+        "min_by of five": least,
+        "ROW_NUMBER for crowded users": f"({few} UNION ALL {many})",
+    }
     return {name: f"SELECT {MEASURED} FROM {kept} GROUP BY grp" for name, kept in ways.items()}

@@ -12,7 +12,7 @@ USER, USER_NEVER, ROW, ROW_NEVER = STUDIES = ("user", "user, never prepared", "r
 ENOUGH = {"rows": tasks.CAP, "groups": tasks.CAP}  # a cap on rows and none on groups: as the peers bound
 
 
-def opened(folder: Path, file: Path, kind: str, budget: str = tasks.CONCENTRATED) -> cu.Curator:
+def opened(folder: Path, file: Path, kind: str, budget: str = tasks.CONCENTRATED, deadline: str = "600s") -> cu.Curator:
     """Return the curator of that study; made and prepared now if the folder does not hold it."""
     home = folder / kind.replace(", ", "_").replace(" ", "_") / budget
     source = home / "visits.parquet"
@@ -28,10 +28,12 @@ def opened(folder: Path, file: Path, kind: str, budget: str = tasks.CONCENTRATED
         values={"grp": list(range(tasks.GROUPS))},
         caps=None if kind in {ROW, ROW_NEVER} else ENOUGH,
         ledger=home / "visits.ledger",
-        engine={"prepare": "never" if kind in {USER_NEVER, ROW_NEVER} else "auto"},
+        engine={"prepare": "never" if kind in {USER_NEVER, ROW_NEVER} else "auto", "deadline": deadline},
     )
 
 
 def prepared(curator: cu.Curator) -> Path:
     """Return the prepared database of a curator."""
-    return curator.study.ledger_path.with_name(f"{curator.study.ledger_path.name}.prepared") / f"v{curator.data_version}.duckdb"
+    return (
+        curator.study.ledger_path.with_name(f"{curator.study.ledger_path.name}.prepared") / f"v{curator.data_version}.duckdb"
+    )

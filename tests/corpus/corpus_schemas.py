@@ -30,7 +30,7 @@ class Facts:
         unique = self.keys.get(table)
         return 1 if unique and set(unique) <= set(columns) else self.rows
 
-    def distinct(self, table, column, most):
+    def distinct(self, _table, _column, _most):
         return None
 
 

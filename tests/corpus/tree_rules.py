@@ -229,5 +229,7 @@ def scans(node):
     """Return the names of all tables that a relation reads."""
     if isinstance(node, Scan):
         return {node.table}
-    parts = node.inputs if isinstance(node, UnionAll) else (node.left, node.right) if isinstance(node, Join) else (node.input,)
+    parts = (
+        node.inputs if isinstance(node, UnionAll) else (node.left, node.right) if isinstance(node, Join) else (node.input,)
+    )
     return set().union(*(scans(one) for one in parts))

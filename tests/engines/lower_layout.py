@@ -10,13 +10,13 @@ import duckdb
 from curador.engines.lower.block import lower_block
 from curador.engines.lower.collect import collect
 from curador.plan.grid import column_grid
-from curador.plan.model import BlockPlan, Cap, Contribution, KeyPlan, Tally
+from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
 from curador.study.model import Budget, Column, Study, Table, UnitColumn
 from curador.study.schema import Field, Schema, TableSchema
 from curador.study.values import Type
 
-B, I, F, S, D, T = Type.BOOLEAN, Type.INTEGER, Type.FLOAT, Type.STRING, Type.DATE, Type.TIMESTAMP
+B, I, F, S, D, T = Type.BOOLEAN, Type.INTEGER, Type.FLOAT, Type.STRING, Type.DATE, Type.TIMESTAMP  # noqa: E741
 SQL = {B: "BOOLEAN", I: "BIGINT", F: "DOUBLE", Type.DECIMAL: "DOUBLE", S: "VARCHAR", D: "DATE", T: "TIMESTAMP"}
 
 VISITS = (
@@ -36,10 +36,10 @@ CITIES = (Column("city", S), Column("region", S), Column("weight", F))
 class Facts:
     """Public tables of these tests have no row twice."""
 
-    def multiplicity(self, table, columns):
+    def multiplicity(self, *_):
         return 1
 
-    def distinct(self, table, column, most):
+    def distinct(self, *_):
         return None
 
 
@@ -108,7 +108,10 @@ def join(left, right, kind, *pairs, on=None):
     return Join(left, right, kind, predicate, columns)
 
 
-def block(relation, cap, keys=(), tallies=(Tally("rows"),), units=None, values=None):
+ROWS = (Tally("rows"),)
+
+
+def block(relation, cap, keys=(), tallies=ROWS, units=None, values=None):
     """Make a block over columns by name; `values`: known ones by key name, others are private."""
     plans = []
     for name in keys:
@@ -116,10 +119,6 @@ def block(relation, cap, keys=(), tallies=(Tally("rows"),), units=None, values=N
         label = name if isinstance(name, str) else "key"
         plans.append(KeyPlan(label, expression, expression.type, (values or {}).get(label)))
     return BlockPlan(relation, cap, Contribution(1, 1, 1, bool(keys)), tuple(plans), tuple(tallies), (), (), (), None, units)
-
-
-def none(rows=1):
-    return Cap(rows, "none")
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -133,38 +132,45 @@ def connect(threads=1):
 def raw(con, number, columns, rows):
     """Put rows of Python values into a table as they are: name raw<number>."""
     con.execute(f"CREATE OR REPLACE TABLE raw{number} ({', '.join(f'c{i} {SQL[c.type]}' for i, c in enumerate(columns))})")
+    values = ", ".join(f"unnest(${place + 1}::{SQL[one.type]}[])" for place, one in enumerate(columns))
     if rows:
-        con.executemany(f"INSERT INTO raw{number} VALUES ({', '.join('?' * len(columns))})", [list(row) for row in rows])
+        con.execute(f"INSERT INTO raw{number} SELECT {values}", [list(one) for one in zip(*rows, strict=True)])
 
 
-def prepare(con, number, columns, *, unit=0, without=None, order="__u, __r"):
-    """Lay out a private table from raw<number>: dense units, keyed hashes of the original ones, ranks, stored grids.
+def prepare(con, tables, *, without=None, order="__u, __r"):
+    """Lay out private tables, whose unit is c0, from their raw ones: dense units, keyed hashes of the original ones, ranks.
 
-    without  a unit whose rows are left out; order: how rows lie, a SQL expression.
+    tables   columns by number; without: a unit whose rows are left out; order: how rows lie, a SQL expression
     """
-    names = ", ".join(f"c{i}" for i in range(len(columns)))
-    grids = "".join(f", {stored(i, column_grid(c))} AS g{i}" for i, c in enumerate(columns) if column_grid(c))
-    gone = "" if without is None else f" AND c{unit} <> {without}"
-    con.execute(
-        f"""CREATE OR REPLACE TABLE t{number} AS
-        SELECT * FROM (
-          SELECT {names}{grids}, DENSE_RANK() OVER (ORDER BY c{unit}) AS __u, hash('key', c{unit}) AS __h,
-            ROW_NUMBER() OVER (PARTITION BY c{unit} ORDER BY hash('row', c{unit}, {names}, k), {names}, k) AS __r
-          FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {names}) AS k FROM raw{number} WHERE c{unit} IS NOT NULL{gone})
-        ) ORDER BY {order}"""
-    )
+    gone = "" if without is None else f" AND c0 <> {without}"
+    units = " UNION ".join(f"SELECT c0 AS unit FROM raw{number} WHERE c0 IS NOT NULL{gone}" for number in tables)
+    con.execute(f"CREATE OR REPLACE TABLE units AS SELECT unit, DENSE_RANK() OVER (ORDER BY unit) AS __u FROM ({units})")
+    for number, columns in tables.items():
+        names = ", ".join(f"c{i}" for i in range(len(columns)))
+        grids = "".join(f", {stored(i, column_grid(c))} AS g{i}" for i, c in enumerate(columns) if column_grid(c))
+        found = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names}) AS k FROM raw{number} JOIN units ON c0 = unit"
+        rank = f"ROW_NUMBER() OVER (PARTITION BY c0 ORDER BY hash('row', c0, {names}, k), {names}, k)"
+        laid = f"SELECT {names}{grids}, __u, hash('key', c0) AS __h, {rank} AS __r FROM ({found})"
+        con.execute(f"CREATE OR REPLACE TABLE t{number} AS SELECT * FROM ({laid}) ORDER BY {order}")
 
 
 def stored(place, grid):
     """What preparation stores of a bounded column."""
-    v = f"TRY_CAST(floor(CAST(c{place} AS DOUBLE) * {2.0**-grid.exponent!r} - {float(grid.start)!r} + 0.5) AS HUGEINT)"
-    return f"CAST(CASE WHEN {v} < 0 OR c{place} = '-inf'::DOUBLE THEN 0 WHEN {v} > {grid.steps} OR c{place} = 'inf'::DOUBLE THEN {grid.steps} ELSE {v} END AS INTEGER)"
+    x = f"CAST(c{place} AS DOUBLE)"
+    v = f"TRY_CAST(floor({x} * {2.0**-grid.exponent!r} - {float(grid.start)!r} + 0.5) AS HUGEINT)"
+    low, high = f"{v} < 0 OR {x} = '-inf'::DOUBLE", f"{v} > {grid.steps} OR {x} = 'inf'::DOUBLE"
+    return f"CAST(CASE WHEN {low} THEN 0 WHEN {high} THEN {grid.steps} ELSE {v} END AS INTEGER)"
 
 
 def public(con, number, columns, rows):
     """Lay out a public table."""
     raw(con, number, columns, rows)
     con.execute(f"CREATE OR REPLACE TABLE t{number} AS SELECT *, ROW_NUMBER() OVER () AS __p FROM raw{number}")
+
+
+def one(con, sql):
+    """Return the one value of a statement."""
+    return con.execute(sql).fetchall()[0][0]
 
 
 def rows_of(con, sql):

@@ -199,7 +199,7 @@ def _round(node, x, *_):
 
 
 def _guarded(function):
-    def computed(node, *given):
+    def computed(_, *given):
         if any(not math.isfinite(one) for one in given):
             return None
         try:
@@ -221,15 +221,15 @@ def _whole(function):
 
 
 _ARITHMETIC = {
-    "+": lambda node, x, y: x + y,
-    "-": lambda node, x, y: x - y,
-    "*": lambda node, x, y: x * y,
-    "/": lambda node, x, y: _divide(x, y),
+    "+": lambda _, x, y: x + y,
+    "-": lambda _, x, y: x - y,
+    "*": lambda _, x, y: x * y,
+    "/": lambda _, x, y: _divide(x, y),
     "//": _quotient,
-    "%": lambda node, x, y: math.fmod(x, y) if math.isfinite(x) and math.isfinite(y) and y else None,
-    "neg": lambda node, x: -x,
-    "abs": lambda node, x: abs(x),
-    "sign": lambda node, x: (x > 0) - (x < 0),
+    "%": lambda _, x, y: math.fmod(x, y) if math.isfinite(x) and math.isfinite(y) and y else None,
+    "neg": lambda _, x: -x,
+    "abs": lambda _, x: abs(x),
+    "sign": lambda _, x: (x > 0) - (x < 0),
     "round": _round,
     "floor": _whole(math.floor),
     "ceil": _whole(math.ceil),
@@ -407,13 +407,13 @@ def _date_add(node, value, amount, unit):
 _OTHERS = {
     "like": _like,
     "ilike": _like,
-    "starts_with": lambda node, text, start: text.startswith(start),
-    "lower": lambda node, text: text.lower(),
-    "upper": lambda node, text: text.upper(),
-    "trim": lambda node, text: text.strip(" "),
-    "length": lambda node, text: len(text),
+    "starts_with": lambda _, text, start: text.startswith(start),
+    "lower": lambda _, text: text.lower(),
+    "upper": lambda _, text: text.upper(),
+    "trim": lambda _, text: text.strip(" "),
+    "length": lambda _, text: len(text),
     "concat": _concat,
-    "substring": lambda node, text, start, length=1 << 40: text[start - 1 : start - 1 + length],
+    "substring": lambda _, text, start, length=1 << 40: text[start - 1 : start - 1 + length],
     "replace": _replace,
     "date_trunc": _date_trunc,
     "extract": _extract,

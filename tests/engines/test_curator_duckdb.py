@@ -169,6 +169,7 @@ def test_several_tables_analysts_and_joins(tmp_path):
         assert 1940 < row["a"] < 2010
         with pytest.raises(cu.NotAllowed, match="leo may not ask about visits"):
             curator.analyst("leo").ask(joined, spend="5%")
+    assert (tmp_path / ".study.ledger-id").exists()  # data in memory lie nowhere: the id is beside the ledger
 
 
 def test_bias_estimates_are_near_the_truth(tmp_path):

@@ -8,11 +8,15 @@ import datetime as dt
 import math
 import random
 import re
+import sys
 from fractions import Fraction
+from pathlib import Path
 
-import corpus_schemas
 import duckdb
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
+import corpus_schemas
 
 from curador.query.sql import parse
 from curador.query.tree import (
@@ -24,7 +28,6 @@ from curador.query.tree import (
     Key,
     Literal,
     Project,
-    Ref,
     Scan,
     UnionAll,
     UnitGroup,
@@ -160,10 +163,13 @@ def over(one):
     inside += f", {one.offset}" if one.function in {"lag", "lead"} else ""
     partition = ", ".join(["unit", *(text(part, bare) for part in one.partition)])
     order = ", ".join(
-        f"{text(part, bare)} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}" for part, down, first in one.order
+        f"{text(part, bare)} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+        for part, down, first in one.order
     )
     aggregate = one.function in {"count", "sum", "min", "max", "avg"}
-    frame = f" ROWS BETWEEN UNBOUNDED PRECEDING AND {'UNBOUNDED FOLLOWING' if one.whole else 'CURRENT ROW'}" if aggregate else ""
+    frame = (
+        f" ROWS BETWEEN UNBOUNDED PRECEDING AND {'UNBOUNDED FOLLOWING' if one.whole else 'CURRENT ROW'}" if aggregate else ""
+    )
     return f"{one.function}({inside}) OVER (PARTITION BY {partition}{' ORDER BY ' + order if order else ''}{frame})"
 
 
@@ -315,4 +321,6 @@ def test_a_wrong_tree_is_seen(databases):
     text_ = "SELECT COUNT(*) FROM people p LEFT JOIN visits v ON p.user_id = v.user_id AND v.items > 20"
     wrong = whole(parse(text_.replace("LEFT JOIN", "JOIN"), schema), schema)
 
-    assert comparable(databases["people"].execute(wrong).fetchall()) != comparable(databases["people"].execute(text_).fetchall())
+    assert comparable(databases["people"].execute(wrong).fetchall()) != comparable(
+        databases["people"].execute(text_).fetchall()
+    )

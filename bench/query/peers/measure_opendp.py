@@ -56,7 +56,7 @@ def query(ready: dp.Context, form: str, question: str):
     """Return the question: five rows a user, taken at random after the filter."""
     asked = ready.query()
     if question == tasks.FILTERED:
-        asked = asked.filter(VALUE >= float(tasks.TENTH))
+        asked = asked.filter(VALUE.ge(float(tasks.TENTH)))
     kept = asked.truncate_per_group(tasks.CAP).group_by("grp")
     return kept.agg(VALUE.dp.count().alias("n"), summed(form).alias("total")).with_keys(KEYS)
 

@@ -80,10 +80,12 @@ unit = { column = "person", references = "people" }
 caps = { rows = 40, groups = 6 }             # what one person may add to one answer
 
 [tables.visits.columns]
-kind = { type = "string", values = ["bakery", "bar", "cafe", "cinema", "gym", "market", "museum", "restaurant"] }
+kind = { type = "string", values = [
+  "bakery", "bar", "cafe", "cinema", "gym", "market", "museum", "restaurant",
+] }
 spent = { type = "decimal", bounds = [0, 200] }
 rating = { type = "integer", bounds = [1, 5] }
-at = { type = "timestamp", bounds = ["2025-01-01", "2025-12-31 23:59:59"] }
+visited = { type = "timestamp", bounds = ["2025-01-01", "2025-12-31 23:59:59"] }
 
 [tables.cities]
 source = "cities.parquet"
@@ -123,7 +125,7 @@ def _people(source: np.random.Generator, city: Integers) -> dict[str, Any]:
 
     birth = np.clip(source.normal(1982, 17, PEOPLE), 1930, 2010).astype(np.int32)
     usual = 1400 + 260 * np.sin(city * 1.7) + 12 * np.clip(2025 - birth - 20, 0, 30)
-    income = (usual * source.lognormal(-0.12, 0.5, PEOPLE)).round(2)
+    income = (usual * source.lognormal(-0.08, 0.4, PEOPLE)).round(2)
     joined = np.datetime64("2015-01-01") + (4017 * source.beta(2.0, 1.2, PEOPLE)).astype(np.int64)
     unknown = (source.random(PEOPLE) < 0.08) | (birth > 2007)
     return {
@@ -159,7 +161,7 @@ def _visits(source: np.random.Generator, city: Integers) -> dict[str, Any]:
         "person": person + 1,
         "kind": _named(kind, list(KINDS)),
         "venue": _named(venue, [f"{list(KINDS)[kind]} {1 + place}" for place, kind in enumerate(kind_of_venue)]),
-        "at": (np.datetime64("2025-01-01T00:00", "us") + 60_000_000 * (1440 * day + minute)),
+        "visited": np.datetime64("2025-01-01T00:00", "us") + 60_000_000 * (1440 * day + minute),
         "spent": pa.array(spent, mask=source.random(VISITS) < 0.07),
         "rating": pa.array(rating, mask=source.random(VISITS) < 0.35),
     }

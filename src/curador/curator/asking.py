@@ -218,6 +218,8 @@ def _asked(caps: Caps | Mapping[str, int] | str | None) -> Asked | None:
         raise InvalidParameter(sentence("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps))
     if isinstance(caps, Caps):
         return Asked(caps.rows, caps.groups, caps.rows_per_group)
+    if not isinstance(cast("object", caps), Mapping):
+        raise InvalidParameter(sentence("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps))
     named = dict(caps)
     prepared = named.pop(PREPARED, False)
     for name in named:
@@ -230,6 +232,8 @@ def _asked(caps: Caps | Mapping[str, int] | str | None) -> Asked | None:
 def _bounds(bounds: Mapping[str, tuple[Number, Number]] | None) -> dict[str, tuple[Fraction, Fraction]] | None:
     if bounds is None:
         return None
+    if not isinstance(cast("object", bounds), Mapping):
+        raise InvalidParameter(sentence("bounds", 'of columns, such as {"mean": (0, 100)}', bounds))
     out: dict[str, tuple[Fraction, Fraction]] = {}
     for name, pair in bounds.items():
         ends = list(cast("Any", pair)) if isinstance(cast("object", pair), (tuple, list)) else []

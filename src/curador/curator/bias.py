@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidParameter
-from curador.plan.build import aggregates_of
 from curador.plan.ownership import is_unit_column
+from curador.plan.parts import aggregates_of
 from curador.plan.words import written
 from curador.query.tree import Aggregate, Block, Call, Item, Literal, Out, Question, Ref, UnitGroup
 from curador.study.model import Caps

@@ -68,7 +68,9 @@ class Flow:
 
     def _served(self, ready: Ready, stored: Stored) -> Answer:
         analyst = self._name
-        entry = self.ledger.served(stored, analyst)
+        released = decoded(stored.answer, ready.identities, ready.priced)
+        parts = _columns(ready, released, ready.confidence)
+        entry = self.ledger.served(stored, analyst, question=ready.text, answer_digest=table_digest(parts))
         spent = entry.after.spent if analyst is None else self.ledger.spent(analyst)
         charged = Charged(
             entry=entry,
@@ -79,15 +81,14 @@ class Flow:
             study=(entry.after.spent, entry.after.spent),
             served=True,
         )
-        released = decoded(stored.answer, ready.identities, ready.priced)
-        return self._answer(ready, released, _columns(ready, released, ready.confidence), charged)
+        return self._answer(ready, released, parts, charged)
 
     # ---- for its price ----------------------------------------------------------------------------------------------
 
     def _asked(self, ready: Ready) -> Answer:
         if not entropy().private:
             raise Failed("noise must come from the operating system's entropy")
-        if not getattr(self.engine, "ready", True):  # the owner's to mend, and nothing is spent on it
+        if not self.engine.ready:  # the owner's to mend, and nothing is spent on it
             raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
         with self.turn:  # a refresh waits, so that the version that is charged is the one that is read
             reservation = self.ledger.reserve(self._request(ready))

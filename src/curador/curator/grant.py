@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from curador.errors import InvalidParameter, NotPrivate, require, sentence
 from curador.ledger.amounts import DELTA_TICK, TICK, down_to_tick, up_to_tick
@@ -115,7 +115,15 @@ def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits
     return Grant(kind, amount, keys)
 
 
+def _named(given: object, name: str, rule: str) -> None:
+    """Refuse what is no mapping from names, or an empty one."""
+    held: Mapping[object, object] = cast("Mapping[object, object]", given) if isinstance(given, Mapping) else {}
+    require(len(held) > 0 and all(isinstance(one, str) for one in held), name, rule, given)
+
+
 def _weights(plan: Plan, weights: Mapping[str, Number] | None) -> dict[str, Fraction]:
+    if weights is not None:
+        _named(weights, "weights", 'weights of columns, such as {"n": 2}')
     exact = {name: positive(value, f"weights[{name!r}]") for name, value in (weights or {}).items()}
     checked_weights(plan, exact)
     return exact
@@ -169,7 +177,7 @@ class _Goal:
 
 
 def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> list[_Goal]:
-    require(len(accuracy) > 0, "accuracy", 'errors of columns, such as {"n": 50}', "none")
+    _named(accuracy, "accuracy", 'errors of columns, such as {"n": 50}')
     rows = None if at is None else whole(at, "at")
     names = dict.fromkeys(item.name for block in plan.blocks for item in block.items if item.released)
     goals: list[_Goal] = []

@@ -28,14 +28,13 @@ def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
 
 
 def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
-    """A stored answer may have been somebody else's question: its text is the owner's to see. So are counters."""
-    shown = owner or entry.kind is not Kind.SERVED
+    """An entry has the text its own asker wrote, also of an answer that was stored. Counters are the owner's to see."""
     body: dict[str, Any] = {
         "time": entry.time,
         "kind": entry.kind.value,
         "id": entry.id,
         "analyst": entry.analyst,
-        "question": entry.question if shown else None,
+        "question": entry.question,
         "cost": {name: value for name, value in entry.amounts.record().items() if Fraction(value)},
         "data_version": entry.data_version,
         "refers": entry.refers,

@@ -65,6 +65,11 @@ class Engine(Protocol):
         """Every column and its type; read without rows."""
         ...
 
+    @property
+    def ready(self) -> bool:
+        """Whether the data version is prepared for the study as it is declared now."""
+        ...
+
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
         ...

@@ -279,9 +279,16 @@ class Ledger:
         allowed = visible is None or set(entry.tables) <= set(visible)
         return Stored(entry, found[1]) if allowed else None
 
-    def served(self, stored: Stored, analyst: str | None) -> Entry:
-        """Record that a stored answer was given again. It costs nothing: it is the same release."""
+    def served(
+        self, stored: Stored, analyst: str | None, *, question: str | None = None, answer_digest: str | None = None
+    ) -> Entry:
+        """Record that a stored answer was given again. It costs nothing: it is the same release.
+
+        question, answer_digest: what this asker wrote and was shown, where that is not what the first one was.
+        """
         require(analyst is None or label(analyst), "analyst", "a name of at most 200 letters", analyst)
+        shown = stored.entry.answer_digest if answer_digest is None else answer_digest
+        require(shown is None or label(shown), "answer_digest", "a text of at most 200 letters", shown)
         own = stored.entry
         with self._store.writing() as page:
             head, found = self._head(page), page.at(own.sequence)
@@ -295,10 +302,10 @@ class Ledger:
                     data_version=own.data_version,
                     analyst=analyst,
                     question_key=own.question_key,
-                    question=own.question,
+                    question=own.question if question is None else question,
                     plan_digest=own.plan_digest,
                     tables=own.tables,
-                    answer_digest=own.answer_digest,
+                    answer_digest=shown,
                     content_digest=own.content_digest,
                     refers=own.id,
                 ),

@@ -40,6 +40,7 @@ from curador.plan.model import (
     Variance,
 )
 from curador.plan.ownership import at, is_unit
+from curador.plan.parts import aggregates_of
 from curador.plan.ranges import Ranges, narrowed
 from curador.plan.sensitivity import moves, presence_moves
 from curador.plan.words import written
@@ -262,7 +263,9 @@ class _Builder:
     def _count(self, pattern: _Pattern) -> int:
         tally = self._tally(Tally("rows", pattern.present, pattern.filter))
         one, two = moves(self.contribution, 0, 1, self.adjacency)
-        return self._measured(Measurement("count", "noise", ((tally, 1),), one, two, text=_text("COUNT", pattern)))
+        return self._measured(
+            Measurement("count", "noise", ((tally, 1),), one, two, text=self._text("COUNT", pattern.present, pattern))
+        )
 
     def _units(self, one: Aggregate) -> int:
         argument = one.argument
@@ -278,7 +281,8 @@ class _Builder:
         most = min(self.caps.most_groups, self.cap.rows)
         tally = self._tally(Tally("distinct", one.argument, one.filter, most=most))
         first, second = presence_moves(self.contribution, most, self.adjacency)
-        text = f"different values, at most {most} of one {self.schema.study.unit_name}"
+        name = written(one.argument, self.relation)
+        text = f"different values of {name}, at most {most} of one {self.schema.study.unit_name}"
         return self._measured(Measurement("distinct", "noise", ((tally, 1),), first, second, text=text))
 
     def _sum(self, one: Aggregate) -> Linear:
@@ -293,7 +297,9 @@ class _Builder:
         rows = self._tally(Tally("rows", argument, pattern.filter))
         first, second = moves(self.contribution, grid.start, grid.start + grid.steps, self.adjacency)
         combination = ((steps, 1), (rows, grid.start)) if grid.start else ((steps, 1),)
-        total = self._measured(Measurement("sum", "noise", combination, first, second, grid=grid, text=_text("SUM", pattern)))
+        total = self._measured(
+            Measurement("sum", "noise", combination, first, second, grid=grid, text=self._text("SUM", argument, pattern))
+        )
         return Linear(((total, grid.step),))
 
     def _mean(self, one: Aggregate) -> Mean:
@@ -318,7 +324,9 @@ class _Builder:
         rows = self._tally(Tally("rows", argument, pattern.filter))
         first, second = moves(self.contribution, -middle, highest - middle, self.adjacency)
         combination = ((squares, 1), (rows, -middle)) if middle else ((squares, 1),)
-        name = Measurement("squares", "noise", combination, first, second, text=_text("squares from the middle", pattern))
+        name = Measurement(
+            "squares", "noise", combination, first, second, text=self._text("squares from the middle", argument, pattern)
+        )
         lower, upper = _both(known)
         square_step = grid.step * grid.step * (1 << shift)
         most = (upper - lower) ** 2 / 4
@@ -336,7 +344,8 @@ class _Builder:
         cells = self._tally(Tally("cells", argument, one.filter, grid))
         twice = self.contribution.keyed and self.adjacency is Adjacency.REPLACE_ONE
         weight = self.contribution.rows * (2 if twice else 1)
-        text = f"quantile {float(one.q or 0):g} on {grid.steps + 1:,} cells"
+        name = written(argument, self.relation)
+        text = f"quantile {float(one.q or 0):g} of {name} on {grid.steps + 1:,} cells"
         measured = Measurement("quantile", "quantile", ((cells, 1),), 0, 0, one.q, grid, weight, text)
         return Point(self._measured(measured), lower, upper)
 
@@ -347,7 +356,7 @@ class _Builder:
         rows = self._tally(Tally("rows", argument, pattern.filter))
         first, second = moves(self.contribution, -centre, grid.steps - centre, self.adjacency)
         combination = ((steps, 1), (rows, -centre)) if centre else ((steps, 1),)
-        text = _text("SUM from the middle", pattern)
+        text = self._text("SUM from the middle", argument, pattern)
         return centre, self._measured(Measurement("centred", "noise", combination, first, second, grid=grid, text=text))
 
     # ---- arguments -------------------------------------------------------------------------------------------------
@@ -393,6 +402,11 @@ class _Builder:
             )
         return grid
 
+    def _text(self, name: str, argument: Expression | None, pattern: _Pattern) -> str:
+        of = "" if argument is None else f"of {written(argument, self.relation)}"
+        where = "" if pattern.filter is None else f"where {written(pattern.filter, self.relation)}"
+        return " ".join(part for part in (name, of, where) if part)
+
     # ---- kept once -------------------------------------------------------------------------------------------------
 
     def _tally(self, tally: Tally) -> int:
@@ -411,17 +425,6 @@ def _place(kept: list[_T], one: _T) -> int:
     return kept.index(one)
 
 
-def aggregates_of(node: Node) -> list[Aggregate]:
-    """Return the aggregates of an expression, in order."""
-    match node:
-        case Aggregate():
-            return [node]
-        case Call():
-            return [found for one in node.arguments for found in aggregates_of(one)]
-        case _:
-            return []
-
-
 def _key_names(block: Block) -> list[str]:
     names = [f"key {place + 1}" for place in range(len(block.keys))]
     for item in block.items:
@@ -438,8 +441,3 @@ def _shown(known: Range) -> str:
     lower = "-∞" if known.lower is None else f"{float(known.lower):g}"
     upper = "∞" if known.upper is None else f"{float(known.upper):g}"
     return f"[{lower}, {upper}]"
-
-
-def _text(name: str, pattern: _Pattern) -> str:
-    parts = [name, "" if pattern.filter is None else "filtered", "" if pattern.present is None else "where not NULL"]
-    return " ".join(part for part in parts if part)

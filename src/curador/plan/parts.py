@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curador.plan.model import Linear, Mean, Point, Variance
-from curador.query.tree import Call, Estimated
+from curador.query.tree import Aggregate, Call, Estimated
 
 if TYPE_CHECKING:
     from curador.plan.model import BlockPlan, Estimate
@@ -39,3 +39,14 @@ def measured_by(estimate: Estimate) -> tuple[int, ...]:
 def measurements_of(block: BlockPlan, expression: Node) -> set[int]:
     """Return the places of the measurements in an expression."""
     return {index for place in estimates_of(expression) for index in measured_by(block.estimates[place])}
+
+
+def aggregates_of(node: Node) -> list[Aggregate]:
+    """Return the aggregates of an expression, in order."""
+    match node:
+        case Aggregate():
+            return [node]
+        case Call():
+            return [found for one in node.arguments for found in aggregates_of(one)]
+        case _:
+            return []

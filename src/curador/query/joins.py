@@ -213,7 +213,9 @@ def _merged(rows: Rows, part: Part) -> Rows:
         type_ = left.type or right.type
         if type_ is None or left.column is None or right.column is None:
             raise invalid(part.place, f"the column {quoted(name)} of USING must have a type")
-        unit = all(one.unit or one.unit_or_null for one in (left.column, right.column))
+        unit = left.unit and right.unit
+        if left.unit != right.unit:
+            raise not_private(part.place, f"the column {quoted(name)} of USING must be the unit on both sides, or on none")
         expressions.append(Call("coalesce", (left.node, right.node), type_, part.place))
         outs.append(Out(name, type_, nullable=not unit and (left.nullable or right.nullable), unit=unit))
     return rows.under(Project(rows.relation, tuple(expressions), tuple(outs), part.place))

@@ -25,7 +25,7 @@ LARGEST = Fraction(2**1024 - 2**970)
 _SHORT = 18
 """Digits of an integer that fits 64 bits whatever they are."""
 
-_FINEST = 2_000
+_FINEST = 600
 """Bits of a denominator beyond which arithmetic is left to the engine."""
 
 _NUMBER = re.compile(r"(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?")

@@ -12,6 +12,7 @@ from curador.query.tree import Aggregate, Block, Call, Item
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from curador.query.terms import Term
     from curador.query.tree import Node
 
 MOST_LETTERS = 200
@@ -24,8 +25,10 @@ def unaliased(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def written_name(node: exp.Expr, text: Text) -> str:
-    """Return the name that an item of a SELECT list has by what is written."""
+def item_name(node: exp.Expr, term: Term, text: Text) -> str:
+    """Return the name of an item of a SELECT list. A bare column has its own, in the letter case of its table."""
+    if not isinstance(node, exp.Alias) and isinstance(unaliased(node), exp.Column) and term.column is not None:
+        return term.column.name
     if isinstance(node, exp.Alias):
         name = node.alias
         if not name or len(name) > MOST_LETTERS or not name.isprintable():

@@ -75,7 +75,8 @@ def _under(found: Thing, alias: Any) -> Thing:
 
 def taken_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, list[str]]:
     """Return the name and the column names of an alias."""
-    if not all(isinstance(one, exp.Identifier) for one in alias.columns):
+    plain = [isinstance(one, exp.Identifier) and (one.args.get("quoted") or one.name.isidentifier()) for one in alias.columns]
+    if not all(plain):
         raise invalid(place, "the columns of an alias must be names: t(x, y)")
     return (alias.name or None), [one.name for one in alias.columns]
 

@@ -13,7 +13,7 @@ from curador.query.casts import cast
 from curador.query.context import MOST_COLUMNS, Context, Released
 from curador.query.expressions import operands, read
 from curador.query.messages import invalid, not_private
-from curador.query.names import unaliased, written_name
+from curador.query.names import item_name, unaliased
 from curador.query.reading import Aliases, Reading, taken
 from curador.query.scope import Named, Scope, Source
 from curador.query.terms import Term, both
@@ -183,7 +183,7 @@ def _reshaped_block(
             continue
         term = reading.of(inner)
         found.append(term)
-        made.append(Item(written_name(item, context.text), term.node, place))
+        made.append(Item(item_name(item, term, context.text), term.node, place))
     order_reading = replace(reading, first="always")
     return Block(block.relation, block.keys, tuple(made), having, block.place), tuple(found), order_reading
 

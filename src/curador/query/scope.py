@@ -76,7 +76,7 @@ class Scope:
             raise invalid(place, f"the column {quoted(name)} must be of one table; several have it", "write table.column.")
         if not found and table is None and self.outer is not None:
             return self.outer.find(None, name, place)
-        return _at(found[0].term, place) if found else None
+        return _found(found[0], place) if found else None
 
     def _has(self, table: str) -> bool:
         return any(one.alias is not None and one.alias.lower() == table.lower() for one in self.sources)
@@ -117,5 +117,9 @@ class Scope:
         )
 
 
-def _at(term: Term, place: Place | None) -> Term:
+def _found(one: Named, place: Place | None) -> Term:
+    """Return a column under the name that it has here, at the place where it is used."""
+    term = one.term
+    if term.column is not None and term.column.name != one.name:
+        term = replace(term, column=replace(term.column, name=one.name))
     return term if place is None else replace(term, node=replace(term.node, place=place))

@@ -14,7 +14,7 @@ from curador.query.context import MOST_COLUMNS, Context, Environment, Released, 
 from curador.query.expressions import read
 from curador.query.grouping import Keys, Matcher, Release, check_released, keys_of, over_columns
 from curador.query.messages import invalid, not_private, quoted
-from curador.query.names import unaliased, written_name
+from curador.query.names import item_name, unaliased
 from curador.query.reading import Aliases, Reading, Windows, taken
 from curador.query.relations import from_clause, thing
 from curador.query.released import limits, ordering, reshaped
@@ -168,7 +168,7 @@ def _listed(parts: Parts, scope: Scope, context: Context, windows: Windows) -> l
                 raise invalid(context.place(star), f"a relation must have at most {MOST_COLUMNS:,} columns")
             continue
         term = reading.of(inner)
-        name = written_name(item, context.text)
+        name = item_name(item, term, context.text)
         if term.type is None:
             raise invalid(term.place, f"the column {quoted(name)} must have a type", "CAST(NULL AS DOUBLE)")
         if term.unit and term.column is None:
@@ -289,7 +289,8 @@ def _released(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Conte
     items, having, aliases = _list_and_having(parts, reading, keys)
     sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
     order = ordering(parts.order, sorting, items, Release(keys, keys.sets[0], matcher).of, several=several)
-    names = [(written_name(item, context.text), context.place(item)) for item in parts.items]
+    listed = zip(parts.items, items, strict=True)
+    names = [(item_name(item, term, context.text), context.place(item)) for item, term in listed]
     tells = any(item.find(exp.Grouping) is not None for item in (*parts.items, *filter(None, (parts.having,))))
     blocks: list[Block] = []
     terms: list[tuple[Term, ...]] = []
@@ -362,7 +363,7 @@ def _unit_group(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Con
             raise not_private(term.place, "an expression over the unit must not be selected", "select the bare column.")
         if term.type is None:
             raise invalid(term.place, "a column must have a type", "CAST(NULL AS DOUBLE)")
-        listed.append((written_name(item, context.text), replace(term, node=node, column=own, aggregated=False)))
+        listed.append((item_name(item, term, context.text), replace(term, node=node, column=own, aggregated=False)))
     kept = None if having is None else matcher.replaced(having, key, aggregate)
     if parts.order is not None:
         sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")

@@ -40,9 +40,10 @@ _MOST_MOVED = 1_000_000_000
 
 def _word(node: Any, reading: Reading, around: exp.Expr) -> str:
     """Return the unit or part of time that a node names: a bare word or a string."""
-    if isinstance(node, exp.Var | exp.Literal | exp.Column):
+    sunday = isinstance(node, exp.WeekStart)
+    if isinstance(node, exp.Var | exp.Literal | exp.Column | exp.WeekStart):
         word = node.name.lower()
-        if word in {"week", "weeks"} and reading.context.dialect == "bigquery":
+        if sunday or (word in {"week", "weeks"} and reading.context.dialect == "bigquery"):
             raise invalid(reading.place(around), "a week must begin on Monday", "ISOWEEK")
         if word in _PARTS:
             return _PARTS[word]

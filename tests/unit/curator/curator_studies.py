@@ -67,6 +67,8 @@ def make_schema(study):
 class FakeEngine:
     """Answers every block with `each` rows a group, the middle of every range, and `shops` units a private key."""
 
+    ready = True
+
     def __init__(self, study, *, each=1000, shops=None):
         self.schema = make_schema(study)
         self.each = each

@@ -204,6 +204,9 @@ def test_accuracy_does_not_depend_on_who_asks(tmp_path):
         (BY_CITY, {"city": 1}),
         (BY_CITY, {"nobody": 1}),
         (BY_CITY, {}),
+        (BY_CITY, 50),
+        (BY_CITY, "n=50"),
+        (BY_CITY, {1: 50}),
         (BY_CITY, {"n": 0}),
     ],
 )
@@ -241,7 +244,7 @@ def test_weights_move_noise_between_columns(tmp_path):
     assert uneven.cost.rho <= asking.limits.share(Fraction(5, 100)).rho
 
 
-@pytest.mark.parametrize("weights", [{"x": 1}, {"n": 0}, {"n": "many"}, {"city": 1}])
+@pytest.mark.parametrize("weights", [{"x": 1}, {"n": 0}, {"n": "many"}, {"city": 1}, 2, {}, [("n", 2)]])
 def test_other_weights_are_refused(tmp_path, weights):
     """Weights are positive and of released columns."""
     with pytest.raises(Refused, match="weights"):
@@ -279,14 +282,16 @@ def test_a_clash_of_names_is_refused(tmp_path, text):
         ready(asking_of(tmp_path), text, spend="5%")
 
 
-@pytest.mark.parametrize("caps", ["fast", {"row": 3}, {"rows": 0}, {"rows": 6}, {"rows": 1.5}, {"groups": "x"}])
+@pytest.mark.parametrize("caps", ["fast", 5, {"row": 3}, {"rows": 0}, {"rows": 6}, {"rows": 1.5}, {"groups": "x"}])
 def test_other_caps_are_refused(tmp_path, caps):
     """Caps are lowered, by their names."""
     with pytest.raises(InvalidParameter, match="caps"):
         asking_of(tmp_path).ready(COUNT, How(wanted=Wanted(spend="5%"), caps=caps))
 
 
-@pytest.mark.parametrize("bounds", [{"mean": (1,)}, {"mean": "0-1"}, {"mean": ("a", "b")}, {"mean": (0, 900)}, {"x": (0, 1)}])
+@pytest.mark.parametrize(
+    "bounds", [5, {"mean": (1,)}, {"mean": "0-1"}, {"mean": ("a", "b")}, {"mean": (0, 900)}, {"x": (0, 1)}]
+)
 def test_other_bounds_are_refused(tmp_path, bounds):
     """Bounds are narrowed, two numbers for a column of the answer."""
     with pytest.raises(Refused, match="bounds"):

@@ -5,7 +5,9 @@ What its functions do at their edges, and why the snippets are as they are:
 - casting a double to BIGINT raises where TRY_CAST gives NULL, NaN included, and rounds halves to even, so what goes in is
   whole already;
 - `%` keeps the sign of the dividend while fmod() floors; both give NaN at 0 for doubles, where integers raise;
-- times of years 1 to 9999 never raise, as preparation leaves them; TRY costs nothing and makes all others NULL;
+- what a projection holds twice is computed once, ahead of the CASE or TRY around it: neither may be what keeps a function
+  from raising. Arguments are guarded, not calls: ln(CASE WHEN x > 0 THEN x END);
+- times of years 1 to 9999, as preparation leaves them, never raise; TRY costs nothing and is there for other years;
 - date_diff('week') counts spans of seven days from an epoch, so Mondays are counted instead;
 - `ROW_NUMBER() … <= n` over a single order column becomes an aggregate that keeps its rows in memory and cannot spill: the
   windows written here have two order columns and a BETWEEN, which it leaves alone.
@@ -144,7 +146,7 @@ class DuckDB:
 
     def moved(self, x: str, amount: int, unit: str) -> str:
         most = _MOST_MOVED[unit]
-        return f"TRY(CAST({x} AS TIMESTAMP) + to_{unit}s({min(max(amount, -most), most):d}))"
+        return f"TRY(TRY_CAST({x} AS TIMESTAMP) + to_{unit}s({min(max(amount, -most), most):d}))"
 
     # ---- relations -------------------------------------------------------------------------------------------------
 
