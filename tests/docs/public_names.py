@@ -11,6 +11,7 @@ import types
 import curador as cu
 
 HEADINGS = {
+    "Asking a table": ["open", "Curator", "Answer", "Study", "Budget", "Caps"],
     "Mechanisms that add noise": [
         "Laplace",
         "Gaussian",
@@ -57,7 +58,11 @@ HEADINGS = {
         "CuradorError",
         "Refused",
         "InvalidParameter",
+        "InvalidQuery",
+        "InvalidStudy",
         "NotPrivate",
+        "NotAllowed",
+        "LedgerBusy",
         "BudgetExceeded",
         "Failed",
         "NumericalFailure",
@@ -115,6 +120,11 @@ def sentence(thing):
     return " ".join(text.split("\n\n")[0].split())
 
 
+def options(thing):
+    """The paragraphs below the first, as they stand: what may be said to the few functions that take many options."""
+    return "\n\n".join((inspect.getdoc(thing) or "").split("\n\n")[1:])
+
+
 def reference():
     yield "# Every public name\n"
     yield "`import curador as cu`. This page is made from the docstrings; `make api` rewrites it, a test holds it.\n"
@@ -136,9 +146,13 @@ def reference():
                     for inner, value in rows
                 )
                 yield ""
+                if name == "Curator":
+                    yield f"Options of `ask` and `preview`:\n\n```\n{options(cu.Curator.ask)}\n```\n"
             else:
                 text = sentence(thing) if callable(thing) else ""
                 yield f"### cu.{name}{signature(thing) if callable(thing) else ''}\n\n{text}\n"
+                if name == "open":
+                    yield f"```\n{options(thing)}\n```\n"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,16 @@ from curador.study.toml import parse_study
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLE = re.compile(r"```(python\n(?:.*\n)*?>>> |console\n)")
+STUDY = re.compile(r"cu\.open\(|```console")
 WITH_EXAMPLES = [page for page in PAGES if EXAMPLE.search(page.read_text(encoding="utf-8"))]
+
+
+def marked(page):
+    """A page that opens a study takes seconds."""
+    slow = STUDY.search(page.read_text(encoding="utf-8")) is not None
+    return pytest.param(page, id=page.name, marks=[pytest.mark.slow] if slow else [])
+
+
 STUDIES = [
     pytest.param(text, id=f"{page.name}-{place}")
     for page in PAGES
@@ -39,7 +48,7 @@ def run(text, name="page"):
     return len(test.examples), runner.failures, "".join(report)
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [marked(page) for page in WITH_EXAMPLES])
 def test_examples_run(page, data, tmp_path, monkeypatch):
     """The page's examples give the output that is printed there."""
     shutil.copytree(data, tmp_path, dirs_exist_ok=True)

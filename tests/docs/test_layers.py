@@ -8,7 +8,23 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "curador"
-ROOMS = ["errors", "numerics", "randomness", "privacy", "mechanisms", "study", "query", "plan", "engines", "ledger", "curator", "testing", "audit", "plots", "cli"]
+ROOMS = [
+    "errors",
+    "numerics",
+    "randomness",
+    "privacy",
+    "mechanisms",
+    "study",
+    "query",
+    "plan",
+    "engines",
+    "ledger",
+    "curator",
+    "testing",
+    "audit",
+    "plots",
+    "cli",
+]
 
 
 def room_of(module):

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "curador"
-CITATION = re.compile(r"\[([A-Z][A-Za-z+]*\d\d)[^\]]*\]")
+CITATION = re.compile(r"\[([A-Z][A-Za-z+]*\d\d)[^\]]*\](?!\()")  # and no link
 
 
 def known():
@@ -18,7 +18,8 @@ def known():
 
 
 def cited():
-    return {key for path in SOURCE.rglob("*.py") for key in CITATION.findall(path.read_text(encoding="utf-8"))}
+    paths = [*SOURCE.rglob("*.py"), *(ROOT / "docs" / "explanation").glob("*.md")]
+    return {key for path in paths for key in CITATION.findall(path.read_text(encoding="utf-8"))}
 
 
 def test_every_citation_is_in_the_bibliography():
@@ -57,6 +58,25 @@ def test_explanations_that_the_code_points_to_exist():
 
     assert named
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
+
+
+def test_tests_that_the_documents_point_to_exist():
+    """Every folder or file of tests that a document names is there."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    named = {path for page in pages for path in re.findall(r"`(tests/[\w/.-]+)", page.read_text(encoding="utf-8"))}
+
+    assert named
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_modules_that_the_architecture_points_to_exist():
+    """Every file or room of the sources that the page names is there."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = "|".join(sorted(path.name for path in SOURCE.iterdir() if path.is_dir()))
+    named = set(re.findall(rf"`((?:{rooms})/[\w/]*(?:\.py)?)", text))
+
+    assert named
+    assert [path for path in sorted(named) if not (SOURCE / path).exists()] == []
 
 
 def test_links_between_documents_hold():

@@ -8,6 +8,8 @@ import pytest
 
 import curador as cu
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "sql.md").read_text(encoding="utf-8")
 REFUSALS = PAGE.partition("## What is refused")[2]
 STATEMENT = re.compile(r"`((?:SELECT|WITH) [^`]*)`")

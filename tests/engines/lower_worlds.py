@@ -5,8 +5,30 @@ import itertools
 import random
 from fractions import Fraction
 
-from lower_layout import CITIES, PEOPLE, VISITS, B, D, F, I, S, call, connect, join, lit, multiset, prepare, project
-from lower_layout import public, raw, ref, rows_of, scan, where
+from lower_layout import (
+    CITIES,
+    PEOPLE,
+    VISITS,
+    B,
+    D,
+    F,
+    I,
+    S,
+    call,
+    connect,
+    join,
+    lit,
+    multiset,
+    one,
+    prepare,
+    project,
+    public,
+    raw,
+    ref,
+    rows_of,
+    scan,
+    where,
+)
 
 from curador.query.tree import Aggregate, Distinct, Out, Ref, UnionAll, UnitGroup, Window, WindowCall
 
@@ -42,8 +64,10 @@ def people(count=40, seed=2):
     for person in range(1, count + 4):
         if chance.random() < 0.2:
             continue
-        for _ in range(chance.choice([1, 1, 2, 3])):
-            found.append((person * 7, chance.choice([20, 50, 130, None]), chance.choice(["Bern", "Chur", None])))
+        found += [
+            (person * 7, chance.choice([20, 50, 130, None]), chance.choice(["Bern", "Chur", None]))
+            for _ in range(chance.choice([1, 1, 2, 3]))
+        ]
     return found
 
 

@@ -189,7 +189,21 @@ def squares_of_half_the_range(patch):
     )
 
 
+def other_rows_are_counted(patch):
+    """A whole number beyond 64 bits is NULL where rows are counted and clamped where they are summed."""
+    plain = lowered_grid.argument
+
+    def argument(term, steps, dialect):
+        if term.raw:
+            return lowered_grid.terms.finite(term, dialect), False
+        return plain(term, steps, dialect)
+
+    patch.setattr(lowered_grid, "argument", argument)
+    patch.setattr(lowered_block, "_same_rows", tuple)
+
+
 BUGS = [
+    other_rows_are_counted,
     no_row_cap,
     one_row_too_many,
     no_group_cap,

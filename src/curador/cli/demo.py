@@ -60,7 +60,7 @@ FIRST = Shown(
     {"spend": "10%"},
     capped=True,
     told="The error bar is about the bounded truth: what is left of the exact one when nobody adds more than "
-    f"{CAP} rows and no price counts beyond its bounds, which the owner chose.",
+    f"{CAP} rows and no price counts beyond its bounds, which the owner chose. One bar in twenty misses it.",
 )
 OTHERS = (
     Shown(

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from curador.query.tree import Node
 
 
+_LARGEST = 1 << 500
+"""Beyond this, an expression's value and interval are computed in doubles, step by step, and may overflow to NULL."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """constant + Σ coefficient · measurement, no coefficient 0, by place."""
@@ -48,7 +52,17 @@ def _form(terms: dict[int, Fraction], constant: Fraction) -> Form:
 
 
 def affine(node: Node, block: BlockPlan) -> Form | None:
-    """Return the expression as a form; None where it is none."""
+    """Return the expression as a form; None where it is none, or one of numbers that doubles cannot hold."""
+    found = _affine(node, block)
+    return found if found is not None and _moderate(found) else None
+
+
+def _moderate(form: Form) -> bool:
+    numbers = [form.constant, *(c for _, c in form.terms)]
+    return all(abs(one) < _LARGEST and one.denominator < _LARGEST for one in numbers)
+
+
+def _affine(node: Node, block: BlockPlan) -> Form | None:
     match node:
         case Literal(value=bool()):
             return None
@@ -93,6 +107,11 @@ def _computed(function: str, held: list[Form | None]) -> Form | None:
 
 def quotient(node: Node, block: BlockPlan) -> Quotient | None:
     """Return the expression as a ratio of two forms, also one that is multiplied by a number or has one added."""
+    found = _quotient(node, block)
+    return found if found is not None and _moderate(found.above) and _moderate(found.below) else None
+
+
+def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
     match node:
         case Call(function="/"):
             above, below = affine(node.arguments[0], block), affine(_bare(node.arguments[1]), block)

@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidParameter
-from curador.plan.ownership import is_unit_column
 from curador.plan.parts import aggregates_of
 from curador.plan.words import written
 from curador.query.tree import Aggregate, Block, Call, Item, Literal, Out, Question, Ref, UnitGroup
@@ -41,8 +40,8 @@ def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Quest
     found: list[Question] = []
     for block, planned in zip(question.blocks, plan.blocks, strict=True):
         unit = schema.study.unit_name
-        about_units = [*_rows_lost(block, planned, schema, unit)]
-        about_groups = [*_groups_lost(block, planned, schema, unit)]
+        about_units = [*_rows_lost(block, planned, unit)]
+        about_groups = [*_groups_lost(block, planned, unit)]
         about_rows = _clamped(block, planned)
         for part in (*about_units, *about_groups, *([about_rows] if about_rows is not None else [])):
             one = Question(blocks=(part,), tables=question.tables)
@@ -75,23 +74,23 @@ def with_wider_caps(schema: Schema, plan: Plan) -> Schema:
     return replace(schema, tables=tables)
 
 
-def _rows_lost(block: Block, planned: BlockPlan, schema: Schema, unit: str) -> list[Block]:
+def _rows_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     if planned.cap.by == "none":
         return []
     cap = planned.cap.rows
-    counted = _by_unit(block.relation, schema)
+    counted = _by_unit(block.relation)
     rows = Ref(len(counted.keys), Type.INTEGER)
     kept = _sum(Call("least", (rows, _whole(cap)), Type.INTEGER))
     share = Call("-", (_whole(1), Call("/", (kept, _sum(rows)), Type.FLOAT)), Type.FLOAT)
     return [Block(counted, (), (Item(f"rows beyond {cap:,} a {unit}", share),))]
 
 
-def _groups_lost(block: Block, planned: BlockPlan, schema: Schema, unit: str) -> list[Block]:
+def _groups_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     groups = planned.cap.groups
     if groups is None:
         return []
-    each = _by_unit(block.relation, schema, block.keys)
-    counted = _by_unit(each, schema)
+    each = _by_unit(block.relation, block.keys)
+    counted = _by_unit(each)
     many = Call(">", (Ref(len(counted.keys), Type.INTEGER), _whole(groups)), Type.BOOLEAN)
     return [Block(counted, (), (Item(f"{unit}s in more than {groups:,} groups", _share_of(many, None)),))]
 
@@ -120,9 +119,9 @@ def _bounds(planned: BlockPlan, one: Aggregate) -> tuple[Fraction, Fraction] | N
     return None
 
 
-def _by_unit(relation: Relation, schema: Schema, keys: tuple[Expression, ...] = ()) -> UnitGroup:
+def _by_unit(relation: Relation, keys: tuple[Expression, ...] = ()) -> UnitGroup:
     """One row for each unit (and other keys) with its number of rows."""
-    place = next((place for place, column in enumerate(relation.columns) if is_unit_column(column, schema)), None)
+    place = next((place for place, column in enumerate(relation.columns) if column.unit), None)
     own = () if place is None else (Ref(place, relation.columns[place].type),)
     held = () if place is None else (relation.columns[place],)
     others = tuple(Out(f"key {number + 1}", key.type or Type.STRING, nullable=True) for number, key in enumerate(keys))

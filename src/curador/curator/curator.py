@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from curador.curator.answer import Answer
+    from curador.curator.asking import Ready
     from curador.engines.base import Engine
     from curador.ledger.ledger import Ledger
     from curador.numerics.exact import Number
@@ -146,7 +147,7 @@ class Asker:
         require_open(self._desk.ledger, self._name)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        return self._flow().ask(self._asking().ready(question, how), fresh=fresh)
+        return self._flow().ask(self._ready(question, how), fresh=fresh)
 
     def explain(
         self,
@@ -177,9 +178,15 @@ class Asker:
     def _flow(self) -> Flow:
         return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn)
 
+    def _ready(self, question: str, how: How) -> Ready:
+        """Return the question with its price; what the engine could not run is refused here, before it costs anything."""
+        ready = self._asking().ready(question, how)
+        self._desk.engine.check([block for one in ready.priced for block in one.plan.blocks])
+        return ready
+
     def _preview(self, question: str, how: How) -> Preview:
         flow = self._flow()
-        ready = flow.asking.ready(question, how)
+        ready = self._ready(question, how)
         share = flow.asking.share
         return preview_of(
             ready,

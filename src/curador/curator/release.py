@@ -122,8 +122,9 @@ def private_units(block: BlockPlan, tallied: Tallied) -> dict[tuple[KeyValue, ..
 class Exact:
     """A block's measurements before noise, aligned to rows. Private.
 
-    Claim   Two groups whose keys are one value here (two decimals that are one float) give the larger of their numbers: a
-            maximum moves no more than what it is taken of, so no sensitivity grows, and nothing fails because of data.
+    Claim   Two groups whose keys are one value here (two decimals that are one float) give the largest of their numbers and
+            0, what a group without rows has: a maximum moves no more than what it is taken of, so no sensitivity grows,
+            and nothing fails because of data.
     """
 
     def __init__(self, block: BlockPlan, tallied: Tallied, rows: Rows) -> None:
@@ -148,7 +149,7 @@ class Exact:
         total[self._rows[self._shown]] = held[self._shown]
         for group in self._again:
             same = np.flatnonzero(self._rows == self._rows[group])
-            total[self._rows[group]] = max(held[same].tolist())
+            total[self._rows[group]] = max(0, *held[same].tolist())
         return total
 
     def histograms(self, place: int) -> Histograms:

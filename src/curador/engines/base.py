@@ -70,6 +70,10 @@ class Engine(Protocol):
         """Whether the data version is prepared for the study as it is declared now."""
         ...
 
+    def check(self, blocks: Sequence[BlockPlan]) -> None:
+        """Refuse blocks that the engine could not run, such as too deep ones: a function of the plan, no data are read."""
+        ...
+
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
         ...

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -101,6 +101,11 @@ class IntegerNoise(ABC):
             plan = self._make_plan()
             object.__setattr__(self, "plan", plan)
         return plan
+
+    def planned(self) -> Self:
+        """Make what the first release would make: noise that cannot be drawn is refused now, and not when data are there."""
+        _ = self._planned
+        return self
 
     # ---- releases ---------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,22 @@ if TYPE_CHECKING:
 End = Fraction | None
 EVERYTHING = Range(None, None)
 _FINE = 1 << 40
+_FARTHEST = 1 << 1000
+_LONGEST = 1024
+
+
+def tame(one: Range) -> Range:
+    """Return the range with ends that stay small: beyond 2¹⁰⁰⁰ there is none, and a long fraction is rounded outwards."""
+    return Range(_short(one.lower, up=False), _short(one.upper, up=True), one.integer, one.why)
+
+
+def _short(end: End, *, up: bool) -> End:
+    if end is None or abs(end) > _FARTHEST:
+        return None
+    if end.denominator.bit_length() <= _LONGEST:
+        return end
+    scaled = end * (1 << _LONGEST)
+    return Fraction(math.ceil(scaled) if up else math.floor(scaled), 1 << _LONGEST)
 
 
 def add(one: Range, other: Range) -> Range:

@@ -95,7 +95,7 @@ def build_plan(
             orders.append(OrderPlan(None, one.expression.index, one.descending, one.nulls_first))
     unknown = set(narrow) - {item.name for block in blocks for item in block.items}
     if unknown:
-        raise InvalidQuery(f"bounds must be of columns of the answer; got {', '.join(sorted(unknown))}.")
+        raise InvalidQuery(f"bounds must be of columns of the answer; got {', '.join(sorted(map(str, unknown)))}.")
     adjacency = schema.study.adjacency
     return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
 
@@ -252,7 +252,7 @@ class _Builder:
         return _Pattern(one.filter, None if absent else argument)
 
     def _nullable(self, argument: Expression, where: Expression | None) -> bool:
-        if is_unit(argument, self.relation, self.schema) and not self._outer(argument):
+        if is_unit(argument, self.relation):
             return False
         return nullable(argument, self.relation if where is None else Filter(self.relation, where))
 

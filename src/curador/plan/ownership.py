@@ -37,7 +37,7 @@ from curador.study.model import UnitRow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from curador.query.tree import Node, Out, Place, Relation
+    from curador.query.tree import Node, Place, Relation
     from curador.study.schema import Schema
 
 
@@ -66,7 +66,7 @@ def owned(relation: Relation, schema: Schema, *, cap: int | None = None) -> Owne
             return owned(relation.input, schema, cap=cap)
         case UnitGroup():
             below = owned(relation.input, schema, cap=cap)
-            others = [key for key in relation.keys if not is_unit(key, relation.input, schema)]
+            others = [key for key in relation.keys if not is_unit(key, relation.input)]
             return Owned(private=True, rows=1 if not others else below.rows)
         case UnionAll():
             branches = [owned(branch, schema, cap=cap) for branch in relation.inputs]
@@ -199,19 +199,9 @@ def refs(expression: Node) -> set[int]:
             return set()
 
 
-def is_unit(expression: Node, relation: Relation, schema: Schema) -> bool:
-    """Whether an expression is the bare unit of the relation's rows."""
-    return isinstance(expression, Ref) and is_unit_column(relation.columns[expression.index], schema)
-
-
-def is_unit_column(column: Out, schema: Schema) -> bool:
-    """Whether a column is, untouched, the column that holds the unit of a table."""
-    if column.source is None:
-        return False
-    table = schema.table(column.source[0])
-    if table is None or table.unit_index is None:
-        return False
-    return table.fields[table.unit_index].name == column.source[1]
+def is_unit(expression: Node, relation: Relation) -> bool:
+    """Whether an expression is the bare unit of the relation's rows, never NULL."""
+    return isinstance(expression, Ref) and relation.columns[expression.index].unit
 
 
 def scans(relation: Relation) -> Iterator[Scan]:

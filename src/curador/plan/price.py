@@ -41,6 +41,9 @@ ENDS = Fraction(1, 4)
 END_MISSES = Fraction(1, 40)
 """That an end of a quantile's interval lies on the wrong side: 2.5 %."""
 
+MOST_WEIGHT = 1000
+_MOST_VARIANCE = 1 << 240
+
 GrantKind: TypeAlias = OneOf["pure", "concentrated", "laplace"]
 
 
@@ -156,7 +159,7 @@ def checked_weights(plan: Plan, weights: Mapping[str, Fraction]) -> None:
     for name, weight in weights.items():
         if name not in names:
             raise InvalidParameter(sentence("weights", f"of released columns ({', '.join(sorted(names))})", name))
-        require(weight > 0, f"weights[{name!r}]", "positive", weight)
+        require(Fraction(1, MOST_WEIGHT) <= weight <= MOST_WEIGHT, f"weights[{name!r}]", "from 1/1000 to 1000", weight)
 
 
 def _noise(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: Fraction) -> Noise:
@@ -165,17 +168,20 @@ def _noise(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, kin
     if kind == "concentrated":
         return _gaussian(measurement, block, adjacency, amount)
     moves = Sensitivity(Fraction(measurement.l1) ** 2, Norm.L1, adjacency)
-    return DiscreteLaplace(scale=max(Fraction(measurement.l1) / amount, Fraction(1, 1 << 20)), sensitivity=moves)
+    scale = max(Fraction(measurement.l1) / amount, Fraction(1, 1 << 20))
+    return DiscreteLaplace(scale=scale, sensitivity=moves).planned()
 
 
 def _gaussian(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, rho: Fraction) -> DiscreteGaussian:
     squared = Fraction(measurement.l2_squared)
     moves = Sensitivity(squared, Norm.L2, adjacency)
     dimension = moved_entries(block, adjacency)
-    sigma = rounded_up(Fraction(math.sqrt(squared / (2 * rho))) or Fraction(1, 1 << 20))
+    wanted = squared / (2 * rho)
+    require(wanted < _MOST_VARIANCE, "the cost", "enough for noise below 2^120 steps", float(rho))
+    sigma = rounded_up(Fraction(math.sqrt(wanted)) or Fraction(1, 1 << 20))
     while squared > 2 * rho * sigma * sigma:
         sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))
-    return DiscreteGaussian(sigma=sigma, sensitivity=moves, dimension=dimension)
+    return DiscreteGaussian(sigma=sigma, sensitivity=moves, dimension=dimension).planned()
 
 
 def moved_entries(block: BlockPlan, adjacency: Adjacency) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ from curador.query.tree import (
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from curador.query.tree import Node, Relation, WindowCall
     from curador.study.schema import Schema
@@ -60,9 +60,22 @@ class Ranges:
 
     schema: Schema
     rows: int
+    known: dict[tuple[int, int], tuple[object, object, Range]] = field(
+        default_factory=dict[tuple[int, int], tuple[object, object, Range]], compare=False, repr=False
+    )
+    """By identity, with the objects themselves so that no other can take their place: each is looked at once."""
 
     def of(self, expression: Node, relation: Relation) -> Range:
         """Return the range of a numeric expression over a relation's rows."""
+        return self._once(expression, relation, lambda: self._of(expression, relation))
+
+    def _once(self, first: object, second: object, find: Callable[[], Range]) -> Range:
+        key = (id(first), id(second))
+        if key not in self.known:
+            self.known[key] = (first, second, intervals.tame(find()))
+        return self.known[key][2]
+
+    def _of(self, expression: Node, relation: Relation) -> Range:
         match expression:
             case Literal():
                 return _written(expression)

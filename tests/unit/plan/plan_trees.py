@@ -7,7 +7,11 @@ from curador.study.values import Type
 def scan(schema, name):
     """Return the whole table, as the parser makes it."""
     table = schema.table(name)
-    columns = tuple(Out(field.name, field.type, field.nullable, (name, field.name)) for field in table.fields)
+    unit = table.unit_index
+    columns = tuple(
+        Out(field.name, field.type, field.nullable, (name, field.name), unit=place == unit)
+        for place, field in enumerate(table.fields)
+    )
     return Scan(name, columns)
 
 

@@ -64,6 +64,13 @@ class DuckDBEngine:
         self._version = version
         self._schema = dataclasses.replace(self._schema, public=VersionFacts(self._schema.tables, self._facts))
 
+    def check(self, blocks: Sequence[BlockPlan]) -> None:
+        """Refuse blocks that cannot be lowered: too deep, too long. A function of the plan; no data are read."""
+        from curador.engines.lower.block import lower_block
+
+        for block in blocks:
+            lower_block(block, self._schema)
+
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
         from curador.engines.lower.block import lower_block

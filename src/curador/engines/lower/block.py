@@ -12,7 +12,7 @@ Nothing is read and nothing can fail for a row's sake until the statement runs: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from curador.engines.lower import terms
@@ -103,14 +103,20 @@ class _Block:
         expressions = Expressions(shape.column_names, dialect)
         layers = Layers(dialect, [*shape.owner_names, *shape.order_names])
         keys = tuple(layers.column(expressions.text(key.expression, key.type)) for key in block.keys)
-        columns = tuple(_column(tally, found.get(place), expressions, layers) for place, tally in enumerate(block.tallies))
+        columns = _same_rows(
+            [_column(tally, found.get(place), expressions, layers) for place, tally in enumerate(block.tallies)]
+        )
         rows = kept(layers.select(shape.sql), block.cap, block.relation, shape, list(dict.fromkeys(keys)), dialect)
         return cls(block, rows, keys, columns, dialect)
 
     def with_clause(self, reads: int) -> str:
         """Return WITH …; rows that are read several times are computed once, unless reading them is one scan."""
+        several = {name for name, _ in self.kept.parts if name in {"owned", "crowded"} and len(self.kept.parts) > 1}
         once = reads > 1 and not self.kept.cheap
-        named = [self.dialect.named(name, text, once=once and name == "kept") for name, text in self.kept.parts]
+        named = [
+            self.dialect.named(name, text, once=None if name in several else once and name == "kept")
+            for name, text in self.kept.parts
+        ]
         return f"WITH {listed(named)}"
 
     def statement(self) -> str:
@@ -194,6 +200,20 @@ class _Block:
     def _cells(self, place: int, column: _Column) -> str:
         source = rows_of(select(["*"], "kept", when=column.conditions))
         return self._part(FIRST_TALLY + place, source, range(len(self.keys)), ["COUNT(*)"], cell=column.argument)
+
+
+def _same_rows(columns: list[_Column]) -> tuple[_Column, ...]:
+    """Rows that have an argument are those that have it on its grid, where it is put on one.
+
+    Claim   A sum from a middle c is Σ v − c · rows over one and the same rows, so each of them adds between −c and steps − c.
+    """
+    gridded = {column.tally.argument: column.argument for column in columns if column.tally.grid is not None}
+    return tuple(
+        replace(column, argument=gridded[column.tally.argument])
+        if column.tally.kind == "rows" and column.tally.argument in gridded
+        else column
+        for column in columns
+    )
 
 
 def _column(tally: Tally, found: int | None, expressions: Expressions, layers: Layers) -> _Column:

@@ -157,6 +157,6 @@ class Dialect(Protocol):
         """Return the FROM clause of l's rows for which some row of r (anti: none) makes the condition true."""
         ...
 
-    def named(self, name: str, query: str, *, once: bool) -> str:
-        """Return a part of a WITH clause; once: computed once and kept, however often it is read."""
+    def named(self, name: str, query: str, *, once: bool | None) -> str:
+        """Return a part of a WITH clause; once: computed once and kept, or not, or as the engine likes."""
         ...

@@ -163,8 +163,9 @@ class DuckDB:
     def semi_join(self, left: str, right: str, on: str, *, anti: bool) -> str:
         return f"({left}) AS l {'ANTI' if anti else 'SEMI'} JOIN ({right}) AS r ON {on}"
 
-    def named(self, name: str, query: str, *, once: bool) -> str:
-        return f"{name} AS {'' if once else 'NOT '}MATERIALIZED ({query})"
+    def named(self, name: str, query: str, *, once: bool | None) -> str:
+        how = {True: "MATERIALIZED ", False: "NOT MATERIALIZED ", None: ""}[once]
+        return f"{name} AS {how}({query})"
 
 
 DUCKDB = DuckDB()

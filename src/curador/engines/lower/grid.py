@@ -61,7 +61,13 @@ def steps_of(grid: Grid) -> Steps:
 
 
 def argument(term: Term, steps: Steps, dialect: Dialect) -> tuple[str, bool]:
-    """Return x, and whether it is a 64-bit integer that doubles would round on this grid."""
+    """Return x, and whether it is a 64-bit integer that doubles would round on this grid.
+
+    x is NULL exactly where the term's value is: a whole number beyond 64 bits has none, so it must not be clamped to an end
+    here while rows with a value are counted without it.
+    """
+    if term.raw and term.type is Type.INTEGER:
+        term = terms.value(term, dialect)
     if term.type is Type.INTEGER and not term.raw and steps.exponent == 0:
         farthest = max(abs(steps.start + steps.low), abs(steps.start + steps.high))
         if farthest > _EXACT:

@@ -106,7 +106,7 @@ def unit_group(group: UnitGroup, below: Shape, schema: Schema, dialect: Dialect)
     for place, key in enumerate(group.keys):
         type_ = group.columns[place].type
         name = inside.value(key, type_)
-        if is_unit(key, group.input, schema):
+        if is_unit(key, group.input):
             columns.append(f"MIN({name}) AS c{place}")
         else:
             columns.append(f"{name} AS c{place}")

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from curador.query.tree import Relation
     from curador.study.schema import Schema
 
-CROWDED_FROM = 5
-"""Row caps from here on look for the units that exceed them first: most do not, and their rows need no sorting."""
+CROWDED_FROM = 8
+"""Row caps from here on look for the units that exceed them first: few do after a filter, and others need no sorting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def kept(rows: str, cap: Cap, relation: Relation, shape: Shape, keys: Sequence[s
     parts = [("owned", rows)]
     order = _order(shape, dialect)
     if cap.by == "window":
-        single = len(shape.orders) == 1 and _is_table(relation)
-        parts += _fewer(cap.rows) if single and cap.rows >= CROWDED_FROM else _first(cap.rows, order)
+        sparse = cap.rows >= CROWDED_FROM and _is_table(relation)
+        parts += _fewer(cap.rows, order, dialect) if sparse else _first(cap.rows, order)
     if cap.groups is not None and keys and cap.groups < cap.rows:
         chosen = [dialect.hash(["__h", *keys]), *keys]
         number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {listed(chosen)})"
@@ -89,14 +89,16 @@ def _first(most: int, order: list[str]) -> list[tuple[str, str]]:
     return [("capped", _numbered("owned", f"ROW_NUMBER() OVER (PARTITION BY __u ORDER BY {listed(order)})", most))]
 
 
-def _fewer(most: int) -> list[tuple[str, str]]:
-    """The same rows as `_first` where the order is one column without ties: sort only units that have too many rows."""
+def _fewer(most: int, order: list[str], dialect: Dialect) -> list[tuple[str, str]]:
+    """The same rows as `_first`: only units that have too many rows are sorted."""
     crowded = select(["__u"], "owned", by=["__u"]) + f" HAVING COUNT(*) > {most:d}"
-    number = "ROW_NUMBER() OVER (PARTITION BY __u ORDER BY __o0, __h)"
-    rows = select(["__u", "__o0", f"{number} AS __n"], "owned", when=["__u IN (SELECT __u FROM crowded)"])
-    last = select(["__u AS __v", "__o0 AS __t"], rows_of(rows), when=[f"__n = {most:d}"])
-    capped = select(["owned.*"], "owned LEFT JOIN last ON __u = __v", when=["__t IS NULL OR __o0 <= __t"])
-    return [("crowded", crowded), ("last", last), ("capped", capped)]
+    every, same = select(["*"], "owned"), "l.__u = r.__u"
+    few = dialect.semi_join(every, select(["__u"], "crowded"), same, anti=True)
+    many = dialect.semi_join(every, select(["__u"], "crowded"), same, anti=False)
+    number = f"ROW_NUMBER() OVER (PARTITION BY __u ORDER BY {listed(order)}) AS __n_owned"
+    numbered = select(["*", number], rows_of(select(["l.*"], many)))
+    first = select(["*"], rows_of(numbered), when=[f"__n_owned BETWEEN 1 AND {most:d}"])
+    return [("crowded", crowded), ("capped", f"{select(['l.*', '0 AS __n_owned'], few)} UNION ALL {first}")]
 
 
 def _is_table(relation: Relation) -> bool:

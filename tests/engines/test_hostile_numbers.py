@@ -1,0 +1,104 @@
+"""Statements that are short and mean: planning stays quick, nothing fails after a charge, sums stay within their bounds."""
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import curador as cu
+from curador.plan.build import build_plan
+from curador.query.sql import parse
+
+
+@pytest.fixture(scope="module")
+def curator(tmp_path_factory):
+    """A table of 200 rows, with an integer at the end of 64 bits."""
+    folder, dice = tmp_path_factory.mktemp("mean"), np.random.default_rng(1)
+    rating = dice.integers(1, 6, 200)
+    rating[0] = 2**63 - 1
+    pq.write_table(pa.table({"u": np.arange(200) // 2, "x": dice.random(200) * 10, "r": rating}), folder / "t.parquet")
+    with cu.open(
+        folder / "t.parquet",
+        unit="u",
+        budget=cu.Budget(epsilon=100, delta="1e-6"),
+        bounds={"x": (0, 10), "r": (1, 5)},
+        ledger=folder / "t.ledger",
+        engine={"worker": "inline"},
+    ) as opened:
+        yield opened
+
+
+NESTED = "SELECT SUM(x) AS a FROM " + "(SELECT u, x + x AS x FROM " * 12 + "t" + ")" * 12
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        f"SELECT SUM(x{'+1' * 60}) AS a FROM t",
+        f"SELECT SUM({'ABS(' * 25}x{')' * 25}) AS a FROM t",
+        f"SELECT r{'+1' * 60} AS k, COUNT(*) AS a FROM t GROUP BY 1",
+        NESTED,
+        "SELECT SUM(x) AS a FROM (SELECT u, POWER(x, 64) AS x FROM (SELECT u, POWER(x, 64) AS x FROM t))",
+        "SELECT SUM(POWER(x / 1000, 64) / 3) AS a FROM t",
+    ],
+    ids=range(6),
+)
+def test_planning_takes_no_longer_than_the_text_is_long(curator, question):
+    """Every part of an expression is looked at once: no factor for each level. Refused or planned, in a moment of CPU time."""
+    start = time.process_time()
+    try:
+        build_plan(parse(question, curator.schema), curator.schema)
+    except cu.Refused:
+        pass
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT FLOOR(1e308 * COUNT(*)) AS a FROM t",
+        "SELECT 1e308 * COUNT(*) * 1e308 AS a FROM t",
+        "SELECT COUNT(*) * 1e300 / 1e-300 AS a FROM t",
+        "SELECT EXP(COUNT(*)) AS a, POWER(COUNT(*), 64) AS b FROM t",
+    ],
+)
+def test_numbers_beyond_doubles_become_null(curator, question):
+    """What is computed from released numbers overflows to NULL; the study stays open."""
+    answer = curator.ask(question, spend="0.1%")
+
+    assert answer.rows[0]["a"] is None
+    assert curator.ledger.failures == 0
+
+
+@pytest.mark.parametrize("question", [f"SELECT COUNT(*) AS a FROM t WHERE x = {'x + ' * 90}x"])
+def test_what_the_engine_cannot_run_is_refused_before_it_costs(curator, question):
+    """The preview and the question refuse alike, and nothing is spent."""
+    before = curator.budget.spent
+    for verb in (curator.preview, curator.ask):
+        with pytest.raises(cu.InvalidQuery):
+            verb(question, spend="1%")
+
+    assert curator.budget.spent == before
+
+
+@pytest.mark.parametrize("options", [{"weights": {"a": "1e300"}}, {"weights": {"a": "1e-300"}}, {"bounds": {1: (1, 2)}}])
+def test_absurd_options_are_refused(curator, options):
+    """In one sentence, before any charge."""
+    with pytest.raises(cu.Refused):
+        curator.ask("SELECT SUM(x) AS a FROM t", spend="1%", **options)
+
+
+@pytest.mark.parametrize("argument", ["r + r", "r * r", "-r", "r - 1"])
+def test_the_same_rows_are_summed_and_counted(curator, argument):
+    """A whole number beyond 64 bits is NULL in both, so a centred sum gets nothing from its row."""
+    plan = build_plan(
+        parse(f"SELECT AVG({argument}) AS a, VAR_POP({argument}) AS v FROM t WHERE u = 0", curator.schema), curator.schema
+    )
+    (block,) = plan.blocks
+    (tallied,) = curator._desk.engine.tally(plan.blocks)  # noqa: SLF001 -- exact integers leave no other way
+    for measurement in block.measurements:
+        if measurement.name != "count":
+            value = sum(coefficient * int(tallied.tallies[place][0]) for place, coefficient in measurement.combination)
+            assert abs(value) <= measurement.l1
