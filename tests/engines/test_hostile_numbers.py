@@ -1,5 +1,6 @@
 """Statements that are short and mean: planning stays quick, nothing fails after a charge, sums stay within their bounds."""
 
+import contextlib
 import time
 
 import numpy as np
@@ -46,12 +47,10 @@ NESTED = "SELECT SUM(x) AS a FROM " + "(SELECT u, x + x AS x FROM " * 12 + "t" +
     ids=range(6),
 )
 def test_planning_takes_no_longer_than_the_text_is_long(curator, question):
-    """Every part of an expression is looked at once: no factor for each level. Refused or planned, in a moment of CPU time."""
+    """Every part of an expression is looked at once, with no factor for each level: refused or planned, in a moment."""
     start = time.process_time()
-    try:
+    with contextlib.suppress(cu.Refused):
         build_plan(parse(question, curator.schema), curator.schema)
-    except cu.Refused:
-        pass
     assert time.process_time() - start < 5
 
 
@@ -61,7 +60,7 @@ def test_planning_takes_no_longer_than_the_text_is_long(curator, question):
         "SELECT FLOOR(1e308 * COUNT(*)) AS a FROM t",
         "SELECT 1e308 * COUNT(*) * 1e308 AS a FROM t",
         "SELECT COUNT(*) * 1e300 / 1e-300 AS a FROM t",
-        "SELECT EXP(COUNT(*)) AS a, POWER(COUNT(*), 64) AS b FROM t",
+        "SELECT EXP(1000 + ABS(COUNT(*))) AS a, POWER(COUNT(*), 64) AS b FROM t",
     ],
 )
 def test_numbers_beyond_doubles_become_null(curator, question):

@@ -147,7 +147,7 @@ def draw_delta(rng: Random, lowest: tuple[int, int]) -> float:
 
 def case(family: Family, seed: str) -> tuple[Case, float, float]:
     """The case, the delta and the share of the other epsilon that belong to a seed."""
-    rng = Random(seed)  # noqa: S311 (a test's own repeatable stream)
+    rng = Random(seed)
     return family.make(rng), draw_delta(rng, family.lowest), rng.random()
 
 

@@ -40,7 +40,7 @@ def law(kind, scale, *, mirrored=False):
 
 
 def random_scales(count, seed=20):
-    rng = random.Random(seed)  # noqa: S311 -- parameters, not noise
+    rng = random.Random(seed)
     for _ in range(count):
         size = 10 ** rng.uniform(-6, 15.65)
         bottom = rng.randrange(1, 10**6)
@@ -236,7 +236,7 @@ def test_accepted_mass_is_the_law_to_thirty_digits(kind, scale):
 def test_accepted_mass_has_one_constant_for_large_scales(one):
     """Every integer that was looked at, in cells and tails, has mass A 2^(−16−k) f(x)."""
     strip = Strip(one)
-    rng = random.Random(5)  # noqa: S311 -- places to look at
+    rng = random.Random(5)
     reach = strip.tail_start * 3
     places = [rng.randrange(0 if one.one_sided else -reach, reach) for _ in range(200)]
     places += [0, 1, (1 << strip.k) - 1, 1 << strip.k, strip.tail_start - 1, strip.tail_start]
@@ -253,7 +253,7 @@ def test_accepted_mass_has_one_constant_for_large_scales(one):
 
 def test_exp_bounds_enclose_tightly():
     """3,000 random rationals and precisions: the bounds hold and are at most 4 units apart."""
-    rng = random.Random(11)  # noqa: S311 -- parameters
+    rng = random.Random(11)
     for _ in range(3000):
         places = rng.choice((16, 64, 128, 200, 256, 512))
         top = rng.choice((rng.randrange(1, 1 << 20), rng.randrange(1, 1 << 200)))
@@ -310,7 +310,7 @@ def split(word):
 
 def near_ties(count, seed=7):
     """80-bit words next to c e^(−φ), at relative distances 2⁻²⁵ … 2⁻⁷⁵, with the law's own float errors in φ and c."""
-    rng = random.Random(seed)  # noqa: S311 -- cases, not noise
+    rng = random.Random(seed)
     for _ in range(count):
         one = law(rng.choice(list(Kind)), Fraction(rng.randrange(1, 10**9), rng.randrange(1, 1000)))
         reach = 12 if one.kind is not Kind.GAUSSIAN else 5

@@ -313,7 +313,7 @@ def brute_force(p, q, count: int, at):
 @pytest.mark.parametrize("seed", range(6))
 def test_finite_pairs_against_their_definition(seed):
     """Composed finite pairs, also with outputs only one side can give, match the sum over all outcomes."""
-    rng = Random(seed)  # noqa: S311 (a test's own repeatable stream)
+    rng = Random(seed)
     p, q = ([rng.randint(0 if side else 1, 9) for _ in range(3)] for side in range(2))
     p, q = [Fraction(x, sum(p)) for x in p], [Fraction(x, sum(q) or 1) for x in q]
     if not sum(q):

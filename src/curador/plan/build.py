@@ -364,7 +364,8 @@ class _Builder:
     def _bounded_argument(self, one: Aggregate) -> tuple[Expression, Range]:
         argument = one.argument
         if argument is None or argument.type is None or not argument.type.numeric:
-            raise InvalidQuery(at(one.place, f"{one.function.upper()} needs numbers."))
+            hint = "ask for EXTRACT(year FROM …), or DATE_DIFF('day', DATE '2000-01-01', …), of a date"
+            raise InvalidQuery(at(one.place, f"{one.function.upper()} needs numbers.\nHint: {hint}."))
         known = self._range(argument, one.filter)
         if self.bounds is not None:
             lower, upper = self.bounds

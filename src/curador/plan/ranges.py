@@ -218,7 +218,9 @@ class Ranges:
             case "power":
                 exponent = _written(call.arguments[1])
                 return EVERYTHING if exponent.lower is None else intervals.power(given(0), exponent.lower)
-            case "least" | "greatest" | "coalesce":
+            case "least" | "greatest":
+                return self._extreme(call, relation)
+            case "coalesce":
                 return intervals.hull(
                     [given(place) for place in range(len(call.arguments)) if not _null(call.arguments[place])]
                 )
@@ -236,6 +238,16 @@ class Ranges:
                 return self._distance(call, relation)
             case _:
                 return EVERYTHING
+
+    def _extreme(self, call: Call, relation: Relation) -> Range:
+        """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
+        held = [one for one in call.arguments if not _null(one)]
+        found = intervals.hull([self.of(one, relation) for one in held])
+        for end in (_written(one).lower for one in held):
+            if end is not None:
+                beyond = Range(None, end) if call.function == "least" else Range(end, None)
+                found = replace(intervals.meet(found, beyond), integer=found.integer)
+        return found
 
     def _cast(self, call: Call, relation: Relation) -> Range:
         inner = call.arguments[0]
