@@ -39,9 +39,10 @@ from curador.plan.model import (
     Tally,
     Variance,
 )
+from curador.plan.narrowing import narrowed
 from curador.plan.ownership import at, is_unit
 from curador.plan.parts import aggregates_of
-from curador.plan.ranges import Ranges, narrowed
+from curador.plan.ranges import Ranges
 from curador.plan.sensitivity import moves, presence_moves
 from curador.plan.words import written
 from curador.privacy.adjacency import Adjacency

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from curador.plan import arithmetic as intervals
 from curador.plan.arithmetic import EVERYTHING
 from curador.plan.model import Range
-from curador.plan.ownership import conjuncts
+from curador.plan.narrowing import narrowed, number_of, times_narrowed, written_range
 from curador.plan.times import EARLIEST, LATEST, apart, last_moment, moment_of, truncated
 from curador.query.tree import (
     Aggregate,
@@ -78,7 +78,7 @@ class Ranges:
     def _of(self, expression: Node, relation: Relation) -> Range:
         match expression:
             case Literal():
-                return _written(expression)
+                return written_range(expression)
             case Ref():
                 return self.column(relation, expression.index)
             case Call():
@@ -126,7 +126,7 @@ class Ranges:
         if ends is None:
             return Range(None, None, column.type is Type.INTEGER)
         why = f"{scan.table}.{column.name} is declared"
-        return Range(_number(ends[0]), _number(ends[1]), column.type is Type.INTEGER, why)
+        return Range(number_of(ends[0]), number_of(ends[1]), column.type is Type.INTEGER, why)
 
     def _inside(self, aggregate: Aggregate, relation: Relation) -> Range:
         """What an exact aggregate inside one unit is clamped to: as if the unit had at most `rows` rows."""
@@ -216,7 +216,7 @@ class Ranges:
             case "exp":
                 return intervals.exponential(given(0))
             case "power":
-                exponent = _written(call.arguments[1])
+                exponent = written_range(call.arguments[1])
                 return EVERYTHING if exponent.lower is None else intervals.power(given(0), exponent.lower)
             case "least" | "greatest":
                 return self._extreme(call, relation)
@@ -243,7 +243,7 @@ class Ranges:
         """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
         held = [one for one in call.arguments if not _null(one)]
         found = intervals.hull([self.of(one, relation) for one in held])
-        for end in (_written(one).lower for one in held):
+        for end in (written_range(one).lower for one in held):
             if end is not None:
                 beyond = Range(None, end) if call.function == "least" else Range(end, None)
                 found = replace(intervals.meet(found, beyond), integer=found.integer)
@@ -303,7 +303,7 @@ class Ranges:
                     else None
                 )
             case Filter():
-                return _times_narrowed(self._column_times(relation.input, index), index, relation.predicate)
+                return times_narrowed(self._column_times(relation.input, index), index, relation.predicate)
             case Project():
                 return self.times(relation.expressions[index], relation.input)
             case Distinct():
@@ -340,95 +340,7 @@ class Ranges:
         )
 
 
-# ---- what a predicate says of a column -----------------------------------------------------------------------------
-
-
-def narrowed(known: Range, index: int, predicate: Node) -> Range:
-    """Return the range of a numeric column where the predicate is true."""
-    for conjunct in conjuncts(predicate):
-        if not isinstance(conjunct, Call):
-            continue
-        for function, literals in _about(conjunct, index):
-            numbers = [_written(literal) for literal in literals]
-            if any(number.lower is None for number in numbers):
-                continue
-            found = _allowed(function, numbers)
-            if found is not None:
-                reasons = [reason for reason in (known.why, "WHERE") if reason and reason not in known.why.split("; ")[1:]]
-                known = replace(intervals.meet(known, found), why="; ".join(reasons))
-    return known
-
-
-def _about(conjunct: Call, index: int) -> list[tuple[str, Sequence[Node]]]:
-    """What a conjunct says of the column by literals, as (comparison, literals)."""
-    mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-    arguments = conjunct.arguments
-    if conjunct.function == "in" and _is(arguments[0], index) and all(isinstance(one, Literal) for one in arguments[1:]):
-        return [("in", arguments[1:])]
-    if conjunct.function in mirrored and len(arguments) == 2:
-        if _is(arguments[0], index) and isinstance(arguments[1], Literal):
-            return [(conjunct.function, arguments[1:])]
-        if _is(arguments[1], index) and isinstance(arguments[0], Literal):
-            return [(mirrored[conjunct.function], arguments[:1])]
-    return []
-
-
-def _is(expression: Node, index: int) -> bool:
-    return isinstance(expression, Ref) and expression.index == index
-
-
-def _allowed(function: str, numbers: list[Range]) -> Range | None:
-    if not numbers:
-        return None
-    first = numbers[0].lower
-    match function:
-        case "<" | "<=":
-            return Range(None, first)
-        case ">" | ">=":
-            return Range(first, None)
-        case "=":
-            return Range(first, first)
-        case _:
-            return intervals.hull(numbers)
-
-
-def _times_narrowed(
-    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node
-) -> tuple[dt.datetime, dt.datetime] | None:
-    earliest, latest = known or (None, None)
-    for conjunct in conjuncts(predicate):
-        if not isinstance(conjunct, Call):
-            continue
-        for function, literals in _about(conjunct, index):
-            values = [one.value for one in literals if isinstance(one, Literal) and isinstance(one.value, dt.date)]
-            if not values or len(values) != len(literals):
-                continue
-            low, high = min(map(moment_of, values)), max(map(last_moment, values))
-            if function in {">", ">=", "=", "in"}:
-                earliest = low if earliest is None else max(earliest, low)
-            if function in {"<", "<=", "=", "in"}:
-                latest = high if latest is None else min(latest, high)
-    if earliest is None or latest is None:
-        return None
-    return earliest, max(earliest, latest)
-
-
 # ---- literals ------------------------------------------------------------------------------------------------------
-
-
-def _written(expression: Node) -> Range:
-    if isinstance(expression, Literal) and _is_number(expression.value):
-        number = _number(expression.value)
-        return Range(number, number, number is not None and number.denominator == 1, "")
-    return EVERYTHING
-
-
-def _is_number(value: Value | None) -> bool:
-    return isinstance(value, (int, Fraction)) and not isinstance(value, bool)
-
-
-def _number(value: Value | None) -> Fraction | None:
-    return Fraction(value) if isinstance(value, (int, Fraction)) and not isinstance(value, bool) else None
 
 
 def _extremes(values: Sequence[Value]) -> tuple[Value, Value] | None:
@@ -447,7 +359,7 @@ def _arms(call: Call) -> list[int]:
 
 
 def _whole(expression: Node) -> int:
-    number = _written(expression).lower
+    number = written_range(expression).lower
     return 0 if number is None else int(number)
 
 
