@@ -20,6 +20,8 @@ from curador.mechanisms.seam import recording, replaying
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import entropy
 
+pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
+
 STEP = 2.0**-30
 FALSE_ALARM = 1e-9
 

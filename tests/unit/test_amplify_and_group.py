@@ -28,6 +28,8 @@ from curador.privacy.losses import (
 )
 from curador.privacy.renyi import curve
 
+pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
+
 MP = mpmath.mp.clone()
 MP.dps = 40
 RATES = ("0.001", "0.1", "1/2", "1")

@@ -23,6 +23,8 @@ from curador.cli import main
 from curador.cli.app import app
 from curador.engines.base import EngineFailed
 
+pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
+
 QUESTION = BY_CITY
 
 

@@ -20,6 +20,8 @@ from curador.randomness.injected import Scripted, Seeded
 from curador.randomness.laws import Kind
 from curador.randomness.noise import Noise, laplace
 
+pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
+
 WIDE = Fraction(10**30)  # two of 10⁵ draws at this scale agree with probability below 1e-20: a value names its draw
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

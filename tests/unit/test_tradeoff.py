@@ -20,6 +20,8 @@ from curador.privacy.losses import (
     RandomizedResponseLoss,
 )
 
+pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
+
 MP = mpmath.mp.clone()
 MP.dps = 40
 RATES = ("0.001", "0.05", "0.3", "0.5", "0.9", "0.999")

@@ -22,6 +22,8 @@ from curador.privacy.losses import (
 )
 from curador.privacy.records import loss_from_record
 
+pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
+
 HUGE = 2**80
 
 

@@ -28,6 +28,8 @@ from curador.privacy.losses import (
 )
 from curador.privacy.verify import verify_delta, verify_epsilon, verify_sum
 
+pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
+
 TERNARY = Finite(p=["0.2", "0.3", "0.5"], q=["0.25", "0.35", "0.4"])
 CASES = {
     "responses": (300 * RandomizedResponseLoss(epsilon="0.1") + 200 * Pure(epsilon="0.03"), LatticeSum, ThreePointLaw),
