@@ -85,6 +85,7 @@ class Ledger:
         adjacency: Adjacency,
         budget: Budget,
         max_units: int,
+        owners: tuple[tuple[str, str], ...] = (),
         reason: str | None = None,
         folder: Path | str | None = None,
         witness: Path | str | None = None,
@@ -95,7 +96,7 @@ class Ledger:
         folder   where the data lie: the ledger's id is left there
         witness  where the head is mirrored; `<ledger>.head` by default
         """
-        limits = Limits.create(budget, adjacency=adjacency, unit=unit, max_units=max_units)
+        limits = Limits.create(budget, adjacency=adjacency, unit=unit, max_units=max_units, owners=owners)
         places = opening.Places.of(path, witness, folder)
         opening.create(places, limits, study_name=study_name, study_digest=study_digest, reason=reason)
         return cls(*opening.opened(places))
@@ -108,6 +109,7 @@ class Ledger:
         budget: Budget,
         adjacency: Adjacency,
         unit: str,
+        owners: tuple[tuple[str, str], ...] = (),
         study_name: str | None = None,
         folder: Path | str | None = None,
         witness: Path | str | None = None,
@@ -123,7 +125,7 @@ class Ledger:
         places = opening.Places.of(path, witness, folder)
         ledger = cls(*opening.opened(places))
         try:
-            ledger.limits.require_same(budget, adjacency=adjacency, unit=unit)
+            ledger.limits.require_same(budget, adjacency=adjacency, unit=unit, owners=owners)
             if verify:
                 ledger.verify(witness=False)
             with ledger._store.reading() as page:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, cast
 
 from curador.errors import InvalidParameter, InvalidStudy, require, sentence
 from curador.ledger.amounts import DELTA_TICK, ZERO, Amounts, down_to_tick
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.filters import Amounts as Concentration
 from curador.privacy.filters import ConcentratedFilter, PureFilter
-from curador.study.model import Budget
+from curador.study.model import PUBLIC, ROW, Budget
 
 LARGEST_EPSILON = 1_000_000  # a public bound, so that a total always fits its column
 
@@ -37,6 +37,8 @@ class Limits:
     adjacency: Adjacency
     unit: str
     max_units: int
+    owners: tuple[tuple[str, str], ...] = ()
+    """(table, who owns its rows): what the unit *is*, not only what it is called."""
 
     def __post_init__(self) -> None:
         require(0 < self.epsilon <= LARGEST_EPSILON, "budget.epsilon", "above 0 and at most 1,000,000", self.epsilon)
@@ -48,7 +50,9 @@ class Limits:
         self.judge(Amounts())  # proves that rho_limit converts into (ε, δ)
 
     @classmethod
-    def create(cls, budget: Budget, *, adjacency: Adjacency, unit: str, max_units: int) -> Limits:
+    def create(
+        cls, budget: Budget, *, adjacency: Adjacency, unit: str, max_units: int, owners: tuple[tuple[str, str], ...] = ()
+    ) -> Limits:
         """Return the limits of a new ledger.
 
         Claim   As the class.
@@ -57,12 +61,13 @@ class Limits:
         """
         if budget.delta is None or budget.delta_keys is None:
             pure = ("pure", budget.epsilon, ZERO, ZERO, ZERO)
-            return cls(*pure, as_adjacency(adjacency), unit, max_units)
+            return cls(*pure, as_adjacency(adjacency), unit, max_units, owners)
         require(budget.epsilon <= LARGEST_EPSILON, "budget.epsilon", "at most 1,000,000", budget.epsilon)
         keys = down_to_tick(budget.delta_keys, DELTA_TICK)
         whole = ConcentratedFilter.create(epsilon=budget.epsilon, delta=budget.delta, delta_keys=keys)
         rho = down_to_tick(whole.rho_limit)
-        return cls("concentrated", budget.epsilon, budget.delta, keys, rho, as_adjacency(adjacency), unit, max_units)
+        limits = (budget.epsilon, budget.delta, keys, rho)
+        return cls("concentrated", *limits, as_adjacency(adjacency), unit, max_units, owners)
 
     @property
     def total(self) -> Amounts:
@@ -93,8 +98,14 @@ class Limits:
             adjacency=self.adjacency,
         )
 
-    def require_same(self, budget: Budget, *, adjacency: Adjacency, unit: str) -> None:
-        """Refuse a study whose budget, neighbours or unit are not those that the ledger was created with."""
+    def require_same(
+        self, budget: Budget, *, adjacency: Adjacency, unit: str, owners: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        """Refuse a study whose budget, neighbours or unit are not those that the ledger was created with.
+
+        A table that the ledger knows keeps its owner: with another, "one unit" would mean something else in each answer.
+        A study may gain tables; those of units that are rows and those of named units do not mix.
+        """
         hint = "limits are fixed when a ledger is created; undo the change, or start a new ledger and give the reason"
         keys = ZERO if budget.delta_keys is None else down_to_tick(budget.delta_keys, DELTA_TICK)
         for name, asked, own in (
@@ -106,6 +117,13 @@ class Limits:
         ):
             if asked != own:
                 raise InvalidStudy(sentence(name, f"that of the ledger ({own})", asked, hint))
+        known = dict(self.owners)
+        for table, owner in owners:
+            if table in known and known[table] != owner:
+                raise InvalidStudy(sentence(f"tables.{table}.unit", f"that of the ledger ({known[table]})", owner, hint))
+        private = [[owner for _, owner in some if owner != PUBLIC] for some in (self.owners, owners)]
+        if all(private) and (ROW in private[0]) != (ROW in private[1]):
+            raise InvalidStudy(sentence("unit", f"of the ledger's kind ({private[0][0]})", private[1][0], hint))
 
     def record(self) -> dict[str, object]:
         """Return the limits as plain values; rationals as strings."""
@@ -116,6 +134,7 @@ class Limits:
             "adjacency": str(self.adjacency),
             "unit": self.unit,
             "max_units": self.max_units,
+            "owners": [list(one) for one in self.owners],
         }
 
     @classmethod
@@ -129,4 +148,5 @@ class Limits:
         if type(unit) is not str or type(units) is not int:
             raise InvalidParameter(sentence("limits", "those of a ledger", record))
         require(kind != "pure" or not (delta or keys or rho), "limits", "without delta and rho where they are pure", record)
-        return cls(kind, epsilon, delta, keys, rho, as_adjacency(record["adjacency"]), unit, units)
+        owners = tuple((str(table), str(owner)) for table, owner in cast("list[list[object]]", record.get("owners", [])))
+        return cls(kind, epsilon, delta, keys, rho, as_adjacency(record["adjacency"]), unit, units, owners)

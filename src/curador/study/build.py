@@ -47,7 +47,7 @@ def build_study(
     caps: CapsLike | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     ledger: str | Path | None = None,
-    unit_name: str = "person",
+    unit_name: str | None = None,
     engine: Mapping[str, Any] | EngineSettings | None = None,
     analysts: Mapping[str, Any] | Sequence[Analyst] | None = None,
     public: Iterable[str] | None = None,
@@ -71,7 +71,7 @@ def build_study(
             _Arguments(unit, name, bounds or {}, values or {}, types or {}, physical or {}, caps, ledger, public),
             budget=budget,
             adjacency=adjacency,
-            unit_name=unit_name,
+            unit_name=unit_name or _unit_word(unit),
             engine=engine,
             analysts=analysts,
             max_units=max_units,
@@ -191,6 +191,11 @@ def _budget(budget: object) -> dict[str, Any]:
     if isinstance(budget, Mapping):
         return dict(cast("Mapping[str, Any]", budget))
     raise broken(("budget",), "a Budget", budget, "write budget=cu.Budget(epsilon=3, delta=1e-6)")
+
+
+def _unit_word(unit: object) -> str:
+    """The word for one of those who are protected, where none was given."""
+    return "row" if unit == "row" or isinstance(unit, UnitRow) else "person"
 
 
 def _unit(unit: object) -> object:

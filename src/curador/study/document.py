@@ -45,14 +45,16 @@ def study_from(
     if raw.version != VERSION:
         raise broken(("version",), "1", raw.version, "this curador reads version 1 of the study file")
     names = list(raw.tables)
+    tables = tuple(_table(name, table, names) for name, table in raw.tables.items())
+    word = "row" if any(isinstance(one.unit, UnitRow) for one in tables) else "person"
     return Study(
         name=raw.name,
-        tables=tuple(_table(name, table, names) for name, table in raw.tables.items()),
+        tables=tables,
         budget=_parameter(
             lambda: Budget(epsilon=raw.budget.epsilon, delta=raw.budget.delta, delta_keys=raw.budget.delta_keys)
         ),
         ledger=ledger,
-        unit_name=raw.unit.name,
+        unit_name=word if raw.unit is None else raw.unit.name,
         adjacency=_parameter(lambda: as_adjacency(raw.adjacency)),
         max_units=DEFAULT_MAX_UNITS if raw.max_units is None else raw.max_units,
         engine=_engine(raw.engine, EngineSettings()),

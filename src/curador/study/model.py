@@ -92,6 +92,22 @@ class UnitPath:
 
 Unit: TypeAlias = UnitColumn | UnitRow | UnitPath
 
+PUBLIC, ROW = "public", "row"
+"""How a ledger names tables of nobody, and tables whose rows are their own units."""
+
+
+def owner_text(unit: Unit | None) -> str:
+    """Return who owns a table's rows, in the words that a ledger keeps."""
+    match unit:
+        case None:
+            return PUBLIC
+        case UnitRow():
+            return ROW
+        case UnitColumn():
+            return f"column {unit.column}"
+        case UnitPath():
+            return f"column {unit.column} of {unit.table}" + ("" if unit.key is None else f", key {unit.key}")
+
 
 @dataclass(frozen=True, slots=True)
 class Caps:
@@ -270,6 +286,11 @@ class Study:
         from curador.study.toml import to_toml
 
         return to_toml(self)
+
+    @property
+    def owners(self) -> tuple[tuple[str, str], ...]:
+        """(table, who owns its rows), sorted: what a ledger holds the study to."""
+        return tuple(sorted((one.name, owner_text(one.unit)) for one in self.tables))
 
     def table(self, name: str) -> Table | None:
         """Return the table of this exact name."""

@@ -111,7 +111,7 @@ class RawStudy(_Raw):
     max_units: int | None = None
     allow_large_delta: bool = False
     engine: RawEngine = RawEngine()
-    unit: RawUnitName = RawUnitName(name="person")
+    unit: RawUnitName | None = None
     tables: dict[str, RawTable]
     analysts: dict[str, RawAnalyst] = {}
 
