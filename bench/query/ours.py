@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 import stopwatch
+from curador.curator.asking import How
+from curador.curator.grant import Wanted
 from query import statements, studies, tasks
 
 if TYPE_CHECKING:
@@ -44,30 +46,40 @@ def asked(curator: cu.Curator, question: str) -> Callable[[], object]:
     return lambda: curator.ask(tasks.QUESTIONS[question], spend=SPEND, fresh=True)
 
 
+def tallied(curator: cu.Curator, question: str) -> Callable[[], object]:
+    """Return a call that computes the exact integers only: no planning, no ledger, no noise."""
+    ready = curator._asking().ready(tasks.QUESTIONS[question], How(wanted=Wanted(spend=SPEND)))  # noqa: SLF001 - what ask does first
+    engine = curator._desk.engine  # noqa: SLF001 - and what it does then
+    return lambda: engine.tally(ready.plan.blocks)
+
+
 def cases(rows: int, file: Path, folder: Path, stack: contextlib.ExitStack) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield everything that is timed by turns."""
     user = stack.enter_context(studies.opened(folder, file, studies.USER))
     database, parquet = str(studies.prepared(user)), f"read_parquet('{file}')"
     yield "plain, prepared", by_hand(database, statements.plain(BARE))
     yield "ask", asked(user, tasks.WHOLE)
+    yield "of which the tally", tallied(user, tasks.WHOLE)
     yield "fsync", synced(folder)
     yield "preview", lambda: user.preview(tasks.QUESTION, spend=SPEND)
     if rows == tasks.SMALL:
         return
     yield "plain, filtered", by_hand(database, statements.plain(BARE, WHERE))
     yield "ask, filtered", asked(user, tasks.FILTERED)
-    if rows > tasks.SIZES[-1]:
-        return
-    yield "plain, Parquet", by_hand(":memory:", statements.plain(parquet))
     for name, statement in statements.bounded(OWNED, WHERE).items():
         yield f"by hand, filtered: {name}", by_hand(database, statement)
     for name, statement in statements.bounded(OWNED, WHERE, "__r").items():
         yield f"by hand, filtered: {name}, by the stored rank", by_hand(database, statement)
+    if rows > tasks.SIZES[-1]:
+        return
+    yield "plain, Parquet", by_hand(":memory:", statements.plain(parquet))
     row = stack.enter_context(studies.opened(folder, file, studies.ROW))
     yield "plain, prepared by row", by_hand(str(studies.prepared(row)), statements.plain(BARE))
     yield "ask, unit row", asked(row, tasks.WHOLE)
+    yield "of which the tally, unit row", tallied(row, tasks.WHOLE)
     never = stack.enter_context(studies.opened(folder, file, studies.ROW_NEVER))
     yield "ask, unit row, never prepared", asked(never, tasks.WHOLE)
+    yield "of which the tally, unit row, never prepared", tallied(never, tasks.WHOLE)
     inline = stack.enter_context(studies.opened(folder, file, studies.USER_NEVER))
     yield "ask, never prepared", asked(inline, tasks.WHOLE)
     for name, statement in statements.bounded(parquet).items():
@@ -95,12 +107,12 @@ def cpu_seconds() -> float:
     return total
 
 
-def by_turns(named: list[tuple[str, Callable[[], object]]]) -> Iterator[dict[str, object]]:
+def by_turns(named: list[tuple[str, Callable[[], object]]], number_of_rounds: int) -> Iterator[dict[str, object]]:
     """Yield one line a case: the seconds of each round, or the reason why there are none."""
     rounds: dict[str, list[tuple[float, float]]] = {}
     failed: dict[str, str] = {}
     slow: set[str] = set()
-    for number in range(tasks.ROUNDS + 1):
+    for number in range(number_of_rounds + 1):
         for name, call in named:
             if name in failed or (name in slow and number > 2):
                 continue
@@ -130,9 +142,8 @@ def main() -> None:
     rows, file, folder = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     print(json.dumps({"versions": stopwatch.versions(["curador", "duckdb", "pyarrow", "sqlglot"])}))
     with contextlib.ExitStack() as stack:
-        for line in by_turns(
-            [one for one in cases(rows, file, folder, stack) if len(sys.argv) < 5 or one[0] in sys.argv[4:]]
-        ):
+        chosen = [one for one in cases(rows, file, folder, stack) if len(sys.argv) < 5 or one[0] in sys.argv[4:]]
+        for line in by_turns(chosen, tasks.SMALL_ROUNDS if rows == tasks.SMALL else tasks.ROUNDS):
             print(json.dumps({"rows": rows, **line}), flush=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 SIZES = (1_000_000, 10_000_000)
 SMALL = 1_000  # rows of the table on which only fixed costs are left
 ROUNDS = 7  # of everything that is timed by turns; the best counts
+SMALL_ROUNDS = 40
 REDRAWS = 200
 
 CAP = 5  # rows of one user that an answer may use

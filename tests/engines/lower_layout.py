@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -65,7 +66,14 @@ SCHEMA = schema_of()
 
 def scan(name, schema=SCHEMA):
     table = schema.table(name)
-    return Scan(name, tuple(Out(one.name, one.type, one.nullable, (name, one.name)) for one in table.fields))
+    unit = table.unit_index
+    return Scan(
+        name,
+        tuple(
+            Out(one.name, one.type, one.nullable, (name, one.name), unit=place == unit)
+            for place, one in enumerate(table.fields)
+        ),
+    )
 
 
 # ---- trees -----------------------------------------------------------------------------------------------------------
@@ -87,7 +95,7 @@ def call(function, *arguments, type_=B):
 
 def project(relation, **expressions):
     outs = tuple(
-        Out(name, one.type, True, relation.columns[one.index].source if isinstance(one, Ref) else None)
+        replace(relation.columns[one.index], name=name) if isinstance(one, Ref) else Out(name, one.type, nullable=True)
         for name, one in expressions.items()
     )
     return Project(relation, tuple(expressions.values()), outs)
@@ -104,8 +112,17 @@ def join(left, right, kind, *pairs, on=None):
         [on] if on is not None else []
     )
     predicate = None if not conditions else conditions[0] if len(conditions) == 1 else call("and", *conditions)
-    columns = left.columns if kind in {"semi", "anti"} else left.columns + right.columns
+    if kind in {"semi", "anti"}:
+        return Join(left, right, kind, predicate, left.columns)
+    columns = absent(left, kind in {"right", "full"}) + absent(right, kind in {"left", "full"})
     return Join(left, right, kind, predicate, columns)
+
+
+def absent(side, may_be):
+    """The columns of a side of a join whose rows may have no match: its unit column may then be NULL."""
+    if not may_be:
+        return side.columns
+    return tuple(replace(one, nullable=True, unit=False, unit_or_null=one.unit or one.unit_or_null) for one in side.columns)
 
 
 ROWS = (Tally("rows"),)
@@ -143,7 +160,7 @@ def prepare(con, tables, *, without=None, order="__u, __r"):
     tables   columns by number; without: a unit whose rows are left out; order: how rows lie, a SQL expression
     """
     gone = "" if without is None else f" AND c0 <> {without}"
-    units = " UNION ".join(f"SELECT c0 AS unit FROM raw{number} WHERE c0 IS NOT NULL{gone}" for number in tables)
+    units = " UNION ".join(f"SELECT DISTINCT c0 AS unit FROM raw{number} WHERE c0 IS NOT NULL{gone}" for number in tables)
     con.execute(f"CREATE OR REPLACE TABLE units AS SELECT unit, DENSE_RANK() OVER (ORDER BY unit) AS __u FROM ({units})")
     for number, columns in tables.items():
         names = ", ".join(f"c{i}" for i in range(len(columns)))

@@ -1,6 +1,7 @@
 """A world of visits with every kind of tie, a zoo of relations over it, and the test of unit-locality."""
 
 import datetime as dt
+import functools
 import itertools
 import random
 from fractions import Fraction
@@ -89,6 +90,12 @@ def world(threads=1, *, rows=None, order=ORDERS[0], without=None, con=None):
         public(con, 2, CITIES, REGIONS)
     prepare(con, {0: VISITS, 1: PEOPLE}, order=order, without=without)
     return con
+
+
+@functools.cache
+def standing():
+    """The world as it is, for tests that only read it."""
+    return world()
 
 
 # ---- relations -------------------------------------------------------------------------------------------------------
@@ -208,7 +215,7 @@ def lit_tenths(tenths):
 # ---- unit-locality ---------------------------------------------------------------------------------------------------
 
 
-def felt(con, statements, *, removed, threads=(1, 2, 8), orders=ORDERS, rows=None, twice=True):
+def felt(con, statements, *, removed, threads=(1, 2, 8, 8), orders=ORDERS, rows=None):
     """T-UL: the names of statements in which any other unit's rows change, by a bit, when a unit leaves.
 
     However rows lie and threads run, the rows of the others are those of the first world.
@@ -224,7 +231,7 @@ def felt(con, statements, *, removed, threads=(1, 2, 8), orders=ORDERS, rows=Non
     changed = set()
     for unit, order in itertools.product(hashes, orders):
         world(con=con, order=order, without=unit)
-        for count, _ in itertools.product(threads, range(2 if twice else 1)):
+        for count in threads:
             con.execute(f"SET threads = {count}")
             changed |= {name for name, sql in statements.items() if multiset(rows_of(con, sql)) != wanted[name, unit]}
     return changed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from fractions import Fraction
@@ -261,6 +262,80 @@ def test_what_anybody_sees_is_free_of_digests_of_the_data(file, tmp_path, questi
     digests = re.findall(r'"digest": "([0-9a-f]{64})"', manifest)
     assert digests
     assert not any(digest in shown for digest in digests)
+
+
+def test_what_an_analyst_sees_is_free_of_the_files(tmp_path, monkeypatch):
+    """No number of rows, SHA-256 of a file, nor path: in receipts, previews, refusals, failures, the log or the schema."""
+    from curador.engines.duckdb import runners
+
+    file = tmp_path / "canary-visits.parquet"
+    pq.write_table(visits(rows=1_237, people=733), file)
+    question = "SELECT COUNT(*) AS n, COUNT(DISTINCT user_id) AS people FROM visits"
+    seen = []
+    with cu.open(
+        {"visits": file},
+        name="canary",
+        unit={"visits": "user_id"},
+        budget=cu.Budget(epsilon=10, delta=1e-6),
+        bounds={"visits.spent": (0, 500)},
+        analysts={"ana": {"share": "50%"}},
+        ledger=tmp_path / "canary-visits.ledger",
+        engine=INLINE,
+    ) as curator:
+        ana = curator.analyst("ana")
+        preview = ana.preview(BY_CITY, spend="5%")
+        seen += [str(preview), json.dumps(preview.to_dict()), ana.explain(question)]
+        for _ in range(2):
+            answer = ana.ask(question, spend="5%")
+            seen += [answer.receipt.to_json(), str(answer.receipt), *answer.notes]
+        for text, options in (("SELECT * FROM visits", {}), ("SELECT 1 FROM x", {}), (question, {}), (question, {"rho": 9})):
+            with pytest.raises(cu.Refused) as refusal:
+                ana.ask(text, **options)
+            seen.append(str(refusal.value))
+        with monkeypatch.context() as patch:
+            patch.setattr(runners.InlineRunner, "run", broken_by(runners.BrokenError(f"{file} has 1237 rows")))
+            with pytest.raises(cu.Failed) as failure:
+                ana.ask(BY_CITY, spend="5%")
+        seen += [str(failure.value), json.dumps(ana.log()), str(ana.budget), repr(ana.schema.study), repr(ana.schema.tables)]
+        folder = next(tmp_path.glob("*.prepared"))
+    assert leaks(seen, file, folder) == []
+    assert len(leaks([f"of 1,237 rows in {file}: {hashlib.sha256(file.read_bytes()).hexdigest()}"], file, folder)) == 3
+
+
+def broken_by(problem):
+    def broken(*_):
+        raise problem
+
+    return broken
+
+
+def leaks(seen, file, folder):
+    """What of the files' own facts stands in texts: the number of rows, by itself, digests of files, and places."""
+    text = "\n".join(seen)
+    files = [file, *(one for one in folder.rglob("*") if one.is_file())]
+    digests = {hashlib.sha256(one.read_bytes()).hexdigest()[:16] for one in files}
+    found = [one for one in [*digests, str(file.parent)] if one in text]
+    return found + re.findall(r"(?<![0-9a-f.])1,?237(?![0-9a-f])", text)
+
+
+def test_a_refresh_of_a_file_that_lost_a_column_is_refused(file):
+    """One sentence, no new version, and questions go on about the old one."""
+    with opened(file) as curator:
+        curator.ask(BY_CITY, spend="5%")
+        pq.write_table(visits(seed=2).drop_columns(["spent"]), file)
+        with pytest.raises(cu.InvalidStudy, match="spent"):
+            curator.refresh("monthly")
+        assert curator.data_version == curator.ledger.data_version == 1
+        assert not curator.ask(BY_CITY, spend="6%").stored
+    with pytest.raises(cu.InvalidStudy, match="spent"):
+        opened(file, refresh=True)
+
+
+def test_a_study_that_cannot_be_used_leaves_nothing_behind(file, tmp_path):
+    """A declared column that the file has not: no ledger, head or marker."""
+    with pytest.raises(cu.InvalidStudy):
+        opened(file, unit="nobody")
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
 
 
 def test_prepared_caps_and_the_bigquery_clause(file):

@@ -101,3 +101,14 @@ def test_the_same_rows_are_summed_and_counted(curator, argument):
         if measurement.name != "count":
             value = sum(coefficient * int(tallied.tallies[place][0]) for place, coefficient in measurement.combination)
             assert abs(value) <= measurement.l1
+
+
+def test_a_study_of_rows_keeps_its_first_version(tmp_path):
+    """Which row of one version is a row of another nobody has said, so there is no second one."""
+    pq.write_table(pa.table({"x": np.arange(10.0)}), tmp_path / "rows.parquet")
+    options = {"unit": "row", "budget": cu.Budget(epsilon=1), "bounds": {"x": (0, 10)}, "engine": {"worker": "inline"}}
+    with cu.open(tmp_path / "rows.parquet", ledger=tmp_path / "rows.ledger", **options) as opened:
+        with pytest.raises(cu.InvalidStudy, match="must keep its first data version"):
+            opened.refresh("new rows")
+        assert opened.data_version == 1
+        assert "row" in opened.ask("SELECT COUNT(*) AS n FROM rows", spend="50%").receipt.plain

@@ -194,6 +194,7 @@ def test_no_row_raises_and_python_agrees(types):
 
 
 @pytest.mark.parametrize("types", [one for one in dict.fromkeys(types for _, types, _ in SHAPES) if set(one) & set(EXTREMES)])
+@pytest.mark.slow
 def test_values_that_no_table_holds_do_not_raise_either(types):
     con = connect()
     plain = {B: "TRUE", I: "3", F: "1.5", S: "'a'", D: "DATE '2020-05-05'", T: "TIMESTAMP '2020-05-05'"}

@@ -97,7 +97,7 @@ source = "events.parquet"
 unit = "row"
 [tables.events.columns]
 x = {{ type = "integer", bounds = [-3, 7] }}
-y = {{ type = "float", bounds = [{low}, 2] }}
+y = {{ type = "float", bounds = [-2, 2] }}
 kind = {{ type = "string", values = ["a", "b", "c"], nullable = true }}
 [tables.regions]
 source = "regions.parquet"

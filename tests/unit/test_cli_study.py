@@ -114,6 +114,55 @@ def test_an_answer_that_could_not_be_written_is_not_asked(study, run, tmp_path):
     assert not (tmp_path / "visits.ledger").exists()
 
 
+@pytest.mark.parametrize("option", ["--out", "--receipt"])
+@pytest.mark.parametrize("place", [".", "/proc/x", "study.toml/x", "x" * 300])
+def test_a_file_that_cannot_be_written_is_refused_before_the_charge(study, run, monkeypatch, tmp_path, option, place):
+    """A folder, a place where nothing can be made, a name that is too long: one sentence, code 2, no ledger."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("ask", study, COUNT, "--spend", "5%", option, place)
+    assert (code, out) == (2, "")
+    assert f"{option} must be a file" in err
+    assert not (tmp_path / "visits.ledger").exists()
+
+
+def test_looking_whether_a_file_can_be_written_changes_nothing(study, run, tmp_path):
+    """A refused question leaves no file behind, and an older answer as it was."""
+    (tmp_path / "old.csv").write_text("kept", encoding="utf-8")
+    assert run("ask", study, "SELECT", "--spend", "5%", "--out", tmp_path / "old.csv", "--receipt", tmp_path / "new")[0] == 2
+    assert (tmp_path / "old.csv").read_text(encoding="utf-8") == "kept"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_after_the_charge_is_a_sentence(study, run):
+    """The answer is stored, and the sentence says so; standard output that is full is one too."""
+    for option in ("--out", "--receipt"):
+        code, _, err = run("ask", study, COUNT, "--spend", "5%", option, "/dev/full")
+        assert code == 2
+        assert "the same question again is free" in err
+    assert "Traceback" not in err
+
+
+def test_a_draft_that_cannot_be_written_is_a_sentence(study, run, tmp_path):
+    """No folder, or a folder itself."""
+    for place in (tmp_path / "no" / "x.toml", tmp_path):
+        code, out, err = run("init", tmp_path / "visits.parquet", "-o", place)
+        assert (code, out) == (2, "")
+        assert "--out must be a file" in err
+
+
+def test_a_closed_pipe_ends_quietly(study, run):
+    """`curador log | head` prints no trace, also where the output is small enough to be held back until the end."""
+    run("ask", study, COUNT, "--spend", "5%")
+    for options in (["--json"], []):
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, "-c", "from curador.cli import main; main()", "log", str(study), *options]
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_a_question_from_standard_input(study, run):
     """A dash reads it."""
     assert run("ask", study, "-", "--spend", "5%", "--format", "csv", text=COUNT)[1].startswith('"n"')
@@ -174,12 +223,29 @@ def test_an_interrupt_after_the_charge_says_so(study, run, monkeypatch):
     assert "the charge is kept" in err
 
 
-def test_an_interrupt_before_the_charge_spends_nothing(study, run, monkeypatch):
-    """Exit code 130 as well."""
+def test_an_interrupt_before_the_charge_claims_nothing(study, run, monkeypatch):
+    """Exit code 130 as well; the command line does not know what was spent, so it does not say."""
     monkeypatch.setattr("curador.curator.asking.Asking.plan", _raise(KeyboardInterrupt()))
     code, _, err = run("ask", study, COUNT, "--spend", "5%")
     assert code == 130
-    assert "nothing was spent" in err
+    assert err.endswith("\ninterrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("curador.curator.flow.make_receipt", "the same question again is free"),
+        ("curador.ledger.ledger.Ledger.reserve", "the charge may be kept"),
+        ("curador.cli.study.write_all", "interrupted"),
+    ],
+)
+def test_no_interrupt_after_the_charge_is_told_as_free(study, run, monkeypatch, where, said):
+    """Whatever was under way."""
+    monkeypatch.setattr(where, _raise(KeyboardInterrupt()))
+    code, out, err = run("ask", study, COUNT, "--spend", "5%")
+    assert (code, out) == (130, "")
+    assert said in err
+    assert "nothing was spent" not in err
 
 
 def _raise(problem):
@@ -251,6 +317,7 @@ def test_log_and_its_verification(study, run):
     assert "agree" in err
     lines = json.loads(run("log", study, "--json")[1])
     assert [line["kind"] for line in lines] == ["created", "reserved", "committed"]
+    assert [bool(line["cost"]) for line in lines] == [False, True, False]
 
 
 # ---- the owner's ---------------------------------------------------------------------------------------------------

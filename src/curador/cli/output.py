@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import enum
 import io
@@ -14,6 +15,8 @@ from curador.errors import InvalidParameter, sentence
 from curador.study.spelling import number_text
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from curador.curator.answer import Answer
 
 
@@ -31,8 +34,48 @@ def check_output(shape: Format, out: Path | None, receipt: Path | None) -> None:
     if shape is Format.PARQUET and out is None and sys.stdout.isatty():
         raise InvalidParameter(sentence("--out", "given for Parquet on a terminal", "nothing", "write --out answer.parquet"))
     for name, path in (("--out", out), ("--receipt", receipt)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InvalidParameter(sentence(name, "a file in a folder that exists", str(path)))
+        if path is not None:
+            require_writable(name, path)
+
+
+def require_writable(option: str, path: Path) -> None:
+    """Refuse a file that cannot be written, by opening it; one that was not there is not there afterwards."""
+    try:
+        if not path.absolute().parent.is_dir():
+            raise InvalidParameter(sentence(option, "a file in a folder that exists", str(path)))
+        there = path.exists()
+        if there and not (path.is_file() or path.is_dir()):
+            return  # a pipe or a device: opening it could wait, or be seen
+        path.open("ab").close()
+        if not there:
+            path.unlink()
+    except OSError as problem:
+        raise InvalidParameter(not_written(option, path, problem)) from None
+
+
+def not_written(option: str, path: Path, problem: OSError) -> str:
+    """Return the sentence for a file that cannot be written."""
+    return sentence(option, "a file that can be written", str(path), f"the system says: {problem.strerror}")
+
+
+def write_all(answer: Answer, shape: Format, out: Path | None, receipt: Path | None) -> None:
+    """Write the answer, and the receipt where it is wanted. A disk that is full loses nothing: the answer is stored."""
+    with _stored("--out", out):
+        write_answer(answer, shape, out)
+    with _stored("--receipt", receipt):
+        if receipt is not None:
+            receipt.write_text(answer.receipt.to_json(), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _stored(option: str, path: Path | None) -> Generator[None]:
+    try:
+        yield
+    except OSError as problem:
+        if path is None:
+            raise
+        hint = "; the answer is stored: the same question again is free"
+        raise InvalidParameter(not_written(option, path, problem) + hint) from None
 
 
 def write_answer(answer: Answer, shape: Format, out: Path | None) -> None:

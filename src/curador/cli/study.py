@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curador.cli.output import Format, check_output, write_answer
+from curador.cli.output import Format, check_output, not_written, write_all
 from curador.errors import InvalidParameter, InvalidStudy, sentence
 
 if TYPE_CHECKING:
+    from curador.curator.answer import Answer
+    from curador.curator.budget import BudgetView
     from curador.curator.curator import Asker, Curator
     from curador.ledger.ledger import Ledger
     from curador.study.model import Study
@@ -67,6 +69,8 @@ def init(
             file.write(draft)
     except FileExistsError:
         raise InvalidStudy(sentence("--out", "a file that does not exist yet", str(out))) from None
+    except OSError as problem:
+        raise InvalidStudy(not_written("--out", out, problem)) from None
     print(f"wrote {out}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
 
 
@@ -158,21 +162,23 @@ def ask(
     """Answer a question and charge it to the ledger; the same question again is free."""
     check_output(shape, out, receipt)
     options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
-    text = _text(question)
-    with _opened(study, new_ledger) as curator:
-        voice = _voice(curator, analyst)
-        if not yes and sys.stdin.isatty() and not _agreed(voice, text, options, fresh=fresh):
-            print("nothing was spent", file=sys.stderr)
-            raise typer.Exit(2)
-        try:
+    try:
+        text = _text(question)
+        with _opened(study, new_ledger) as curator:
+            voice = _voice(curator, analyst)
+            if not yes and sys.stdin.isatty() and not _agreed(voice, text, options, fresh=fresh):
+                print("nothing was spent", file=sys.stderr)
+                raise typer.Exit(2)
             answer = voice.ask(text, fresh=fresh, **options)
-        except KeyboardInterrupt as stop:
-            print(str(stop) or "interrupted; nothing was spent", file=sys.stderr)
-            raise typer.Exit(130) from None
-        left = voice.budget
-    write_answer(answer, shape, out)
-    if receipt is not None:
-        receipt.write_text(answer.receipt.to_json(), encoding="utf-8")
+            left = voice.budget
+        write_all(answer, shape, out, receipt)
+    except KeyboardInterrupt as stop:  # what it says is what the ledger knows; where it says nothing, nor do we
+        print(str(stop) or "interrupted", file=sys.stderr)
+        raise typer.Exit(130) from None
+    _tell_cost(answer, left)
+
+
+def _tell_cost(answer: Answer, left: BudgetView) -> None:
     from curador.curator.show import amounts_text
 
     cost = "answered before: free" if answer.stored else f"cost {amounts_text(answer.cost, pure=left.pure, up=True)}"

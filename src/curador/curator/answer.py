@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from curador.curator.identity import as_text, plain, sha256
-from curador.curator.show import escaped, number, printed, reach_text, table, with_lines
+from curador.curator.show import key_text, level_text, number, printed, reach_text, table, verbatim, with_lines
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, open_probability
 from curador.study.values import Type
@@ -108,7 +108,7 @@ class Answer:
     def __rich__(self) -> Any:
         made = table(*self._headings(), left=_words(self.parts))
         for row in self._cells():
-            made.add_row(*(escaped(cell) for cell in row))
+            made.add_row(*(verbatim(cell) for cell in row))
         return with_lines(made, self._footer())
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ class Answer:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{below}</p>"
 
     def _headings(self) -> list[str]:
-        level = f"± {float(100 * self.confidence):.6g} %"
+        level = f"± {level_text(self.confidence)}"
         return [name for part in self.parts for name in ([part.name] if part.low is None else [part.name, level])]
 
     def _cells(self) -> list[list[str]]:
@@ -130,7 +130,7 @@ class Answer:
         for part in self.parts:
             values = part.values[:SHOWN_ROWS]
             if part.low is None or part.high is None:
-                columns.append([number(value) for value in values])
+                columns.append([key_text(value) for value in values])
                 continue
             ends = list(zip(part.low[:SHOWN_ROWS], part.high[:SHOWN_ROWS], strict=True))
             columns.append([number(value, _width(*pair)) for value, pair in zip(values, ends, strict=True)])

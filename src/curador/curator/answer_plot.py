@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import number
+from curador.curator.show import key_text, level_text
 from curador.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -34,18 +34,17 @@ def answer_figure(answer: Answer) -> Figure:
     panels = made.subplots(1, len(released), sharey=True, squeeze=False)[0]
     for panel, part in zip(panels, released, strict=True):
         _panel(panel, part, len(labels))
-    panels[0].set_yticks(range(len(labels)), labels)
+    panels[0].set_yticks(range(len(labels)), labels, parse_math=False)  # a key's $ is a $
     panels[0].invert_yaxis()
-    made.suptitle(
-        f"{float(100 * answer.confidence):.6g} % intervals: noise only", x=0.01, ha="left", fontsize=9, color="#606060"
-    )
+    title = f"{level_text(answer.confidence)} intervals: noise only"
+    made.suptitle(title, x=0.01, ha="left", fontsize=9, color="#606060")
     return made
 
 
 def _labels(answer: Answer) -> list[str]:
     keys = [part for part in answer.parts if part.low is None]
     rows = min(len(answer), MOST_ROWS)
-    return [", ".join(number(part.values[row]) for part in keys) or "all" for row in range(rows)]
+    return [", ".join(key_text(part.values[row]) for part in keys) or "all" for row in range(rows)]
 
 
 def _panel(panel: Axes, part: Column, rows: int) -> None:
@@ -55,7 +54,7 @@ def _panel(panel: Axes, part: Column, rows: int) -> None:
             continue
         panel.hlines(row, low, high, color=_INK, alpha=0.45, linewidth=3)
         panel.plot([value], [row], "o", color=_INK, markersize=4)
-    panel.set_title(part.name, loc="left", fontsize=10)
+    panel.set_title(part.name, loc="left", fontsize=10, parse_math=False)
     panel.grid(axis="x", color=_GRID)
     panel.set_axisbelow(True)
     for side in ("top", "right", "left"):

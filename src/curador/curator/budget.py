@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import amounts_text, escaped, percent, printed, rounded, table, with_lines
+from curador.curator.show import amounts_text, percent, printed, rounded, table, verbatim, with_lines
 from curador.ledger.amounts import Amounts
 from curador.privacy.filters import PureFilter
 
@@ -85,7 +85,7 @@ class BudgetView:
             spent, whole = _main(one.spent, self.pure), _main(one.limit, self.pure)
             shares = [percent(one.share, Fraction(1), up=False), amounts_text(one.spent, pure=self.pure, up=True)]
             left = amounts_text(one.left, pure=self.pure, up=False)
-            made.add_row(escaped(one.name), *shares, percent(spent, whole, up=True), left)
+            made.add_row(verbatim(one.name), *shares, percent(spent, whole, up=True), left)
         return made
 
     def __rich__(self) -> Any:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
 from curador.curator.asking import Asking, How
 from curador.curator.budget import BudgetView, budget_view
-from curador.curator.flow import Flow, require_open
+from curador.curator.flow import Flow, require_current, require_open
 from curador.curator.grant import Wanted
 from curador.curator.log import log_lines
-from curador.curator.opening import engine_of, ledger_of, study_of
+from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
 from curador.curator.preview import Preview, Previews, preview_of, previews_of
+from curador.curator.shown import shown_to
 from curador.errors import InvalidParameter, NotAllowed, sentence
 from curador.plan.explain import explain
 from curador.study.rules import did_you_mean
@@ -73,7 +74,8 @@ class Asker:
     @property
     def schema(self) -> Schema:
         """Every table and column that can be asked about."""
-        return self._asking().visible_schema
+        asking = self._asking()  # an analyst's has no path, hidden table or other analyst in it
+        return asking.visible_schema if self._analyst is None else shown_to(self._analyst, asking.visible_schema)
 
     @property
     def budget(self) -> BudgetView:
@@ -106,6 +108,7 @@ class Asker:
 
         Spends nothing, reads nothing. The options are those of `ask`.
         """
+        require_current(self._desk.ledger, self._desk.version)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
         if isinstance(question, str):
@@ -145,6 +148,7 @@ class Asker:
         fresh       draw and pay again although the question was answered before
         """
         require_open(self._desk.ledger, self._name)
+        require_current(self._desk.ledger, self._desk.version)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
         return self._flow().ask(self._ready(question, how), fresh=fresh)
@@ -232,7 +236,9 @@ class Curator(Asker):
 
         Stored answers of older versions are not served any more; the budget is the same one for all versions.
         """
+        require_units_that_last(self.study)
         with self._desk.turn:
+            require_usable(self.study)  # a version whose sources lost a column could never be asked about
             version = self.ledger.refresh(note)
             self._desk.engine.prepare(version, progress=progress)
             self._desk.version = version
@@ -317,6 +323,9 @@ def open_study(
         "engine": engine,
     }
     study = study_of(source, options)
+    if refresh:
+        require_units_that_last(study)
+        require_usable(study)
     opened = ledger_of(study, new_ledger=new_ledger, verify=True)
     try:
         if refresh:

@@ -23,7 +23,7 @@ from curador.curator.post import answer_columns
 from curador.curator.preview import bounding_notes
 from curador.curator.receipt import Charged, make_receipt
 from curador.curator.release import release
-from curador.errors import CuradorError, Failed, InvalidStudy, NotAllowed
+from curador.errors import CuradorError, Failed, InvalidStudy, NotAllowed, require
 from curador.ledger.amounts import NOTHING
 from curador.ledger.ledger import Ledger
 from curador.ledger.request import Request
@@ -43,7 +43,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEPT = "the charge is kept and nothing was released"
+CHARGING = "interrupted while the question was being charged: the charge may be kept, and nothing was released."
 INTERRUPTED = f"interrupted after the question was charged: {KEPT}."
+STORING = "interrupted while the answer was being stored: the charge is kept; if it was stored, asking again is free."
+ANSWERED = "interrupted after the question was answered: the charge is kept; the same question again is free."
+
+
+@dataclass(slots=True)
+class _Way:
+    """What an interrupt must say, by how far the question has come; None: nothing was charged yet."""
+
+    said: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,7 @@ class Flow:
     def ask(self, ready: Ready, *, fresh: bool) -> Answer:
         """Return the stored answer of an identical question, or draw a new one and pay for it."""
         stored = None if fresh else self.stored(ready)
-        return self._served(ready, stored) if stored is not None else self._asked(ready)
+        return self._served(ready, stored) if stored is not None else self._asked(ready, fresh=fresh)
 
     def stored(self, ready: Ready) -> Stored | None:
         """Return the last answer to the identical question on this data version."""
@@ -85,24 +95,43 @@ class Flow:
 
     # ---- for its price ----------------------------------------------------------------------------------------------
 
-    def _asked(self, ready: Ready) -> Answer:
+    def _asked(self, ready: Ready, *, fresh: bool) -> Answer:
         if not entropy().private:
             raise Failed("noise must come from the operating system's entropy")
         if not self.engine.ready:  # the owner's to mend, and nothing is spent on it
             raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
-        with self.turn:  # a refresh waits, so that the version that is charged is the one that is read
-            reservation = self.ledger.reserve(self._request(ready))
+        way = _Way()
+        try:
+            return self._drawn(ready, way, fresh=fresh)
+        except KeyboardInterrupt:
+            if way.said is None:
+                raise
+            raise KeyboardInterrupt(way.said) from None
+
+    def _drawn(self, ready: Ready, way: _Way, *, fresh: bool) -> Answer:
+        """Charge, read, draw and store, one question at a time.
+
+        A refresh waits, so that the version that is charged is the one that is read. Who waits with the same question finds
+        its answer stored and does not pay for it again.
+        """
+        with self.turn:
+            require_current(self.ledger, self.asking.data_version)
+            stored = None if fresh else self.stored(ready)
+            if stored is not None:
+                return self._served(ready, stored)
+            request = self._request(ready)
+            way.said = CHARGING
+            reservation = self.ledger.reserve(request)
+            way.said = INTERRUPTED
             with self._kept(reservation):
                 tallied = self.engine.tally([block for one in ready.priced for block in one.plan.blocks])
-        with self._kept(reservation):
-            released = _released(ready, tallied)
-            content = encoded(ready.identities, released)
-            parts = _columns(ready, released, ready.confidence)
-            digest = table_digest(parts)
-        try:
+                released = _released(ready, tallied)
+                content = encoded(ready.identities, released)
+                parts = _columns(ready, released, ready.confidence)
+                digest = table_digest(parts)
+            way.said = STORING
             entry = self.ledger.commit(reservation, answer=content, answer_digest=digest)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(INTERRUPTED) from None
+            way.said = ANSWERED
         after = reservation.entry.after.spent
         charged = Charged(
             entry=entry,
@@ -117,11 +146,9 @@ class Flow:
 
     @contextlib.contextmanager
     def _kept(self, reservation: Reservation) -> Generator[None]:
-        """After the charge: whatever is raised, data may have caused it, so only an id leaves; an interrupt is said."""
+        """After the charge: whatever is raised, data may have caused it, so only an id leaves."""
         try:
             yield
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(INTERRUPTED) from None
         except Exception as error:  # noqa: BLE001 -- see above
             raise self._failed(reservation, error) from None
 
@@ -214,3 +241,9 @@ def require_open(ledger: Ledger, analyst: str | None) -> None:
     if analyst is not None and ledger.closed:
         hint = "the owner looks into the failures and reopens the study"
         raise NotAllowed(f"the study must be open to analysts; it closed after engine failures.\nHint: {hint}.")
+
+
+def require_current(ledger: Ledger, version: int) -> None:
+    """Refuse who holds a data version that is no longer the current one; its stored answers are not given any more."""
+    current, hint = ledger.data_version, "the owner declared a new data version; open the study again"
+    require(version == current, "data_version", f"the current one ({current})", version, hint)

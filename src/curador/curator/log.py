@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import escaped, rounded, table
+from curador.curator.show import rounded, table, verbatim
 from curador.ledger.entry import Kind
 from curador.ledger.ledger import ALL
 
@@ -28,14 +28,18 @@ def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
 
 
 def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
-    """An entry has the text its own asker wrote, also of an answer that was stored. Counters are the owner's to see."""
+    """An entry has the text its own asker wrote, also of an answer that was stored. Counters are the owner's to see.
+
+    The cost stands where it was charged and nowhere else, so that adding it up counts nothing twice.
+    """
+    charged = entry.kind is Kind.RESERVED
     body: dict[str, Any] = {
         "time": entry.time,
         "kind": entry.kind.value,
         "id": entry.id,
         "analyst": entry.analyst,
         "question": entry.question,
-        "cost": {name: value for name, value in entry.amounts.record().items() if Fraction(value)},
+        "cost": {name: value for name, value in entry.amounts.record().items() if charged and Fraction(value)},
         "data_version": entry.data_version,
         "refers": entry.refers,
         "note": entry.note,
@@ -48,11 +52,10 @@ def log_table(lines: Sequence[dict[str, Any]]) -> Any:
     made = table("time", "entry", "who", "data version", "cost", "question or note", left=3)
     made.columns[-1].justify = "left"
     for line in lines:
-        charged = line["kind"] == Kind.RESERVED.value
         costs = [f"{_SIGNS[name]} {rounded(Fraction(value), up=True)}" for name, value in line["cost"].items()]
         who = line["analyst"] or "owner"
         text = " ".join(str(line["note"] or line["question"] or "").split())
         short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-        cost = ", ".join(costs) if charged else ""
-        made.add_row(line["time"], line["kind"], escaped(who), str(line["data_version"]), cost, escaped(short))
+        cost = ", ".join(costs)
+        made.add_row(*map(verbatim, (line["time"], line["kind"], who, str(line["data_version"]), cost, short)))
     return made

@@ -14,7 +14,7 @@ from curador.ledger.entry import Kind
 from curador.ledger.ledger import Ledger
 from curador.study.build import build_study, override
 from curador.study.consistency import FRAME
-from curador.study.model import Study
+from curador.study.model import Study, UnitRow
 from curador.study.spelling import NOTHING, Plain
 from curador.study.toml import read_study
 
@@ -57,6 +57,7 @@ def ledger_of(study: Study, *, new_ledger: str | None, verify: bool) -> Ledger:
             folder=_beside(study),
             verify=verify,
         )
+    require_usable(study)
     made = Ledger.create(
         path,
         study_name=study.name,
@@ -74,6 +75,16 @@ def ledger_of(study: Study, *, new_ledger: str | None, verify: bool) -> Ledger:
     limits = f"ε = {rounded(budget.epsilon, up=True)}{delta}, for ever, over all analysts and data versions"
     print(f"curador: new ledger {path}: {limits}", file=sys.stderr)  # noqa: T201 -- a budget never begins in silence
     return made
+
+
+def require_usable(study: Study) -> None:
+    """Refuse a study whose sources are not there or not as it declares them. No row is read.
+
+    It comes before a ledger is made and before a data version is declared: both are for ever.
+    """
+    from curador.engines.duckdb.schema import describe
+
+    describe(study)
 
 
 def existing_ledger(study: Study) -> Ledger:
@@ -115,6 +126,8 @@ def engine_of(
 
 def refresh_study(study: Study, note: str, *, progress: Callable[[str], None] | None = None) -> int:
     """Declare the data as they are now a new data version, prepare it, and return its number."""
+    require_units_that_last(study)
+    require_usable(study)
     with ledger_of(study, new_ledger=None, verify=True) as ledger:
         version = ledger.refresh(note)  # first: a version whose preparation fails is prepared when it is next opened
         engine_of(study, ledger, refreshed=True, progress=progress).close()
@@ -169,3 +182,13 @@ def _physical(source: Any) -> dict[str, Type | None]:
     for table, one in cast("Mapping[str, Any]", source).items():
         found |= {f"{table}.{name}": kind for name, _, kind in physical(one)}
     return found
+
+
+def require_units_that_last(study: Study) -> None:
+    """Refuse a second data version where units are rows.
+
+    A guarantee speaks of one unit's rows in all versions; which row of one version is a row of another nobody has said.
+    """
+    if any(isinstance(table.unit, UnitRow) for table in study.tables):
+        hint = "give rows a column that names them in every version, and make it the unit; or begin another study"
+        raise InvalidStudy(f"a study whose units are rows must keep its first data version.\nHint: {hint}.")

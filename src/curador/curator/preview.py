@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import amounts_text, escaped, percent, printed, reach_text, rounded, table
+from curador.curator.show import amounts_text, level_text, percent, printed, reach_text, rounded, table, verbatim
 from curador.ledger.amounts import Amounts
 from curador.plan.error import linear_reach, reach_at
 from curador.plan.model import Linear
@@ -109,13 +109,13 @@ class Preview:
     def __rich__(self) -> Any:
         from rich.console import Group
 
-        made = table("column", f"± {float(100 * self.confidence):.6g} %", *(f"± at {rows:,} rows" for rows in SIZES))
+        made = table("column", f"± {level_text(self.confidence)}", *(f"± at {rows:,} rows" for rows in SIZES))
         for one in self.errors:
             sizes = [reach_text(reach) for _, reach in one.at] or [""] * len(SIZES)
             every = reach_text(one.reach) if one.reach is not None else "" if one.at else "when drawn"
-            made.add_row(escaped(one.column), every, *sizes)
-        lines = [*self._lines(), "", *(escaped(line) for line in self.explanation.splitlines())]
-        return Group(*([made, ""] if self.errors else []), *lines)
+            made.add_row(verbatim(one.column), every, *sizes)
+        lines = [*self._lines(), "", *self.explanation.splitlines()]
+        return Group(*([made, ""] if self.errors else []), *(verbatim(line) for line in lines))
 
     def _lines(self) -> list[str]:
         part = percent(_main(self.cost, self.pure), _main(self.limit, self.pure), up=True)
@@ -125,11 +125,11 @@ class Preview:
             f"cost {amounts_text(self.cost, pure=self.pure, up=True)}: {part} of the limit{free}",
             f"this question fits {self.fits:,} more {times}",
             *(line for one in self.keys for line in self._key_lines(one)),
-            *(escaped(note) for note in self.notes),
+            *self.notes,
         ]
 
     def _key_lines(self, one: KeyThreshold) -> tuple[str, str]:
-        unit, delta = escaped(self.unit), rounded(one.delta, up=True)
+        unit, delta = self.unit, rounded(one.delta, up=True)
         return (
             f"groups appear if their noisy number of {unit}s reaches {one.threshold:,.1f} (δ = {delta}):",
             f"a group of {one.half:,} {unit}s appears half the time, one of {one.often:,} in 95 % of all cases",
@@ -171,7 +171,7 @@ class Previews:
         together = (
             f"together {amounts_text(self.cost, pure=pure, up=True)}, {'which fits' if self.fits else 'which does not fit'}"
         )
-        parts = [part for one in self.questions for part in (escaped(one.question), one, "")]
+        parts = [part for one in self.questions for part in (verbatim(one.question), one, "")]
         return Group(*parts, together)
 
     def __str__(self) -> str:

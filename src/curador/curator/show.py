@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _DOWN = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
 _UP = decimal.Context(prec=4, rounding=decimal.ROUND_UP)
 
+_NINE = decimal.Context(prec=9, rounding=decimal.ROUND_DOWN)
+
 _SMALLEST, _LARGEST = decimal.Decimal("0.0001"), decimal.Decimal(1_000_000)
 
 WIDTH = 112
@@ -52,6 +54,17 @@ def number(value: object, width: float | None = None) -> str:
     return f"{value:,.{_places(width or abs(value) / 100)}f}"
 
 
+def key_text(value: object) -> str:
+    """Return a key as it is: all digits and no commas, so that different keys look different."""
+    return "NULL" if value is None else repr(value) if isinstance(value, float) else str(value)
+
+
+def level_text(confidence: Fraction) -> str:
+    """Return a confidence in per cent. Rounds: down, so that no interval is said to be certain."""
+    percents = 100 * confidence
+    return f"{_NINE.divide(decimal.Decimal(percents.numerator), decimal.Decimal(percents.denominator)).normalize():f} %"
+
+
 def reach_text(reach: float) -> str:
     """Return ± a half-width with two or three digits."""
     return f"± {reach:,.{_places(reach)}f}" if reach < 1e15 else f"± {reach:.3g}"
@@ -82,7 +95,7 @@ def table(*columns: str, title: str | None = None, left: int = 1) -> Any:
 
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place, name in enumerate(columns):
-        made.add_column(escaped(name), justify="left" if place < left else "right", overflow="fold")
+        made.add_column(verbatim(name), justify="left" if place < left else "right", overflow="fold")
     return made
 
 
@@ -90,11 +103,11 @@ def with_lines(made: Any, lines: Iterable[str]) -> Any:
     """Return a table with lines of text below it."""
     from rich.console import Group
 
-    return Group(made, "", *(escaped(line) for line in lines))
+    return Group(made, "", *(verbatim(line) for line in lines))
 
 
-def escaped(text: str) -> str:
-    """Return the text with rich's own signs, and those that move a terminal's cursor, made harmless."""
-    from rich.markup import escape
+def verbatim(text: str) -> Any:
+    """Return the text as rich prints it letter by letter: no markup, no emoji, nothing that moves a terminal's cursor."""
+    from rich.text import Text
 
-    return escape("".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text))
+    return Text("".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text))

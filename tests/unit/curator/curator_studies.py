@@ -6,6 +6,8 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
@@ -30,6 +32,15 @@ class NoPublicTables:
         raise AssertionError(table)
 
 
+def write_files(folder):
+    """Files with the study's columns and no row: what is looked at before a ledger is made."""
+    visits = {"user_id": pa.int64(), "spent": pa.decimal128(9, 2), "city": pa.string(), "shop": pa.string()}
+    for name, columns in (("visits", visits), ("salaries", {"user_id": pa.int64(), "pay": pa.float64()})):
+        file = folder / f"{name}.parquet"
+        if not file.exists():
+            pq.write_table(pa.schema(list(columns.items())).empty_table(), file)
+
+
 def make_study(folder, *, budget=None, analysts=None, name="visits", **changes):
     columns = (
         Column("spent", Type.DECIMAL, bounds=(0, 500), nullable=False),
@@ -39,6 +50,7 @@ def make_study(folder, *, budget=None, analysts=None, name="visits", **changes):
         Table("visits", "visits.parquet", UnitColumn("user_id"), columns, caps=Caps(rows=5)),
         Table("salaries", "salaries.parquet", UnitColumn("user_id"), ()),
     )
+    write_files(folder)
     people = (Analyst("ana", Fraction(1, 5)), Analyst("eva", Fraction(1), ("visits",)), Analyst("leo", Fraction(1, 2)))
     return Study(
         name=name,

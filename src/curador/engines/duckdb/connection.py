@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import threading
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb.quoting import listed, text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    import contextlib
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -63,11 +64,30 @@ def close_doors(connection: duckdb.DuckDBPyConnection, allowed: Sequence[str] = 
     connection.execute("SET lock_configuration = true").fetchall()
 
 
-@contextlib.contextmanager
-def private_files() -> Generator[None]:
+class _Umask:
+    """The process's umask while some thread makes private files: the first sets it, the last one sets it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._before = os.umask(0o077)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                os.umask(self._before)
+
+
+_UMASK = _Umask()
+
+
+def private_files() -> contextlib.AbstractContextManager[None]:
     """Let every file made meanwhile be the owner's alone: database, log and spill of DuckDB hold raw rows."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
+    return _UMASK

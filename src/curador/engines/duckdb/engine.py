@@ -39,6 +39,7 @@ class DuckDBEngine:
         self._folder = Folder(prepared_folder(study) if folder is None else folder)
         self._runner: Runner | None = None
         self._lock = threading.Lock()
+        self._folder.sweep()
         described = describe(study)
         self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
 
@@ -58,11 +59,15 @@ class DuckDBEngine:
         return is_prepared(self._schema, self._folder, self._version)
 
     def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:
-        """Take the snapshot of a data version from the sources as they are now, and answer from it."""
+        """Take the snapshot of a data version from the sources as they are now, and answer from it.
+
+        Columns may have come or gone since the engine was opened: the schema is theirs now.
+        """
+        described = describe(self._study)
         self.close()
-        take_version(self._schema, self._folder, version, progress)
+        take_version(described, self._folder, version, progress)
         self._version = version
-        self._schema = dataclasses.replace(self._schema, public=VersionFacts(self._schema.tables, self._facts))
+        self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
 
     def check(self, blocks: Sequence[BlockPlan]) -> None:
         """Refuse blocks that cannot be lowered: too deep, too long. A function of the plan; no data are read."""

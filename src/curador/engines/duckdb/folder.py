@@ -83,15 +83,20 @@ class Folder:
         return hmac.digest(stored, purpose.encode(), hashlib.sha256)
 
     def remove_versions(self, keep: int | None = None) -> None:
-        """Remove prepared versions but one, what a broken preparation left, and frames."""
+        """Remove prepared versions but one and what a broken preparation left; without one also frames and the log."""
         for file in self.path.glob("v*.duckdb*"):
             if keep is None or file.name != self.version(keep).name:
                 file.unlink(missing_ok=True)
+        self.sweep()
+        if keep is None:
+            shutil.rmtree(self.frames, ignore_errors=True)
+            self.incidents.unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove what killed processes had moved out of memory: it holds rows."""
         for left in self.spill.glob("*"):
             if not _is_alive(left.name.partition("-")[0]):
                 shutil.rmtree(left, ignore_errors=True)
-        if keep is None:
-            shutil.rmtree(self.frames, ignore_errors=True)
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:

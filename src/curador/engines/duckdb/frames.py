@@ -12,6 +12,8 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+from curador.engines.duckdb.total import total
+
 _LONGEST_NUMBER = 400
 
 
@@ -69,8 +71,10 @@ def _simple(column: Any) -> Any:
         return column.cast(pa.float32())
     if pa.types.is_decimal256(kind):
         return column.cast(pa.string())
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     nested = pa.types.is_nested(kind) or pa.types.is_union(kind)
-    return None if nested or _is_bytes(kind) else column
+    return None if nested or _is_bytes(kind) else total(column)
 
 
 def _is_bytes(kind: Any) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from curador.engines.duckdb import reading, sources
+from curador.engines.duckdb import reading, sources, unreadable
 from curador.engines.duckdb.quoting import listed, text
 from curador.engines.duckdb.ranking import Owned, rank
 from curador.engines.duckdb.units import TAGS, owners_first, unit_type, verified_keys
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from curador.engines.duckdb.progress import Progress
+    from curador.engines.duckdb.sources import Source
     from curador.study.schema import Schema, TableSchema
 
 STAGE = "stage"
@@ -81,10 +82,37 @@ def prepare(work: Work, stage: Path | None) -> None:
 
 def _read(work: Work, place: int) -> None:
     """Read one source: public tables and rows that are their own unit at once as they stay, others to the stage."""
+    import duckdb
+
     schema = work.table(place)
     source = sources.find(work.schema.study, schema.table, f"source{place}")
     sources.bind(work.connection, source)
     cleaned = reading.cleaned(work.connection, source, schema)
+    try:
+        _store(work, place, cleaned)
+    except duckdb.Error as problem:
+        if not _reread(work, place, source):
+            raise unreadable.refusal(work.connection, f"({cleaned})", source, schema) or problem from None
+
+
+def _reread(work: Work, place: int, source: Source) -> bool:
+    """Read a source again by another way, if there is one; return whether that went well."""
+    import duckdb
+
+    again = unreadable.reread(work.connection, source, work.table(place))
+    if again is None:
+        return False
+    for name in (f"t{place}", f"b{place}", f"{STAGE}.s{place}"):  # made, and still empty
+        work.run(f"DROP TABLE IF EXISTS {name}")
+    try:
+        _store(work, place, reading.cleaned(work.connection, again, work.table(place)))
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _store(work: Work, place: int, cleaned: str) -> None:
+    schema = work.table(place)
     if schema.table.public:
         _public(work, place, cleaned)
     elif isinstance(schema.table.unit, UnitRow):

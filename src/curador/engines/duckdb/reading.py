@@ -51,11 +51,7 @@ def grids(schema: TableSchema) -> dict[str, str]:
 
 
 def _column(source: Source, name: str, physical: str) -> str:
-    """A column of the source. Some texts take the way through bytes, which changes none of them.
-
-    Those of a DuckDB file may carry a collation, which bytes do not. Those of a text file would else be cast by the reader
-    itself, which leaves out the whole row where a TRY_CAST is NULL (seen in DuckDB 2.0).
-    """
-    if source.kind in {"database", "text"} and physical == "VARCHAR":
+    """A column of the source. Texts of a DuckDB file may carry a collation; the way through bytes changes nothing else."""
+    if source.kind == "database" and physical == "VARCHAR":
         return f"decode(encode({identifier(name)}))"
     return identifier(name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from curador.engines.duckdb import snapshot
+from curador.engines.duckdb import snapshot, unreadable
 from curador.engines.duckdb.connection import connect, limits, private_files
 from curador.engines.duckdb.incidents import failure
 from curador.engines.duckdb.prepare import Work, prepare, verify_keys
 from curador.engines.duckdb.progress import Progress
-from curador.engines.duckdb.views import make_views, write_frames
+from curador.engines.duckdb.views import make_views, view_source, write_frames
 from curador.errors import InvalidStudy
 
 if TYPE_CHECKING:
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    import duckdb
+
     from curador.engines.duckdb.folder import Folder
-    from curador.study.schema import Schema
+    from curador.engines.duckdb.sources import Source
+    from curador.study.schema import Schema, TableSchema
 
 NEVER = "never"
 _SMALL = 32_000_000
@@ -109,13 +112,27 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
 
 
 def _verify_views(schema: Schema, folder: Folder, progress: Progress) -> None:
-    """Verify keys where nothing is prepared."""
+    """Verify, where nothing is prepared, that every value can be read, and keys."""
     views = make_views(schema, unit_key(folder), folder.frames)
-    settings = schema.study.engine
-    connection = connect(":memory:", limits(settings, folder.new_spill()))
+    settings, spill = schema.study.engine, folder.new_spill()
+    connection = connect(":memory:", limits(settings, spill))
     try:
         for statement in views.statements:
             connection.execute(statement).fetchall()
+        for place, table in enumerate(schema.tables):
+            progress.step(f"reading {table.table.name}")
+            _verify_readable(connection, f"s{place}", view_source(schema, table, place, folder.frames), table)
         verify_keys(Work(connection, schema, "", settings.memory, progress), lambda place: f"s{place}")
     finally:
         connection.close()
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+def _verify_readable(connection: duckdb.DuckDBPyConnection, rows: str, source: Source, table: TableSchema) -> None:
+    import duckdb
+
+    try:
+        unreadable.read_all(connection, rows, table)
+    except duckdb.Error as problem:
+        hint = 'prepare = "auto" reads texts that are no UTF-8 as NULL, and times beyond microseconds as the last year'
+        raise unreadable.refusal(connection, rows, source, table, hint) or problem from None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from curador.engines.duckdb import reading, sources
 from curador.engines.duckdb.connection import look
 from curador.engines.duckdb.prepare import row_hash, unit_hash
-from curador.engines.duckdb.quoting import listed, text
+from curador.engines.duckdb.quoting import identifier, listed, text
 from curador.engines.duckdb.ranking import formula, pseudorandom
 from curador.engines.duckdb.units import TAGS, owners_first, unit_type
 from curador.study.model import UnitPath, UnitRow
@@ -44,7 +44,8 @@ def write_frames(schema: Schema, folder: Path) -> None:
                 source = sources.find(schema.study, table.table, f"source{place}")
                 sources.bind(connection, source)
                 file = text(str(_frame_file(folder, place)))
-                connection.execute(f"COPY (SELECT * FROM {source.scan}) TO {file} (FORMAT parquet)").fetchall()
+                names = listed(identifier(field.name) for field in table.fields)  # others are never read
+                connection.execute(f"COPY (SELECT {names} FROM {source.scan}) TO {file} (FORMAT parquet)").fetchall()
     finally:
         connection.close()
 
@@ -56,7 +57,7 @@ def make_views(schema: Schema, key: str, frames: Path) -> Views:
     connection = look()
     try:
         for place, table in enumerate(schema.tables):
-            source = _source(schema, table, place, frames)
+            source = view_source(schema, table, place, frames)
             sources.bind(connection, source)
             if source.kind == "database":
                 statements.append(sources.attach(source))
@@ -104,7 +105,8 @@ def _owned(schema: Schema, place: int, key: str, names: str) -> str:
     return f"SELECT s.*, o.h, o.u FROM s{place} AS s JOIN ({owners}) AS o ON s.{column} = o.value"
 
 
-def _source(schema: Schema, table: TableSchema, place: int, frames: Path) -> Source:
+def view_source(schema: Schema, table: TableSchema, place: int, frames: Path) -> Source:
+    """Return what the view of a table reads: its source, or the file of a frame."""
     if table.table.source == sources.FRAME:
         return sources.from_path(str(_frame_file(frames, place)), frames, f"source{place}")
     return sources.find(schema.study, table.table, f"source{place}")

@@ -24,6 +24,7 @@ from curador.engines.lower.terms import Term
 from curador.errors import NotPrivate
 from curador.plan.grid import column_grid
 from curador.query.tree import Distinct, Filter, Join, Project, Ref, Scan, UnionAll, UnitGroup, Window
+from curador.study.model import UnitRow
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ class Relations:
             return Shape(sql, scan.columns, private=False, orders=(Type.INTEGER,))
         stored = [f"g{place}" for place in sorted(grids)]
         rank = 1 if found.table.unique else self.rank
-        conditions = ["__u IS NOT NULL", *([f"__r <= {rank:d}"] if rank is not None else [])]
+        # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise
+        owned = [] if isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
+        conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
         sql = select([*columns, *stored, "__u", "__h", "__r AS __o0"], f"t{number}", when=conditions)
         return Shape(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
 
