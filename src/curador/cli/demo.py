@@ -21,7 +21,7 @@ from rich.table import Table
 import curador as cu
 from curador.cli.demo_data import PEOPLE, STUDY, VISITS, write_demo
 from curador.cli.demo_mathematics import mathematics as show_mathematics
-from curador.curator.show import number, reach_text
+from curador.curator.show import key_text, number, reach_text
 from curador.errors import InvalidParameter, Refused, sentence
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _table(answer: Answer, truth: duckdb.DuckDBPyConnection, shown: Shown) -> Ta
             table.add_column(name, justify="right", style="dim")
     for row in answer.rows:
         key = tuple(row[one.name] for one in keys)
-        cells = [escape(number(value)) for value in key]
+        cells = [escape(key_text(value)) for value in key]
         for place, part in enumerate(released):
             value, low, high = (row[part.name + end] for end in ("", "_low", "_high"))
             width = None if low is None or high is None else float(high - low) / 2
