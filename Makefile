@@ -6,10 +6,10 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 
-.PHONY: help demo test check audit format api pictures bench clean
+.PHONY: help demo test check audit format api pictures bench bench-large clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "curador needs Python 3.11 or later; set PYTHON=..."; exit 1; }

@@ -90,11 +90,13 @@ def audit(
 
 
 @app.command()
-def demo() -> None:
-    """Show what curador does, on examples."""
+def demo(
+    mathematics: Annotated[bool, typer.Option(help="The mechanisms and the accounting underneath.")] = False,
+) -> None:
+    """Show what curador does: asks a made-up table a dozen questions, in the folder `demo`."""
     from curador.cli.demo import run
 
-    run(sys.stdout)
+    run(sys.stdout, mathematics=mathematics)
 
 
 @app.command()
