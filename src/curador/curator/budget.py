@@ -99,7 +99,7 @@ class BudgetView:
     def _sentence(self) -> str:
         delta = "" if self.pure else f", δ = {rounded(self.delta_limit, up=True)}"
         guarantee = f"guarantee of the study: ε = {rounded(self.epsilon_limit, up=True)}{delta}, for ever"
-        so_far = f"; everything so far: ε = {self.epsilon_spent:.4g}{delta}"
+        so_far = f"; spent so far, for information: ε = {self.epsilon_spent:.4g}{delta}"
         return f"{guarantee}{so_far}{'; closed to analysts' if self.closed else ''}"
 
     def __str__(self) -> str:

@@ -249,9 +249,10 @@ def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[
         if charged.served
         else f"It cost {amounts_text(charged.cost, pure=pure, up=True)}, booked before any data were read"
     )
+    promised = f"ε = {rounded(limits.epsilon, up=True)}{delta}"
     second = (
-        f"{cost}; everything released from this study so far is differentially private with ε = {after:.4g}{delta}, and all "
-        f"of it together, to all analysts, can never exceed ε = {rounded(limits.epsilon, up=True)}{delta}."
+        f"{cost}; what was spent so far amounts to ε = {after:.4g}{delta} (for information), and what is proved is that "
+        f"everything this study releases, to all analysts and for ever, stays within {promised}."
     )
     third = (
         "Error bars cover this noise only, not what caps and bounds left out, and what was released may be published, "

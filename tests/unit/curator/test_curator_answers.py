@@ -215,7 +215,7 @@ def test_three_sentences_for_an_officer(answer):
     assert len(sentences) == 3
     assert "at most 5 rows of one person" in sentences[0]
     assert "in another role" in sentences[0]
-    assert "can never exceed ε = 3, δ = 1e-6" in sentences[1]
+    assert "stays within ε = 3, δ = 1e-6" in sentences[1]
     assert "noise only" in sentences[2]
 
 
