@@ -112,3 +112,23 @@ def test_a_study_of_rows_keeps_its_first_version(tmp_path):
             opened.refresh("new rows")
         assert opened.data_version == 1
         assert "row" in opened.ask("SELECT COUNT(*) AS n FROM rows", spend="50%").receipt.plain
+
+
+@pytest.mark.parametrize("prepare", ["auto", "never"])
+@pytest.mark.parametrize("others", [[1.0, 3.0], [1.0, 3.0, None], [1.0, float("inf")]], ids=str)
+def test_a_file_s_statistics_decide_nothing(tmp_path, others, prepare):
+    """Parquet's statistics leave NaN out; one row's NaN is NULL all the same, whatever stands in other rows."""
+    values = [float("nan"), *others]
+    pq.write_table(pa.table({"u": np.arange(len(values)), "x": pa.array(values, pa.float64())}), tmp_path / "n.parquet")
+    options = {"unit": "u", "budget": cu.Budget(epsilon=100, delta="1e-6"), "bounds": {"x": (0, 10)}}
+    with cu.open(
+        tmp_path / "n.parquet", ledger=tmp_path / "n.ledger", engine={"worker": "inline", "prepare": prepare}, **options
+    ) as c:
+        plan = build_plan(parse("SELECT COUNT(*) AS a, COUNT(x) AS b FROM n", c.schema), c.schema)
+        (tallied,) = c._desk.engine.tally(plan.blocks)  # noqa: SLF001 -- idem
+        filtered = build_plan(parse("SELECT COUNT(*) AS a FROM n WHERE x > 5", c.schema), c.schema)
+        (above,) = c._desk.engine.tally(filtered.blocks)  # noqa: SLF001 -- idem
+
+    present = sum(one is not None for one in others)
+    assert [int(tallied.tallies[place][0]) for place in range(2)] == [len(values), present]
+    assert int(above.tallies[0][0]) == sum(one is not None and one > 5 for one in others)

@@ -44,13 +44,22 @@ class Cleaning:
     kept: str
 
 
+def not_a_number(x: str) -> str:
+    """Return whether a double is NaN, asked row by row.
+
+    `isnan` is not: DuckDB answers it from a Parquet file's statistics, which leave NaN out, so that whether one row's NaN is
+    seen would depend on other rows.
+    """
+    return f"(NOT isfinite({x}) AND NOT isinf({x}))"
+
+
 def cleaning(source: str, physical: str, kind: Type, raw_name: str, declared: Column | None) -> Cleaning:
     """Return the two expressions that read a column of this physical type as this type.
 
     Claim   Both are total: they raise for no value of the physical type. The result is a function of the value alone.
     Needs   The family of the physical type carries the declared one (`physical.CARRIERS`); TimeZone is UTC.
     Rounds  Numbers to the nearest double.
-    Source  TRY_CAST returns NULL where CAST raises; comparisons, CASE, floor, isnan and isfinite raise for nothing.
+    Source  TRY_CAST returns NULL where CAST raises; comparisons, CASE, floor, isinf and isfinite raise for nothing.
     """
     found = family(physical)
     if found is None:
@@ -78,7 +87,7 @@ def _raw(x: str, physical: str, found: Family, kind: Type) -> str:
 
 def _kept(raw: str, found: Family, kind: Type) -> str:
     if kind in {Type.DECIMAL, Type.FLOAT}:
-        return f"CASE WHEN isnan({raw}) THEN NULL WHEN {raw} = 0 THEN {double(0.0)} ELSE {raw} END"
+        return f"CASE WHEN {not_a_number(raw)} THEN NULL WHEN {raw} = 0 THEN {double(0.0)} ELSE {raw} END"
     if kind is Type.DATE:
         return _clamped(f"CAST({raw} AS DATE)", _FIRST_DAY, _LAST_DAY)
     if kind is Type.TIMESTAMP:
@@ -110,7 +119,7 @@ def _spelled(x: str, physical: str, found: Family) -> str:
     if found is Family.FLOAT:
         whole = f"CAST(TRY_CAST({x} AS HUGEINT) AS VARCHAR)"
         plain = f"CASE WHEN {x} = floor({x}) THEN coalesce({whole}, CAST({x} AS VARCHAR)) ELSE CAST({x} AS VARCHAR) END"
-        return f"CASE WHEN isnan({x}) THEN NULL ELSE {plain} END"
+        return f"CASE WHEN {not_a_number(x)} THEN NULL ELSE {plain} END"
     if found is Family.DECIMAL:
         return f"rtrim(rtrim(CAST({x} AS VARCHAR), '0'), '.')"
     if found in {Family.TIMESTAMP, Family.ZONED}:
