@@ -156,11 +156,6 @@ def hull(ranges: Sequence[Range]) -> Range:
     return Range(lower, upper, all(one.integer for one in ranges))
 
 
-def least(ranges: Sequence[Range]) -> Range:
-    """Return the range of the smallest of values of which some may be NULL and skipped."""
-    return hull(ranges)
-
-
 def meet(one: Range, other: Range) -> Range:
     """Return what lies in both; where nothing does, a single point, since no value does either."""
     lower = one.lower if other.lower is None else other.lower if one.lower is None else max(one.lower, other.lower)

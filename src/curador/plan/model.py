@@ -11,7 +11,7 @@ A plan never depends on data. `price` (in `price.py`) adds the noise: a Priced p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -19,9 +19,6 @@ from typing import TypeAlias
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import Expression, Node, Relation
 from curador.study.values import Type, Value
-
-UNBOUNDED: None = None
-"""As a number of rows a unit: no bound is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,5 +246,3 @@ class Plan:
     offset: int
     adjacency: Adjacency
     tables: tuple[str, ...]
-    data_tables: tuple[tuple[str, str], ...] = field(default=())
-    """(table, why it is read as it is), for `explain`."""

@@ -24,7 +24,6 @@ from curador.query.tree import (
     Distinct,
     Filter,
     Join,
-    Literal,
     Project,
     Ref,
     Scan,
@@ -222,8 +221,3 @@ def scans(relation: Relation) -> Iterator[Scan]:
 def at(place: Place | None, text: str) -> str:
     """Return the text with the place it is about."""
     return f"{place}: {text}" if place is not None else text
-
-
-def is_literal(expression: Node) -> bool:
-    """Whether an expression is written out in the question."""
-    return isinstance(expression, Literal)
