@@ -357,7 +357,8 @@ GRIDS = [
 ]
 
 
-def test_columns_on_their_grid(tmp_path):
+@pytest.mark.parametrize("prepare", ["auto", "never"])
+def test_columns_on_their_grid(tmp_path, prepare):
     """The stored step is that of the clamped value: within half a step of it, exact for whole numbers on a grid of ones."""
     length = max(len(values) for *_, values in GRIDS) + 1
     declared = tuple(Column(f"x{place}", kind, bounds=(lower, upper)) for place, (kind, lower, upper, _) in enumerate(GRIDS))
@@ -367,7 +368,9 @@ def test_columns_on_their_grid(tmp_path):
         )
         for column, (*_, values) in zip(declared, GRIDS, strict=True)
     }
-    study = visits_table(tmp_path, pa.table({"id": list(range(length)), **columns}), unit=UnitRow(), columns=declared)
+    study = visits_table(
+        tmp_path, pa.table({"id": list(range(length)), **columns}), unit=UnitRow(), columns=declared, prepare=prepare
+    )
     names = ", ".join(f"g{place + 1}" for place in range(len(GRIDS)))
 
     found = [row[1:] for row in sorted(rows(study, columns=f"c0, {names}"), key=lambda row: row[0])]

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from duckdb_studies import KEY, folder_of, prepared, rows, study_of, visits_table, write
 
-from curador.engines.duckdb import prepare, ranking, versions, views
+from curador.engines.duckdb import prepare, ranking, reading, versions, views
 from curador.engines.duckdb.connection import connect
 from curador.engines.duckdb.schema import describe
 from curador.engines.duckdb.worker import open_connection
-from curador.errors import InvalidStudy
+from curador.errors import Failed, InvalidStudy
 from curador.study.model import Column, Table, UnitColumn, UnitPath, UnitRow
 from curador.study.values import Type
 
@@ -318,6 +318,17 @@ def test_a_row_as_its_own_unit(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("wrong", ["-1", "2147483647"])
+def test_a_stored_number_beside_its_grid_is_no_version(tmp_path, monkeypatch, wrong):
+    """Questions sum stored numbers as they are: preparation verifies them, and views clamp them, whatever made them."""
+    monkeypatch.setattr(reading, "gridded", lambda *_: f"CAST({wrong} AS INTEGER)")
+
+    with pytest.raises(Failed, match="not on its grid"):
+        local_rows(tmp_path / "prepared", [("a", 0.5, None, "")])
+    (row,) = local_rows(tmp_path / "never", [("a", 0.5, None, "")], prepare="never")["a"]
+    assert row[4] == (0 if wrong == "-1" else 500 << 21)
+
+
 def test_an_empty_table_is_prepared_like_any_other(tmp_path):
     """No row is no error."""
     assert rows(visits_table(tmp_path, as_table([]))) == []

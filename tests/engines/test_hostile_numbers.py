@@ -126,9 +126,15 @@ def test_a_file_s_statistics_decide_nothing(tmp_path, others, prepare):
     ) as c:
         plan = build_plan(parse("SELECT COUNT(*) AS a, COUNT(x) AS b FROM n", c.schema), c.schema)
         (tallied,) = c._desk.engine.tally(plan.blocks)  # noqa: SLF001 -- idem
+        summed = build_plan(parse("SELECT SUM(x) AS s, COUNT(x) AS b FROM n", c.schema), c.schema)
+        (on_grid,) = c._desk.engine.tally(summed.blocks)  # noqa: SLF001 -- idem
         filtered = build_plan(parse("SELECT COUNT(*) AS a FROM n WHERE x > 5", c.schema), c.schema)
         (above,) = c._desk.engine.tally(filtered.blocks)  # noqa: SLF001 -- idem
 
     present = sum(one is not None for one in others)
     assert [int(tallied.tallies[place][0]) for place in range(2)] == [len(values), present]
+    by_kind = {one.kind: int(on_grid.tallies[place][0]) for place, one in enumerate(summed.blocks[0].tallies)}
+    steps = next(one.grid for one in summed.blocks[0].tallies if one.grid is not None)
+    assert by_kind["rows"] == present
+    assert by_kind["steps"] * steps.step == sum(min(one, 10.0) for one in others if one is not None)
     assert int(above.tallies[0][0]) == sum(one is not None and one > 5 for one in others)

@@ -14,6 +14,7 @@ filtered on. Each step is two expressions, the second over the result of the fir
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -24,8 +25,11 @@ from curador.plan.grid import column_grid
 from curador.study.values import Type
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from curador.plan.model import Grid
     from curador.study.model import Column
+    from curador.study.values import Value
 
 _FIRST_DAY, _LAST_DAY = "DATE '0001-01-01'", "DATE '9999-12-31'"
 _FIRST_TIME, _LAST_TIME = "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
@@ -67,8 +71,16 @@ def cleaning(source: str, physical: str, kind: Type, raw_name: str, declared: Co
     raw = _raw(source, physical, found, kind)
     kept = _kept(raw_name, found, kind)
     if declared is not None and declared.values is not None:
-        kept = f"CASE WHEN ({kept}) IN ({listed(literal(value) for value in declared.values)}) THEN ({kept}) END"
+        kept = f"CASE WHEN {_declared(f'({kept})', kind, declared.values)} THEN ({kept}) END"
     return Cleaning(raw, kept)
+
+
+def _declared(x: str, kind: Type, values: Sequence[Value]) -> str:
+    """Whether x is a declared value; whole numbers without a gap are a range, which is quicker to compare with."""
+    whole = {int(value) for value in values if type(value) is int}
+    if kind is Type.INTEGER and len(whole) == len(values) == max(whole) - min(whole) + 1:
+        return f"{x} BETWEEN {min(whole)} AND {max(whole)}"
+    return f"{x} IN ({listed(literal(value) for value in values)})"
 
 
 def _raw(x: str, physical: str, found: Family, kind: Type) -> str:
@@ -146,28 +158,51 @@ def _clamped(x: str, lower: str, upper: str) -> str:
     )
 
 
-def gridded(x: str, column: Column | None) -> str | None:
-    """Return the column on its grid: v = clamp(⌊x/2^e − start + 1/2⌋, 0, steps); None where there is no grid.
+def gridded(x: str, column: Column) -> str:
+    """Return the column on its grid: v = ⌊x/2^e − start + 1/2⌋ of x clamped to the column's bounds.
 
-    Claim   The result is NULL where x is, else a whole number of 0 … steps: the range that sensitivities are computed from.
+    Claim   NULL where x is NULL or NaN, else a whole number of 0 … steps: the range that sensitivities are computed from.
+    Needs   Comparisons of doubles are those of the values: `bounded` is for where an engine may know them from statistics.
     Rounds  In doubles; exactly for whole numbers on a grid of ones.
-    Source  x is clamped to the bounds, whose own v is computed exactly here; between them an integer clamp comes last.
+    Source  Outside the bounds v is computed exactly here. Inside, every operation is correctly rounded, so monotone in x: v
+            is between those of the bounds; where these, computed here by the same operations, leave the range, it is clamped.
+            NaN is inside for an engine that looked at statistics only: the cast makes it NULL, as the other branch does.
     """
-    grid = None if column is None else column_grid(column)
-    if column is None or column.bounds is None or grid is None:
-        return None
+    grid = column_grid(column)
+    if column.bounds is None or grid is None:
+        raise AssertionError(column.name)  # no number with bounds
     lower, upper = (Fraction(bound) for bound in column.bounds)  # type: ignore[arg-type]  # a grid is of numbers
     first, last = (_place(bound, grid) for bound in (lower, upper))
-    if column.type is Type.INTEGER and grid.exponent == 0 and max(abs(lower), abs(upper)) > _EXACT:
+    whole = column.type is Type.INTEGER
+    number = f"{x} IS NOT NULL" if whole else f"coalesce(isfinite({x}) OR isinf({x}), false)"
+    if whole and grid.exponent == 0 and max(abs(lower), abs(upper)) > _EXACT:
         low, high = (str(int(bound)) for bound in (lower, upper))
         inside = f"CAST({x} AS HUGEINT) - ({grid.start})"
     else:
         low, high = double(lower), double(upper)
         scaled = _scaled(f"CAST({x} AS DOUBLE)", -grid.exponent)
         inside = f"floor({scaled} - {double(grid.start)} + {double(0.5)})"
-    inside = f"least(greatest(TRY_CAST({inside} AS INTEGER), 0), {grid.steps})"
-    ends = f"WHEN {x} <= {low} THEN {first} WHEN {x} >= {high} THEN {last}"
-    return f"CASE WHEN {x} IS NULL THEN NULL {ends} ELSE {inside} END"
+        if not all(0 <= _computed(float(bound), grid) <= grid.steps for bound in (lower, upper)):
+            inside = f"least(greatest(TRY_CAST({inside} AS INTEGER), 0), {grid.steps})"  # NULL is skipped, so becomes 0
+            ends = f"WHEN {x} <= {low} THEN {first} WHEN {x} >= {high} THEN {last}"
+            return f"CASE WHEN NOT ({number}) THEN NULL {ends} ELSE {inside} END"
+    outside = f"CASE WHEN {x} < {low} THEN {first} ELSE {last} END"
+    return f"CASE WHEN {x} BETWEEN {low} AND {high} THEN TRY_CAST({inside} AS INTEGER) WHEN {number} THEN {outside} END"
+
+
+def bounded(v: str, column: Column) -> str:
+    """Return v clamped to 0 … steps once more, by integers that no file's statistics speak of; NULL stays."""
+    grid = column_grid(column)
+    steps = 0 if grid is None else grid.steps
+    return f"CASE WHEN {v} < 0 THEN 0 WHEN {v} > {steps} THEN {steps} ELSE {v} END"
+
+
+def _computed(bound: float, grid: Grid) -> float:
+    """The bound's place by the operations of the expression above; +∞ where doubles cannot tell."""
+    for part in _powers(-grid.exponent):
+        bound *= 2.0**part
+    place = bound - float(grid.start) + 0.5
+    return float(math.floor(place)) if math.isfinite(place) else math.inf
 
 
 def _place(bound: Fraction, grid: Grid) -> int:
@@ -176,8 +211,14 @@ def _place(bound: Fraction, grid: Grid) -> int:
 
 def _scaled(x: str, exponent: int) -> str:
     """X times a power of two, exactly as long as nothing is lost to under- or overflow of the result itself."""
+    for part in _powers(exponent):
+        x = f"{x} * {double(2.0**part)}"
+    return f"({x})"
+
+
+def _powers(exponent: int) -> Iterator[int]:
+    """The exponent in parts that one double literal can carry."""
     while exponent:
         part = max(-_SCALE, min(_SCALE, exponent))
-        x = f"{x} * {double(2.0**part)}"
+        yield part
         exponent -= part
-    return f"({x})"

