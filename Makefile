@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 
-.PHONY: help demo test check audit format api pictures bench bench-large clean
+.PHONY: help demo test check types audit format api pictures bench bench-large clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -27,9 +27,11 @@ test: $(READY) ## every test (minutes)
 check: $(READY) ## format, lint, types, fast tests (under a minute)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@$(BIN)/pyright > $(VENV)/types.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests/unit tests/docs --ignore=tests/docs/test_textbook.py; tests=$$?; \
-	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests/unit tests/docs --ignore=tests/docs/test_textbook.py
+
+types: $(READY) ## strict types by the slower checker (a minute)
+	$(BIN)/pyright
 
 audit: $(READY) ## refute every mechanism's claim with 1,000,000 releases a world, or fail to (a minute)
 	$(BIN)/curador audit --samples 1000000

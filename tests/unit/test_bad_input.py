@@ -315,16 +315,8 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "question"),
-    [
-        pytest.param(
-            name, question, marks=[pytest.mark.slow] if (name, question) == ("trillion responses", "tradeoff") else []
-        )
-        for name in EXTREMES
-        for question in ASKED
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "question"), [(name, question) for name in EXTREMES for question in ASKED])
 def test_extremes_are_answered_or_refused(name, question):
     """No NaN, no negative number, no trace: a float on the safe side, +∞, or a refusal."""
     try:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from curador.errors import InvalidParameter
 from curador.mechanisms.clipping import clamp, clip_l1, clip_l2
 
+pytestmark = pytest.mark.slow
+
 LARGEST = sys.float_info.max
 TINY = 5e-324
 ANY = st.floats(allow_nan=True, allow_infinity=True)

@@ -34,6 +34,8 @@ from curador.privacy.gaussian import (
     gaussian_mu,
 )
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("optimal", "cks", "mironov")
 
 

@@ -22,6 +22,8 @@ from curador.privacy.divergence import (
 )
 from curador.privacy.divergence.digits import settle
 
+pytestmark = pytest.mark.slow
+
 SMALLEST = math.nextafter(0.0, 1.0)
 
 

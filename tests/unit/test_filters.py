@@ -21,6 +21,8 @@ from curador.privacy.filters import (
     odometer_epsilon,
 )
 
+pytestmark = pytest.mark.slow
+
 SMALL = settings(deadline=None, max_examples=60)
 
 MP = mpmath.mp.clone()

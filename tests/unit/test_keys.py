@@ -34,6 +34,8 @@ from curador.privacy.losses import Approx, KeySelection
 from curador.privacy.records import loss_from_record, to_record
 from curador.randomness.injected import Scripted, Seeded
 
+pytestmark = pytest.mark.slow
+
 FALSE_ALARM = 1e-9
 RUNS = 100_000
 MILLI = Fraction(1, 1000)

@@ -12,6 +12,8 @@ from curador.mechanisms.parameters import rounded_down, rounded_up, steps_of
 from curador.privacy.losses import BoundedRange, DiscreteGaussianLoss, DiscreteLaplaceLoss, RandomizedResponseLoss
 from curador.privacy.sensitivity import bounded_sum, histogram
 
+pytestmark = pytest.mark.slow
+
 NOISE = {
     "gaussian": (cu.Gaussian, "sigma"),
     "laplace": (cu.Laplace, "scale"),

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from curador.errors import InvalidParameter
 from curador.privacy import odds
 
+pytestmark = pytest.mark.slow
+
 SMALL = settings(deadline=None, max_examples=60)
 UP, DOWN = +1, -1
 

@@ -13,6 +13,8 @@ from curador.plots.laplace_bits import in_floats
 from curador.plots.law import laws
 from curador.plots.style import style
 
+pytestmark = pytest.mark.slow
+
 SCORES, MOVED = [0, 1, 3, 3.5], [1, 0, 2, 4.5]
 AGES = [20, 30, 40, 50, 60]
 BOUNDS = {"lower": 0, "upper": 100, "adjacency": "add_or_remove_one", "cells": 201}

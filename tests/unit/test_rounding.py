@@ -13,6 +13,8 @@ from curador.numerics.logspace import expm1_minus, log1mexp, log_chernoff, sinh_
 from curador.numerics.roots import bisect
 from curador.numerics.rounding import LIBM_ULPS, UNIT, down, float_down, float_up, up, ups
 
+pytestmark = pytest.mark.slow
+
 LARGEST = math.nextafter(math.inf, 0)
 fractions = st.builds(
     lambda top, bottom, power: Fraction(top, bottom) * Fraction(2) ** power,

@@ -19,6 +19,8 @@ from curador.privacy.adjacency import Adjacency
 from curador.privacy.losses import BoundedRange, DiscreteLaplaceLoss, Pure
 from curador.randomness.injected import Scripted, Seeded
 
+pytestmark = pytest.mark.slow
+
 KINDS = [Exponential, PermuteAndFlip, NoisyMax]
 EACH = pytest.mark.parametrize("kind", KINDS)
 

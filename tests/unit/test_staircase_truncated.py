@@ -15,6 +15,8 @@ from curador.mechanisms.truncated_laplace import TruncatedLaplace
 from curador.privacy.losses import Approx, Pure
 from curador.privacy.sensitivity import bounded_sum
 
+pytestmark = pytest.mark.slow
+
 FALSE_ALARM = 1e-9
 RUNS = 200_000
 MP = mpmath.mp.clone()

@@ -55,10 +55,13 @@ def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Quest
 def as_shares(columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return estimated shares with everything outside 0 … 1 moved to the nearer end: that is what a share can be."""
 
-    def inside(values: list[Any] | None) -> list[Any] | None:
-        return None if values is None else [None if one is None else min(max(one, 0.0), 1.0) for one in values]
+    def inside(values: list[Any]) -> list[Any]:
+        return [None if one is None else min(max(one, 0.0), 1.0) for one in values]
 
-    return tuple(replace(one, values=inside(one.values), low=inside(one.low), high=inside(one.high)) for one in columns)
+    def ends(values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else inside(values)
+
+    return tuple(replace(one, values=inside(one.values), low=ends(one.low), high=ends(one.high)) for one in columns)
 
 
 def with_wider_caps(schema: Schema, plan: Plan) -> Schema:

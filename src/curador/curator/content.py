@@ -75,7 +75,7 @@ def _released(held: dict[str, Any], places: Places, block: BlockPlan) -> Release
 
 def _key(value: KeyValue) -> Any:
     if isinstance(value, float):
-        return value.hex()
+        return float(value).hex()
     return value.isoformat() if isinstance(value, dt.date) else value
 
 

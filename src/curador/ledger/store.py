@@ -132,7 +132,9 @@ def statements(dialect: sa.Dialect) -> dict[str, Statement]:
     made: dict[str, Statement] = {}
     for name, statement in _ALL.items():
         compiled = statement.compile(dialect=dialect)
-        made[name] = Statement(str(compiled), {key: value for key, value in compiled.params.items() if value is not None})
+        made[name] = Statement(
+            str(compiled), {key: value for key, value in (compiled.params or {}).items() if value is not None}
+        )
     return made
 
 

@@ -122,4 +122,4 @@ def _found(one: Named, place: Place | None) -> Term:
     term = one.term
     if term.column is not None and term.column.name != one.name:
         term = replace(term, column=replace(term.column, name=one.name))
-    return term if place is None else replace(term, node=replace(term.node, place=place))
+    return term if place is None else replace(term, node=replace(term.node, place=place))  # pyrefly: ignore[unexpected-keyword] -- every node has one

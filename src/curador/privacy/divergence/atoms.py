@@ -34,12 +34,13 @@ class AtomPair:
         weighted = self._weighted()
         if weighted is None:
             return math.inf
+        atoms = weighted
 
         def compute() -> Decimal:
             power = decimal_of(order - 1)
-            losses = [decimal_of(ratio).ln() for _, ratio in weighted]
+            losses = [decimal_of(ratio).ln() for _, ratio in atoms]
             top = max(losses)
-            terms = (decimal_of(p) * (power * (x - top)).exp() for (p, _), x in zip(weighted, losses, strict=True))
+            terms = (decimal_of(p) * (power * (x - top)).exp() for (p, _), x in zip(atoms, losses, strict=True))
             return top + sum(terms, Decimal(0)).ln() / power
 
         return near(settle(compute))
