@@ -15,6 +15,7 @@ for folder in (
     "corpus",
     "engines",
     "unit/plan",
+    "unit/learn",
 ):  # helper modules beside the tests that use them
     sys.path.insert(0, str(HERE / folder))
 

@@ -20,6 +20,7 @@ ROOMS = [
     "engines",
     "ledger",
     "curator",
+    "learn",
     "testing",
     "audit",
     "plots",

@@ -6,7 +6,7 @@ same question gets the same refusal or the same price on every table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +33,7 @@ BIAS_SHARE = Fraction(1, 20)
 
 PREPARED = "prepared"
 _CAPS = ("rows", "groups", "rows_per_group")
+_MOST_PLANS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,27 @@ class Ready:
         return tuple(loss.to_record() for one in self.priced for loss in one.losses)
 
 
+class Plans:
+    """The latest questions that were read and planned, for one schema at a time."""
+
+    def __init__(self) -> None:
+        self._now: tuple[Schema | None, dict[Hashable, tuple[Question, Plan]]] = (None, {})
+
+    def get(self, schema: Schema, key: Hashable) -> tuple[Question, Plan] | None:
+        """Return what was kept under this very schema."""
+        own, held = self._now
+        return held.get(key) if own is schema else None
+
+    def keep(self, schema: Schema, key: Hashable, planned: tuple[Question, Plan]) -> None:
+        """Keep a plan; the oldest goes."""
+        own, before = self._now
+        held = dict(before) if own is schema else {}
+        held[key] = planned
+        while len(held) > _MOST_PLANS:
+            held.pop(next(iter(held)))
+        self._now = schema, held  # in one step: other threads see the one or the other
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """Who asks about what: the study's schema, the ledger's limits, and the asker (None: the owner)."""
@@ -85,6 +107,7 @@ class Asking:
     limits: Limits
     analyst: Analyst | None
     data_version: int
+    plans: Plans | None = None
 
     @property
     def share(self) -> Fraction:
@@ -100,11 +123,18 @@ class Asking:
         return replace(self.schema, tables=tuple(one for one in self.schema.tables if one.table.name in visible))
 
     def plan(self, text: str, how: How) -> tuple[Question, Plan]:
-        """Return the question's tree and its plan, or refuse."""
+        """Return the question's tree and its plan, or refuse; the latest ones are kept, as dashboards ask again."""
         from curador.plan.build import build_plan
 
+        plain = how.caps is None and how.bounds is None and type(text) is str and type(how.dialect) is str
+        key = (text, how.dialect, self._visible())
+        found = self.plans.get(self.schema, key) if self.plans is not None and plain else None
+        if found is not None:
+            return found
         question = self._parsed(text, how.dialect)
         plan = build_plan(question, self.schema, asked=_asked(how.caps), bounds=_bounds(how.bounds))
+        if self.plans is not None and plain:
+            self.plans.keep(self.schema, key, (question, plan))
         return question, plan
 
     def ready(self, text: str, how: How) -> Ready:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
-from curador.curator.asking import Asking, How
+from curador.curator.asking import Asking, How, Plans
 from curador.curator.budget import BudgetView, budget_view
 from curador.curator.flow import Flow, require_current, require_open
 from curador.curator.grant import Wanted
@@ -18,6 +18,7 @@ from curador.curator.log import log_lines
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
 from curador.curator.preview import Preview, Previews, preview_of, previews_of
 from curador.curator.shown import shown_to
+from curador.curator.training import Rows, rows_of
 from curador.errors import InvalidParameter, NotAllowed, sentence
 from curador.plan.explain import explain
 from curador.study.rules import did_you_mean
@@ -62,6 +63,7 @@ class Desk:
     engine: Engine
     version: int
     turn: threading.Lock = field(default_factory=threading.Lock)
+    plans: Plans = field(default_factory=Plans)
 
 
 class Asker:
@@ -165,6 +167,24 @@ class Asker:
         _, plan = self._asking().plan(question, How(caps=caps, bounds=bounds, dialect=dialect))
         return explain(plan, self._desk.engine.schema)
 
+    def rows(
+        self,
+        table: str,
+        *,
+        columns: Sequence[str],
+        spend: str | None = None,
+        rho: Number | None = None,
+        inexact: bool = False,
+    ) -> Rows:
+        """Return a handle on columns of a table, for `fit` of the estimators in `curador.learn`. It reads nothing.
+
+        spend    "20%" of the asker's whole limit, or rho=; else the estimator's epsilon and delta say what a fit costs
+        inexact  the owner's permission for methods that draw noise in floating point
+        """
+        require_open(self._desk.ledger, self._name)
+        require_current(self._desk.ledger, self._desk.version)
+        return rows_of(self._flow(), table, columns, spend=spend, rho=rho, inexact=inexact)
+
     def log(self) -> list[dict[str, Any]]:
         """Return the ledger's entries as plain values: all of them for the owner, an analyst's own for an analyst."""
         return log_lines(self._desk.ledger, self._name)
@@ -177,7 +197,7 @@ class Asker:
 
     def _asking(self) -> Asking:
         desk = self._desk
-        return Asking(desk.engine.schema, desk.ledger.limits, self._analyst, desk.version)
+        return Asking(desk.engine.schema, desk.ledger.limits, self._analyst, desk.version, desk.plans)
 
     def _flow(self) -> Flow:
         return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn)

@@ -123,7 +123,7 @@ class Flow:
             way.said = CHARGING
             reservation = self.ledger.reserve(request)
             way.said = INTERRUPTED
-            with self._kept(reservation):
+            with self.kept(reservation):
                 tallied = self.engine.tally([block for one in ready.priced for block in one.plan.blocks])
                 released = _released(ready, tallied)
                 content = encoded(ready.identities, released)
@@ -145,7 +145,7 @@ class Flow:
         return self._answer(ready, released, parts, charged)
 
     @contextlib.contextmanager
-    def _kept(self, reservation: Reservation) -> Generator[None]:
+    def kept(self, reservation: Reservation) -> Generator[None]:
         """After the charge: whatever is raised, data may have caused it, so only an id leaves."""
         try:
             yield

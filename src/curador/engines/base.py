@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,13 @@ class Engine(Protocol):
 
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
+        ...
+
+    def read(self, table: str, columns: Sequence[str]) -> Any:
+        """Return columns v0, v1, … of a private table with the unit `u` of each row, as an Arrow table: for learners only.
+
+        All rows of a unit, whatever the caps: a learner bounds what they weigh together. Raises EngineFailed.
+        """
         ...
 
     def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:

@@ -108,19 +108,20 @@ def admit(request: Request, limits: Limits) -> None:
     else:
         require(not amounts.epsilon, "amounts.epsilon", "0 under an (epsilon, delta) budget", amounts.epsilon)
     require(bool(amounts), "amounts", "above 0", "0")
-    least = _cost(request, limits)
+    least = least_cost(request.losses, limits)
     require(least.within(amounts), "amounts", f"at least what the losses cost ({_told(least)})", _told(amounts))
 
 
-def _cost(request: Request, limits: Limits) -> Amounts:
-    require(len(request.losses) > 0, "losses", "at least one loss record", "none")
-    loss = compose([loss_from_record(record) for record in request.losses])
+def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts:
+    """Return what must at least be charged for these loss records. Rounds: up."""
+    require(len(losses) > 0, "losses", "at least one loss record", "none")
+    loss = compose([loss_from_record(record) for record in losses])
     own = loss.adjacency
     require(own is None or own is limits.adjacency, "losses", f"about the ledger's neighbours ({limits.adjacency})", own)
     try:
-        json.dumps(request.losses, allow_nan=False)
+        json.dumps(losses, allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidParameter(sentence("losses", "records of plain values", request.losses)) from None
+        raise InvalidParameter(sentence("losses", "records of plain values", losses)) from None
     if limits.kind == "pure":
         epsilon = loss.pure_epsilon
         if epsilon is None:

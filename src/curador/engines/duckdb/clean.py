@@ -36,6 +36,9 @@ _FIRST_TIME, _LAST_TIME = "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12
 _EXACT = 2**51
 """Up to here doubles tell half a whole number from the whole ones beside it."""
 
+_NEARER = 0.49
+"""What is nearer than this to a whole number is rounded to it, whichever way halves go."""
+
 _SCALE = 1000
 """Powers of two that one double literal can carry."""
 
@@ -159,7 +162,7 @@ def _clamped(x: str, lower: str, upper: str) -> str:
 
 
 def gridded(x: str, column: Column) -> str:
-    """Return the column on its grid: v = ⌊x/2^e − start + 1/2⌋ of x clamped to the column's bounds.
+    """Return the column on its grid: v, the whole number nearest to x/2^e − start, for x clamped to the column's bounds.
 
     Claim   NULL where x is NULL or NaN, else a whole number of 0 … steps: the range that sensitivities are computed from.
     Needs   Comparisons of doubles are those of the values: `bounded` is for where an engine may know them from statistics.
@@ -180,9 +183,9 @@ def gridded(x: str, column: Column) -> str:
         inside = f"CAST({x} AS HUGEINT) - ({grid.start})"
     else:
         low, high = double(lower), double(upper)
-        scaled = _scaled(f"CAST({x} AS DOUBLE)", -grid.exponent)
-        inside = f"floor({scaled} - {double(grid.start)} + {double(0.5)})"
-        if not all(0 <= _computed(float(bound), grid) <= grid.steps for bound in (lower, upper)):
+        inside = _scaled(f"CAST({x} AS DOUBLE)", -grid.exponent)  # a cast to whole numbers rounds: floor would take longer
+        inside = inside if grid.start == 0 else f"{inside} - {double(grid.start)}"
+        if not all(-_NEARER < _computed(float(bound), grid) < grid.steps + _NEARER for bound in (lower, upper)):
             inside = f"least(greatest(TRY_CAST({inside} AS INTEGER), 0), {grid.steps})"  # NULL is skipped, so becomes 0
             ends = f"WHEN {x} <= {low} THEN {first} WHEN {x} >= {high} THEN {last}"
             return f"CASE WHEN NOT ({number}) THEN NULL {ends} ELSE {inside} END"
@@ -201,8 +204,8 @@ def _computed(bound: float, grid: Grid) -> float:
     """The bound's place by the operations of the expression above; +∞ where doubles cannot tell."""
     for part in _powers(-grid.exponent):
         bound *= 2.0**part
-    place = bound - float(grid.start) + 0.5
-    return float(math.floor(place)) if math.isfinite(place) else math.inf
+    place = bound - float(grid.start)
+    return place if math.isfinite(place) else math.inf
 
 
 def _place(bound: Fraction, grid: Grid) -> int:

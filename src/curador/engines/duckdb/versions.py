@@ -74,7 +74,7 @@ def specification(schema: Schema, folder: Folder, version: int) -> dict[str, Any
     views = make_views(schema, unit_key(folder), folder.frames) if never else None
     return {
         "database": ":memory:" if never else str(folder.version(version)),
-        "config": limits(settings, folder.own_spill()),
+        "config": {**limits(settings, folder.own_spill()), "preserve_insertion_order": "false"},  # no answer has an order
         "setup": list(views.statements) if views else [],
         "allowed": list(views.allowed) if views else [],
         "memory": settings.memory,

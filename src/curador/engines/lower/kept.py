@@ -77,7 +77,7 @@ def _order(shape: Shape, dialect: Dialect) -> list[str]:
     names = shape.order_names
     if len(names) > 1:
         return [dialect.hash(["__h", *names]), *names]
-    return [*names, "__h"]
+    return [*names, "__u"]
 
 
 def _numbered(source: str, number: str, most: int) -> str:

@@ -1,0 +1,37 @@
+"""Private learning: estimators in the shape of scikit-learn's, and what they are made of.
+
+Names are loaded when they are asked for: `import curador.learn` alone loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+WHERE = {
+    "PrivateKMeans": "curador.learn.estimators.kmeans",
+    "PrivateLinearRegression": "curador.learn.estimators.linear",
+    "PrivateLogisticRegression": "curador.learn.estimators.logistic",
+    "PrivateNuclearRegressor": "curador.learn.estimators.nuclear",
+    "PrivatePCA": "curador.learn.estimators.pca",
+    "PrivateRecommender": "curador.learn.estimators.recommender",
+    "load": "curador.learn.model_file",
+    "read_movielens": "curador.learn.ratings",
+}
+
+__all__ = [*sorted(WHERE)]  # noqa: PLE0604 -- texts all
+
+
+def __getattr__(name: str) -> Any:
+    if name not in WHERE:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    try:
+        return getattr(import_module(WHERE[name]), name)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "sklearn":
+            raise
+        from curador.errors import InvalidParameter
+
+        text = "scikit-learn must be installed for estimators; it is not.\nHint: install curador[learn]."
+        raise InvalidParameter(text) from None

@@ -1,0 +1,184 @@
+"""What all estimators share: the order in which a fit happens.
+
+    parameters ──► plan (no data) ──► [through a curator: charge] ──► data ──► exact sums + noise ──► card
+
+An estimator says how its data look (`_read_arrays`, `_read_columns`), what it would release (`_plan`) and how it learns from
+releases (`_learn`). What it keeps are attributes that end in `_`; each is a function of releases and of public numbers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from sklearn.base import BaseEstimator
+
+from curador.errors import InvalidParameter, sentence
+from curador.learn.card import PrivacyCard, make_card
+from curador.learn.goal import Goal, goal_of
+from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
+from curador.learn.progress import bar
+from curador.learn.release import Releaser
+from curador.numerics.exact import whole
+from curador.privacy.adjacency import REPLACE_ONE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from curador.numerics.exact import Number
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is public about the data of a fit.
+
+    records   how many there are: declared (`n_nominal`), or counted where records are replaced; None: not said
+    features  how many numbers a record has
+    names     of the columns, where the data have names
+    bounds    of the columns, where a study declares them: None for a column without
+    unit      whom a record stands for
+    """
+
+    records: int | None
+    features: int
+    names: tuple[str, ...] | None = None
+    bounds: tuple[tuple[float, float] | None, ...] | None = None
+    unit: str = "record"
+
+
+class PrivateEstimator(BaseEstimator):
+    """The common part of the estimators. Constructors only store; rules are checked when something is fitted."""
+
+    privacy_: PrivacyCard
+    _method = "additive"
+    _guarantee = "central"
+
+    # ---- what an estimator says of itself ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _read_arrays(self, X: Any, y: Any) -> tuple[Any, Facts]:  # noqa: N803 -- as scikit-learn names it
+        """Return the data of arrays, checked, and what is public about them; `records` is counted."""
+
+    @abstractmethod
+    def _read_columns(self, columns: Mapping[str, NDArray[Any]], units: NDArray[Any], facts: Facts, y: str | None) -> Any:
+        """Return the data of a study's columns; `units` numbers the unit of each row. Total: no value is an error."""
+
+    @abstractmethod
+    def _parts(self, facts: Facts) -> Sequence[Part]:
+        """Return what a fit releases. A function of parameters and facts; refuses what cannot be fitted."""
+
+    @abstractmethod
+    def _learn(self, data: Any, facts: Facts, releaser: Releaser) -> None:
+        """Set what is learned, from releases only."""
+
+    def _notes(self, facts: Facts) -> Sequence[str]:
+        """Return what a reader of the card should know."""
+        del facts
+        return ()
+
+    # ---- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 -- as scikit-learn names it
+        """Fit, privately. X: an array, or `curator.rows(…)`, whose ledger is charged first (y is then a column's name)."""
+        from curador.curator.training import Rows
+
+        if isinstance(X, Rows):
+            return self._fit_through(X, y)
+        goal = self._goal()
+        data, counted = self._read_arrays(X, y)
+        facts = self._facts(counted, goal)
+        plan = make_plan(goal, self._parts(facts))
+        return self._fitted(data, facts, plan)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator as JSON; `curador.learn.load` reads it."""
+        from curador.learn.model_file import save
+
+        save(self, path)
+
+    def _goal(self) -> Goal:
+        given: Any = self
+        return goal_of(given.epsilon, given.delta, given.neighbours)
+
+    def _facts(self, counted: Facts, goal: Goal) -> Facts:
+        """The number of records is public where records are replaced; elsewhere it is what was declared."""
+        declared: Number | None = getattr(self, "n_nominal", None)
+        if declared is not None:
+            return replace(counted, records=whole(declared, "n_nominal", least=1))
+        return counted if goal.adjacency is REPLACE_ONE else replace(counted, records=None)
+
+    def _fitted(self, data: Any, facts: Facts, plan: Plan) -> Self:
+        releaser = Releaser(plan, bar(type(self).__name__, float(plan.goal.epsilon)))
+        self._learn(data, facts, releaser)
+        self.privacy_ = self._card(plan, releaser, facts)
+        if facts.names is not None and not hasattr(self, "feature_names_in_"):
+            import numpy as np
+
+            self.feature_names_in_ = np.asarray(facts.names, dtype=object).astype(str)
+        return self
+
+    def _card(self, plan: Plan, releaser: Releaser, facts: Facts) -> PrivacyCard:
+        return make_card(
+            plan,
+            releaser.releases,
+            estimator=type(self).__name__,
+            method=self._method,
+            unit=facts.unit,
+            guarantee=self._guarantee,
+            exact=self._exact,
+            records=facts.records,
+            notes=self._notes(facts),
+        )
+
+    @property
+    def _exact(self) -> bool:
+        """Whether everything is integer noise on exact integers."""
+        return True
+
+    # ---- through a curator ------------------------------------------------------------------------------------------
+
+    def _fit_through(self, rows: Any, y: Any) -> Self:
+        from curador.curator.training import train
+        from curador.learn.model_file import from_json, to_json
+
+        if y is not None and (not isinstance(y, str) or y not in rows.columns):
+            raise InvalidParameter(sentence("y", "the name of one of the columns", y, ", ".join(rows.columns)))
+        goal = self._goal_through(rows)
+        names = tuple(name for name in rows.columns if name != y)
+        facts = Facts(None, len(names), names, tuple(rows.bounds[name] for name in names), rows.unit)
+        if getattr(self, "n_nominal", None) is None:
+            hint = "how many there really are is not public; step counts and normalisations must not follow it"
+            raise InvalidParameter(sentence("n_nominal", "declared for a fit through a curator", None, hint))
+        facts = self._facts(facts, goal)
+        parts = self._parts(facts)
+        granted = rows.granted
+        plan = make_plan(goal, parts) if granted is None or goal.pure else concentrated_plan(goal, granted.rho, parts)
+
+        def run(columns: Mapping[str, NDArray[Any]], units: NDArray[Any]) -> bytes:
+            self._fitted(self._read_columns(columns, units, facts, y), facts, plan)
+            return to_json(self).encode()
+
+        content, entry = train(rows, self._description(y), plan, run, exact=self._exact)
+        model = from_json(content)
+        self.__dict__.update(model.__dict__)
+        self.privacy_ = replace(self.privacy_, entry=entry)
+        return self
+
+    def _goal_through(self, rows: Any) -> Goal:
+        """What the handle grants, else what the parameters say; between the neighbours of the study's ledger."""
+        if rows.granted is None:
+            return replace(self._goal(), adjacency=rows.adjacency)
+        if rows.granted.epsilon:
+            return Goal(rows.granted.epsilon, rows.delta, rows.adjacency)
+        return Goal(rows.epsilon(rows.granted.rho), rows.delta, rows.adjacency)
+
+    def _description(self, y: str | None) -> dict[str, Any]:
+        """What makes two fits the same: the class and its parameters."""
+        from curador.learn.model_file import written
+
+        parameters = {name: written(value) for name, value in self.get_params(deep=False).items()}
+        return {"estimator": type(self).__name__, "parameters": parameters, "target": y}

@@ -1,0 +1,109 @@
+"""The privacy card of a fitted estimator: what was released, with how much noise, and what that guarantees."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from curador.errors import InvalidParameter, sentence
+from curador.learn.release import Released
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from curador.learn.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyCard:
+    """What one fit costs and on what that rests.
+
+    unit       whose presence is protected: "record", "user", or the study's unit
+    guarantee  "central": everything that was released; "joint": everything but what each unit computes for itself
+    exact      whether every release is integer noise on exact integers; else the guarantee is of ideal real arithmetic
+    epsilon    with delta: an upper bound
+    rho        in zCDP, as text of an exact fraction
+    records    the number of records that normalisations used: declared, or public where records are replaced
+    """
+
+    estimator: str
+    method: str
+    epsilon: float
+    delta: float
+    rho: str
+    neighbours: str
+    unit: str
+    guarantee: str
+    exact: bool
+    records: int | None
+    releases: tuple[Released, ...]
+    notes: tuple[str, ...] = ()
+    entry: str | None = None
+    """The ledger's entry that paid for it, where it was fitted through a curator."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> PrivacyCard:
+        """Read what `to_record` wrote."""
+        try:
+            changed: dict[str, Any] = {
+                "releases": tuple(Released(**one) for one in record["releases"]),
+                "notes": tuple(record["notes"]),
+            }
+            return cls(**{**record, **changed})
+        except (KeyError, TypeError) as problem:
+            raise InvalidParameter(sentence("a privacy card", "as it was written", type(problem).__name__)) from None
+
+    def __str__(self) -> str:
+        cost = f"ε = {self.epsilon:.6g}" + (f" at δ = {self.delta:.3g}" if self.delta else ", no δ")
+        lines = [
+            f"{self.estimator} ({self.method})",
+            f"  guarantee   {cost}, {self.guarantee}",
+            f"  neighbours  tables that differ by one {self.unit}: {_NEIGHBOURS[self.neighbours]}",
+            f"  noise       {'exact integers and exact noise' if self.exact else 'ideal real arithmetic: not exact'}",
+        ]
+        lines += [
+            f"  released    {one.name}: {one.count} × {one.numbers} numbers ± {one.deviation:.4g} for {one.sensitivity:.4g}"
+            for one in self.releases
+        ]
+        if self.records is not None:
+            lines.append(f"  records     {self.records} ({'public' if self.neighbours == 'replace_one' else 'declared'})")
+        return "\n".join([*lines, *(f"  note        {one}" for one in self.notes)])
+
+
+_NEIGHBOURS = {"add_remove": "one more or one less", "replace_one": "one replaced by another"}
+
+
+def make_card(
+    plan: Plan,
+    releases: Sequence[Released],
+    *,
+    estimator: str,
+    method: str,
+    unit: str = "record",
+    guarantee: str = "central",
+    exact: bool = True,
+    records: int | None = None,
+    notes: Sequence[str] = (),
+) -> PrivacyCard:
+    """Return the card of a plan and of what was released under it."""
+    from curador.privacy.adjacency import REPLACE_ONE
+
+    delta = plan.goal.delta
+    return PrivacyCard(
+        estimator=estimator,
+        method=method,
+        epsilon=float(plan.goal.epsilon),
+        delta=float(delta),
+        rho=str(plan.rho),
+        neighbours="replace_one" if plan.goal.adjacency is REPLACE_ONE else "add_remove",
+        unit=unit,
+        guarantee=guarantee,
+        exact=exact,
+        records=records,
+        releases=tuple(releases),
+        notes=tuple(notes),
+    )
