@@ -11,6 +11,7 @@ import typer
 from curador.cli.expression import loss_of
 from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
 from curador.cli.study import add_commands
+from curador.cli.training import train
 
 app = typer.Typer(
     add_completion=False,
@@ -19,6 +20,7 @@ app = typer.Typer(
     help="Questions about a sensitive table, answered with exact noise, error bars and one durable budget.",
 )
 add_commands(app)
+app.command()(train)
 
 Text = Annotated[str, typer.Argument(help='Losses, e.g. "1000*gaussian(sigma=20) + 50*rr(epsilon=0.5)".')]
 

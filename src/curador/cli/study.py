@@ -134,8 +134,8 @@ def preview(
 ) -> None:
     """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
     options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
-    with _opened(study, new_ledger) as curator:
-        found = _voice(curator, analyst).preview(_text(question), **options)
+    with opened(study, new_ledger) as curator:
+        found = voice_of(curator, analyst).preview(_text(question), **options)
     _print(found, as_json=as_json)
 
 
@@ -164,8 +164,8 @@ def ask(
     options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
     try:
         text = _text(question)
-        with _opened(study, new_ledger) as curator:
-            voice = _voice(curator, analyst)
+        with opened(study, new_ledger) as curator:
+            voice = voice_of(curator, analyst)
             if not yes and sys.stdin.isatty() and not _agreed(voice, text, options, fresh=fresh):
                 print("nothing was spent", file=sys.stderr)
                 raise typer.Exit(2)
@@ -241,13 +241,15 @@ def _ledger(study: Study) -> Ledger:
     return existing_ledger(study)
 
 
-def _opened(study: Path, new_ledger: str | None) -> Curator:
+def opened(study: Path, new_ledger: str | None = None) -> Curator:
+    """Open the study of a file."""
     from curador.curator.curator import open_study
 
     return open_study(_read(study), new_ledger=new_ledger, progress=tell)
 
 
-def _voice(curator: Curator, analyst: str | None) -> Asker:
+def voice_of(curator: Curator, analyst: str | None) -> Asker:
+    """Return who asks: the analyst of this name, else the owner."""
     return curator if analyst is None else curator.analyst(analyst)
 
 

@@ -8,6 +8,7 @@ releases (`_learn`). What it keeps are attributes that end in `_`; each is a fun
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -25,10 +26,12 @@ from curador.privacy.adjacency import REPLACE_ONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from fractions import Fraction
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from curador.curator.training import Rows
     from curador.numerics.exact import Number
 
 
@@ -48,6 +51,8 @@ class Facts:
     names: tuple[str, ...] | None = None
     bounds: tuple[tuple[float, float] | None, ...] | None = None
     unit: str = "record"
+    target_bounds: tuple[float, float] | None = None
+    """Of the target's column, where a study declares them."""
 
 
 class PrivateEstimator(BaseEstimator):
@@ -71,6 +76,11 @@ class PrivateEstimator(BaseEstimator):
     def _parts(self, facts: Facts) -> Sequence[Part]:
         """Return what a fit releases. A function of parameters and facts; refuses what cannot be fitted."""
 
+    def _plan(self, goal: Goal, facts: Facts, rho: Fraction | None = None) -> Plan:
+        """Return the noise of a fit for a goal, or for a cost in zCDP; to be overridden where parts follow the goal."""
+        parts = self._parts(facts)
+        return make_plan(goal, parts) if rho is None or goal.pure else concentrated_plan(goal, rho, parts)
+
     @abstractmethod
     def _learn(self, data: Any, facts: Facts, releaser: Releaser) -> None:
         """Set what is learned, from releases only."""
@@ -91,8 +101,7 @@ class PrivateEstimator(BaseEstimator):
         goal = self._goal()
         data, counted = self._read_arrays(X, y)
         facts = self._facts(counted, goal)
-        plan = make_plan(goal, self._parts(facts))
-        return self._fitted(data, facts, plan)
+        return self._fitted(data, facts, self._plan(goal, facts))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator as JSON; `curador.learn.load` reads it."""
@@ -141,34 +150,44 @@ class PrivateEstimator(BaseEstimator):
 
     # ---- through a curator ------------------------------------------------------------------------------------------
 
-    def _fit_through(self, rows: Any, y: Any) -> Self:
-        from curador.curator.training import train
-        from curador.learn.model_file import from_json, to_json
+    def cost(self, rows: Rows, y: str | None = None) -> str:
+        """Say what a fit on these rows would cost; it reads nothing and spends nothing."""
+        facts, plan = self._planned_through(rows, y)
+        releases = sum(one.count for one in plan.parts)
+        spent = f"ε = {float(plan.goal.epsilon):.6g}" + (f" at δ = {float(plan.goal.delta):.3g}" if plan.goal.delta else "")
+        count = f"{releases} release" + ("s" if releases > 1 else "")
+        named = f"{type(self).__name__} on {facts.features} columns"
+        return f"{named} would make {count} and cost {spent} (ρ = {float(plan.rho):.3g})"
 
+    def _planned_through(self, rows: Rows, y: Any) -> tuple[Facts, Plan]:
         if y is not None and (not isinstance(y, str) or y not in rows.columns):
             raise InvalidParameter(sentence("y", "the name of one of the columns", y, ", ".join(rows.columns)))
-        goal = self._goal_through(rows)
-        names = tuple(name for name in rows.columns if name != y)
-        facts = Facts(None, len(names), names, tuple(rows.bounds[name] for name in names), rows.unit)
         if getattr(self, "n_nominal", None) is None:
             hint = "how many there really are is not public; step counts and normalisations must not follow it"
             raise InvalidParameter(sentence("n_nominal", "declared for a fit through a curator", None, hint))
-        facts = self._facts(facts, goal)
-        parts = self._parts(facts)
-        granted = rows.granted
-        plan = make_plan(goal, parts) if granted is None or goal.pure else concentrated_plan(goal, granted.rho, parts)
+        goal = self._goal_through(rows)
+        names = tuple(name for name in rows.columns if name != y)
+        bounds = tuple(rows.bounds[name] for name in names)
+        facts = self._facts(Facts(None, len(names), names, bounds, rows.unit, None if y is None else rows.bounds[y]), goal)
+        return facts, self._plan(goal, facts, None if rows.granted is None else rows.granted.rho)
+
+    def _fit_through(self, rows: Rows, y: Any) -> Self:
+        from curador.curator.training import train
+        from curador.learn.model_file import from_json, to_json
+
+        facts, plan = self._planned_through(rows, y)
 
         def run(columns: Mapping[str, NDArray[Any]], units: NDArray[Any]) -> bytes:
-            self._fitted(self._read_columns(columns, units, facts, y), facts, plan)
-            return to_json(self).encode()
+            other = copy.copy(self)  # nothing is learned here before it is stored
+            other._fitted(other._read_columns(columns, units, facts, y), facts, plan)  # noqa: SLF001 -- of the same class
+            return to_json(other).encode()
 
         content, entry = train(rows, self._description(y), plan, run, exact=self._exact)
-        model = from_json(content)
-        self.__dict__.update(model.__dict__)
+        self.__dict__.update(from_json(content).__dict__)
         self.privacy_ = replace(self.privacy_, entry=entry)
         return self
 
-    def _goal_through(self, rows: Any) -> Goal:
+    def _goal_through(self, rows: Rows) -> Goal:
         """What the handle grants, else what the parameters say; between the neighbours of the study's ledger."""
         if rows.granted is None:
             return replace(self._goal(), adjacency=rows.adjacency)

@@ -76,6 +76,30 @@ class Releaser:
         self._noted(name, size, float(length))
         return drawn
 
+    def stream(self, name: str, *, length: int) -> Callable[[int], Integers]:
+        """Return what draws the noise of ONE release block by block: a sequence whose numbers leave one after the other.
+
+        length  by how many grid steps, in l2, one record moves the whole sequence of integers, however long
+        Claim   As `noisy`, also where later integers depend on what left before: the noise of each number is fresh.
+        Source  Adaptive use of a lower-triangular Gaussian mechanism; docs/explanation/accounting.md, theorem 8.
+        """
+        self._count(name, length)
+        drawn = 0
+
+        def more(size: int) -> Integers:
+            nonlocal drawn
+            drawn += size
+            self._last[name] = Released(name, 0, drawn, float(length), self.plan.deviation(name, float(length)))
+            return self._noise(name, size, length)
+
+        return more
+
+    def drawn(self, name: str, numbers: int, *, sensitivity: float, deviation: float) -> None:
+        """Count a release that is not additive, such as a direction drawn by its score; who draws it answers for its law."""
+        self._count(name, STEPS)
+        self._last[name] = Released(name, 0, numbers, sensitivity, deviation)
+        self._told()
+
     def deviation(self, name: str, *, length: int, step: float) -> float:
         """Return the standard deviation of each number of such a release. Public."""
         return self.plan.deviation(name, length * step)
@@ -104,6 +128,9 @@ class Releaser:
 
     def _noted(self, name: str, numbers: int, sensitivity: float) -> None:
         self._last[name] = Released(name, 0, numbers, sensitivity, self.plan.deviation(name, sensitivity))
+        self._told()
+
+    def _told(self) -> None:
         if self.progress is not None:
             self.progress(self._made.total(), sum(one.count for one in self.plan.parts))
 

@@ -1,0 +1,299 @@
+"""Learning through a curator: charged first, planned without data, nothing leaves but the model."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import curador as cu
+from curador import learn
+from curador.cli import main
+from curador.learn.release import Releaser
+
+INLINE = {"worker": "inline", "threads": 1}
+COLUMNS = ["x", "y"]
+
+
+def people(seed=3, count=300, without=None):
+    """Several rows a person, some of them wild; person 7 has two hundred."""
+    draw = np.random.default_rng(seed)
+    owner = np.concatenate([draw.integers(0, count, 900), np.full(200, 7)])
+    x = draw.normal(3, 2, len(owner))
+    y = 0.5 * x + draw.normal(0, 0.3, len(owner))
+    x[::97], y[::101] = np.inf, np.nan
+    kept = owner != without
+    return pa.table({"who": owner[kept], "x": x[kept], "y": y[kept]})
+
+
+def opened(folder, table=None, **changes):
+    folder.mkdir(exist_ok=True)
+    pq.write_table(people() if table is None else table, folder / "people.parquet")
+    options = {
+        "unit": "who",
+        "budget": cu.Budget(epsilon=10, delta="1e-6", delta_keys=0),
+        "bounds": {"x": (-10, 10), "y": (-5, 5)},
+        "engine": INLINE,
+    }
+    return cu.open(folder / "people.parquet", **{**options, **changes})
+
+
+def pca(**changes):
+    return learn.PrivatePCA(**{"epsilon": 1, "delta": "1e-6", "row_norm": 5.0, "n_nominal": 300, **changes})
+
+
+def test_a_fit_is_charged_what_its_plan_costs(tmp_path):
+    with opened(tmp_path) as curator:
+        fitted = pca().fit(curator.rows("people", columns=COLUMNS))
+        spent = curator.budget.spent.rho
+        entry = curator.log()[-1]
+
+    assert fitted.components_.shape == (1, 2)
+    assert Fraction(fitted.privacy_.rho) <= spent <= Fraction(fitted.privacy_.rho) + Fraction(1, 10**17)
+    assert fitted.privacy_.exact
+    assert fitted.privacy_.unit == "person"
+    assert fitted.privacy_.entry == entry["id"]
+
+
+def test_the_identical_fit_again_is_the_same_model_for_nothing(tmp_path):
+    with opened(tmp_path) as curator:
+        first = pca().fit(curator.rows("people", columns=COLUMNS))
+        spent = curator.budget.spent
+        second = pca().fit(curator.rows("people", columns=COLUMNS))
+        assert curator.budget.spent == spent
+        third = pca(n_components=2).fit(curator.rows("people", columns=COLUMNS))
+        assert curator.budget.spent != spent
+
+    assert np.array_equal(first.components_, second.components_)
+    assert not np.array_equal(first.components_[0], third.components_[0])
+
+
+def test_a_share_of_the_budget_says_what_a_fit_costs(tmp_path):
+    with opened(tmp_path) as curator:
+        limit = curator.budget.limit.rho
+        pca(epsilon=None, delta=None).fit(curator.rows("people", columns=COLUMNS, spend="20%"))
+        assert limit / 5 * (1 - Fraction(1, 10**9)) <= curator.budget.spent.rho <= limit / 5
+        pca(epsilon=None, delta=None).fit(curator.rows("people", columns=COLUMNS, rho="0.001"))
+        assert curator.budget.spent.rho <= limit / 5 + Fraction(1, 1000)
+
+
+def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path, monkeypatch):
+    """And what goes wrong afterwards is told by an id only; the charge is kept."""
+    with opened(tmp_path) as curator:
+        engine = curator._desk.engine  # noqa: SLF001 -- what the curator stands on
+        seen = []
+
+        def read(*_):
+            seen.append(curator.budget.spent.rho)
+            message = "row 17 holds 42"
+            raise RuntimeError(message)
+
+        monkeypatch.setattr(engine, "read", read)
+        with pytest.raises(cu.Failed, match="Incident") as caught:
+            pca().fit(curator.rows("people", columns=COLUMNS))
+        assert seen[0] > 0
+        assert curator.budget.spent.rho == seen[0]
+        assert "42" not in str(caught.value)
+
+
+def test_a_model_that_was_not_stored_is_not_learned(tmp_path, monkeypatch):
+    with opened(tmp_path) as curator:
+
+        def broken(*_, **__):
+            message = "disk full"
+            raise OSError(message)
+
+        monkeypatch.setattr(curator.ledger, "commit", broken)
+        model = pca()
+        with pytest.raises(OSError, match="disk full"):
+            model.fit(curator.rows("people", columns=COLUMNS))
+    assert not hasattr(model, "components_")
+    assert not hasattr(model, "privacy_")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_nominal": None}, "n_nominal must be declared"),
+        ({"epsilon": None}, "epsilon must be given"),
+        ({"row_norm": -1}, "row_norm"),
+        ({"method": "bingham", "delta": 0}, "must draw exact noise"),
+        ({"epsilon": 50}, "left"),
+    ],
+    ids=str,
+)
+def test_what_is_refused_costs_nothing_and_reads_nothing(tmp_path, monkeypatch, change, words):
+    with opened(tmp_path) as curator:
+        monkeypatch.setattr(curator._desk.engine, "read", None)  # noqa: SLF001 -- calling it would fail
+        with pytest.raises(cu.Refused, match=words):
+            pca(**change).fit(curator.rows("people", columns=COLUMNS))
+        assert not curator.budget.spent
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("nobody", COLUMNS), "table must be a private table"),
+        (("people", ["x", "z"]), "columns must be columns of people"),
+        (("people", []), "columns must be a list of names"),
+        (("people", "x"), "columns must be a list of names"),
+    ],
+)
+def test_a_handle_on_what_is_not_there_is_refused(tmp_path, given, words):
+    with opened(tmp_path) as curator, pytest.raises(cu.InvalidParameter, match=words):
+        curator.rows(given[0], columns=given[1])
+
+
+def test_a_handle_holds_no_row_and_stays(tmp_path):
+    with opened(tmp_path) as curator:
+        rows = curator.rows("people", columns=COLUMNS)
+    assert "flow" not in repr(rows)
+    for away in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(cu.InvalidParameter, match="stay in its process"):
+            away(rows)
+
+
+def test_analysts_train_only_where_the_owner_allows_it(tmp_path):
+    analysts = {"ana": {"share": "50%"}, "eva": {"share": "50%", "train": True}}
+    with opened(tmp_path, analysts=analysts) as curator:
+        with pytest.raises(cu.NotAllowed, match="one who may train"):
+            curator.analyst("ana").rows("people", columns=COLUMNS)
+        with pytest.raises(cu.NotAllowed, match="inexact must be allowed by the owner"):
+            curator.analyst("eva").rows("people", columns=COLUMNS, inexact=True)
+        eva = curator.analyst("eva")
+        pca().fit(eva.rows("people", columns=COLUMNS))
+        assert eva.budget.spent.rho == curator.budget.spent.rho > 0
+
+
+def test_the_owner_may_allow_inexact_noise_and_the_card_says_so(tmp_path):
+    with opened(tmp_path, budget=cu.Budget(epsilon=10)) as curator:
+        fitted = pca(method="bingham", delta=0).fit(curator.rows("people", columns=COLUMNS, inexact=True))
+        assert curator.budget.spent.epsilon == 1
+        question = json.loads(curator.log()[-1]["question"].removeprefix("FIT "))
+    assert not fitted.privacy_.exact
+    assert question["inexact"] is True
+
+
+def test_a_pure_budget_pays_for_no_gaussian_noise(tmp_path):
+    with opened(tmp_path, budget=cu.Budget(epsilon=10)) as curator:
+        with pytest.raises(cu.NotPrivate):
+            pca().fit(curator.rows("people", columns=COLUMNS))
+        assert not curator.budget.spent
+
+
+def test_costs_and_models_need_no_table(tmp_path):
+    """The cost is known, and a model used, saved and loaded, with the source gone."""
+    with opened(tmp_path) as curator:
+        rows = curator.rows("people", columns=COLUMNS)
+        fitted = pca().fit(rows)
+        (tmp_path / "people.parquet").unlink()
+        assert "would make" in pca().cost(rows)
+    fitted.save(tmp_path / "model.json")
+    again = learn.load(tmp_path / "model.json")
+
+    asked = pd.DataFrame({"x": [1.0], "y": [2.0]})
+    assert np.array_equal(again.transform(asked), fitted.transform(asked))
+    assert str(again.privacy_) == str(fitted.privacy_)
+
+
+ESTIMATORS = {
+    "pca": (pca, None),
+    "pca, private centre": (lambda: pca(center="private"), None),
+    "linear": (lambda: learn.PrivateLinearRegression(epsilon=1, delta="1e-6", n_nominal=300), "y"),
+    "linear, pure": (lambda: learn.PrivateLinearRegression(epsilon=1, delta=0, n_nominal=300), "y"),
+    "kmeans": (lambda: learn.PrivateKMeans(n_clusters=2, epsilon=1, delta="1e-6", n_nominal=300), None),
+}
+
+
+def released(monkeypatch, folder, table, made, target, seen=None):
+    """The exact integers that a fit would release, each with its declared length and whether that is in l2.
+
+    seen  what left in a fit on another table: this one sees the same, since noise may make it so
+    """
+    caught = []
+
+    def noisy(self, name, integers, *, length, step):
+        caught.append((name, np.array(integers), length, self.plan.gaussian))
+        given = integers if seen is None else seen[len(caught) - 1][1]
+        return np.asarray(given, np.float64) * step
+
+    monkeypatch.setattr(Releaser, "noisy", noisy)
+    with opened(folder, table) as curator:
+        made().fit(curator.rows("people", columns=COLUMNS), target)
+    return caught
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("gone", [7, 11])
+def test_a_person_with_many_rows_moves_what_one_may(tmp_path, monkeypatch, name, gone):
+    """All rows of a unit are one record: given what left before, no release moves by more than its length without it."""
+    made, target = ESTIMATORS[name]
+    whole = released(monkeypatch, tmp_path / "whole", people(), made, target)
+    without = released(monkeypatch, tmp_path / "without", people(without=gone), made, target, whole)
+
+    assert [one[0] for one in whole] == [one[0] for one in without]
+    moved_at_all = False
+    for (_, one, length, gaussian), (_, other, same, _) in zip(whole, without, strict=True):
+        assert length == same
+        difference = (one - other).astype(object)
+        size = sum(int(d) ** 2 for d in difference.ravel()) if gaussian else sum(abs(int(d)) for d in difference.ravel()) ** 2
+        assert size <= length**2
+        moved_at_all |= size > 0
+    assert moved_at_all
+
+
+def test_rows_instead_of_units_are_caught(tmp_path, monkeypatch):
+    """The seeded bug: every row its own record moves the sum by far more."""
+    from curador.learn.estimators import arrays
+
+    monkeypatch.setattr(arrays, "weights_of", lambda units: np.ones(len(units)))
+    with pytest.raises(AssertionError):
+        test_a_person_with_many_rows_moves_what_one_may(tmp_path, monkeypatch, "pca", 7)
+
+
+def test_the_command_line_trains(tmp_path, monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["curador", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as end:
+            return end.code or 0
+        return 0
+
+    pq.write_table(people(), tmp_path / "people.parquet")
+    study = tmp_path / "study.toml"
+    study.write_text(
+        """version = 1
+name = "people"
+budget = { epsilon = "10", delta = "1e-6" }
+max_units = 1000
+ledger = "people.ledger"
+[unit]
+name = "person"
+[engine]
+worker = "inline"
+[tables.people]
+source = "people.parquet"
+unit = "who"
+[tables.people.columns]
+x = { type = "float", bounds = [-10, 10] }
+y = { type = "float", bounds = [-5, 5] }
+""",
+        encoding="utf-8",
+    )
+    out = tmp_path / "model.json"
+    options = ["--table", "people", "--columns", "x,y", "--n-nominal", "300", "--spend", "10%", "--set", "row_norm=5.0"]
+    assert run("train", study, "pca", *options, "--out", out, "--yes") == 0
+
+    shown = capsys.readouterr().out
+    assert "PrivatePCA" in shown
+    assert learn.load(out).components_.shape == (1, 2)
+    assert run("train", study, "forest", *options, "--out", tmp_path / "b", "--yes") != 0
+    assert run("train", study, "pca", *options, "--out", out, "--yes") != 0
