@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from curador import audit, plots
+    from curador import audit, learn, plots
     from curador.curator.answer import Answer
     from curador.curator.curator import Curator
     from curador.curator.curator import open_study as open  # noqa: A004 -- cu.open; this module opens no file
@@ -109,6 +109,7 @@ _MODULES = {
     "convert": "curador.privacy.convert",
     "divergence": "curador.privacy.divergence",
     "filters": "curador.privacy.filters",
+    "learn": "curador.learn",
     "losses": "curador.privacy.losses",
     "odds": "curador.privacy.odds",
     "plots": "curador.plots",
@@ -172,6 +173,7 @@ __all__ = [
     "convert",
     "divergence",
     "filters",
+    "learn",
     "loss_from_record",
     "losses",
     "odds",

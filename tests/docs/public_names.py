@@ -30,6 +30,7 @@ HEADINGS = {
         "Quantile",
     ],
     "Keys": ["GaussianKeys", "LaplaceKeys", "OptimalKeys"],
+    "Learning": ["learn"],
     "Around mechanisms": ["clipping", "audit", "plots"],
     "Losses": [
         "Loss",
@@ -91,8 +92,10 @@ def members(thing):
 
 
 def of_module(module):
-    """Public functions and classes that the module's own room defines."""
+    """Public functions and classes that the module's own room defines, or that it says it has."""
     room = module.__name__
+    if hasattr(module, "__getattr__"):
+        return [(name, getattr(module, name)) for name in module.__all__]
     return sorted(
         (name, value)
         for name, value in vars(module).items()
@@ -106,6 +109,8 @@ def lines():
         if isinstance(thing, types.ModuleType):
             for inner, value in of_module(thing):
                 yield f"curador.{name}.{inner}{signature(value)}"
+                if thing is cu.learn and isinstance(value, type):
+                    yield from (f"curador.{name}.{inner}.{method}" for method, _ in members(value))
         elif isinstance(thing, type):
             yield f"curador.{name}{signature(thing)}"
             for inner, value in members(thing):
