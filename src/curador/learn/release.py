@@ -69,14 +69,14 @@ class Releaser:
         self._noted(name, size, length * step)
         return drawn.astype(np.float64) * step
 
-    def integer_noise(self, name: str, size: int, *, length: int) -> Integers:
+    def integer_noise(self, name: str, size: int, *, length: int, step: float = 1.0) -> Integers:
         """Return the integers of one release's noise; whoever asks adds them to exact integers on the same grid."""
         self._count(name, length)
         drawn = self._noise(name, size, length)
-        self._noted(name, size, float(length))
+        self._noted(name, size, length * step)
         return drawn
 
-    def stream(self, name: str, *, length: int) -> Callable[[int], Integers]:
+    def stream(self, name: str, *, length: int, step: float = 1.0) -> Callable[[int], Integers]:
         """Return what draws the noise of ONE release block by block: a sequence whose numbers leave one after the other.
 
         length  by how many grid steps, in l2, one record moves the whole sequence of integers, however long
@@ -89,7 +89,7 @@ class Releaser:
         def more(size: int) -> Integers:
             nonlocal drawn
             drawn += size
-            self._last[name] = Released(name, 0, drawn, float(length), self.plan.deviation(name, float(length)))
+            self._last[name] = Released(name, 0, drawn, length * step, self.plan.deviation(name, length * step))
             return self._noise(name, size, length)
 
         return more

@@ -34,6 +34,8 @@ _NEAR = (1e-140, 1e140)
 """Norms between these have squares that no float loses."""
 
 _LEAST = np.finfo(np.float64).tiny
+_ROWS = 4096
+"""Rows that are looked at together: few enough to stay in a processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,28 @@ def _norms(rows: Floats) -> Floats:
     """The l2 norms of rows, at least the least number above 0; where squares would leave the range of floats, by scaling."""
     if rows.shape[1] > _MOST_NUMBERS:
         raise Failed("a record has more numbers than its norm is proved for")
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        found = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    found = np.sqrt(_squares(rows))
     far = ~((found > _NEAR[0]) & (found < _NEAR[1]))
     if far.any():
         some = np.nan_to_num(rows[far], nan=0.0, posinf=0.0, neginf=0.0)
         largest = np.maximum(np.abs(some).max(axis=1, initial=0.0), _NEAR[0])
-        found[far] = np.sqrt(np.square(some / largest[:, None]).sum(axis=1)) * largest
+        found[far] = np.sqrt(_squares(some / largest[:, None])) * largest
     return np.maximum(found, _LEAST)
+
+
+def _squares(rows: Floats) -> Floats:
+    """Return Σ x² of each row, column after column.
+
+    Claim   What becomes of a row depends on that row only, to the last bit: every row's numbers are added in the same order,
+            wherever it stands and whoever stands beside it. A library's own sum over rows promises nothing of the kind.
+    """
+    found = np.zeros(len(rows))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for start in range(0, len(rows), _ROWS):
+            part = found[start : start + _ROWS]
+            for column in np.ascontiguousarray(rows[start : start + _ROWS].T):
+                part += column * column
+    return found
 
 
 def whole_numbers(numbers: Floats, *, bound: float, weights: Floats | None = None, bits: int = 18) -> Whole:

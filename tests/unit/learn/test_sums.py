@@ -50,6 +50,32 @@ def test_the_rows_of_a_unit_together_are_no_longer_than_one(shares, seed):
     assert math.fsum(math.sqrt(one) for one in squares(whole.values)) <= whole.limit
 
 
+def test_a_row_becomes_the_same_wherever_it_stands():
+    """Removed, moved and shifted in memory: no other row changes, not by one rounding.
+
+    Each of 300 rows is rounded 40 numbers at a time, so a norm that is off by its last bit in one row of three shows.
+    """
+    draw = np.random.default_rng(8)
+    data = draw.normal(size=(300, 40)) * 3
+    alone = np.concatenate([sums.whole_rows(row[None], norm=1.0, bits=40).values for row in data])
+
+    for shift in range(1, 9):
+        room = np.empty(300 * 40 + shift)
+        moved = room[shift:].reshape(300, 40)
+        moved[:] = data
+        assert np.array_equal(sums.whole_rows(moved, norm=1.0, bits=40).values, alone)
+        assert np.array_equal(sums.whole_rows(data[shift:], norm=1.0, bits=40).values, alone[shift:])
+    assert np.array_equal(sums.whole_rows(np.asfortranarray(data), norm=1.0, bits=40).values, alone)
+
+
+def test_a_norm_that_leans_on_its_neighbours_is_caught(monkeypatch):
+    """The seeded bug: rows added in an order that depends on how they lie in memory."""
+    plain = sums._squares  # noqa: SLF001 -- to be broken
+    monkeypatch.setattr(sums, "_squares", lambda rows: plain(rows) * (1 + 2.0**-50 * (len(rows) % 7)))
+    with pytest.raises(AssertionError):
+        test_a_row_becomes_the_same_wherever_it_stands()
+
+
 def test_a_row_is_what_it_was_but_for_a_step():
     data = np.array([[0.3, -0.4], [3.0, 4.0], [0.0, 0.0]])
     found = sums.whole_rows(data, norm=1.0)
