@@ -1,0 +1,1 @@
+"""The estimators, one file each; `curador.learn` names them."""

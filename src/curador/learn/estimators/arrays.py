@@ -1,0 +1,239 @@
+"""How the estimators of tables read their data: arrays with scikit-learn's conventions, a study's columns with none.
+
+arrays   ──► read_matrix         refuses what scikit-learn refuses: NaN, infinities, ragged or sparse input
+columns  ──► records_of_columns  total: no value of any row is an error
+                   │
+                   ▼
+               Records ──► scaled to [-1, 1] by public bounds (`bounds_of`, `scaled`), or clipped by their length
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import validation
+
+from curador.errors import InvalidParameter, sentence
+from curador.learn.base import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from curador.learn.sums import Floats
+
+_checks: Any = validation
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The data of a fit.
+
+    rows     numbers; NaN: missing, which only a study's columns have
+    targets  one of each row; None: there are none
+    weights  one over the number of rows of the row's unit, so that a unit is the mean of its rows; None: every row is a unit
+    Claim    The weights of the rows of one unit add up to at most 1; so do the squares of their `roots`.
+    Rounds   Down.
+    """
+
+    rows: Floats
+    targets: NDArray[Any] | None = None
+    weights: Floats | None = None
+
+    @property
+    def roots(self) -> Floats | None:
+        """The square roots of the weights: rows that are scaled by them have Σ w·a·a' as their second moment."""
+        if self.weights is None:
+            return None
+        return np.where(self.weights < 1.0, np.nextafter(np.sqrt(self.weights), 0.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the numbers of each column are clamped to. Public."""
+
+    low: Floats
+    high: Floats
+
+    @property
+    def centre(self) -> Floats:
+        """The middle of each range."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def half(self) -> Floats:
+        """Half the width of each range."""
+        return self.high / 2 - self.low / 2
+
+
+# ---- arrays -------------------------------------------------------------------------------------------------------------
+
+
+def read_matrix(estimator: Any, X: Any, y: Any = None, *, numeric: bool = True) -> tuple[Records, Facts]:  # noqa: N803
+    """Return the records of arrays, as a fit reads them, and what there is to say of them; `records` is counted.
+
+    y        None: no targets are wanted
+    numeric  whether targets are numbers; else they are labels of any kind
+    Sets `n_features_in_` and, where columns have names, `feature_names_in_`.
+    """
+    try:
+        if y is None:
+            rows: Any = _checks.validate_data(estimator, X, dtype=np.float64)
+            targets: Any = None
+        else:
+            rows, targets = _checks.validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric)
+    except ValueError as problem:
+        raise _refused(problem) from None
+    if targets is not None and numeric:
+        targets = np.asarray(targets, np.float64)
+    found = getattr(estimator, "feature_names_in_", None)
+    names = None if found is None else tuple(str(name) for name in found)
+    return Records(np.asarray(rows, np.float64), targets), Facts(len(rows), int(rows.shape[1]), names)
+
+
+def read_more(estimator: Any, X: Any) -> Floats:  # noqa: N803 -- as scikit-learn names it
+    """Return the rows of an array that a fitted estimator is asked about."""
+    try:
+        return np.asarray(_checks.validate_data(estimator, X, dtype=np.float64, reset=False), np.float64)
+    except ValueError as problem:
+        raise _refused(problem) from None
+
+
+def _refused(problem: ValueError) -> InvalidParameter:
+    """The same in one sentence; scikit-learn's paragraphs of advice are about other estimators."""
+    text = str(problem)
+    if "inhomogeneous" in text or "setting an array element" in text:
+        return InvalidParameter(sentence("X", "a table of numbers, all rows of one length", "rows of several lengths"))
+    first = text.strip().partition("\n")[0]
+    if first.startswith("Expected 2D array"):
+        return InvalidParameter(
+            first.rstrip(":") + ".\nHint: Reshape your data: a row for each record, a column for each feature."
+        )
+    return InvalidParameter(first)
+
+
+# ---- a study's columns --------------------------------------------------------------------------------------------------
+
+
+def records_of_columns(
+    columns: Mapping[str, NDArray[Any]],
+    units: NDArray[Any],
+    names: Sequence[str],
+    target: str | None = None,
+    *,
+    classes: Sequence[Any] | None = None,
+) -> Records:
+    """Return the records of a study's columns. Total: no value is an error.
+
+    classes  the labels that the target may have; targets are then their positions
+    Claim    What becomes of a row depends on the rows of its own unit only. NULL and what is no number is missing, NaN in
+             `rows`; `centred` and `scaled` put the centre there. Infinities stay: `scaled` clamps them, `centred` has them
+             missing. A row without a target is dropped, as is one whose label is none of the classes; the rest of its unit is
+             then what counts.
+    """
+    rows = np.empty((len(units), len(names)), np.float64)
+    for place, name in enumerate(names):
+        rows[:, place] = floats_of(columns[name])
+    if target is None:
+        return Records(rows, None, weights_of(units))
+    goals = floats_of(columns[target]) if classes is None else _positions(columns[target], classes)
+    kept = ~np.isnan(goals)
+    return Records(rows[kept], goals[kept], weights_of(np.asarray(units)[kept]))
+
+
+def floats_of(column: NDArray[Any]) -> Floats:
+    """Return a column as floats; NULL and what is no number is NaN."""
+    missing = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
+    plain = np.asarray(column)
+    if plain.dtype.kind in "biuf":
+        found = plain.astype(np.float64)
+    elif plain.dtype.kind == "O":
+        found = np.fromiter((_float(one) for one in plain), np.float64, len(plain))
+    else:
+        found = np.full(len(plain), np.nan)
+    if missing is not None:
+        found[missing] = np.nan
+    return found
+
+
+def weights_of(units: NDArray[Any]) -> Floats:
+    """Return one over the number of rows of each row's unit. Rounds down, so that no unit's weights add up to more than 1."""
+    _, places, counts = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
+    shares = np.where(counts > 1, np.nextafter(1.0 / counts, 0.0), 1.0)
+    return shares[places.reshape(-1)]
+
+
+def _float(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _positions(column: NDArray[Any], classes: Sequence[Any]) -> Floats:
+    """The places of labels among the classes; NaN where a label is none of them."""
+    plain: Any = column.tolist() if isinstance(column, np.ma.MaskedArray) else np.asarray(column).tolist()
+    places = {_label(one): float(place) for place, one in enumerate(classes)}
+    return np.fromiter((places.get(_label(one), math.nan) for one in plain), np.float64, len(plain))
+
+
+def _label(value: Any) -> object:
+    """A label as a key: numbers are equal by value, and what cannot be a key is nobody's label."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (str, int, float, bool)) else None if value is None else _NOBODY
+
+
+_NOBODY = object()
+
+
+# ---- bounds -------------------------------------------------------------------------------------------------------------
+
+
+def bounds_of(bounds: Any, facts: Facts, *, name: str = "bounds") -> Bounds:
+    """Return the bounds of the columns: as given, else as the study declares them, else refused.
+
+    bounds  a pair (low, high) of numbers, or of one number for each column
+    """
+    if bounds is None:
+        return _declared(facts, name)
+    rule = "a pair (low, high) of finite numbers, or of one for each column, with low below high"
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, np.float64), (facts.features,)).copy() for end in bounds)
+    except (TypeError, ValueError):
+        raise InvalidParameter(sentence(name, rule, bounds)) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (high / 2 - low / 2 >= np.finfo(np.float64).tiny).all()):
+        raise InvalidParameter(sentence(name, rule, bounds))
+    return Bounds(low, high)
+
+
+def _declared(facts: Facts, name: str) -> Bounds:
+    if facts.bounds is None:
+        hint = "what columns lie between must not be taken from the data; values beyond are clamped"
+        raise InvalidParameter(sentence(name, "given: (low, high)", "nothing", hint))
+    for place, pair in enumerate(facts.bounds):
+        if pair is None or not pair[0] < pair[1]:
+            column = facts.names[place] if facts.names is not None else str(place)
+            raise InvalidParameter(sentence(name, f"given, or declared in the study for column {column!r}", pair))
+    pairs = [pair for pair in facts.bounds if pair is not None]
+    return bounds_of((np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])), facts, name=name)
+
+
+def scaled(rows: Floats, bounds: Bounds) -> Floats:
+    """Return rows clamped to the bounds and scaled to [-1, 1]; missing is 0, the middle of its column."""
+    clamped = np.clip(rows, bounds.low, bounds.high)
+    found = np.clip((clamped - bounds.centre) / bounds.half, -1.0, 1.0)
+    return np.nan_to_num(found, copy=False, nan=0.0)
+
+
+def centred(rows: Floats, centre: Floats | float = 0.0) -> Floats:
+    """Return rows less a public centre; what is missing or infinite is 0, as if it were the centre. To be read only."""
+    if not np.any(centre) and np.isfinite(rows).all():
+        return rows  # no copy of a large table
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = rows - centre
+    return np.nan_to_num(found, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
