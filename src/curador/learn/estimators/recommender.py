@@ -1,0 +1,251 @@
+"""Recommendations with user-level joint privacy: items' numbers are released, a user's own are computed from own ratings."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import validation
+
+from curador.errors import InvalidParameter, require, sentence
+from curador.learn.base import Facts, PrivateEstimator
+from curador.learn.plan import concentrated_plan, make_plan
+from curador.learn.ratings import Catalogue, Ratings, Scale, catalogue_of, scale_of
+from curador.learn.recommend import als, frank_wolfe, spectral
+from curador.learn.recommend.fits import learn, parts_of
+from curador.learn.recommend.model import ItemModel, expected, fold, held_out_error
+from curador.learn.recommend.outlook import outlook
+from curador.learn.recommend.reading import read_items, read_study, read_table, read_user
+from curador.numerics.exact import Number, positive, whole
+from curador.privacy.adjacency import REPLACE_ONE
+from curador.privacy.gaussian import gaussian_mu
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from curador.curator.training import Rows
+    from curador.learn.dry_run import DryRun
+    from curador.learn.goal import Goal
+    from curador.learn.plan import Part, Plan
+    from curador.learn.release import Releaser
+    from curador.learn.sums import Floats
+
+_COLUMNS = "the item and the rating, in this order; the unit of a row is its user"
+METHODS = ("spectral", "bias", "als", "frank_wolfe")
+_MOST_RANK = {"spectral": spectral.MOST_COMPONENTS, "als": 64, "frank_wolfe": 64, "bias": 1}
+_checks: Any = validation
+
+
+class PrivateRecommender(PrivateEstimator):
+    """Predicts ratings; what is kept of the table is about items only, with noise that hides each user as a whole.
+
+    method            "spectral": components of a noisy second moment, refined; "bias": items' biases only; "als",
+                      "frank_wolfe": alternating least squares and Frank-Wolfe, to compare with
+    rating_range      (low, high) of ratings: declared; what lies beyond is clipped
+    items             the catalogue: an array of items, or how many there are (0, 1, 2, …); other items are dropped
+    n_nominal         about how many users there are: declared, needed unless neighbours="replace_one"
+    ratings_per_user  about how many ratings a user has: declared. With it the split of the budget is decided before any
+                      data is read; without it by the first release
+    rank              "auto", or how many factors at most (frank_wolfe: steps)
+
+    Claim   (ε, δ), jointly: all that is stored, and everything that any other user can see, between tables that differ by one
+            user with all of that user's ratings. A user's own predictions depend on that user's own ratings, besides: show
+            them to that user.
+    Source  [KPRU14] for joint privacy; a user's part is computed from what was released and from own ratings only.
+    Needs   `items`, `rating_range`, `n_nominal` and `ratings_per_user` are not taken from the ratings.
+    """
+
+    _guarantee = "joint"
+
+    def __init__(
+        self,
+        method: str = "spectral",
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rating_range: Any = None,
+        items: Any = None,
+        n_nominal: Number | None = None,
+        ratings_per_user: Number | None = None,
+        rank: Any = "auto",
+        neighbours: str = "add_remove",
+    ) -> None:
+        self.method = method
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rating_range = rating_range
+        self.items = items
+        self.n_nominal = n_nominal
+        self.ratings_per_user = ratings_per_user
+        self.rank = rank
+        self.neighbours = neighbours
+
+    # ---- what the base asks -------------------------------------------------------------------------------------------
+
+    @property
+    def _method(self) -> str:  # type: ignore[override]
+        return f"{self.method}, additive"
+
+    def _read_arrays(self, X: Any, y: Any) -> tuple[Any, Facts]:  # noqa: N803 -- as scikit-learn names it
+        self._checked()
+        catalogue = catalogue_of(self.items)
+        data = read_table(X, y, catalogue, scale_of(self.rating_range))
+        return data, Facts(data.users, len(catalogue.ids), unit="user")
+
+    def _read_columns(self, columns: Mapping[str, NDArray[Any]], units: NDArray[Any], facts: Facts, y: str | None) -> Any:
+        return read_study(columns, units, self._names(facts, y), catalogue_of(self.items), self._scale(facts))
+
+    def _parts(self, facts: Facts) -> Sequence[Part]:
+        del facts
+        return parts_of(self.method, self._rank(), components=True)
+
+    def _plan(self, goal: Goal, facts: Facts, rho: Fraction | None = None) -> Plan:
+        """The parts follow the goal: where no component can be expected, everything is for biases."""
+        self._checked()
+        require(not goal.pure, "delta", "above 0 for a recommender", 0, "noise is Gaussian: what users add is bounded in l2")
+        if facts.records is None:
+            hint = "about how many users there are; it must not be counted, for one more would change it"
+            raise InvalidParameter(sentence("n_nominal", "declared", "nothing", hint))
+        items, scale = len(catalogue_of(self.items).ids), self._scale(facts)
+        components = True
+        if self.ratings_per_user is not None:
+            components = self._outlook(goal, rho, facts.records, items, self._per_user(), scale).worthwhile
+        parts = parts_of(self.method, self._rank(), components=components)
+        return make_plan(goal, parts) if rho is None else concentrated_plan(goal, rho, parts)
+
+    def _planned_through(self, rows: Rows, y: Any) -> tuple[Facts, Plan]:
+        require(len(rows.columns) == 2, "columns", _COLUMNS, ", ".join(rows.columns))
+        rated = rows.columns[1] if y is None else y
+        require(rows.types.get(rated) is not Type.STRING, "the column of ratings", "one of numbers", f"{rated}, of texts")
+        return super()._planned_through(rows, y)
+
+    def _learn(self, data: Any, facts: Facts, releaser: Releaser) -> None:
+        catalogue, scale = catalogue_of(self.items), self._scale(facts)
+        users = facts.records or 1
+        found = learn(data, scale, users, releaser, self._rank())
+        self.n_features_in_ = len(catalogue.ids)
+        self.item_ids_ = catalogue.ids
+        self.rating_range_ = (scale.low, scale.high)
+        self.mean_ = found.model.mean
+        self.item_bias_ = found.model.biases
+        self.item_factors_ = found.model.factors
+        self.item_popularity_ = found.popularity
+        self.ridge_ = found.model.ridge
+        self.gains_ = found.model.gains
+        self.eigenvalues_ = found.eigenvalues
+        self.noise_edge_ = found.edge
+        self.n_components_ = int(found.model.factors.shape[1])
+
+    def _notes(self, facts: Facts) -> Sequence[str]:
+        del facts
+        notes = ["a user's own predictions use that user's own ratings: they are for that user"]
+        if self.method == "spectral" and not self.n_components_:
+            notes.append("no component stands out of the noise: predictions are by biases")
+        return notes
+
+    # ---- what one user asks, with own ratings ---------------------------------------------------------------------------
+
+    def predict(self, ratings_of_user: Any, items: Any) -> Floats:
+        """Return the ratings that a user can be expected to give to items, from that user's own ratings.
+
+        ratings_of_user  a mapping from items to ratings, or a pair (items, ratings); empty: nothing is known
+        items            unknown ones are expected as the mean and the user's bias say
+        """
+        model, catalogue = self._model(), self._catalogue()
+        own = read_user(ratings_of_user, catalogue, model.scale)
+        asked = read_items(items, catalogue)
+        return expected(model, fold(model, own), np.zeros(len(asked), np.int64), asked)
+
+    def recommend(self, ratings_of_user: Any, k: Number = 10) -> NDArray[Any]:
+        """Return the k items, of those that the user did not rate, that this user can be expected to rate best."""
+        model, catalogue = self._model(), self._catalogue()
+        many = whole(k, "k")
+        own = read_user(ratings_of_user, catalogue, model.scale)
+        folded = fold(model, own)
+        scores = model.biases + model.factors @ folded[0, 1:]
+        scores[own.items] = -np.inf
+        best = np.argsort(-scores, kind="stable")[: min(many, len(scores) - len(own.items))]
+        return catalogue.ids[best]
+
+    def fold_in(self, ratings_of_user: Any) -> Floats:
+        """Return a user's own numbers, from own ratings: the bias, then one factor for each component."""
+        model = self._model()
+        return fold(model, read_user(ratings_of_user, self._catalogue(), model.scale))[0]
+
+    def held_out_error(self, known: Ratings, held_out: Ratings) -> float:
+        """Return the root mean square error on held-out ratings of the same users. Not private: for measurements."""
+        return held_out_error(self._model(), known, held_out)
+
+    # ---- before anything is spent ---------------------------------------------------------------------------------------
+
+    def dry_run(
+        self, n_users: Number | None = None, n_items: Number | None = None, ratings_per_user: Number | None = None
+    ) -> DryRun:
+        """Return what can be expected, from declared numbers only; by default those of the parameters."""
+        self._checked()
+        goal = self._goal()
+        require(not goal.pure, "delta", "above 0 for a recommender", 0)
+        users = whole(_said(n_users, self.n_nominal, "n_users"), "n_users")
+        items = len(catalogue_of(self.items).ids) if n_items is None else whole(n_items, "n_items", least=2)
+        per_user = positive(_said(ratings_per_user, self.ratings_per_user, "ratings_per_user"), "ratings_per_user")
+        return self._outlook(goal, None, users, items, float(per_user), scale_of(self.rating_range))
+
+    def _outlook(self, goal: Goal, rho: Fraction | None, users: int, items: int, per_user: float, scale: Scale) -> DryRun:
+        rank = self._rank() or {"als": als.RANK, "frank_wolfe": frank_wolfe.STEPS}.get(self.method, 1)
+        if rho is None:
+            distance = float(gaussian_mu(epsilon=float(goal.epsilon), delta=float(goal.delta)))
+        else:
+            distance = math.sqrt(2 * float(rho))
+        distance /= 2.0 if goal.adjacency is REPLACE_ONE else 1.0
+        return outlook(
+            self.method, users=users, items=items, per_user=per_user, distance=distance, half=scale.half, rank=rank
+        )
+
+    # ---- parameters -----------------------------------------------------------------------------------------------------
+
+    def _checked(self) -> None:
+        require(self.method in METHODS, "method", "one of " + ", ".join(METHODS), self.method)
+        self._rank()
+        self._per_user()
+
+    def _rank(self) -> int | None:
+        if isinstance(self.rank, str) and self.rank == "auto":
+            return None
+        most = _MOST_RANK[self.method]
+        found = whole(self.rank, "rank")
+        require(found <= most, "rank", f"'auto' or at most {most} for {self.method}", self.rank)
+        return found
+
+    def _per_user(self) -> float:
+        return 1.0 if self.ratings_per_user is None else float(positive(self.ratings_per_user, "ratings_per_user"))
+
+    def _scale(self, facts: Facts) -> Scale:
+        """As given; else as a study declares the bounds of its column of ratings."""
+        declared = facts.target_bounds or (facts.bounds[1] if facts.bounds is not None and len(facts.bounds) == 2 else None)
+        return scale_of(declared if self.rating_range is None else self.rating_range)
+
+    def _names(self, facts: Facts, y: str | None) -> tuple[str, str]:
+        """The columns of items and of ratings."""
+        names = facts.names or ("", "")
+        return names[0], names[1] if y is None else y
+
+    def _catalogue(self) -> Catalogue:
+        return Catalogue(self.item_ids_)
+
+    def _model(self) -> ItemModel:
+        _checks.check_is_fitted(self)
+        return ItemModel(
+            Scale(*self.rating_range_), self.mean_, self.item_bias_, self.item_factors_, self.ridge_, self.gains_
+        )
+
+
+def _said(given: Number | None, declared: Number | None, name: str) -> Number:
+    found = declared if given is None else given
+    if found is None:
+        raise InvalidParameter(sentence(name, "given, or declared as a parameter", "nothing"))
+    return found
