@@ -35,7 +35,10 @@ def people(seed=3, count=300, without=None):
     kept = owner != without
     label = (x + draw.normal(0, 1, len(x)) > 3).astype(int)
     label[::103] = 5
-    return pa.table({"who": owner[kept], "x": x[kept], "y": y[kept], "label": label[kept]})
+    item = draw.integers(-2, 22, len(x))
+    stars = np.where(item % 7 == 0, np.nan, 3 + y)
+    held = {"who": owner, "x": x, "y": y, "label": label, "item": item, "stars": stars}
+    return pa.table({name: column[kept] for name, column in held.items()})
 
 
 def opened(folder, table=None, **changes):
@@ -219,6 +222,16 @@ ESTIMATORS = {
     "logistic": (lambda: learn.PrivateLogisticRegression(classes=[0, 1], **OPTIONS), [*COLUMNS, "label"], "label"),
     "logistic, pure": (lambda: learn.PrivateLogisticRegression(classes=[0, 1], **PURE), [*COLUMNS, "label"], "label"),
     "kmeans": (lambda: learn.PrivateKMeans(n_clusters=2, **OPTIONS), COLUMNS, None),
+    "recommender": (
+        lambda: learn.PrivateRecommender(rating_range=(0, 5), items=list(range(20)), ratings_per_user=4, **OPTIONS),
+        ["item", "stars"],
+        "stars",
+    ),
+    "recommender, als": (
+        lambda: learn.PrivateRecommender("als", rating_range=(0, 5), items=list(range(20)), **OPTIONS),
+        ["item", "stars"],
+        "stars",
+    ),
     "kmeans, pure": (lambda: learn.PrivateKMeans(n_clusters=2, **PURE), COLUMNS, None),
 }
 

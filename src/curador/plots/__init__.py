@@ -2,5 +2,6 @@
 
 from curador.plots.laplace_bits import reachable_floats
 from curador.plots.law import law
+from curador.plots.learning import convergence, lost_variance, spectrum
 
-__all__ = ["law", "reachable_floats"]
+__all__ = ["convergence", "law", "lost_variance", "reachable_floats", "spectrum"]
