@@ -23,6 +23,7 @@ from curador.learn.release import Releaser
 
 INLINE = {"worker": "inline", "threads": 1}
 COLUMNS = ["x", "y"]
+OPTIONS = {"epsilon": 1, "delta": "1e-6", "n_nominal": 300}
 
 
 def people(seed=3, count=300, without=None):
@@ -55,6 +56,11 @@ def opened(folder, table=None, **changes):
 
 def pca(**changes):
     return learn.PrivatePCA(**{"epsilon": 1, "delta": "1e-6", "row_norm": 5.0, "n_nominal": 300, **changes})
+
+
+def nuclear(**changes):
+    options = {"left": ["x"], "right": ["y"], "neighbours": "add_remove", **OPTIONS, **changes}
+    return learn.PrivateNuclearRegressor(**options)
 
 
 def test_a_fit_is_charged_what_its_plan_costs(tmp_path):
@@ -134,6 +140,7 @@ def test_a_model_that_was_not_stored_is_not_learned(tmp_path, monkeypatch):
         ({"row_norm": -1}, "row_norm"),
         ({"method": "bingham", "delta": 0}, "must draw exact noise"),
         ({"epsilon": 50}, "left"),
+        ({"row_norm": 1e100}, "row_norm must be between"),
     ],
     ids=str,
 )
@@ -143,6 +150,98 @@ def test_what_is_refused_costs_nothing_and_reads_nothing(tmp_path, monkeypatch, 
         with pytest.raises(cu.Refused, match=words):
             pca(**change).fit(curator.rows("people", columns=COLUMNS))
         assert not curator.budget.spent
+
+
+@pytest.mark.parametrize(
+    ("made", "columns", "target", "words"),
+    [
+        (lambda: learn.PrivateKMeans(n_clusters=2, **OPTIONS), COLUMNS, "y", "y must be nothing"),
+        (
+            lambda: learn.PrivateLinearRegression(bounds_y=(0, 1), **OPTIONS),
+            COLUMNS,
+            None,
+            "y must be the name of the target",
+        ),
+        (
+            lambda: learn.PrivateLogisticRegression(classes=[0, 1], **OPTIONS),
+            COLUMNS,
+            None,
+            "y must be the name of the target",
+        ),
+        (lambda: learn.PrivateLinearRegression(**OPTIONS), ["y"], "y", "at least one besides the target"),
+        (lambda: learn.PrivateKMeans(n_clusters=10**6, **OPTIONS), COLUMNS, None, "n_clusters must be at most"),
+        (
+            lambda: nuclear(loss="huber(1.0, 1e-305, 1.0)"),
+            [*COLUMNS, "stars"],
+            "stars",
+            "loss must be a name with numbers",
+        ),
+        (lambda: nuclear(radius=1e-100), [*COLUMNS, "stars"], "stars", "radius must be between"),
+        (lambda: nuclear(solver="toeplitz"), [*COLUMNS, "stars"], "stars", "solver"),
+        (
+            lambda: learn.PrivateLinearRegression(**{**OPTIONS, "n_nominal": 10**400}),
+            COLUMNS,
+            "y",
+            "n_nominal must be at most",
+        ),
+    ],
+)
+def test_a_target_that_is_missing_or_too_much_costs_nothing(tmp_path, made, columns, target, words):
+    with opened(tmp_path) as curator:
+        with pytest.raises(cu.InvalidParameter, match=words):
+            made().fit(curator.rows("people", columns=columns), y=target)
+        assert not curator.budget.spent
+
+
+def test_noise_of_any_size_is_no_failure(tmp_path):
+    """A tiny ε has noise beyond 64 bits: it wraps around, which is useless, private and no incident."""
+    with opened(tmp_path) as curator:
+        fitted = pca(epsilon="1e-9", delta=0).fit(curator.rows("people", columns=COLUMNS))
+        assert not curator.ledger.closed
+    assert np.isfinite(fitted.components_).all()
+
+
+def test_nothing_that_was_there_before_is_stored(tmp_path):
+    """Names and notes of an earlier fit, or of whoever holds the object, reach nobody."""
+    analysts = {"ana": {"share": "50%", "train": True}, "eva": {"share": "50%", "train": True}}
+    with opened(tmp_path, analysts=analysts) as curator:
+        ana = pca().set_params(neighbours="replace_one").fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}))
+        ana.set_params(neighbours="add_remove")
+        ana.note_ = "hello"
+        ana.fit(curator.analyst("ana").rows("people", columns=COLUMNS))
+        eva = pca().fit(curator.analyst("eva").rows("people", columns=COLUMNS))
+        assert not curator.analyst("eva").budget.spent
+    for one in (ana, eva):
+        assert not hasattr(one, "note_")
+        assert one.feature_names_in_.tolist() == COLUMNS
+
+
+def test_a_forged_handle_permits_nothing(tmp_path):
+    analysts = {"eva": {"share": "50%", "train": True}}
+    with opened(tmp_path, analysts=analysts) as curator:
+        rows = replace(curator.analyst("eva").rows("people", columns=COLUMNS), inexact=True)
+        with pytest.raises(cu.NotAllowed, match="inexact must be allowed by the owner"):
+            pca(method="bingham", delta=0).fit(rows)
+        assert not curator.budget.spent
+
+
+def test_a_ledger_of_rho_pays_for_gaussian_noise(tmp_path):
+    """Of one feature Laplace noise would be less, and cost sixteen times as much there."""
+    with opened(tmp_path) as curator:
+        learn.PrivateLinearRegression(**OPTIONS).fit(curator.rows("people", columns=COLUMNS), "y")
+        assert curator.budget.spent.rho < Fraction(3, 100)
+
+
+@pytest.mark.parametrize("value", [1.7e308, -1.7e308, 5e-324])
+def test_no_value_of_a_row_is_seen_in_a_warning(tmp_path, value):
+    """Whatever a row holds, a fit says nothing of it; warnings are errors here."""
+    rows = people()
+    extreme = pa.table({"who": [10**6], "x": [value], "y": [value], "label": [0], "item": [1], "stars": [value]})
+    with opened(
+        tmp_path, pa.concat_tables([rows, extreme.cast(rows.schema)]), bounds={"x": (-10, 10), "y": (-0.25, 0.25)}
+    ) as c:
+        learn.PrivateLinearRegression(**OPTIONS).fit(c.rows("people", columns=COLUMNS), "y")
+        learn.PrivateKMeans(n_clusters=2, **OPTIONS).fit(c.rows("people", columns=COLUMNS))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +310,6 @@ def test_costs_and_models_need_no_table(tmp_path):
     assert str(again.privacy_) == str(fitted.privacy_)
 
 
-OPTIONS = {"epsilon": 1, "delta": "1e-6", "n_nominal": 300}
 PURE = {**OPTIONS, "delta": 0}
 ESTIMATORS = {
     "pca": (pca, COLUMNS, None),
@@ -232,6 +330,8 @@ ESTIMATORS = {
         ["item", "stars"],
         "stars",
     ),
+    "nuclear": (nuclear, [*COLUMNS, "stars"], "stars"),
+    "nuclear, frank_wolfe": (lambda: nuclear(solver="frank_wolfe"), [*COLUMNS, "stars"], "stars"),
     "kmeans, pure": (lambda: learn.PrivateKMeans(n_clusters=2, **PURE), COLUMNS, None),
 }
 
@@ -271,7 +371,7 @@ def replayed(monkeypatch, folder, table, name, seen=None):
     way.install(monkeypatch)
     model = made()
     with opened(folder, table) as curator:
-        model.fit(curator.rows("people", columns=columns), target)
+        model.fit(curator.rows("people", columns=columns), y=target)
     model.privacy_ = replace(model.privacy_, entry=None)
     return way.caught, to_json(model)
 
@@ -292,15 +392,15 @@ def test_given_what_left_before_a_person_moves_no_release_by_more_than_its_lengt
 
     assert [(one[0], one[1].shape, one[2]) for one in whole] == [(one[0], one[1].shape, one[2]) for one in without]
     sizes = [moved(one[1], other[1], gaussian=one[3]) for one, other in zip(whole, without, strict=True)]
-    assert all(size <= one[2] ** 2 for size, one in zip(sizes, whole, strict=True))
+    assert all(size <= one[2] ** 2 for size, one in zip(sizes, whole, strict=True)), "moved too far"
     assert any(sizes)
-    assert model == same
+    assert model == same, "the model remembers more than what left"
 
 
 def test_rows_instead_of_units_are_caught(tmp_path, monkeypatch):
     """The seeded bug: every row its own record moves the sum by far more."""
     monkeypatch.setattr(arrays, "weights_of", lambda units: np.ones(len(units)))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="moved too far"):
         test_given_what_left_before_a_person_moves_no_release_by_more_than_its_length(tmp_path, monkeypatch, "pca", 7)
 
 
@@ -313,7 +413,7 @@ def test_a_model_that_remembers_rows_is_caught(tmp_path, monkeypatch):
         self.n_rows_ = len(data.rows)
 
     monkeypatch.setattr(learn.PrivatePCA, "_learn", leaks)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="remembers"):
         test_given_what_left_before_a_person_moves_no_release_by_more_than_its_length(tmp_path, monkeypatch, "pca", 7)
 
 

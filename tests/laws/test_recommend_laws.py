@@ -163,10 +163,8 @@ def test_a_diagonal_accounted_as_if_it_were_zero_is_caught():
 
     def with_diagonal(ratings):
         entries = grid.whole_vectors(ratings, ratings.values, norm=1.0, bits=spectral.BITS, fill=True)
-        pairs = grid.pair_sums(ratings, entries, bits=spectral.BITS)
-        return np.concatenate([grid.item_sums(ratings, entries**2, bits=2 * spectral.BITS), pairs]), grid.pair_length(
-            spectral.BITS
-        )
+        pairs = grid.pair_sums(ratings, entries)
+        return np.concatenate([grid.item_sums(ratings, entries**2), pairs]), grid.pair_length(spectral.BITS)
 
     one = Ratings(np.array([0, 1]), np.array([2]), np.array([5.0]), 4)
     none = Ratings(np.array([0, 0]), np.zeros(0, np.int64), np.zeros(0), 4)

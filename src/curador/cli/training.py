@@ -55,7 +55,7 @@ def train(
             if not yes and sys.stdin.isatty() and not _agreed(model, rows, target):
                 tell("nothing was spent")
                 raise typer.Exit(2)
-            model.fit(rows, target)
+            model.fit(rows, y=target)
             left = voice_of(curator, analyst).budget
         try:
             model.save(out)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
@@ -86,13 +87,7 @@ class Rows:
 
 def rows_of(flow: Flow, table: str, columns: Sequence[str], *, spend: str | None, rho: Number | None, inexact: bool) -> Rows:
     """Return the handle, or refuse: nothing is read."""
-    found = _table(flow, table)
-    analyst = flow.asking.analyst
-    if analyst is not None and not analyst.train:
-        hint = "the owner allows it in the study: analysts.<name> = { train = true, … }"
-        raise NotAllowed(sentence("the analyst", "one who may train", analyst.name, hint))
-    if inexact and analyst is not None:
-        raise NotAllowed("inexact must be allowed by the owner; an analyst cannot.\nHint: choose a method of exact noise.")
+    found = _permitted(flow, table, inexact=inexact)
     if isinstance(columns, str) or not columns or len(set(columns)) != len(tuple(columns)):
         raise InvalidParameter(sentence("columns", "a list of names, each once", columns))
     fields = {name: _field(found, name) for name in columns}
@@ -117,6 +112,7 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
     Needs   `run` releases what `plan.loss` accounts for and nothing else of the rows.
     """
     flow = rows._flow  # noqa: SLF001 -- this module makes the handle
+    _permitted(flow, rows.table, inexact=rows.inexact)  # a handle can be forged
     if not exact and not rows.inexact:
         hint = "choose a method of exact noise, or let the owner ask for rows(…, inexact=True)"
         raise NotPrivate(
@@ -141,7 +137,8 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
             said = CHARGING
             reservation = flow.ledger.reserve(request)
             said = INTERRUPTED
-            with flow.kept(reservation):
+            with flow.kept(reservation), warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")  # a warning could tell of a row
                 content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns))))
             said = STORING
             digest = hashlib.sha256(content).hexdigest()
@@ -190,6 +187,18 @@ def _array(column: Any, kind: Type) -> NDArray[Any]:
         # a whole number beyond 2⁵³ is rounded: by value, so the same for every neighbour
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     return np.asarray(column.to_pylist(), dtype=object)
+
+
+def _permitted(flow: Flow, table: str, *, inexact: bool) -> TableSchema:
+    """Return the table's schema, or refuse an asker who may not train on it."""
+    found = _table(flow, table)
+    analyst = flow.asking.analyst
+    if analyst is not None and not analyst.train:
+        hint = "the owner allows it in the study: analysts.<name> = { train = true, … }"
+        raise NotAllowed(sentence("the analyst", "one who may train", analyst.name, hint))
+    if inexact and analyst is not None:
+        raise NotAllowed("inexact must be allowed by the owner; an analyst cannot.\nHint: choose a method of exact noise.")
+    return found
 
 
 def _table(flow: Flow, name: str) -> TableSchema:

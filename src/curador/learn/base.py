@@ -8,14 +8,13 @@ releases (`_learn`). What it keeps are attributes that end in `_`; each is a fun
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter, require, sentence
 from curador.learn.card import PrivacyCard, make_card
 from curador.learn.goal import Goal, goal_of
 from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
     from curador.curator.training import Rows
     from curador.numerics.exact import Number
+
+_MOST_RECORDS = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,16 @@ class Facts:
     unit: str = "record"
     target_bounds: tuple[float, float] | None = None
     """Of the target's column, where a study declares them."""
+    concentrated: bool = False
+    """Whether a ledger counts the fit in ρ: noise that is pure by itself then costs more than it need."""
 
 
 class PrivateEstimator(BaseEstimator):
     """The common part of the estimators. Constructors only store; rules are checked when something is fitted."""
 
     privacy_: PrivacyCard
+    _supervised: bool | None = None
+    """Whether a fit needs a target (True), has none (False), or says so itself (None)."""
     _method = "additive"
     _guarantee = "central"
 
@@ -117,14 +122,16 @@ class PrivateEstimator(BaseEstimator):
         """The number of records is public where records are replaced; elsewhere it is what was declared."""
         declared: Number | None = getattr(self, "n_nominal", None)
         if declared is not None:
-            return replace(counted, records=whole(declared, "n_nominal", least=1))
+            records = whole(declared, "n_nominal", least=1)
+            require(records <= _MOST_RECORDS, "n_nominal", "at most 2⁵⁰", declared)
+            return replace(counted, records=records)
         return counted if goal.adjacency is REPLACE_ONE else replace(counted, records=None)
 
     def _fitted(self, data: Any, facts: Facts, plan: Plan) -> Self:
         releaser = Releaser(plan, bar(type(self).__name__, float(plan.goal.epsilon)))
         self._learn(data, facts, releaser)
         self.privacy_ = self._card(plan, releaser, facts)
-        if facts.names is not None and not hasattr(self, "feature_names_in_"):
+        if facts.names is not None:
             import numpy as np
 
             self.feature_names_in_ = np.asarray(facts.names, dtype=object).astype(str)
@@ -162,13 +169,20 @@ class PrivateEstimator(BaseEstimator):
     def _planned_through(self, rows: Rows, y: Any) -> tuple[Facts, Plan]:
         if y is not None and (not isinstance(y, str) or y not in rows.columns):
             raise InvalidParameter(sentence("y", "the name of one of the columns", y, ", ".join(rows.columns)))
+        if self._supervised is True and y is None:
+            raise InvalidParameter(sentence("y", "the name of the target's column", "nothing"))
+        if self._supervised is False and y is not None:
+            raise InvalidParameter(sentence("y", "nothing: this estimator has no target", y))
+        if len(rows.columns) == (y is not None):
+            raise InvalidParameter(sentence("columns", "at least one besides the target", ", ".join(rows.columns)))
         if getattr(self, "n_nominal", None) is None:
             hint = "how many there really are is not public; step counts and normalisations must not follow it"
             raise InvalidParameter(sentence("n_nominal", "declared for a fit through a curator", None, hint))
         goal = self._goal_through(rows)
         names = tuple(name for name in rows.columns if name != y)
         bounds = tuple(rows.bounds[name] for name in names)
-        facts = self._facts(Facts(None, len(names), names, bounds, rows.unit, None if y is None else rows.bounds[y]), goal)
+        target = None if y is None else rows.bounds[y]
+        facts = self._facts(Facts(None, len(names), names, bounds, rows.unit, target, rows.delta > 0), goal)
         return facts, self._plan(goal, facts, None if rows.granted is None else rows.granted.rho)
 
     def _fit_through(self, rows: Rows, y: Any) -> Self:
@@ -178,14 +192,24 @@ class PrivateEstimator(BaseEstimator):
         facts, plan = self._planned_through(rows, y)
 
         def run(columns: Mapping[str, NDArray[Any]], units: NDArray[Any]) -> bytes:
-            other = copy.copy(self)  # nothing is learned here before it is stored
+            other = self._fresh()  # nothing is learned here before it is stored, nor is anything stored that was here before
             other._fitted(other._read_columns(columns, units, facts, y), facts, plan)  # noqa: SLF001 -- of the same class
-            return to_json(other).encode()
+            content = to_json(other).encode()
+            from_json(content)  # what cannot be read again is not stored
+            return content
 
         content, entry = train(rows, self._description(y), plan, run, exact=self._exact)
-        self.__dict__.update(from_json(content).__dict__)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        vars(self).update({name: value for name, value in vars(from_json(content)).items() if name.endswith("_")})
         self.privacy_ = replace(self.privacy_, entry=entry)
         return self
+
+    def _fresh(self) -> Self:
+        """Return an estimator of the same parameters that has learned nothing."""
+        other = type(self)(**self.get_params(deep=False))
+        vars(other).update({name: value for name, value in vars(self).items() if name.startswith("_")})
+        return other
 
     def _goal_through(self, rows: Rows) -> Goal:
         """What the handle grants, else what the parameters say; between the neighbours of the study's ledger."""

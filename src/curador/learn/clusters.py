@@ -32,6 +32,7 @@ STEPS = 3
 
 _SHARES = (0.15, 0.25, 0.6)
 _MOST_CELLS = 4096
+_MOST_MEMBERS = 1 << 24
 _RADIUS = 2.5
 _SPREADS = 3.0
 _TRIES = 20
@@ -249,9 +250,14 @@ def cluster_sums(
     norms = np.abs(residuals).sum(axis=1) if goal.pure else np.sqrt(np.square(residuals).sum(axis=1))
     factors = (TOP * INWARD) * sizes / np.maximum(norms, reach)
     whole = np.concatenate([np.trunc(residuals * factors[:, None]), np.floor(sizes * count_unit(goal))[:, None]], axis=1)
-    member = np.zeros((len(residuals), count))
-    member[np.arange(len(residuals)), labels] = 1.0
-    return products(member, whole, TOP)
+    found = np.zeros((count, whole.shape[1]), np.int64)
+    size = max(1, _MOST_MEMBERS // count)
+    for start in range(0, len(whole), size):
+        part = whole[start : start + size]
+        member = np.zeros((len(part), count))
+        member[np.arange(len(part)), labels[start : start + size]] = 1.0
+        found += products(member, part, TOP)
+    return found
 
 
 def _refilled(centres: Floats, counts: Floats, filled: NDArray[np.bool_], space: Space, widest: Floats) -> Floats:

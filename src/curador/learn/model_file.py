@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from curador.learn.base import PrivateEstimator
 
 _FORMAT = 1
+_EXACT = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
 _KINDS = {"f": "float64", "i": "int64", "b": "bool", "U": "str"}
 
 
@@ -37,7 +39,7 @@ def from_json(text: str | bytes) -> PrivateEstimator:
     """Return the estimator that `to_json` wrote; anything else is refused."""
     try:
         return _made(json.loads(text))
-    except (KeyError, TypeError, ValueError, RecursionError) as problem:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as problem:
         hint = "models are the JSON files that `save` writes"
         raise InvalidParameter(sentence("a model", "a readable file", type(problem).__name__, hint)) from None
 
@@ -54,6 +56,8 @@ def _made(body: Any) -> PrivateEstimator:
         if not attribute.endswith("_") or attribute.startswith("_"):
             raise KeyError(attribute)
         setattr(made, attribute, _read(value))
+    if not isinstance(made.privacy_, PrivacyCard):
+        raise KeyError("privacy_")
     return made
 
 
@@ -104,7 +108,7 @@ def _read(value: Any) -> Any:
     match value:
         case {"card": record}:
             return PrivacyCard.from_record(record)
-        case {"array": flat, "kind": kind, "shape": shape}:
+        case {"array": list(flat), "kind": str(kind), "shape": list(shape)} if kind in _KINDS.values():
             return np.array([_read(one) for one in flat], dtype=kind).reshape(shape)
         case {"float": text}:
             return float(text)
@@ -114,7 +118,7 @@ def _read(value: Any) -> Any:
             return [_read(one) for one in ones]
         case {"pairs": pairs}:
             return {_read(key): _read(one) for key, one in pairs}
-        case {"exact": text}:
+        case {"exact": str(text)} if _EXACT.fullmatch(text):
             from fractions import Fraction
 
             return Fraction(text)

@@ -123,7 +123,7 @@ def _checked(parts: Sequence[Part]) -> tuple[Part, ...]:
     if not parts or total <= 0 or any(one.share <= 0 or one.count < 1 for one in parts):
         message = "a plan needs parts with shares above 0 and at least one release each"
         raise AssertionError(message)
-    shares = [Fraction(one.share) / Fraction(total) for one in parts]
+    shares = [Fraction(one.share) / Fraction(math.nextafter(total, math.inf)) for one in parts]
     # down, so that shares add up to at most 1
     floats = [math.nextafter(float(share), 0.0) if len(parts) > 1 else 1.0 for share in shares]
     return tuple(Part(one.name, share, one.count) for one, share in zip(parts, floats, strict=True))

@@ -26,6 +26,8 @@ _MOST_ITEMS = 1 << 24
 _FAR = 1e100
 """What ratings are held within before a mean of several is taken: no sum of them overflows."""
 
+_MOST_ID = 2.0**53
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -196,18 +198,27 @@ def ratings_of(users: Integers, items: Integers, values: Floats, *, n_users: int
     return Ratings(starts, which, np.clip(means, scale.low, scale.high), catalogue)
 
 
+def _missing(value: Any) -> bool:
+    """Whether a user is nobody: None, NaN or a missing value of its library."""
+    same: Any = value == value  # noqa: PLR0124 -- NaN is not itself
+    return value is None or type(same) is not bool or not same
+
+
 def numbered(users: Any) -> tuple[Integers, int]:
     """Return users as 0, 1, 2, … and how many there are; NaN and None are nobody: -1."""
     given = np.ma.filled(users.astype(object), None) if isinstance(users, np.ma.MaskedArray) else np.asarray(users)
     if given.dtype.kind == "O":
         seen: dict[Any, int] = {}
-        nobody = [one is None or one != one for one in given.tolist()]  # noqa: PLR0124 -- NaN is not itself
         try:
+            nobody = [_missing(one) for one in given.tolist()]
             pairs = zip(nobody, given.tolist(), strict=True)
             return np.array([-1 if no else seen.setdefault(one, len(seen)) for no, one in pairs], np.int64), len(seen)
         except TypeError:
             raise InvalidParameter(sentence("users", "numbers or texts", "something that cannot be compared")) from None
     known = np.isfinite(given) if given.dtype.kind == "f" else np.ones(len(given), bool)
+    if given.dtype.kind == "f" and bool((np.abs(given[known]) >= _MOST_ID).any()):
+        hint = "floats beyond it stand for several users each; give whole numbers or texts"
+        raise InvalidParameter(sentence("users", "below 2⁵³ where they are floats", "a larger one", hint))
     ids, places = np.unique(given[known], return_inverse=True)
     codes = np.full(len(given), -1, np.int64)
     codes[known] = places.reshape(-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from curador.randomness.entropy import entropy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from curador.learn.plan import Plan
     from curador.learn.sums import Floats, Integers
@@ -124,7 +126,7 @@ class Releaser:
 
         scale = self.plan.multiplier(name) * length
         law = gaussian(_rounded(scale) ** 2) if self.plan.gaussian else laplace(_rounded(scale))
-        return np.asarray(law.several(size, entropy()), np.int64)
+        return _wrapped(law.several(size, entropy()))
 
     def _noted(self, name: str, numbers: int, sensitivity: float) -> None:
         self._last[name] = Released(name, 0, numbers, sensitivity, self.plan.deviation(name, sensitivity))
@@ -133,6 +135,18 @@ class Releaser:
     def _told(self) -> None:
         if self.progress is not None:
             self.progress(self._made.total(), sum(one.count for one in self.plan.parts))
+
+
+def _wrapped(drawn: NDArray[Any]) -> Integers:
+    """Return the noise as 64-bit integers, what does not fit modulo 2⁶⁴.
+
+    Claim   integers + noise modulo 2⁶⁴ is post-processing of the release, so sums and noise of any size are as private, and
+            none is an error, which data or a tiny ε could cause after the charge.
+    """
+    if drawn.dtype == np.int64:
+        return drawn
+    half, whole = 1 << 63, 1 << 64
+    return np.array([(int(one) + half) % whole - half for one in drawn.tolist()], np.int64)
 
 
 def _rounded(scale: Fraction) -> Fraction:

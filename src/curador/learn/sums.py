@@ -25,7 +25,6 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
 
 _EXACT = 1 << 53
-_MOST_SUM = 1 << 62
 _INWARD = 1.0 - 2.0**-30
 """Records are shortened by this, which is more than all rounding of a record's scaling."""
 
@@ -61,6 +60,8 @@ def whole_rows(rows: Floats, *, norm: float, weights: Floats | None = None, bits
              be. Rounding towards zero makes nothing longer.
     """
     limit = 1 << bits
+    if not _NEAR[0] < norm < _NEAR[1]:
+        raise Failed("a norm must be a number of ordinary size")  # else a scale of 1/norm is infinite
     scale = limit / norm * _INWARD
     kept = np.asarray(rows, np.float64)
     with np.errstate(over="ignore"):  # of a row near 0, which is not scaled
@@ -146,9 +147,11 @@ def moved(length: int, adjacency: Adjacency, *, positive: bool = False) -> int:
 
 
 def _in_blocks(rows: int, limit: int, block: Callable[[slice], Floats]) -> Integers:
-    """Sum blocks so short that no float in them is rounded: every partial sum is a whole number below 2⁵³."""
-    if limit * max(rows, 1) >= _MOST_SUM:
-        raise Failed("more records than 64-bit sums can hold exactly")
+    """Sum blocks so short that no float in them is rounded: every partial sum is a whole number below 2⁵³.
+
+    Blocks are added modulo 2⁶⁴, which is exact below 2⁶³ and, beyond, post-processing of what is released: how many rows
+    there are must not decide between an answer and an error.
+    """
     size = max(1, (_EXACT - 1) // limit)
     if limit >= _EXACT:
         raise Failed("numbers too fine for exact products")

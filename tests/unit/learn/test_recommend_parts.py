@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from curador.errors import Failed
 from curador.learn.goal import goal_of
 from curador.learn.plan import make_plan
 from curador.learn.ratings import Ratings, Scale, ratings_of
@@ -80,8 +79,8 @@ def test_pair_sums_are_the_second_moment():
     dense = ratings.matrix(entries).toarray()
     moment = dense.T @ dense
 
-    assert np.array_equal(grid.pair_sums(ratings, entries, bits=14), moment[np.triu_indices(300, 1)])
-    assert np.array_equal(grid.item_sums(ratings, entries, bits=14), dense.sum(axis=0))
+    assert np.array_equal(grid.pair_sums(ratings, entries), moment[np.triu_indices(300, 1)])
+    assert np.array_equal(grid.item_sums(ratings, entries), dense.sum(axis=0))
     np.fill_diagonal(moment, 0)
     assert np.array_equal(grid.symmetric(moment[np.triu_indices(300, 1)].astype(float), 300), moment)
 
@@ -90,19 +89,16 @@ def test_the_length_of_pairs_is_tight():
     """Half of the square of the whole, in the limit of many ratings."""
     ratings = Ratings(np.array([0, 400]), np.arange(400), np.full(400, 5.0), 400)
     entries = grid.whole_vectors(ratings, ratings.values, norm=1.0, bits=14, fill=True)
-    length = math.sqrt(sum(int(one) ** 2 for one in grid.pair_sums(ratings, entries, bits=14)))
+    length = math.sqrt(sum(int(one) ** 2 for one in grid.pair_sums(ratings, entries)))
 
     assert 0.98 * grid.pair_length(14) < length <= grid.pair_length(14)
     assert grid.pair_length(14) ** 2 * 2 >= 1 << 56
 
 
-def test_sums_that_do_not_fit_are_refused():
-    """Rather than wrapped."""
-    ratings = Ratings(np.array([0, 1]), np.array([0]), np.array([5.0]), 2)
-    with pytest.raises(Failed, match="more users"):
-        grid.item_sums(ratings, np.array([1]), bits=53)
-    with pytest.raises(Failed, match="more users"):
-        grid.pair_sums(ratings, np.array([1]), bits=31)
+def test_sums_that_do_not_fit_wrap():
+    """So that no number of users is an error."""
+    ratings = Ratings(np.array([0, 1, 2]), np.array([0, 0]), np.array([5.0, 5.0]), 2)
+    assert grid.item_sums(ratings, np.array([1 << 62, 1 << 62])).tolist() == [-(1 << 63), 0]
 
 
 # ---- biases -------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from curador.learn.ratings import (
     scale_of,
     synthetic_ratings,
 )
+from curador.learn.recommend.reading import read_table
 
 SCALE = Scale(1.0, 5.0)
 
@@ -208,3 +209,19 @@ def test_made_up_ratings_are_as_hard_as_they_are_said_to_be():
     assert 45 < len(train.values) / 10_000 < 53
     assert 1.04 < float(np.std(test.values)) < 1.10
     assert 0.93 < float(np.sqrt(np.mean((test.values - mean - of_items[test.items]) ** 2))) < 1.0
+
+
+def test_ids_that_floats_cannot_tell_apart_stay_apart():
+    """As a list of tuples they stay whole numbers; as floats they are refused."""
+    ids = [2**60, 2**60 + 1, 2**60 + 2]
+    rows = [(one, 0, 3.0) for one in ids]
+    found = read_table(rows, None, catalogue_of(2), scale_of((1, 5)))
+    assert found.users == 3
+    with pytest.raises(InvalidParameter, match="users must be below"):
+        numbered(np.array(ids, float))
+
+
+def test_missing_users_of_any_library_are_nobody():
+    pd = pytest.importorskip("pandas")
+    codes, users = numbered(np.array(["a", None, float("nan"), pd.NA, "b", "a"], dtype=object))
+    assert (codes.tolist(), users) == ([0, -1, -1, -1, 1, 0], 2)

@@ -24,7 +24,7 @@ def squares(values):
     return [sum(int(one) ** 2 for one in row) for row in values]
 
 
-@given(rows, st.sampled_from([1.0, 1e-3, 7.3, 1e150]), st.sampled_from([4, 18, 26]))
+@given(rows, st.sampled_from([1.0, 1e-3, 7.3, 1e-130, 1e130]), st.sampled_from([4, 18, 26]))
 def test_no_row_is_longer_than_its_limit(given_rows, norm, bits):
     found = sums.whole_rows(np.array(given_rows), norm=norm, bits=bits)
 
@@ -132,6 +132,13 @@ def test_replaced_outer_products_move_by_no_more():
         assert Fraction(float(((first - second) ** 2).sum())) <= sums.moved(pair.limit**2, REPLACE_ONE, positive=True) ** 2
 
 
-def test_too_many_records_are_refused():
-    with pytest.raises(Failed, match="64-bit"):
-        sums.gram(sums.Whole(np.zeros((1 << 15, 1)), 1.0, 1 << 24))
+@pytest.mark.parametrize("norm", [0.0, 1e-305, 1e200, math.inf, math.nan, -1.0])
+def test_a_norm_of_no_ordinary_size_is_refused(norm):
+    """A scale of 1/norm would be infinite, and 0 times that no number."""
+    with pytest.raises(Failed, match="ordinary size"):
+        sums.whole_rows(np.zeros((2, 1)), norm=norm)
+
+
+def test_numbers_too_fine_for_exact_products_are_refused():
+    with pytest.raises(Failed, match="too fine"):
+        sums.gram(sums.Whole(np.zeros((1, 1)), 1.0, 1 << 27))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.clusters import STEPS, SUMS, Space, clusters_of, count_unit, nearest, parts, sum_length
 from curador.learn.dry_run import DryRun
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats, Integers
     from curador.numerics.exact import Number
+
+_MOST_CLUSTERS = 4096
+"""As many as there are cells to begin with."""
 
 
 class PrivateKMeans(PrivateEstimator):
@@ -64,6 +67,7 @@ class PrivateKMeans(PrivateEstimator):
     cluster_centers_: Floats
     counts_: Floats
     n_features_in_: int
+    _supervised = False
 
     def __sklearn_tags__(self) -> Any:
         """Noise makes fits differ."""
@@ -75,7 +79,9 @@ class PrivateKMeans(PrivateEstimator):
     # ---- what is public -----------------------------------------------------------------------------------------------
 
     def _clusters(self) -> int:
-        return whole(self.n_clusters, "n_clusters", least=1)
+        count = whole(self.n_clusters, "n_clusters", least=1)
+        require(count <= _MOST_CLUSTERS, "n_clusters", f"at most {_MOST_CLUSTERS}", count)
+        return count
 
     def _space(self, facts: Facts) -> tuple[Space, Bounds, float]:
         bounds = bounds_of(self.bounds, facts, name="bounds")
@@ -116,7 +122,7 @@ class PrivateKMeans(PrivateEstimator):
 
     def _read_columns(self, columns: Mapping[str, NDArray[Any]], units: NDArray[Any], facts: Facts, y: str | None) -> Records:
         if y is not None or facts.names is None:
-            raise InvalidParameter(sentence("y", "nothing: clusters have no target", y))
+            raise AssertionError(y)  # refused before
         self.n_features_in_ = facts.features
         return records_of_columns(columns, units, facts.names)
 

@@ -79,6 +79,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     intercept_: float
     coef_error_: Floats
     n_features_in_: int
+    _supervised = True
 
     def __sklearn_tags__(self) -> Any:
         """Noise makes fits differ and scores on few records poor."""
@@ -121,7 +122,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     def _plan(self, goal: Goal, facts: Facts, rho: Fraction | None = None) -> Plan:
         """Gaussian noise; or Laplace noise where that is less, as with one or two features: it spends no δ at all."""
         found = super()._plan(goal, facts, rho)
-        if rho is not None or goal.pure:
+        if rho is not None or goal.pure or facts.concentrated:
             return found
         pure = super()._plan(replace(goal, delta=Fraction(0)), facts)
         return pure if self._noise(pure, facts) < self._noise(found, facts) else found
@@ -152,7 +153,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
 
     def _read_columns(self, columns: Mapping[str, NDArray[Any]], units: NDArray[Any], facts: Facts, y: str | None) -> Records:
         if y is None or facts.names is None:
-            raise InvalidParameter(sentence("y", "the name of the target's column", y))
+            raise AssertionError(y)  # refused before
         self.n_features_in_ = facts.features
         return records_of_columns(columns, units, facts.names, y)
 
@@ -188,7 +189,8 @@ def whole_targets(data: Records, centre: float, scale: float, grid: Grid) -> tup
            below 0. Missing is the centre; infinities are the ends.
     """
     given = np.zeros(len(data.rows)) if data.targets is None else np.asarray(data.targets, np.float64)
-    clamped = np.clip(np.nan_to_num((given - centre) / scale, nan=0.0), -1.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and is clamped
+        clamped = np.clip(np.nan_to_num((given - centre) / scale, nan=0.0), -1.0, 1.0)
     roots = np.ones(len(given)) if data.roots is None else data.roots
     weights = np.ones(len(given)) if data.weights is None else data.weights
     ends = np.floor(roots * grid.target)

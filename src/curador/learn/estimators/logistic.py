@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import multiclass
 from sklearn.utils.validation import check_is_fitted
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter, require, sentence
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.estimators.arrays import Records, bounds_of, read_matrix, read_more, records_of_columns
 from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from curador.numerics.exact import Number
 
 _targets: Any = multiclass
+_MOST_FEATURES = 1 << 13
+"""Scores of so many whole numbers are exact."""
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
@@ -81,6 +83,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     classes_: NDArray[Any]
     n_features_in_: int
 
+    _supervised = True
+
     def __sklearn_tags__(self) -> Any:
         """Noise makes fits differ and scores on few records poor."""
         above: Any = super()
@@ -111,6 +115,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def _checked(self, facts: Facts) -> None:
         self._frame(facts, pure=False)
+        require(facts.features < _MOST_FEATURES, "X", f"of fewer than {_MOST_FEATURES} features", facts.features)
         if self.classes is None and facts.bounds is not None:
             hint = "which labels occur is not public"
             raise InvalidParameter(sentence("classes", "declared for a fit through a curator", "nothing", hint))
@@ -165,7 +170,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def _read_columns(self, columns: Mapping[str, NDArray[Any]], units: NDArray[Any], facts: Facts, y: str | None) -> Records:
         if y is None or facts.names is None:
-            raise InvalidParameter(sentence("y", "the name of the label's column", y))
+            raise AssertionError(y)  # refused before
         self.classes_ = self._declared()
         self.n_features_in_ = facts.features
         return records_of_columns(columns, units, facts.names, y, classes=self.classes_.tolist())

@@ -16,7 +16,7 @@ from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import DryRun
 from curador.learn.estimators.arrays import floats_of, weights_of
 from curador.learn.nuclear import solvers
-from curador.learn.nuclear.losses import Loss, clipped, loss_of, loss_text
+from curador.learn.nuclear.losses import LEAST, MOST, Loss, clipped, loss_of, loss_text
 from curador.learn.nuclear.records import Records, dense_records, entry_records, factor_bits
 from curador.learn.nuclear.task import Task
 from curador.learn.nuclear.toeplitz import Pass, stochastic_schedule
@@ -56,8 +56,11 @@ class Streaming:
     plan: Plan
     releaser: Releaser
     head: NDArray[np.int64]
+    parameters: dict[str, Any]
     seen: int = 0
     waiting: list[Records] | None = None
+    whole: bool = True
+    """Whether every call so far came to its end: records of one that did not might be counted twice."""
 
 
 class PrivateNuclearRegressor(PrivateEstimator):
@@ -73,7 +76,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
     solver : "pgd" (noisy projected gradient), "frank_wolfe", "toeplitz" (one pass, correlated noise), "tree" (one pass),
         "stochastic" (one pass, noise on every step) or "thesis" (the same with the constants of [FM22]: to compare with).
     n_steps : of "pgd" and "frank_wolfe", of "toeplitz" and "stochastic" after their first half; phases of "tree".
-    step : of "pgd"; "auto": from `curvature`.
+    step : of "pgd", the first; "auto": from `curvature`. Later steps are shorter where noisy gradients show more curvature.
     curvature : of the mean loss, in the Frobenius norm, where it is known; None: a hundredth of the budget estimates it.
     matrix_free : of "frank_wolfe": products with the gradient instead of gradients; the model is `factors_`.
     shape : of X, where records are entries: A and B are then their row and column numbers.
@@ -157,9 +160,8 @@ class PrivateNuclearRegressor(PrivateEstimator):
         require(self.n_nominal is not None, "n_nominal", "declared for a stream", None)
         records, counted = self._read_arrays((A, B), y)
         going: Streaming | None = getattr(self, "_streaming", None)
-        going = self._begun(self._facts(counted, goal), goal) if going is None else going
-        self._go_on(going, records)
-        self._streaming = going
+        self._streaming = self._begun(self._facts(counted, goal), goal) if going is None else going
+        self._go_on(self._streaming, records)
         return self
 
     def predict(self, A: Any, B: Any) -> Floats:  # noqa: N803 -- matrices
@@ -253,6 +255,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
 
     def _learn(self, data: Records, facts: Facts, releaser: Releaser) -> None:
         task = self._task(self._sides_of(facts), self._records_of(facts), releaser.plan.goal)
+        self._bought = any(part.name == "second_moments" for part in releaser.plan.parts)
         found = solvers.solve(self._settings(task.count), task, data, releaser)
         self.__dict__.pop("coef_", None)
         self.__dict__.pop("factors_", None)
@@ -264,7 +267,9 @@ class PrivateNuclearRegressor(PrivateEstimator):
         self.n_features_in_ = sum(task.shape)
 
     def _notes(self, facts: Facts) -> Sequence[str]:
-        return solvers.notes(self._settings(self._records_of(facts)))
+        return solvers.notes(self._settings(self._records_of(facts)), bought=self._bought)
+
+    _bought = False
 
     @property
     def _method(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -295,7 +300,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
     def _choices(self) -> None:
         """Refuse wrong parameters before anything is read."""
         loss_of(self.loss)
-        positive(self.radius, "radius")
+        self._ordinary(self.radius, "radius")
         require(
             self.solver in solvers.SOLVERS, "solver", "one of " + ", ".join(repr(one) for one in solvers.SOLVERS), self.solver
         )
@@ -304,14 +309,15 @@ class PrivateNuclearRegressor(PrivateEstimator):
             require(self.solver != "thesis", "n_steps", "'auto' for the thesis's constants", self.n_steps)
         for name, value in (("step", None if self.step == "auto" else self.step), ("curvature", self.curvature)):
             if value is not None:
-                positive(value, name)  # type: ignore[arg-type]
+                self._ordinary(value, name)
                 require(self.solver == "pgd", name, "left alone but for solver='pgd'", value)
         require(self.matrix_free in {True, False}, "matrix_free", "True or False", self.matrix_free)
         require(not self.matrix_free or self.solver == "frank_wolfe", "matrix_free", "False but for 'frank_wolfe'", True)
         if self.shape is not None:
             _shape(self.shape)
-        goal_pure = self.delta is not None and self.delta == 0
-        require(not goal_pure or self.solver in {"pgd", "frank_wolfe"}, "delta", f"above 0 for solver={self.solver!r}", 0)
+
+    def _ordinary(self, value: Any, name: str) -> None:
+        require(LEAST <= positive(value, name) <= MOST, name, f"between {LEAST:g} and {MOST:g}", value)
 
     def _settings(self, records: int) -> solvers.Settings:
         curvature = None if self.curvature is None else float(self.curvature)
@@ -353,11 +359,14 @@ class PrivateNuclearRegressor(PrivateEstimator):
         settings = self._settings(task.count)
         schedule = stochastic_schedule(task, settings.limit, batch=solvers.batch_of(settings, task))
         releaser = Releaser(plan)
-        return Streaming(Pass(schedule, releaser), facts, plan, releaser, np.zeros(task.shape, np.int64))
+        run = Pass(schedule, releaser)
+        return Streaming(run, facts, plan, releaser, np.zeros(task.shape, np.int64), self.get_params(deep=False))
 
     def _go_on(self, going: Streaming, records: Records) -> None:
         schedule = going.run.schedule
         total = schedule.task.count
+        require(self.get_params(deep=False) == going.parameters, "parameters", "the same for a whole stream", "others")
+        require(going.whole, "a stream", "begun anew after a call that failed: `fit` or a clone does", "an interrupted one")
         require(records.shape == schedule.task.shape, "A and B", f"of {schedule.task.shape} columns", records.shape)
         require(
             going.seen + len(records.targets) <= total,
@@ -365,7 +374,9 @@ class PrivateNuclearRegressor(PrivateEstimator):
             f"of {total} records (n_nominal) in all",
             going.seen + len(records.targets),
         )
+        going.whole = False
         solvers.stream(going, records)
+        going.whole = True
         self.coef_, self.history_ = going.run.model.copy(), going.run.history.arrays()
         self.n_features_in_ = sum(schedule.task.shape)
         self.privacy_ = self._card(going.plan, going.releaser, replace(going.facts, records=total))

@@ -35,7 +35,7 @@ Method: TypeAlias = Literal["auto", "analyze_gauss", "power", "lanczos", "bingha
 
 _CENTRE_SHARE = 0.1
 _COUNT_SHARE = 0.01
-_NORMS = (Fraction(1, 10**100), Fraction(10**100))
+_NORMS = (Fraction(1, 10**50), Fraction(10**50))
 _LEAST_LEFT = 0.01
 """Of row_norm², what records may keep at least once a bought centre is subtracted."""
 
@@ -79,6 +79,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     row_norm_: float
     n_records_: float
     method_: str
+    _supervised = False
     _exactly = False
     """Whether only methods of exact noise will do, as through a curator."""
 
@@ -193,7 +194,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     def _parts(self, facts: Facts) -> Sequence[Part]:
         """The parts of a fit. Checks every parameter, so that nothing is refused later."""
         norm = positive(self.row_norm, "row_norm")
-        require(_NORMS[0] <= norm <= _NORMS[1], "row_norm", "between 1e-100 and 1e100", self.row_norm)
+        require(_NORMS[0] <= norm <= _NORMS[1], "row_norm", "between 1e-50 and 1e50", self.row_norm)
         count = whole(self.n_components, "n_components", least=1)
         if count > facts.features:
             raise InvalidParameter(sentence("n_components", f"at most {facts.features}, the number of features", count))
@@ -281,6 +282,8 @@ def _bought_count(data: Records, releaser: Releaser) -> float:
 
     Claim   One record that comes or goes changes it by 1. Records are never replaced here: their number is public then.
     """
+    if data.weights is not None:
+        raise AssertionError("rows are not records")  # through a curator their number is declared
     released = releaser.noisy("count", np.array([len(data.rows) * STEPS], np.int64), length=STEPS, step=1.0 / STEPS)
     return max(float(released[0]), 1.0)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import Failed
 from curador.learn.recommend.bias import BiasModel, residuals
 from curador.learn.recommend.grid import grid_step, whole_rows_of_users, whole_vectors
 from curador.learn.recommend.local import ridge
@@ -54,8 +53,6 @@ def normal_equations(ratings: Ratings, left_over: Floats, factors: Floats, scale
     counted = whole_vectors(ratings, weights, norm=1.0, bits=WEIGHT_BITS)
     rated = whole_vectors(ratings, weights * left_over, norm=_REACH * scale.half, bits=WEIGHT_BITS)
     above, beside = np.triu_indices(users.shape[1])
-    if ratings.users << (WEIGHT_BITS + 2 * FACTOR_BITS) >= 1 << 62:
-        raise Failed("more users than 64-bit sums can hold exactly")
     counts: Any = ratings.matrix(counted).T
     values: Any = ratings.matrix(rated).T
     return Equations(

@@ -66,7 +66,7 @@ def bias_integers(ratings: Ratings, scale: Scale) -> tuple[Integers, int]:
     likes = whole_vectors(ratings, weights * (ratings.values - scale.centre), norm=_REACH * scale.half, bits=BITS)
     counts = whole_vectors(ratings, weights, norm=1.0, bits=BITS - 1)
     length = math.isqrt((5 << 2 * BITS) // 4) + 1
-    return np.concatenate([item_sums(ratings, likes, bits=BITS), item_sums(ratings, counts, bits=BITS)]), length
+    return np.concatenate([item_sums(ratings, likes), item_sums(ratings, counts)]), length
 
 
 def release_tally(ratings: Ratings, scale: Scale, releaser: Releaser, part: str) -> Tally:

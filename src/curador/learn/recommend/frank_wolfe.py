@@ -44,9 +44,7 @@ def gradient_integers(ratings: Ratings, gradients: Floats, norm: float) -> tuple
     Claim  Diagonal e_i², pairs e_i·e_j: their squares add up to Σe⁴ + Σ_{i<j} e_i²e_j² ≤ (Σe²)² ≤ 16^BITS.
     """
     entries = whole_vectors(ratings, gradients, norm=norm, bits=BITS)
-    return np.concatenate(
-        [item_sums(ratings, entries**2, bits=2 * BITS), pair_sums(ratings, entries, bits=BITS)]
-    ), 1 << 2 * BITS
+    return np.concatenate([item_sums(ratings, entries**2), pair_sums(ratings, entries)]), 1 << 2 * BITS
 
 
 def learn_path(

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import Failed
-
 if TYPE_CHECKING:
     from curador.learn.ratings import Ratings
     from curador.learn.sums import Floats, Integers
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 INWARD = 1.0 - 2.0**-20
 """Vectors are shortened by this, so that rounding makes none longer than its limit, whose check would then drop it."""
 
-_EXACT = 1 << 53
-_MOST_SUM = 1 << 62
 _LEAST = 1e-200
 _ROWS = 256
 
@@ -74,20 +70,23 @@ def whole_rows_of_users(rows: Floats, *, bits: int, fill: bool = False) -> Integ
     return found
 
 
-def item_sums(ratings: Ratings, entries: Integers, *, bits: int) -> Integers:
-    """Return the sum of each item's whole numbers, of at most 2^bits. One user moves it by at most the user's own length."""
-    if ratings.users << bits >= _EXACT:
-        raise Failed("more users than exact sums can hold")
-    return np.bincount(ratings.items, weights=entries, minlength=ratings.catalogue).astype(np.int64)
+def item_sums(ratings: Ratings, entries: Integers) -> Integers:
+    """Return the sum of each item's whole numbers. One user moves it by at most the user's own length.
+
+    All sums of this room are modulo 2⁶⁴, which is exact below 2⁶³ and, beyond, post-processing of what is released: how many
+    users there are must not decide between an answer and an error.
+    """
+    found = np.zeros(ratings.catalogue, np.int64)
+    np.add.at(found, ratings.items, entries)
+    return found
 
 
-def pair_sums(ratings: Ratings, entries: Integers, *, bits: int) -> Integers:
+def pair_sums(ratings: Ratings, entries: Integers) -> Integers:
     """Return Σ over users of e_i·e_j for all pairs i < j, in one row: (0, 1), (0, 2), …, (1, 2) and so on.
 
     Claim  A user whose entries have length 2^bits moves it by at most `pair_length(bits)` in l2: the squares of the products
-           of all pairs i < j are half of (Σe²)² - Σe⁴. Exact: products of 64-bit integers, none of which can overflow.
+           of all pairs i < j are half of (Σe²)² - Σe⁴. Exact: products of 64-bit integers.
     """
-    _fits(ratings.users, 1 << 2 * bits)
     rows: Any = ratings.matrix(entries)
     columns: Any = rows.T.tocsr()
     items = ratings.catalogue
@@ -118,8 +117,3 @@ def symmetric(pairs: Floats, items: int) -> Floats:
         place += many
     out += out.T
     return out
-
-
-def _fits(users: int, most: int) -> None:
-    if users * most >= _MOST_SUM:
-        raise Failed("more users than 64-bit sums can hold exactly")

@@ -108,7 +108,7 @@ def _columns(table: Any) -> list[NDArray[Any]] | None:
         named = [name for name in wanted if name in list(names)]
         chosen = named if named[:2] == wanted[:2] else list(names)
         return [np.asarray(table[name]) for name in chosen]
-    found = np.asarray(table)
+    found = np.asarray(table, object) if isinstance(table, (list, tuple)) else np.asarray(table)  # ids stay what they are
     return [found[:, place] for place in range(found.shape[1])] if found.ndim == 2 else None
 
 

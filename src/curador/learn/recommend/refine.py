@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import Failed
 from curador.learn.recommend.grid import grid_step, whole_rows_of_users, whole_vectors
 from curador.learn.sums import moved
 
@@ -32,8 +31,6 @@ _REACH = 0.5
 
 def taste_integers(ratings: Ratings, left_over: Floats, factors: Floats, scale: Scale) -> tuple[Integers, int]:
     """Return what is released, Σ ω·x·z' by item and then Σ z·z', exactly; and the length of what one user adds."""
-    if ratings.users << (WEIGHT_BITS + 2 * FACTOR_BITS) >= 1 << 62:
-        raise Failed("more users than 64-bit sums can hold exactly")
     users = whole_rows_of_users(factors, bits=FACTOR_BITS, fill=True)
     weights = 1.0 / np.sqrt(np.maximum(ratings.counts, 1)[ratings.owners])
     rated = whole_vectors(ratings, weights * left_over, norm=_REACH * scale.half, bits=WEIGHT_BITS)

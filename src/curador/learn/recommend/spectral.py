@@ -60,7 +60,7 @@ def moment_integers(ratings: Ratings, model: BiasModel, scale: Scale, chosen: In
     places = np.zeros(ratings.catalogue, bool)
     places[chosen] = True
     entries = whole_vectors(kept, left[places[ratings.items]], norm=1.0, bits=BITS, fill=True)
-    return pair_sums(kept, entries, bits=BITS), pair_length(BITS)
+    return pair_sums(kept, entries), pair_length(BITS)
 
 
 def release_moment(

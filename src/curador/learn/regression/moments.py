@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 NAME = "second moments"
 
 _EXACT = 1 << 53
-_MOST_SUM = 1 << 61
 _EXPECTED = 0.25
 """The squared length of coefficients (of targets and features in [-1, 1]) for which noise is shared out."""
 
@@ -233,8 +232,8 @@ def products(left: Floats, right: Floats, limit: int) -> Integers:
     Claim  Blocks are so short that every partial sum is a whole number below 2⁵³, which floats hold in every order of adding.
     """
     rows = len(left)
-    if limit >= _EXACT or limit * max(rows, 1) >= _MOST_SUM:
-        raise Failed("more records than 64-bit sums can hold exactly")
+    if limit >= _EXACT:
+        raise Failed("numbers too fine for exact products")
     size = max(1, (_EXACT - 1) // limit)
     out = np.zeros((left.shape[1], right.shape[1]), np.int64)
     for start in range(0, rows, size):

@@ -1,0 +1,227 @@
+"""What one record (a, b, y) costs under a model X: a function of the margin a'Xb, with constants that clipping enforces.
+
+The gradient of a record is rank one, coefficient · a b'. A loss declares the longest a and b, the largest coefficient and by
+how much a coefficient moves with the margin; whoever sums gradients clips all of them (records.py), so that the constants
+hold for every record there can be.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curador.errors import InvalidParameter, require, sentence
+
+if TYPE_CHECKING:
+    from curador.learn.sums import Floats
+
+LEAST, MOST = 1e-30, 1e30
+"""Between these declared numbers lie: their inverses and products are floats with room to spare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records as they came: rows of a, rows of b, targets."""
+
+    left: Floats
+    right: Floats
+    targets: Floats
+
+
+class Loss(ABC):
+    """A convex function of the margin a'Xb and the target.
+
+    left_norm, right_norm  what a and b are clipped to
+    slope                  the largest |coefficient|: coefficients are clipped to it
+    bend                   the largest |coefficient(s) − coefficient(t)| / |s − t|
+
+    Claim   The gradient of a record moves by at most `lipschitz` in the Frobenius norm when the record comes or goes, and by
+            at most `smoothness` times the operator norm (hence the nuclear norm) of a step of X.
+    """
+
+    __slots__ = ()
+    left_norm: float
+    right_norm: float
+
+    @property
+    @abstractmethod
+    def slope(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def bend(self) -> float: ...
+
+    @abstractmethod
+    def values(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the loss of each record."""
+
+    @abstractmethod
+    def slopes(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the coefficient of each record, by functions that take each number for itself; NaN where a target is."""
+
+    def mean(self, margins: Floats) -> Floats:
+        """Return what is predicted at these margins."""
+        return margins
+
+    @property
+    def lipschitz(self) -> float:
+        """The longest gradient of a record, in the Frobenius norm."""
+        return self.slope * self.left_norm * self.right_norm
+
+    @property
+    def smoothness(self) -> float:
+        """By how much gradients move, in the Frobenius norm, for a step of operator norm 1."""
+        return self.bend * (self.left_norm * self.right_norm) ** 2
+
+    def coefficients(self, X: Floats, batch: Batch) -> Floats:  # noqa: N803 -- a matrix
+        """Return the coefficients of the records at X: clipped, of clipped records."""
+        margins = ((clipped(batch.left, self.left_norm) @ X) * clipped(batch.right, self.right_norm)).sum(axis=1)
+        return np.clip(self.slopes(margins, batch.targets), -self.slope, self.slope)
+
+    def risk(self, X: Floats, batch: Batch) -> float:  # noqa: N803 -- a matrix
+        """Return the mean loss of the records at X. Not private."""
+        margins = ((clipped(batch.left, self.left_norm) @ X) * clipped(batch.right, self.right_norm)).sum(axis=1)
+        return float(self.values(margins, batch.targets).mean())
+
+
+def clipped(rows: Floats, norm: float) -> Floats:
+    """Return rows no longer than `norm` in l2."""
+    lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    return rows * (norm / np.maximum(lengths, norm))
+
+
+@dataclass(frozen=True, slots=True)
+class BilinearHuber(Loss):
+    """Half the square of a'Xb − y up to delta, a line from there on: regression that no record can pull far."""
+
+    delta: float = 1.0
+    left_norm: float = 1.0
+    right_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        _all_positive(self)
+
+    @property
+    def slope(self) -> float:
+        return self.delta
+
+    @property
+    def bend(self) -> float:
+        return 1.0
+
+    def values(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the loss of each record."""
+        away = np.abs(margins - targets)
+        near = np.minimum(away, self.delta)
+        return near * (away - near / 2)
+
+    def slopes(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the coefficient of each record: its residual, clipped."""
+        return np.clip(margins - targets, -self.delta, self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class BilinearLogistic(Loss):
+    """log(1 + exp(−y·a'Xb)) with y = 1 where the target is above 0, and −1 elsewhere."""
+
+    left_norm: float = 1.0
+    right_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        _all_positive(self)
+
+    @property
+    def slope(self) -> float:
+        return 1.0
+
+    @property
+    def bend(self) -> float:
+        return 0.25
+
+    def values(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the loss of each record."""
+        return np.logaddexp(0.0, np.where(targets > 0, -margins, margins))
+
+    def slopes(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the coefficient of each record: minus y times how unlikely its y is."""
+        from scipy.special import expit
+
+        sign = np.where(targets > 0, 1.0, -1.0)
+        doubt: Floats = np.asarray(expit(-sign * margins), np.float64)
+        return np.where(np.isnan(targets), np.nan, -sign * doubt)
+
+    def mean(self, margins: Floats) -> Floats:
+        """Return the probability that y = 1."""
+        from scipy.special import expit
+
+        return np.asarray(expit(margins), np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySquared(Loss):
+    """Half the square of X[i, j] − y, of records (i, j, y): matrix completion. Clipped: a line beyond `clip`."""
+
+    clip: float = 1.0
+    left_norm: float = 1.0
+    right_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        _all_positive(self)
+
+    @property
+    def slope(self) -> float:
+        return self.clip
+
+    @property
+    def bend(self) -> float:
+        return 1.0
+
+    def values(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the loss of each record."""
+        return BilinearHuber(self.clip).values(margins, targets)
+
+    def slopes(self, margins: Floats, targets: Floats) -> Floats:
+        """Return the coefficient of each record: its residual, clipped."""
+        return np.clip(margins - targets, -self.clip, self.clip)
+
+
+_NAMES: dict[str, type[BilinearHuber | BilinearLogistic | EntrySquared]] = {
+    "huber": BilinearHuber,
+    "logistic": BilinearLogistic,
+    "squared": EntrySquared,
+}
+_SPELLED = re.compile(r"([a-z]+)(?:\(([^()]*)\))?")
+
+
+def loss_of(value: object) -> Loss:
+    """Return the loss that a parameter names: a Loss, or text such as 'huber', 'logistic', 'squared(2.0)'."""
+    if isinstance(value, Loss):
+        return value
+    hint = "'huber', 'logistic', 'squared', each with its numbers in brackets where they are not 1"
+    found = _SPELLED.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or found[1] not in _NAMES:
+        raise InvalidParameter(sentence("loss", "a loss or the name of one", value, hint))
+    try:
+        numbers = [float(one) for one in (found[2] or "").split(",") if one.strip()]
+        return _NAMES[found[1]](*numbers)
+    except (TypeError, ValueError):
+        raise InvalidParameter(sentence("loss", f"a name with numbers between {LEAST:g} and {MOST:g}", value, hint)) from None
+
+
+def loss_text(value: object) -> str:
+    """Return the text that `loss_of` reads as the same loss."""
+    loss = loss_of(value)
+    for name, kind in _NAMES.items():
+        if type(loss) is kind:
+            return f"{name}({', '.join(repr(float(one)) for one in astuple(loss))})"
+    raise InvalidParameter(sentence("loss", "one of curador's own, where a model is written", type(loss).__name__))
+
+
+def _all_positive(loss: BilinearHuber | BilinearLogistic | EntrySquared) -> None:
+    for name, value in zip(loss.__dataclass_fields__, astuple(loss), strict=True):
+        good = isinstance(value, (int, float)) and LEAST <= value <= MOST
+        require(good, f"{name} of the loss", f"a number between {LEAST:g} and {MOST:g}", value)

@@ -1,0 +1,71 @@
+"""Models are JSON: what was written is read, and nothing else is."""
+
+import json
+
+import numpy as np
+import pytest
+
+import curador as cu
+from curador import learn
+from curador.learn.model_file import from_json, to_json
+
+
+def fitted():
+    draw = np.random.default_rng(1)
+    return learn.PrivatePCA(epsilon=1, delta="1e-6", neighbours="replace_one").fit(draw.normal(size=(50, 3)))
+
+
+def test_a_model_is_read_as_it_was_written(tmp_path):
+    model = fitted()
+    model.save(tmp_path / "model.json")
+    again = learn.load(tmp_path / "model.json")
+
+    assert again.get_params() == model.get_params()
+    assert again.privacy_ == model.privacy_
+    assert np.array_equal(again.transform(np.eye(3)), model.transform(np.eye(3)))
+    assert to_json(again) == to_json(model)
+
+
+def changed(change):
+    body = json.loads(to_json(fitted()))
+    change(body)
+    return json.dumps(body)
+
+
+HOSTILE = {
+    "another format": lambda body: body.update(format=2),
+    "another class": lambda body: body.update({"class": "Popen"}),
+    "class is no text": lambda body: body.update({"class": 5}),
+    "a function of ours": lambda body: body.update({"class": "load"}),
+    "dunder": lambda body: body["fitted"].update({"__class__": 1}),
+    "private": lambda body: body["fitted"].update({"_exactly_": 1}),
+    "unknown parameter": lambda body: body["parameters"].update(evil=1),
+    "huge number": lambda body: body["fitted"].update(a_={"exact": "1e300000000"}),
+    "division by 0": lambda body: body["fitted"].update(a_={"exact": "1/0"}),
+    "wide texts": lambda body: body["fitted"].update(a_={"array": ["x"], "kind": "U60000000", "shape": [1]}),
+    "objects": lambda body: body["fitted"].update(a_={"array": ["x"], "kind": "object", "shape": [1]}),
+    "array of a text": lambda body: body["fitted"].update(a_={"array": "xyz", "kind": "str", "shape": [3]}),
+    "wrong shape": lambda body: body["fitted"].update(a_={"array": [1.0], "kind": "float64", "shape": [7]}),
+    "beyond 64 bits": lambda body: body["fitted"].update(a_={"array": [10**30], "kind": "int64", "shape": [1]}),
+    "no card": lambda body: body["fitted"].update(privacy_=5),
+    "fitted is a list": lambda body: body.update(fitted=[]),
+    "a property": lambda body: body["fitted"].update(mean_=1),
+    "unknown value": lambda body: body["fitted"].update(a_={"code": "x"}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_anything_else_is_refused_in_one_sentence(name):
+    with pytest.raises(cu.InvalidParameter, match="a model must be a readable file"):
+        from_json(changed(HOSTILE[name]))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", b"\xff"])
+def test_no_model_at_all(text):
+    with pytest.raises(cu.InvalidParameter, match="a model must be a readable file"):
+        from_json(text)
+
+
+def test_a_model_that_is_not_there(tmp_path):
+    with pytest.raises(cu.InvalidParameter, match="path must be a readable file"):
+        learn.load(tmp_path / "none.json")
