@@ -44,7 +44,7 @@ api: $(READY) ## rewrite the checked-in list of public names and signatures
 	$(BIN)/python tests/docs/public_names.py names > docs/reference/public-names.txt
 	$(BIN)/python tests/docs/public_names.py reference > docs/reference/README.md
 
-pictures: $(READY) ## draw the figures of docs/how-to again
+pictures: $(READY) ## draw the figures of docs again
 	$(BIN)/python tests/docs/pictures.py
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]

@@ -231,6 +231,35 @@ def estimator_peak(n: int) -> float:
     return peak
 
 
+def estimator_distances(n: int, place: int) -> Floats:
+    """How far apart D_t is after each step of two runs along the same path whose step `place` differs by 1."""
+    eta = math.log(n) / n
+    difference, found = 0.0, np.zeros(n // 2 + 1)
+    for step in range(n // 2 + 1):
+        difference = (1 - eta) * difference + (step == place)
+        found[step] = difference
+    return found
+
+
+def nested_oja_noise(n: int, dimension: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """The deviation of a step of Oja inside a step of Frank-Wolfe, L0 = L1 = 1: composed twice as printed, and at once."""
+    eta, steps = math.log(n) / n, math.ceil(math.sqrt(n / dimension))
+    moved, each = 6 * eta, delta / (n * (steps + 1))
+    inner = epsilon / (2 * math.sqrt(n * math.log(1 / each)))
+    printed = oja_noise(inner, each, eta=1, literal=False, steps=steps) * moved
+    at_once = math.sqrt(steps / (2 * eta - eta**2)) * moved * gaussian_sigma(epsilon, delta)
+    return printed, at_once
+
+
+def power_steps(top: float, second: float, *, shift: float, gain: float) -> int:
+    """How many power steps make the first of two directions gain so much on the second."""
+    x, steps = np.ones(2), 0
+    while x[0] < gain * x[1]:
+        x = np.array([top + shift, second + shift]) * x
+        x, steps = x / x.max(), steps + 1
+    return steps
+
+
 def oja_error(steps: int, *, literal: bool, runs: int, seed: int = 20260) -> float:
     """Mean of 1 - <x, e1>^2 after private Oja on A = e1 e1', d = 10, sigma = 0.01 sqrt(T/d)."""
     dimension = 10

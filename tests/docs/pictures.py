@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/how-to: the law of each page's mechanism in two neighbouring worlds, and the floats of noise.
+"""Makes the pictures of the documents: mechanisms in two neighbouring worlds, the floats of noise, and the nuclear ball.
 
 python tests/docs/pictures.py            writes all of them (make pictures)
 python tests/docs/pictures.py laplace    writes that one
@@ -7,17 +7,22 @@ python tests/docs/pictures.py laplace    writes that one
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import nuclear_runs
 import numpy as np
 
 import curador as cu
+from curador.plots import thesis
 from curador.plots.laplace_bits import in_floats
 from curador.plots.law import laws
 from curador.plots.style import style
 
-FOLDER = Path(__file__).parents[2] / "docs" / "how-to" / "pictures"
+DOCS = Path(__file__).parents[2] / "docs"
+FOLDER = DOCS / "how-to" / "pictures"
+TUTORIAL = DOCS / "tutorial" / "pictures"
 SCORES = [0, 1, 3, 3.5]
 AGES = [19, 22, 23, 27, 31, 34, 38, 40, 41, 47, 52, 58, 63, 70, 81]
 
@@ -88,21 +93,91 @@ class Floats:
 PICTURES["reachable-floats"] = Floats()
 
 
+@dataclass(frozen=True)
+class Ball:
+    """A figure of the tutorial on the nuclear ball: which function draws it, and numbers that it shows."""
+
+    draws: str
+    shown: Callable[[], list[list[float]]]
+    drawn: bool = False
+
+    def __str__(self):
+        return f"{self.draws} of curador.plots.thesis"
+
+    def figure(self):
+        if self.draws != "excess":
+            return getattr(thesis, self.draws)()
+        nothing, runs = nuclear_runs.read()
+        return thesis.excess({NAMES[solver]: found for solver, found in runs.items()}, trivial=nothing)
+
+    def numbers(self):
+        return self.shown()
+
+
+def phase_shares():
+    """What directions find at a quarter, a half and the whole of d − 2."""
+    return [thesis.shares(dimension, [0.25, 0.5, 1.0]).tolist() for dimension in (10, 100, 1000)]
+
+
+def needed():
+    """Powers of ten of the records that each way to pay needs."""
+    return [[math.log10(thesis.records_needed(how))] for how in thesis.NOISES]
+
+
+def grown():
+    """How noise grows, correlated and as it is drawn; to what an eye can see."""
+    found = [
+        (thesis.root_square(steps, thesis.decay_of(steps)), thesis.ladder_factor(steps)) for steps in (100, 10_000, 100_000)
+    ]
+    return [[round(one, 3) for one in pair] for pair in found]
+
+
+def runs_reached():
+    """The mean excess of every solver at every number of records."""
+    _, runs = nuclear_runs.read()
+    return [[float(np.mean(values)) for values in found.values()] for found in runs.values()]
+
+
+NAMES = {
+    "thesis": "the thesis, as printed",
+    "stochastic": "composed at once",
+    "toeplitz": "correlated noise",
+    "tree": "tree",
+    "frank_wolfe": "Frank–Wolfe, all records",
+    "pgd": "projected gradient, all records",
+}
+"""What the figure calls the solvers."""
+
+BALL = {
+    "phases": Ball("phases", phase_shares),
+    "ceiling": Ball("ceiling", lambda: [thesis.shares(dimension, [0.25]).tolist() for dimension in (3, 10, 100, 1000)]),
+    "needs": Ball("needs", needed),
+    "factors": Ball("factors", grown),
+    "runs": Ball("excess", runs_reached),
+}
+PICTURES |= BALL
+
+
+def folder_of(name):
+    """Where the picture lies."""
+    return TUTORIAL if name in BALL else FOLDER
+
+
 def description(name):
     """What the picture shows, for its metadata."""
     picture = PICTURES[name]
     return json.dumps({"shows": str(picture), "numbers": picture.numbers()}, ensure_ascii=False)
 
 
-def write(name, folder=FOLDER):
+def write(name, folder=None):
     """Save the picture with what it shows in its metadata."""
     with style():
-        path = folder / f"{name}.svg"
+        path = (folder_of(name) if folder is None else folder) / f"{name}.svg"
         PICTURES[name].figure().savefig(path, metadata={"Date": None, "Description": description(name)})
     return path
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for wanted in sys.argv[1:] or PICTURES:
-        print(write(wanted).relative_to(FOLDER.parents[2]))
+        folder_of(wanted).mkdir(parents=True, exist_ok=True)
+        print(write(wanted).relative_to(DOCS.parent))

@@ -14,13 +14,13 @@ from curador.study.toml import parse_study
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLE = re.compile(r"```(python\n(?:.*\n)*?>>> |console\n)")
-STUDY = re.compile(r"cu\.open\(|```console")
+SLOW = re.compile(r"cu\.open\(|```console|curador\.learn")
 WITH_EXAMPLES = [page for page in PAGES if EXAMPLE.search(page.read_text(encoding="utf-8"))]
 
 
 def marked(page):
-    """A page that opens a study takes seconds."""
-    slow = STUDY.search(page.read_text(encoding="utf-8")) is not None
+    """A page that opens a study, or learns, takes seconds."""
+    slow = SLOW.search(page.read_text(encoding="utf-8")) is not None
     return pytest.param(page, id=page.name, marks=[pytest.mark.slow] if slow else [])
 
 

@@ -6,17 +6,17 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from pictures import FOLDER, PICTURES, description, write
+from pictures import DOCS, FOLDER, PICTURES, TUTORIAL, description, folder_of, write
 
 from curador import mechanisms
 
 pytestmark = pytest.mark.slow
 
-OTHERS = {"README.md", "clipping.md", "ask-a-table.md", "write-a-study.md", "sql.md", "several-analysts.md"}
+OTHERS = {"README.md", "clipping.md", "ask-a-table.md", "write-a-study.md", "sql.md", "several-analysts.md", "learn.md"}
 """Pages that are about no mechanism."""
 
 PAGES = sorted(page for page in FOLDER.parent.glob("*.md") if page.name not in OTHERS)
-LINKED = [page for folder in (FOLDER.parent, FOLDER.parents[1] / "explanation") for page in sorted(folder.glob("*.md"))]
+LINKED = [page for folder in ("how-to", "explanation", "tutorial") for page in sorted((DOCS / folder).glob("*.md"))]
 LARGEST = 150_000
 DRAWN_APART = 0.02
 """Two shares of 200,000 draws differ by more with a probability below 4 exp(-40): each is within 0.01 of the truth."""
@@ -68,16 +68,16 @@ def test_every_page_is_in_the_index():
 
 def test_committed_pictures_are_those_listed_and_linked():
     """No picture is left over, missing, or shown nowhere."""
-    committed = {path.name for path in FOLDER.glob("*")}
+    committed = {path for folder in (FOLDER, TUTORIAL) for path in folder.glob("*")}
 
-    assert committed == {f"{name}.svg" for name in PICTURES}
-    assert committed == {target.name for page in LINKED for target in pictures_on(page)}
+    assert committed == {folder_of(name) / f"{name}.svg" for name in PICTURES}
+    assert committed == {(page.parent / target).resolve() for page in LINKED for target in pictures_on(page)}
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_committed_pictures_are_not_stale(name):
     """A picture says which mechanism and inputs it shows, where the laws lay and how high; that is so still."""
-    committed, now = said(FOLDER / f"{name}.svg"), json.loads(description(name))
+    committed, now = said(folder_of(name) / f"{name}.svg"), json.loads(description(name))
     apart = DRAWN_APART if PICTURES[name].drawn else 1e-6
 
     assert committed["shows"] == now["shows"], "run make pictures"
@@ -97,7 +97,7 @@ def test_a_stale_picture_is_noticed(tmp_path):
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_small(name):
     """A page loads on a slow line."""
-    assert (FOLDER / f"{name}.svg").stat().st_size < LARGEST
+    assert (folder_of(name) / f"{name}.svg").stat().st_size < LARGEST
 
 
 @pytest.mark.parametrize("name", PICTURES)

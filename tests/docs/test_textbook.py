@@ -29,6 +29,7 @@ from errata import (
     delta_of_losses,
     envelope_ratio,
     epsilon_of_losses,
+    estimator_distances,
     estimator_peak,
     expected_laplace_maximum,
     exponential_grid,
@@ -44,6 +45,7 @@ from errata import (
     laplace_density,
     mp,
     neighbours,
+    nested_oja_noise,
     noiseless_oja_error,
     noisy_maximum_delta,
     numerals,
@@ -52,6 +54,7 @@ from errata import (
     oja_error,
     oja_noise,
     oracle_steps_epsilon,
+    power_steps,
     randomised_response,
     renyi,
     response_losses,
@@ -332,7 +335,13 @@ def test_e11_first_estimate_averages_half_the_sample():
     short = {n: 2 * math.log(n) / n for n in range(2, 200)}  # 2 eta (2 L1 + L0), L1 = 0, L0 = 1
     assert short[4] < true == 4 / 4 > 2 / 4
     assert min(n for n in short if all(short[m] >= 4 / m for m in short if m >= n)) == 8
-    check("E11", {"1.0": true, "0.693": short[4]})
+    eta = math.log(10_000) / 10_000
+    whole = 1 / (2 * eta - eta**2)  # the squares of one record's moves, in all
+    squares = [float(np.square(estimator_distances(10_000, place)).sum()) for place in (0, 1, 4000)]
+    assert max(squares) == squares[0] == pytest.approx(whole, rel=1e-3)
+    assert max(squares) <= whole
+    computed = {"543.1": whole, "5000": 10_000 / 2, "3.03": math.sqrt(5000 / whole)}
+    check("E11", {"1.0": true, "0.693": short[4], **computed})
 
 
 def test_e18_short_advanced_composition_needs_its_guard():
@@ -420,7 +429,8 @@ def test_e14_the_reduction_to_unit_trace_is_exact():
         assert np.sum(gradient * y) == pytest.approx(x @ block @ x)
         assert np.linalg.eigvalsh(block)[0] == pytest.approx(-np.linalg.norm(gradient, ord=2))
         assert x @ np.eye(7) @ x == pytest.approx(1)  # D = I: every xx' has value 1, the set contains 0
-    check("E14", {})
+    many = {text: power_steps(0.5, 0.25, shift=shift, gain=100) for text, shift in {"7": 0, "63": 3}.items()}
+    check("E14", {"2": 0.5 / 0.25, "1.0769": 3.5 / 3.25, **many}, given=("0.5", "0.25"))
 
 
 def test_e15_one_more_mechanism_fits_in_the_slack():
@@ -430,7 +440,9 @@ def test_e15_one_more_mechanism_fits_in_the_slack():
     ends = [bisect(lambda e, n=n: oracle_steps_epsilon(n, e, 1e-6) - e, 1e-6, 200) for n in (4, 1000, 10**9)]
     assert small < 1
     assert ends[2] == pytest.approx(4 * log_inverse, rel=1e-3)
-    check("E15", {"0.626": small, "15.94": ends[0], "49.50": ends[1], "55.26": 4 * log_inverse})
+    printed, at_once = nested_oja_noise(10_000, 40, 1, 1e-6)
+    noise = {"16867": printed, "2.176": at_once}
+    check("E15", {"0.626": small, "15.94": ends[0], "49.50": ends[1], "55.26": 4 * log_inverse, **noise})
 
 
 def test_e19_wide_laplace_loses_like_the_square():

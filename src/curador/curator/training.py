@@ -111,7 +111,7 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
     Claim   The charge is on disk before any row is read, and nothing leaves but what `run` returns after it was stored.
     Needs   `run` releases what `plan.loss` accounts for and nothing else of the rows.
     """
-    flow = rows._flow  # noqa: SLF001 -- this module makes the handle
+    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- this module makes the handle
     _permitted(flow, rows.table, inexact=rows.inexact)  # a handle can be forged
     if not exact and not rows.inexact:
         hint = "choose a method of exact noise, or let the owner ask for rows(…, inexact=True)"
@@ -151,7 +151,7 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
 
 
 def _request(rows: Rows, description: Mapping[str, Any], plan: Priced, analyst: str | None) -> Request:
-    flow = rows._flow  # noqa: SLF001 -- idem
+    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- idem
     study, limits = flow.asking.schema.study, flow.ledger.limits
     losses = (to_record(plan.loss),)
     amounts = least_cost(losses, limits)

@@ -6,7 +6,17 @@ Names are loaded when they are asked for: `import curador.learn` alone loads not
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from curador.learn.estimators.kmeans import PrivateKMeans
+    from curador.learn.estimators.linear import PrivateLinearRegression
+    from curador.learn.estimators.logistic import PrivateLogisticRegression
+    from curador.learn.estimators.nuclear import PrivateNuclearRegressor
+    from curador.learn.estimators.pca import PrivatePCA
+    from curador.learn.estimators.recommender import PrivateRecommender
+    from curador.learn.model_file import load
+    from curador.learn.ratings import read_movielens
 
 WHERE = {
     "PrivateKMeans": "curador.learn.estimators.kmeans",
@@ -19,7 +29,16 @@ WHERE = {
     "read_movielens": "curador.learn.ratings",
 }
 
-__all__ = [*sorted(WHERE)]  # noqa: PLE0604 -- texts all
+__all__ = [
+    "PrivateKMeans",
+    "PrivateLinearRegression",
+    "PrivateLogisticRegression",
+    "PrivateNuclearRegressor",
+    "PrivatePCA",
+    "PrivateRecommender",
+    "load",
+    "read_movielens",
+]
 
 
 def __getattr__(name: str) -> Any:

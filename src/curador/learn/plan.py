@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from curador.errors import InvalidParameter, require, sentence
@@ -65,14 +65,14 @@ class Plan:
         """√Σ count/z²: the fit is about as private as one Gaussian release at this distance. To display and to decide."""
         return math.sqrt(2 * float(self.rho)) if self.gaussian else float(self.goal.epsilon)
 
-    @cached_property
+    @property
     def rho(self) -> Fraction:
         """What the fit costs in zCDP, exactly."""
         if not self.gaussian:
             return self.goal.epsilon**2 / 2
         return sum((one.count / (2 * self.multipliers[one.name] ** 2) for one in self.parts), Fraction(0))
 
-    @cached_property
+    @property
     def loss(self) -> Loss:
         """What the fit costs, as a loss."""
         return _loss(self.goal, self.parts, self.multipliers)

@@ -9,6 +9,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curador import learn
 
+pytestmark = pytest.mark.slow
+
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 FRESH = "asks two fits for the same result, and every fit draws fresh noise"
 

@@ -13,6 +13,8 @@ from curador.learn.plan import Part, make_plan
 from curador.learn.regression import frame, least_squares, moments
 from curador.learn.release import Releaser
 
+pytestmark = pytest.mark.slow
+
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 BOUNDS = {"bounds_X": (-1, 1), "bounds_y": (-2, 2)}
 SLOPES = np.array([0.5, -0.25, 0.0])

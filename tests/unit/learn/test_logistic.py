@@ -9,6 +9,8 @@ from curador.learn import PrivateLogisticRegression
 from curador.learn.regression import frame, gradient
 from curador.learn.release import Releaser
 
+pytestmark = pytest.mark.slow
+
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 BOUNDS = {"bounds_X": (-1, 1)}
 

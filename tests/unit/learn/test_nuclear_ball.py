@@ -9,6 +9,8 @@ from scipy.sparse import csr_matrix
 
 from curador.learn.nuclear import ball
 
+pytestmark = pytest.mark.slow
+
 
 def matrices(seed, rows=4, columns=3):
     return np.random.default_rng(seed).normal(size=(rows, columns))

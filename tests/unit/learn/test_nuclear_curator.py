@@ -10,6 +10,8 @@ from curador.errors import InvalidParameter
 from curador.learn import PrivateNuclearRegressor
 from curador.learn.nuclear.losses import BilinearHuber
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = ["a0", "a1", "b0", "b1", "y"]
 
 

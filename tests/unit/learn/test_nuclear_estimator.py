@@ -12,6 +12,8 @@ from curador.learn.base import Facts
 from curador.learn.nuclear.losses import BilinearHuber, BilinearLogistic
 from curador.learn.nuclear.problems import bilinear_problem
 
+pytestmark = pytest.mark.slow
+
 PROBLEM = bilinear_problem(600, (5, 4), 2, seed=0, test=5000)
 DATA = (PROBLEM.train.left, PROBLEM.train.right, PROBLEM.train.targets)
 MORE = tuple(np.concatenate([one, one[:1]]) for one in DATA)

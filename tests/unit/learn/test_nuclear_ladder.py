@@ -10,6 +10,8 @@ from hypothesis import strategies as some
 
 from curador.learn.nuclear.ladder import Ladder, Sums, Undone, ladder_for
 
+pytestmark = pytest.mark.slow
+
 
 def root_noise(decay, steps):
     """The noise of the last decaying sum with the root of A as factor, its column being of length 1."""

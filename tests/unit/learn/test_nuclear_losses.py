@@ -9,6 +9,8 @@ from curador.errors import InvalidParameter
 from curador.learn.nuclear.losses import Batch, BilinearHuber, BilinearLogistic, EntrySquared, loss_of, loss_text
 from curador.learn.nuclear.records import dense_records, entry_records, whole_coefficients
 
+pytestmark = pytest.mark.slow
+
 LOSSES = [BilinearHuber(0.5), BilinearLogistic(), EntrySquared(2.0), BilinearHuber(1.0, 2.0, 3.0)]
 numbers = some.floats(-20, 20)
 

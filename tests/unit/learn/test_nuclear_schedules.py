@@ -21,6 +21,8 @@ from curador.learn.oracles.oja import thesis_sigma
 from curador.learn.plan import make_plan
 from curador.learn.release import Releaser
 
+pytestmark = pytest.mark.slow
+
 REPLACED = goal_of(1, "1e-6", "replace_one")
 LIMIT = 1 << 26
 

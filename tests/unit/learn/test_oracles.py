@@ -15,6 +15,8 @@ from curador.learn.release import Releaser
 from curador.learn.sums import cross, gram, whole_numbers, whole_rows
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 
+pytestmark = pytest.mark.slow
+
 random = np.random.default_rng(20)
 
 

@@ -19,6 +19,8 @@ from curador.learn.sums import whole_rows
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 from curador.randomness.entropy import Entropy
 
+pytestmark = pytest.mark.slow
+
 random = np.random.default_rng(3)
 GOAL = goal_of(1, 1e-6, "replace_one")
 

@@ -19,6 +19,8 @@ from curador.learn.plan import make_plan
 from curador.learn.release import Releaser
 from curador.learn.sums import whole_rows
 
+pytestmark = pytest.mark.slow
+
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 PLENTY = {"epsilon": 1000, "delta": 1e-6}
 """So much that noise is invisible: what is left is the algorithm."""

@@ -21,6 +21,8 @@ from curador.learn.ratings import Ratings, synthetic_ratings
 from curador.learn.recommend import forecast
 from curador.learn.release import Releaser
 
+pytestmark = pytest.mark.slow
+
 TRAIN, TEST = synthetic_ratings(300, 40, seed=2, per_user=15)
 STARS = TRAIN.values  # noqa: PD011 -- no frame
 TABLE = np.column_stack([TRAIN.owners, TRAIN.items])

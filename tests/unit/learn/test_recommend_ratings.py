@@ -15,6 +15,8 @@ from curador.learn.ratings import (
 )
 from curador.learn.recommend.reading import read_table
 
+pytestmark = pytest.mark.slow
+
 SCALE = Scale(1.0, 5.0)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -104,13 +103,13 @@ class DirectionPlan(Plan):
         """No noise is added."""
         return False
 
-    @cached_property
+    @property
     def rho(self) -> Fraction:
         """What the fit costs in zCDP, at most."""
         amounts = self.loss.concentrated
         return self.goal.epsilon**2 / 2 if amounts is None else amounts[0]
 
-    @cached_property
+    @property
     def loss(self) -> Loss:
         """What the fit costs, as a loss."""
         return self.parts[0].count * self.one
