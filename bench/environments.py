@@ -23,12 +23,13 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "autodp": ("autodp",),
     "opendp": ("opendp",),
     "opendp-polars": ("opendp[polars]", "pyarrow"),
+    "opendp-sklearn": ("opendp[scikit-learn]",),
     "smartnoise": ("smartnoise-sql", "pyarrow"),
     "pipelinedp": ("pipeline-dp", "pyarrow", "setuptools"),
     "opacus": ("opacus",),
     "tmlt": ("tmlt.analytics",),
-    # its last release does not import with a later scikit-learn
-    "diffprivlib": ("diffprivlib", "scikit-learn==1.5.2", "numpy<2.3", "scipy<1.14"),
+    # its logistic regression does not run with a later scikit-learn
+    "diffprivlib": ("diffprivlib", "scikit-learn==1.7.2"),
 }
 
 
