@@ -73,7 +73,11 @@ def test_a_fit_is_charged_what_its_plan_costs(tmp_path):
     assert Fraction(fitted.privacy_.rho) <= spent <= Fraction(fitted.privacy_.rho) + Fraction(1, 10**17)
     assert fitted.privacy_.exact
     assert fitted.privacy_.unit == "person"
-    assert fitted.privacy_.entry == entry["id"]
+    assert fitted.privacy_.entry == entry["id"] == fitted.receipt_["id"]
+    assert fitted.receipt_["cost"]["rho"]["exact"] == str(spent)
+    assert fitted.receipt_["fit"]["estimator"] == "PrivatePCA"
+    assert fitted.receipt_["exact"] is True
+    assert "All rows of one person were one record" in fitted.receipt_["plain"]
 
 
 def test_the_identical_fit_again_is_the_same_model_for_nothing(tmp_path):
@@ -86,6 +90,7 @@ def test_the_identical_fit_again_is_the_same_model_for_nothing(tmp_path):
         assert curator.budget.spent != spent
 
     assert np.array_equal(first.components_, second.components_)
+    assert "cost nothing more" in second.receipt_["plain"]
     assert not np.array_equal(first.components_[0], third.components_[0])
 
 
@@ -285,6 +290,7 @@ def test_the_owner_may_allow_inexact_noise_and_the_card_says_so(tmp_path):
         assert curator.budget.spent.epsilon == 1
         question = json.loads(curator.log()[-1]["question"].removeprefix("FIT "))
     assert not fitted.privacy_.exact
+    assert "drawn in floating point" in fitted.receipt_["plain"]
     assert question["inexact"] is True
 
 
@@ -308,6 +314,7 @@ def test_costs_and_models_need_no_table(tmp_path):
     asked = pd.DataFrame({"x": [1.0], "y": [2.0]})
     assert np.array_equal(again.transform(asked), fitted.transform(asked))
     assert str(again.privacy_) == str(fitted.privacy_)
+    assert again.receipt_ == fitted.receipt_
 
 
 PURE = {**OPTIONS, "delta": 0}
@@ -373,6 +380,7 @@ def replayed(monkeypatch, folder, table, name, seen=None):
     with opened(folder, table) as curator:
         model.fit(curator.rows("people", columns=columns), y=target)
     model.privacy_ = replace(model.privacy_, entry=None)
+    del model.receipt_
     return way.caught, to_json(model)
 
 

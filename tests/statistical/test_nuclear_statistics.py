@@ -124,7 +124,7 @@ def test_the_noise_of_the_recursion_is_what_the_ladder_says():
 
 
 def test_noise_of_another_size_is_noticed():
-    """Seeded bug: a deviation of half the right one: 42 deviations of χ², give or take 4, so that it passes 1 time in 1e16."""
+    """Seeded bug: a deviation of half the right one. That is 42 deviations of χ², give or take 4: missed 1 time in 1e16."""
     assert abs(last_noise(scale=0.5)) > SURE + 1
 
 

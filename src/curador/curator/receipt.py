@@ -119,6 +119,46 @@ def make_receipt(
     return Receipt(record)
 
 
+def fit_receipt(
+    study: Study,
+    limits: Limits,
+    charged: Charged,
+    *,
+    description: Mapping[str, Any],
+    losses: Sequence[Mapping[str, Any]],
+    model_digest: str,
+    exact: bool,
+) -> Receipt:
+    """Return the receipt of a fitted model: what was learned by what, at what cost, and whether its noise is exact."""
+    entry, pure = charged.entry, limits.kind == "pure"
+    unit = study.unit_name
+    how = "" if exact else ", which was drawn in floating point: the guarantee is that of ideal arithmetic"
+    first = (
+        f"All rows of one {unit} were one record of this fit, and what was learned holds nothing of the rows but what was "
+        f"released with noise{how}."
+    )
+    record = {
+        "version": VERSION,
+        "id": entry.id,
+        "time": entry.time,
+        "study": {"name": study.name, "digest": study.digest},
+        "analyst": entry.analyst,
+        "fit": dict(description),
+        "unit": unit,
+        "adjacency": str(study.adjacency),
+        "data_version": entry.data_version,
+        "losses": list(losses),
+        "exact": exact,
+        "cost": _amounts(charged.cost, pure=pure),
+        "budget": _budget(limits, charged),
+        "model_digest": model_digest,
+        "ledger": {"id": entry.ledger, "sequence": entry.sequence, "previous": entry.previous, "hash": entry.hash},
+        "software": {"name": "curador", "version": _version()},
+        "plain": f"{first} {_spent(limits, charged)}",
+    }
+    return Receipt(record)
+
+
 @cache
 def _version() -> str:
     try:
@@ -232,16 +272,9 @@ def _keys(block: BlockPlan, selection: KeyNoise | None) -> dict[str, Any]:
     }
 
 
-def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[BlockPlan]) -> tuple[str, str, str]:
-    unit, pure = study.unit_name, limits.kind == "pure"
-    rows = max(block.contribution.rows for block in blocks)
-    many = "row" if rows == 1 else "rows"
-    added = study.adjacency is Adjacency.ADD_OR_REMOVE_ONE
-    change = f"one {unit}'s rows were added or removed" if added else f"one {unit} were another"
-    first = (
-        f"Random noise hides whether {change} in every table and data version of this study: at most {rows:,} {many} of one "
-        f"{unit} entered this answer, and rows that mention a {unit} in another role than the declared one are not protected."
-    )
+def _spent(limits: Limits, charged: Charged) -> str:
+    """What it cost, and what is proved of everything together."""
+    pure = limits.kind == "pure"
     delta = "" if pure else f", δ = {rounded(limits.delta, up=True)}"
     after = epsilon_of(limits, charged.study[1])
     cost = (
@@ -250,10 +283,23 @@ def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[
         else f"It cost {amounts_text(charged.cost, pure=pure, up=True)}, booked before any data were read"
     )
     promised = f"ε = {rounded(limits.epsilon, up=True)}{delta}"
-    second = (
+    return (
         f"{cost}; what was spent so far amounts to ε = {after:.4g}{delta} (for information), and what is proved is that "
         f"everything this study releases, to all analysts and for ever, stays within {promised}."
     )
+
+
+def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[BlockPlan]) -> tuple[str, str, str]:
+    unit = study.unit_name
+    rows = max(block.contribution.rows for block in blocks)
+    many = "row" if rows == 1 else "rows"
+    added = study.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+    change = f"one {unit}'s rows were added or removed" if added else f"one {unit} were another"
+    first = (
+        f"Random noise hides whether {change} in every table and data version of this study: at most {rows:,} {many} of one "
+        f"{unit} entered this answer, and rows that mention a {unit} in another role than the declared one are not protected."
+    )
+    second = _spent(limits, charged)
     third = (
         "Error bars cover this noise only, not what caps and bounds left out, and what was released may be published, "
         "combined and computed with freely without weakening the guarantee."

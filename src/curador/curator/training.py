@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from curador.curator.flow import CHARGING, INTERRUPTED, STORING, require_current, require_open
+from curador.curator.receipt import Charged, fit_receipt
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, NotPrivate, sentence
-from curador.ledger.amounts import Amounts, down_to_tick
+from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
 from curador.ledger.request import Request, least_cost
 from curador.numerics.exact import Number, positive
 from curador.privacy.losses import Concentrated
@@ -36,11 +37,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.curator.flow import Flow
+    from curador.curator.receipt import Receipt
+    from curador.ledger.request import Stored
     from curador.privacy.adjacency import Adjacency
     from curador.privacy.loss import Loss
     from curador.study.schema import Field, TableSchema
 
 Bounds = tuple[float, float] | None
+_FIT = "FIT "
 
 
 class Priced(Protocol):
@@ -105,8 +109,8 @@ def rows_of(flow: Flow, table: str, columns: Sequence[str], *, spend: str | None
     )
 
 
-def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *, exact: bool) -> tuple[bytes, str]:
-    """Charge a fit, read the rows, run it and store its model; return the model's bytes and the id of the ledger's entry.
+def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *, exact: bool) -> tuple[bytes, Receipt]:
+    """Charge a fit, read the rows, run it and store its model; return the model's bytes and the receipt.
 
     Claim   The charge is on disk before any row is read, and nothing leaves but what `run` returns after it was stored.
     Needs   `run` releases what `plan.loss` accounts for and nothing else of the rows.
@@ -131,9 +135,7 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
             require_current(flow.ledger, flow.asking.data_version)
             stored = flow.ledger.stored(request.question_key, request.data_version)
             if stored is not None:  # the identical fit again is the same model, for nothing
-                digest = hashlib.sha256(stored.answer).hexdigest()
-                entry = flow.ledger.served(stored, name, question=request.question, answer_digest=digest)
-                return stored.answer, entry.id
+                return _served(flow, request, stored, exact=exact)
             said = CHARGING
             reservation = flow.ledger.reserve(request)
             said = INTERRUPTED
@@ -141,13 +143,53 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
                 warnings.simplefilter("ignore")  # a warning could tell of a row
                 content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns))))
             said = STORING
-            digest = hashlib.sha256(content).hexdigest()
-            entry = flow.ledger.commit(reservation, answer=content, answer_digest=digest)
+            entry = flow.ledger.commit(reservation, answer=content, answer_digest=_digest(content))
     except KeyboardInterrupt:
         if said is None:
             raise
         raise KeyboardInterrupt(said) from None
-    return content, entry.id
+    spent = reservation.entry.after.spent
+    charged = Charged(
+        entry=entry,
+        cost=request.amounts,
+        limit=reservation.limit,
+        before=reservation.before,
+        after=reservation.after,
+        study=(spent - request.amounts, spent),
+        served=False,
+    )
+    return content, _receipt(flow, request, charged, content, exact=exact)
+
+
+def _served(flow: Flow, request: Request, stored: Stored, *, exact: bool) -> tuple[bytes, Receipt]:
+    entry = flow.ledger.served(stored, request.analyst, question=request.question, answer_digest=_digest(stored.answer))
+    spent = entry.after.spent if request.analyst is None else flow.ledger.spent(request.analyst)
+    charged = Charged(
+        entry=entry,
+        cost=NOTHING,
+        limit=flow.ledger.limits.share(flow.asking.share),
+        before=spent,
+        after=spent,
+        study=(entry.after.spent, entry.after.spent),
+        served=True,
+    )
+    return stored.answer, _receipt(flow, request, charged, stored.answer, exact=exact)
+
+
+def _receipt(flow: Flow, request: Request, charged: Charged, content: bytes, *, exact: bool) -> Receipt:
+    return fit_receipt(
+        flow.asking.schema.study,
+        flow.ledger.limits,
+        charged,
+        description=json.loads(request.question.removeprefix(_FIT)),
+        losses=request.losses,
+        model_digest=_digest(content),
+        exact=exact,
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _request(rows: Rows, description: Mapping[str, Any], plan: Priced, analyst: str | None) -> Request:
@@ -164,7 +206,7 @@ def _request(rows: Rows, description: Mapping[str, Any], plan: Priced, analyst: 
         study_digest=study.digest,
         data_version=flow.asking.data_version,
         question_key=hashlib.sha256(b"fit\0" + identity.encode()).hexdigest(),
-        question=f"FIT {text}",
+        question=f"{_FIT}{text}",
         plan_digest=hashlib.sha256(json.dumps(losses, sort_keys=True).encode()).hexdigest(),
         adjacency=study.adjacency,
         tables=(rows.table,),

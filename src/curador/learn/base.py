@@ -62,6 +62,8 @@ class PrivateEstimator(BaseEstimator):
     """The common part of the estimators. Constructors only store; rules are checked when something is fitted."""
 
     privacy_: PrivacyCard
+    receipt_: dict[str, Any]
+    """Of a fit through a curator, as plain JSON values: what it cost, the budget, its place in the ledger."""
     _supervised: bool | None = None
     """Whether a fit needs a target (True), has none (False), or says so itself (None)."""
     _method = "additive"
@@ -163,7 +165,7 @@ class PrivateEstimator(BaseEstimator):
         releases = sum(one.count for one in plan.parts)
         spent = f"ε = {float(plan.goal.epsilon):.6g}" + (f" at δ = {float(plan.goal.delta):.3g}" if plan.goal.delta else "")
         count = f"{releases} release" + ("s" if releases > 1 else "")
-        named = f"{type(self).__name__} on {facts.features} columns"
+        named = f"{type(self).__name__} on {facts.features} column" + ("s" if facts.features > 1 else "")
         return f"{named} would make {count} and cost {spent} (ρ = {float(plan.rho):.3g})"
 
     def _planned_through(self, rows: Rows, y: Any) -> tuple[Facts, Plan]:
@@ -198,11 +200,12 @@ class PrivateEstimator(BaseEstimator):
             from_json(content)  # what cannot be read again is not stored
             return content
 
-        content, entry = train(rows, self._description(y), plan, run, exact=self._exact)
+        content, receipt = train(rows, self._description(y), plan, run, exact=self._exact)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         vars(self).update({name: value for name, value in vars(from_json(content)).items() if name.endswith("_")})
-        self.privacy_ = replace(self.privacy_, entry=entry)
+        self.privacy_ = replace(self.privacy_, entry=receipt["id"])
+        self.receipt_ = dict(receipt.record)
         return self
 
     def _fresh(self) -> Self:
