@@ -18,7 +18,9 @@ import curador as cu
 from curador import learn
 from curador.cli import main
 from curador.learn.estimators import arrays
+from curador.learn.estimators.linear import whole_targets
 from curador.learn.model_file import to_json
+from curador.learn.regression.moments import Grid
 from curador.learn.release import Releaser
 
 INLINE = {"worker": "inline", "threads": 1}
@@ -238,15 +240,22 @@ def test_a_ledger_of_rho_pays_for_gaussian_noise(tmp_path):
 
 
 @pytest.mark.parametrize("value", [1.7e308, -1.7e308, 5e-324])
-def test_no_value_of_a_row_is_seen_in_a_warning(tmp_path, value):
-    """Whatever a row holds, a fit says nothing of it; warnings are errors here."""
+def test_no_value_of_a_row_is_a_failure(tmp_path, value):
+    """Whatever a row holds, a fit is answered, and the targets' own arithmetic says nothing of it."""
+    held = arrays.Records(np.zeros((1, 1)), np.array([value]), None)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        first, _ = whole_targets(held, 0.0, 0.25, Grid(1 << 15, 1 << 15))
+    assert abs(first[0, 0]) == (1 << 15 if abs(value) > 1 else 0)
     rows = people()
     extreme = pa.table({"who": [10**6], "x": [value], "y": [value], "label": [0], "item": [1], "stars": [value]})
     with opened(
         tmp_path, pa.concat_tables([rows, extreme.cast(rows.schema)]), bounds={"x": (-10, 10), "y": (-0.25, 0.25)}
     ) as c:
-        learn.PrivateLinearRegression(**OPTIONS).fit(c.rows("people", columns=COLUMNS), "y")
-        learn.PrivateKMeans(n_clusters=2, **OPTIONS).fit(c.rows("people", columns=COLUMNS))
+        line = learn.PrivateLinearRegression(**OPTIONS).fit(c.rows("people", columns=COLUMNS), "y")
+        means = learn.PrivateKMeans(n_clusters=2, **OPTIONS).fit(c.rows("people", columns=COLUMNS))
+        assert c.log()[-1]["kind"] == "committed"
+    assert np.isfinite(line.coef_).all()
+    assert np.isfinite(means.cluster_centers_).all()
 
 
 @pytest.mark.parametrize(

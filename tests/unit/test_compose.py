@@ -31,6 +31,8 @@ from curador.privacy.compose import (
     subsample_epsilon_delta,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def assert_near(got, value, *, relative=1e-12) -> None:
     """The value to within a relative tolerance."""

@@ -10,6 +10,8 @@ from scipy.special import hyp1f1
 import curador as cu
 from curador.plots import thesis
 
+pytestmark = pytest.mark.slow
+
 RESULTS = {"one": {1000: [0.04, 0.05], 100: [0.1, 0.2]}, "other": {100: [0.01], 1000: [0.0]}}
 
 

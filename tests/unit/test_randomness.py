@@ -21,6 +21,8 @@ from curador.randomness.noise import gaussian, geometric, laplace
 from curador.randomness.strip import SLOTS, Strip
 from curador.randomness.uniform import below, below_one
 
+pytestmark = pytest.mark.slow
+
 MAKERS = [laplace, gaussian, geometric]
 
 

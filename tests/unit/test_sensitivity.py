@@ -24,6 +24,8 @@ from curador.privacy.sensitivity import (
     norm_squared,
 )
 
+pytestmark = pytest.mark.slow
+
 BLOOD_GROUPS = ("A+", "A-", "B+", "B-", "AB+", "AB-", "O+", "O-")
 BOTH = pytest.mark.parametrize("adjacency", list(Adjacency))
 NORMS = pytest.mark.parametrize("norm", list(Norm))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from curador.curator.post import Column
     from curador.curator.release import Released
     from curador.engines.base import Engine, Tallied
+    from curador.ledger.entry import Entry
     from curador.ledger.request import Reservation, Stored
 
 log = logging.getLogger(__name__)
@@ -81,17 +82,13 @@ class Flow:
         released = decoded(stored.answer, ready.identities, ready.priced)
         parts = _columns(ready, released, ready.confidence)
         entry = self.ledger.served(stored, analyst, question=ready.text, answer_digest=table_digest(parts))
-        spent = entry.after.spent if analyst is None else self.ledger.spent(analyst)
-        charged = Charged(
-            entry=entry,
-            cost=NOTHING,
-            limit=self.ledger.limits.share(self.asking.share),
-            before=spent,
-            after=spent,
-            study=(entry.after.spent, entry.after.spent),
-            served=True,
-        )
-        return self._answer(ready, released, parts, charged)
+        return self._answer(ready, released, parts, self.given_again(entry))
+
+    def given_again(self, entry: Entry) -> Charged:
+        """Return what the ledger says of something that was released before: it cost nothing."""
+        spent = entry.after.spent if entry.analyst is None else self.ledger.spent(entry.analyst)
+        limit, study = self.ledger.limits.share(self.asking.share), (entry.after.spent, entry.after.spent)
+        return Charged(entry=entry, cost=NOTHING, limit=limit, before=spent, after=spent, study=study, served=True)
 
     # ---- for its price ----------------------------------------------------------------------------------------------
 
@@ -132,17 +129,7 @@ class Flow:
             way.said = STORING
             entry = self.ledger.commit(reservation, answer=content, answer_digest=digest)
             way.said = ANSWERED
-        after = reservation.entry.after.spent
-        charged = Charged(
-            entry=entry,
-            cost=ready.cost,
-            limit=reservation.limit,
-            before=reservation.before,
-            after=reservation.after,
-            study=(after - ready.cost, after),
-            served=False,
-        )
-        return self._answer(ready, released, parts, charged)
+        return self._answer(ready, released, parts, paid(reservation, entry))
 
     @contextlib.contextmanager
     def kept(self, reservation: Reservation) -> Generator[None]:
@@ -234,6 +221,20 @@ def _released(ready: Ready, tallied: Sequence[Tallied]) -> list[list[Released]]:
 
 def _columns(ready: Ready, released: Sequence[Sequence[Released]], confidence: Fraction) -> tuple[Column, ...]:
     return tuple(answer_columns(ready.priced[0], released[0], confidence))
+
+
+def paid(reservation: Reservation, entry: Entry) -> Charged:
+    """Return what the ledger says of a reservation that was committed."""
+    cost, after = reservation.entry.amounts, reservation.entry.after.spent
+    return Charged(
+        entry=entry,
+        cost=cost,
+        limit=reservation.limit,
+        before=reservation.before,
+        after=reservation.after,
+        study=(after - cost, after),
+        served=False,
+    )
 
 
 def require_open(ledger: Ledger, analyst: str | None) -> None:

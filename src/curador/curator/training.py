@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from curador.curator.flow import CHARGING, INTERRUPTED, STORING, require_current, require_open
-from curador.curator.receipt import Charged, fit_receipt
+from curador.curator.flow import CHARGING, INTERRUPTED, STORING, paid, require_current, require_open
+from curador.curator.receipt import fit_receipt
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, NotPrivate, sentence
-from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
+from curador.ledger.amounts import Amounts, down_to_tick
 from curador.ledger.request import Request, least_cost
 from curador.numerics.exact import Number, positive
 from curador.privacy.losses import Concentrated
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.curator.flow import Flow
-    from curador.curator.receipt import Receipt
+    from curador.curator.receipt import Charged, Receipt
     from curador.ledger.request import Stored
     from curador.privacy.adjacency import Adjacency
     from curador.privacy.loss import Loss
@@ -148,32 +148,12 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
         if said is None:
             raise
         raise KeyboardInterrupt(said) from None
-    spent = reservation.entry.after.spent
-    charged = Charged(
-        entry=entry,
-        cost=request.amounts,
-        limit=reservation.limit,
-        before=reservation.before,
-        after=reservation.after,
-        study=(spent - request.amounts, spent),
-        served=False,
-    )
-    return content, _receipt(flow, request, charged, content, exact=exact)
+    return content, _receipt(flow, request, paid(reservation, entry), content, exact=exact)
 
 
 def _served(flow: Flow, request: Request, stored: Stored, *, exact: bool) -> tuple[bytes, Receipt]:
     entry = flow.ledger.served(stored, request.analyst, question=request.question, answer_digest=_digest(stored.answer))
-    spent = entry.after.spent if request.analyst is None else flow.ledger.spent(request.analyst)
-    charged = Charged(
-        entry=entry,
-        cost=NOTHING,
-        limit=flow.ledger.limits.share(flow.asking.share),
-        before=spent,
-        after=spent,
-        study=(entry.after.spent, entry.after.spent),
-        served=True,
-    )
-    return stored.answer, _receipt(flow, request, charged, stored.answer, exact=exact)
+    return stored.answer, _receipt(flow, request, flow.given_again(entry), stored.answer, exact=exact)
 
 
 def _receipt(flow: Flow, request: Request, charged: Charged, content: bytes, *, exact: bool) -> Receipt:

@@ -22,6 +22,8 @@ from curador.learn.estimators.arrays import (
     weights_of,
 )
 
+pytestmark = pytest.mark.slow
+
 
 class Something(BaseEstimator):
     """An estimator that only has a name."""
