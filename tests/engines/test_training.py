@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -121,7 +122,7 @@ def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path, monkeypatch):
             pca().fit(curator.rows("people", columns=COLUMNS))
         assert seen[0] > 0
         assert curator.budget.spent.rho == seen[0]
-        assert "42" not in str(caught.value)
+        assert "42" not in re.sub("Incident.*", "", str(caught.value))  # an id is random and may hold any digits
 
 
 def test_a_model_that_was_not_stored_is_not_learned(tmp_path, monkeypatch):
