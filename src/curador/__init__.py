@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from curador import audit, learn, plots
+    from curador import audit, learn, local, plots
     from curador.curator.answer import Answer
     from curador.curator.curator import Curator
     from curador.curator.curator import open_study as open  # noqa: A004 -- cu.open; this module opens no file
@@ -110,6 +110,7 @@ _MODULES = {
     "divergence": "curador.privacy.divergence",
     "filters": "curador.privacy.filters",
     "learn": "curador.learn",
+    "local": "curador.local",
     "losses": "curador.privacy.losses",
     "odds": "curador.privacy.odds",
     "plots": "curador.plots",
@@ -174,6 +175,7 @@ __all__ = [
     "divergence",
     "filters",
     "learn",
+    "local",
     "loss_from_record",
     "losses",
     "odds",

@@ -21,6 +21,7 @@ ROOMS = [
     "ledger",
     "curator",
     "learn",
+    "local",
     "testing",
     "audit",
     "plots",

@@ -1,7 +1,12 @@
-"""The look that all figures share: quiet axes, a palette that colour-blind people can tell apart, error bars visible."""
+"""The look that all figures share: quiet axes, a palette that colour-blind people can tell apart, error bars visible.
+
+A series is a colour and a pattern of the line together (`stroke`), so that a print in grey tells as much. Words about series
+stand beside the axes or below them (`key_beside`, `key_below`), never on the data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +29,16 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = (
 )
 DARK = "#303030"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY)
+PATTERNS: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (6, 1.6, 1.2, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (9, 2)),
+    (0, (3, 1.2, 1, 1.2, 1, 1.2)),
+)
+MARKS = ("o", "s", "^", "D", "v", "P")
+HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
 
 _SETTINGS: Any = {
     "axes.grid": True,
@@ -67,3 +82,36 @@ def figure(
     made = Figure(figsize=(7.0, height), layout="constrained")
     axes = made.subplots(rows, 1, sharex=shared, squeeze=False, height_ratios=ratios)
     return made, [row[0] for row in axes]
+
+
+def side_by_side(columns: int, *, height: float = 3.2, width: float = 9.6, shared: bool = False) -> tuple[Figure, list[Axes]]:
+    """Return a figure of panels in one row, which share their vertical axis if asked to."""
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(width, height), layout="constrained")
+    axes = made.subplots(1, columns, sharey=shared, squeeze=False)
+    return made, list(axes[0])
+
+
+def stroke(place: int) -> dict[str, Any]:
+    """Return the colour and the pattern of the line of a series: no two of the first six share either."""
+    return {"color": CYCLE[place % len(CYCLE)], "linestyle": PATTERNS[place % len(PATTERNS)]}
+
+
+def key_beside(axes: Axes, *, title: str | None = None) -> None:
+    """Explain the series to the right of the axes."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), fontsize=9, title=title, title_fontsize=9, alignment="left")
+
+
+def key_below(axes: Axes, *, columns: int = 2) -> None:
+    """Explain the series below the axes and their label."""
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=8.5, ncols=columns, columnspacing=1.2, handlelength=2.6
+    )
+
+
+def powers(axes: Axes, which: str, exponents: Sequence[int]) -> None:
+    """Put ticks at these powers of ten of an axis "x" or "y"."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_ticks([10.0**one for one in exponents], [f"$10^{{{one}}}$" for one in exponents])
+    axis.set_ticks([], minor=True)

@@ -1,0 +1,177 @@
+"""What every protocol of frequencies is: a public agreement between clients and a collector.
+
+A protocol is frozen and knows its loss. `client()` is the part for a person's device; `privatise` draws the reports of many
+people at once from the same law, for whoever already holds their values; `collector()` counts reports and estimates.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from curador.errors import InvalidParameter
+from curador.local.client.chance import epsilon_of
+from curador.local.collector import Collector
+from curador.local.domain import Domain, domain_of
+from curador.local.estimate import Estimate, FloatArray, normal_quantile, support_interval
+from curador.mechanisms.seam import perform
+from curador.numerics.exact import Number, open_probability, rational, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from curador.local.client import Client
+    from curador.privacy.loss import Loss
+    from curador.randomness.entropy import Entropy, IntArray
+
+Reports = Any
+"""An array with one row a report; which, each protocol says in `columns`."""
+
+
+def exact_epsilon(value: Number) -> Fraction:
+    """Return ε as the clients will compute it; refused at 0, where every answer is noise."""
+    return epsilon_of(rational(value, "epsilon"))
+
+
+class Reporting(ABC):
+    """What protocols of frequencies and of means share."""
+
+    __slots__ = ()
+    columns: ClassVar[tuple[tuple[str, str], ...]]
+    """Name and Arrow type of the columns of a file of reports: int64, or bytes(width) with width computed by the protocol."""
+
+    epsilon: Fraction
+
+    @abstractmethod
+    def client(self) -> Client:
+        """Return the part that runs on a person's device: standard library only, written down by `to_json`."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """What one report costs the person who sends it (replace-one: that somebody reports is no secret)."""
+
+    @abstractmethod
+    def draw(self, value: Any, source: Entropy, size: int | None = None) -> Reports:
+        """Return one report a coded value, or `size` reports a value along a first axis."""
+
+    @abstractmethod
+    def accept(self, reports: Any) -> tuple[Reports, int]:
+        """Return well-formed reports as an array, and how many were malformed. Takes arrays, and lists of client reports."""
+
+    def within(self, one: IntArray, other: IntArray) -> bool:
+        """Whether two lists of coded values differ in one person's at most."""
+        return one.shape == other.shape and int(np.sum(one != other)) <= 1
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Frequencies(Reporting):
+    """A protocol by which people report one value of a public domain each."""
+
+    domain: Domain
+    epsilon: Fraction
+
+    def __init__(self, domain: int | Sequence[Any] | Domain, *, epsilon: Number) -> None:
+        object.__setattr__(self, "domain", domain_of(domain))
+        object.__setattr__(self, "epsilon", exact_epsilon(epsilon))
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return self.domain.size
+
+    @property
+    def name(self) -> str:
+        """What the protocol is called in a table."""
+        return type(self).__name__
+
+    def privatise(self, values: Any) -> Reports:
+        """Return one report for each person's value, drawn as the client would."""
+        codes = self.domain.codes(values)
+        if not len(codes):
+            raise InvalidParameter("values must be at least one; got none.")
+        return perform(self, codes)
+
+    def release_many(self, value: Any, size: int) -> Reports:
+        """Return `size` independent reports on one value. Costs `size` times the loss."""
+        return perform(self, self.domain.codes([value]), whole(size, "size"))[:, 0]
+
+    def collector(self) -> Collector:
+        """Return an empty collector."""
+        return Collector(self)
+
+    def estimate(self, reports: Reports, *, confidence: Number = "0.95") -> Estimate:
+        """Return the estimates from these reports alone; a collector takes them batch by batch."""
+        collector = self.collector()
+        collector.add(reports)
+        return collector.estimate(confidence=confidence)
+
+    @abstractmethod
+    def zero(self) -> IntArray:
+        """The statistic of no reports: what a collector adds up."""
+
+    @abstractmethod
+    def tally(self, reports: Reports) -> IntArray:
+        """The statistic of well-formed reports, to be added to others'."""
+
+    @abstractmethod
+    def estimated(self, statistic: IntArray, reports: int, rejected: int, confidence: Number) -> Estimate:
+        """The estimates from a statistic."""
+
+    @abstractmethod
+    def variance(self, *, share: Number = 0) -> float:
+        """The variance of one report's unbiased estimate of whether its sender holds a value that a share of people hold.
+
+        The standard error of the estimated share from n reports is √(variance/n).
+        """
+
+    def standard_error(self, reports: Number, *, share: Number = 0) -> float:
+        """The standard error of an estimated number of people, from that many reports."""
+        return float(np.sqrt(whole(reports, "reports") * self.variance(share=share)))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Supporting(Frequencies):
+    """A protocol in which a report supports some values: its sender's with probability p, any other with probability q."""
+
+    @property
+    @abstractmethod
+    def p(self) -> Fraction:
+        """How likely a report supports its sender's value, exactly."""
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """How likely it supports any other value, exactly."""
+
+    @abstractmethod
+    def supports(self, statistic: IntArray) -> NDArray[np.int64]:
+        """How many reports support each value."""
+
+    def estimated(self, statistic: IntArray, reports: int, rejected: int, confidence: Number) -> Estimate:
+        """Return (support − n q)/(p − q) for every value.
+
+        Claim   Unbiased; of variance (m p(1 − p) + (n − m) q(1 − q))/(p − q)² for a value with m holders.
+        Source  [WBLJ17]
+        """
+        level = open_probability(confidence, "confidence")
+        support = self.supports(statistic).astype(np.float64)
+        p, q = self.p, self.q
+        counts: FloatArray = (support - reports * float(q)) / float(p - q)
+        holders = np.clip(counts, 0.0, reports)
+        inner = holders * float(p * (1 - p)) + (reports - holders) * float(q * (1 - q))
+        low, high = support_interval(support, reports, p, q, normal_quantile(level))
+        errors = np.sqrt(inner) / float(p - q)
+        return Estimate(self.domain.values, counts, errors, low, high, reports, rejected, level, self.name)
+
+    def variance(self, *, share: Number = 0) -> float:
+        """Return (f p(1 − p) + (1 − f) q(1 − q))/(p − q)², f the share. Source: [WBLJ17]."""
+        part = rational(share, "share")
+        p, q = self.p, self.q
+        return float((part * p * (1 - p) + (1 - part) * q * (1 - q)) / (p - q) ** 2)
