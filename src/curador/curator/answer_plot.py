@@ -56,10 +56,12 @@ def _panel(panel: Axes, part: Column, rows: int) -> None:
         panel.plot([value], [row], "o", color=_INK, markersize=4)
     panel.set_title(part.name, loc="left", fontsize=10, parse_math=False)
     panel.grid(axis="x", color=_GRID)
+    panel.locator_params(axis="x", nbins=4)  # large counts beside each other would run together
     panel.set_axisbelow(True)
     for side in ("top", "right", "left"):
         panel.spines[side].set_visible(False)
     panel.tick_params(axis="y", length=0)
+    panel.tick_params(axis="x", labelsize=8)
 
 
 def _end(ends: Any, row: int) -> float:
