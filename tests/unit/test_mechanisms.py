@@ -395,3 +395,9 @@ def test_exponential_beats_pure_accounting():
     ranged = cu.Exponential.calibrate(sensitivity=1, epsilon=1, delta="1e-6", count=100).epsilon
     pure = cu.RandomizedResponse.calibrate(epsilon=1, delta="1e-6", count=100).epsilon
     assert ranged > pure * Fraction(3, 2)
+
+
+def test_a_goal_beyond_the_floats_is_a_failure_with_a_sentence():
+    """So strict a goal that no μ above 0 reaches it in floats: told as such, not as a division by zero."""
+    with pytest.raises(cu.NumericalFailure, match="no scale of noise reaches the goal"):
+        cu.Gaussian.calibrate(epsilon="1e-300", delta="1e-300", sensitivity=1)
