@@ -10,18 +10,72 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from curador.local import client
+    from curador.local.choose import frequencies
     from curador.local.collector import Collector
     from curador.local.direct import Direct
     from curador.local.estimate import Estimate, MeanEstimate
+    from curador.local.files import batches, write_reports
+    from curador.local.hadamard import Hadamard
+    from curador.local.hashing import Hashing
+    from curador.local.hitters import HeavyHitters
+    from curador.local.means import DuchiMean, HybridMean, LaplaceMean, PiecewiseMean, mean
+    from curador.local.rappor import Rappor
+    from curador.local.search import Found
+    from curador.local.shuffle import shuffled
+    from curador.local.subset import Subset
+    from curador.local.unary import Unary
+    from curador.local.written import from_json, to_json
 
 _HOME = {
     "Collector": "curador.local.collector",
     "Direct": "curador.local.direct",
+    "DuchiMean": "curador.local.means",
     "Estimate": "curador.local.estimate",
+    "Found": "curador.local.search",
+    "Hadamard": "curador.local.hadamard",
+    "Hashing": "curador.local.hashing",
+    "HeavyHitters": "curador.local.hitters",
+    "HybridMean": "curador.local.means",
+    "LaplaceMean": "curador.local.means",
     "MeanEstimate": "curador.local.estimate",
+    "PiecewiseMean": "curador.local.means",
+    "Rappor": "curador.local.rappor",
+    "Subset": "curador.local.subset",
+    "Unary": "curador.local.unary",
+    "batches": "curador.local.files",
+    "frequencies": "curador.local.choose",
+    "from_json": "curador.local.written",
+    "mean": "curador.local.means",
+    "shuffled": "curador.local.shuffle",
+    "to_json": "curador.local.written",
+    "write_reports": "curador.local.files",
 }
 
-__all__ = ["Collector", "Direct", "Estimate", "MeanEstimate", "client"]
+__all__ = [
+    "Collector",
+    "Direct",
+    "DuchiMean",
+    "Estimate",
+    "Found",
+    "Hadamard",
+    "Hashing",
+    "HeavyHitters",
+    "HybridMean",
+    "LaplaceMean",
+    "MeanEstimate",
+    "PiecewiseMean",
+    "Rappor",
+    "Subset",
+    "Unary",
+    "batches",
+    "client",
+    "frequencies",
+    "from_json",
+    "mean",
+    "shuffled",
+    "to_json",
+    "write_reports",
+]
 
 
 def __getattr__(name: str) -> object:

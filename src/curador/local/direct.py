@@ -51,6 +51,11 @@ class Direct(Supporting):
     def q(self) -> Fraction:
         return (1 - self.p) / (self.size - 1)
 
+    @property
+    def report_bits(self) -> int:
+        """How many bits a report needs."""
+        return (self.size - 1).bit_length()
+
     def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray:
         """Keep or change each value. The other value is drawn whether it is needed or not."""
         shape = value.shape if size is None else (size, *value.shape)

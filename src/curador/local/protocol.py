@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from curador.errors import InvalidParameter
+from curador.errors import InvalidParameter, require
 from curador.local.client.chance import epsilon_of
 from curador.local.collector import Collector
 from curador.local.domain import Domain, domain_of
@@ -34,9 +34,15 @@ Reports = Any
 """An array with one row a report; which, each protocol says in `columns`."""
 
 
+SMALLEST = Fraction(1, 10**9)
+"""The smallest ε: below it probabilities over 2⁶⁴ hardly differ, and no number of people would be enough."""
+
+
 def exact_epsilon(value: Number) -> Fraction:
-    """Return ε as the clients will compute it; refused at 0, where every answer is noise."""
-    return epsilon_of(rational(value, "epsilon"))
+    """Return ε as the clients will compute it; refused near 0, where every answer is noise."""
+    exact = epsilon_of(rational(value, "epsilon"))
+    require(exact >= SMALLEST, "epsilon", "at least 1e-9", value)
+    return exact
 
 
 class Reporting(ABC):
@@ -44,7 +50,10 @@ class Reporting(ABC):
 
     __slots__ = ()
     columns: ClassVar[tuple[tuple[str, str], ...]]
-    """Name and Arrow type of the columns of a file of reports: int64, or bytes(width) with width computed by the protocol."""
+    """Name and type of the columns of a file of reports: int64, or bytes, of which every report has `width`.
+
+    An array of reports has one dimension for one column of int64, else two: the columns side by side, or the bytes.
+    """
 
     epsilon: Fraction
 
@@ -90,6 +99,11 @@ class Frequencies(Reporting):
     def name(self) -> str:
         """What the protocol is called in a table."""
         return type(self).__name__
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """How many bits a report needs."""
 
     def privatise(self, values: Any) -> Reports:
         """Return one report for each person's value, drawn as the client would."""

@@ -9,6 +9,8 @@ import numpy as np
 from curador.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from curador.randomness.entropy import IntArray
@@ -45,3 +47,26 @@ def rows_of_bytes(reports: Any, width: int) -> tuple[NDArray[np.uint8], int]:
     items = list(reports)
     kept = [bytes(item) for item in items if isinstance(item, (bytes, bytearray)) and len(item) == width]
     return np.frombuffer(b"".join(kept), np.uint8).reshape(len(kept), width), len(items) - len(kept)
+
+
+def rows_of_integers(reports: Any, low: Sequence[int], high: Sequence[int]) -> tuple[IntArray, int]:
+    """Return the reports that are as many whole numbers, each in its [low, high), one a row, and how many were not."""
+    width = len(low)
+    if isinstance(reports, np.ndarray) and reports.dtype.kind in "iu":
+        if reports.ndim != 2 or reports.shape[1] != width:
+            raise InvalidParameter(f"reports must be an array with {width} columns; got {reports.shape}.")
+        inside = ((reports >= np.array(low)) & (reports < np.array(high))).all(axis=1)
+        good = reports if inside.all() else reports[inside]
+        return good.astype(np.int64, copy=False), len(reports) - len(good)
+    items = list(reports)
+    kept = [numbers for item in items if (numbers := _whole_numbers(item, low, high)) is not None]
+    return np.array(kept, np.int64).reshape(len(kept), width), len(items) - len(kept)
+
+
+def _whole_numbers(item: Any, low: Sequence[int], high: Sequence[int]) -> list[int] | None:
+    if not isinstance(item, (tuple, list, np.ndarray)) or len(item) != len(low):
+        return None
+    numbers = [one for one in item if isinstance(one, (int, np.integer)) and not isinstance(one, bool)]
+    if len(numbers) != len(low) or not all(a <= one < b for one, a, b in zip(numbers, low, high, strict=True)):
+        return None
+    return [int(one) for one in numbers]

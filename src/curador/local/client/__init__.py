@@ -6,11 +6,50 @@ client from the text that a protocol's `client().to_json()` wrote.
 
 from .base import Client
 from .direct import DirectClient
+from .duchi import DuchiMeanClient
+from .hadamard import HadamardClient
+from .hashing import HashingClient
+from .laplace import LaplaceMeanClient
+from .memo import RapporClient
+from .piecewise import HybridMeanClient, PiecewiseMeanClient
+from .prefix import PrefixClient
 from .refusal import Refusal
+from .subset import SubsetClient
+from .unary import UnaryClient
 
-__all__ = ["Client", "DirectClient", "Refusal", "load"]
+__all__ = [
+    "Client",
+    "DirectClient",
+    "DuchiMeanClient",
+    "HadamardClient",
+    "HashingClient",
+    "HybridMeanClient",
+    "LaplaceMeanClient",
+    "PiecewiseMeanClient",
+    "PrefixClient",
+    "RapporClient",
+    "Refusal",
+    "SubsetClient",
+    "UnaryClient",
+    "load",
+]
 
-CLIENTS: dict[str, type[Client]] = {one.kind: one for one in (DirectClient,)}
+CLIENTS: dict[str, type[Client]] = {
+    one.kind: one
+    for one in (
+        DirectClient,
+        DuchiMeanClient,
+        HadamardClient,
+        HashingClient,
+        HybridMeanClient,
+        LaplaceMeanClient,
+        PiecewiseMeanClient,
+        PrefixClient,
+        RapporClient,
+        SubsetClient,
+        UnaryClient,
+    )
+}
 
 
 def load(text: str) -> Client:

@@ -62,3 +62,38 @@ def below(limit: int) -> int:
 def coin(share: int) -> bool:
     """Return True with probability share/2⁶⁴, exactly."""
     return secrets.randbits(BITS) < share
+
+
+def coins(share: int, size: int) -> int:
+    """Return a whole number of `size` bits, each 1 with probability share/2⁶⁴, exactly and independently.
+
+    Claim   Every place compares 64 random bits u with the share, all places at once, from the lowest bit up: where the bits
+            of u and the share differ, the higher one decides; at the end a place is 1 where u < share. Bits below the
+            share's lowest 1 decide nothing and are not drawn. The work depends on nothing that is drawn.
+    """
+    everywhere = (1 << size) - 1
+    if share >> BITS:
+        return everywhere
+    lowest = (share & -share).bit_length() - 1 if share else BITS
+    less = 0
+    for place in range(lowest, BITS):
+        drawn = secrets.randbits(size)
+        less = less | (drawn ^ everywhere) if share >> place & 1 else less & (drawn ^ everywhere)
+    return less
+
+
+def subset(weight: int, limit: int) -> list[int]:
+    """Return `weight` different whole numbers of [0, limit): every set of so many equally likely.
+
+    Claim   After the step for `top` the list is a uniform set of its size from [0, top]: the new element is a uniform one of
+            [0, top], or `top` where that is taken already; so a set that holds `top` comes as often as the others.
+    Source  [BF87], Floyd's algorithm.
+    """
+    chosen: list[int] = []
+    taken: set[int] = set()
+    for top in range(limit - weight, limit):
+        drawn = secrets.randbelow(top + 1)
+        one = top if drawn in taken else drawn
+        taken.add(one)
+        chosen.append(one)
+    return chosen

@@ -1,0 +1,191 @@
+"""Reports in files: Arrow and Parquet, read a batch at a time, so that memory does not grow with their number."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from curador.errors import InvalidParameter, sentence
+from curador.local.written import to_json
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from curador.local.protocol import Reporting, Reports
+
+Schema: TypeAlias = Any
+"""A pyarrow.Schema."""
+
+Part: TypeAlias = Any
+"""A pyarrow.RecordBatch."""
+
+Parts: TypeAlias = "Callable[[list[str]], Iterable[Part]]"
+
+BATCH = 1 << 18
+"""The most reports that are handled together."""
+
+_FILES = {".arrow", ".feather", ".ipc"}
+_STREAMS = {".arrows"}
+_PARQUET = {".parquet"}
+SUFFIXES = _FILES | _STREAMS | _PARQUET
+_KEY = "curador.local.protocol"
+"""Where a file of ours says whose reports it holds. Files of others need not."""
+
+_INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
+
+
+def batches(protocol: Reporting, paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[Reports, int]]:
+    """Yield arrays of reports as `protocol.accept` takes them, each with the number of rows in it that had an empty cell.
+
+    A path is a file, or a folder all of whose Arrow and Parquet files are read in the order of their names. Every file is
+    looked at before the first is read, so that a wrong one costs nothing.
+    """
+    files = _files(paths)
+    for path in files:
+        with _opened(path) as (schema, _):
+            _check(protocol, path, schema)
+    for path in files:
+        with _opened(path) as (_, parts):
+            for part in parts([name for name, _ in protocol.columns]):
+                for start in range(0, len(part), BATCH):
+                    yield _reports(protocol, part.slice(start, BATCH))
+
+
+def write_reports(protocol: Reporting, reports: Any, path: str | os.PathLike[str]) -> int:
+    """Write reports (an array, or a list of what clients sent) to a file that `batches` reads, and return how many.
+
+    The ending says which kind: .arrow, .feather and .ipc a file of Arrow, .arrows a stream, .parquet Parquet.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InvalidParameter(sentence("path", f"a name that ends in {', '.join(sorted(SUFFIXES))}", str(path)))
+    good, bad = protocol.accept(reports)
+    if bad:
+        raise InvalidParameter(f"reports must be well-formed; got {bad:,} that are not.")
+    table = pa.table(_arrays(protocol, good), schema=_schema(protocol).with_metadata({_KEY: to_json(protocol)}))
+    if target.suffix.lower() in _PARQUET:
+        parquet.write_table(table, target, row_group_size=BATCH)
+        return len(good)
+    kind = pa.ipc.new_stream if target.suffix.lower() in _STREAMS else pa.ipc.new_file
+    with pa.OSFile(str(target), "wb") as sink, kind(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=BATCH)
+    return len(good)
+
+
+# ---- files --------------------------------------------------------------------------------------------------------------
+
+
+def _files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    found: list[Path] = []
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES and one.is_file())
+            if not inside:
+                raise InvalidParameter(sentence("folder", "one with Arrow or Parquet files", str(path)))
+            found += inside
+        elif not path.is_file():
+            raise InvalidParameter(sentence("file", "a file or folder that exists", str(path)))
+        elif path.suffix.lower() not in SUFFIXES:
+            raise InvalidParameter(sentence("file", f"one that ends in {', '.join(sorted(SUFFIXES))}", str(path)))
+        else:
+            found.append(path)
+    seen = [one.resolve() for one in found]
+    twice = next((one for place, one in enumerate(seen) if one in seen[:place]), None)
+    if twice is not None:
+        raise InvalidParameter(sentence("files", "different ones, for reports count once", f"{twice} twice"))
+    return found
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[tuple[Schema, Parts]]:
+    """Yield the schema, and a function from names of columns to an iterator of record batches."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        if path.suffix.lower() in _PARQUET:
+            with parquet.ParquetFile(path, memory_map=True) as file:
+                yield file.schema_arrow, partial(file.iter_batches, BATCH, None)
+            return
+        with pa.memory_map(str(path)) as source:
+            if path.suffix.lower() in _STREAMS:
+                with pa.ipc.open_stream(source) as stream:
+                    yield stream.schema, partial(_selected, stream)
+                return
+            with pa.ipc.open_file(source) as file:
+                yield file.schema, partial(_selected, map(file.get_batch, range(file.num_record_batches)))
+    except pa.ArrowInvalid:
+        raise InvalidParameter(sentence("file", f"a {path.suffix} file that can be read", str(path))) from None
+
+
+def _selected(parts: Iterable[Part], names: list[str]) -> Iterator[Part]:
+    return (part.select(names) for part in parts)
+
+
+def _schema(protocol: Reporting) -> Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [(name, pa.int64() if kind == "int64" else pa.binary(_width(protocol))) for name, kind in protocol.columns]
+    )
+
+
+def _width(protocol: Any) -> int:
+    return int(protocol.width)
+
+
+def _check(protocol: Reporting, path: Path, schema: Schema) -> None:
+    """Refuse a file without the protocol's columns, and one that says that its reports are of another protocol."""
+    said = (schema.metadata or {}).get(_KEY.encode())
+    if said is not None and said.decode(errors="replace") != to_json(protocol):
+        raise InvalidParameter(f"{path} must hold reports of this protocol; got those of {said.decode(errors='replace')}.")
+    for (name, kind), wanted in zip(protocol.columns, _schema(protocol), strict=True):
+        places = schema.get_all_field_indices(name)
+        if len(places) != 1:
+            raise InvalidParameter(
+                f"{path} must have one column {name!r} of {wanted.type}; got {', '.join(schema.names) or 'no column'}."
+            )
+        found = schema.field(places[0]).type
+        fits = str(found) in _INTEGERS if kind == "int64" else found == wanted.type
+        if not fits:
+            raise InvalidParameter(f"column {name!r} of {path} must be of {wanted.type}; got {found}.")
+
+
+# ---- arrays -------------------------------------------------------------------------------------------------------------
+
+
+def _reports(protocol: Reporting, part: Part) -> tuple[Reports, int]:
+    """The rows without an empty cell as an array: the file's own memory where that is possible."""
+    if any(column.null_count for column in part.columns):
+        whole = part.drop_null()
+        return _array(protocol, whole), len(part) - len(whole)
+    return _array(protocol, part), 0
+
+
+def _array(protocol: Reporting, part: Part) -> Reports:
+    kinds = [kind for _, kind in protocol.columns]
+    if kinds == ["bytes"]:
+        column, width = part.column(0), _width(protocol)
+        octets = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+        return octets[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)
+    arrays = [part.column(place).to_numpy() for place in range(part.num_columns)]
+    return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1)
+
+
+def _arrays(protocol: Reporting, reports: Any) -> list[Any]:
+    import pyarrow as pa
+
+    if protocol.columns[0][1] == "bytes":
+        rows = np.ascontiguousarray(reports)
+        return [pa.FixedSizeBinaryArray.from_buffers(pa.binary(rows.shape[1]), len(rows), [None, pa.py_buffer(rows)])]
+    columns = [reports] if reports.ndim == 1 else [reports[:, place] for place in range(reports.shape[1])]
+    return [pa.array(np.ascontiguousarray(column)) for column in columns]

@@ -1,0 +1,189 @@
+"""What every protocol of means is: one report a number, unbiased, and its exact variance."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from curador.errors import require
+from curador.local.client.number import STEPS, bounds_of, large_enough, steps_of
+from curador.local.collector import Collector
+from curador.local.estimate import MeanEstimate
+from curador.local.protocol import Reporting, exact_epsilon
+from curador.mechanisms.grid import as_array
+from curador.mechanisms.seam import perform
+from curador.numerics.exact import Number, open_probability, rational, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from curador.local.protocol import Reports
+    from curador.randomness.entropy import IntArray
+
+Sums: TypeAlias = "NDArray[Any]"
+"""What a collector of means adds up: Python's own whole numbers, so that no sum of reports overflows."""
+
+One = TypeVar("One")
+"""Some client."""
+
+_CHUNK = 1 << 13
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Means(Reporting):
+    """A protocol by which people report one number each; numbers are clamped to the public bounds."""
+
+    lower: Fraction
+    upper: Fraction
+    epsilon: Fraction
+    steps: int
+
+    def __init__(self, *, lower: Number, upper: Number, epsilon: Number, steps: int = STEPS) -> None:
+        low, high = bounds_of(rational(lower, "lower"), rational(upper, "upper"))
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
+        object.__setattr__(self, "epsilon", large_enough(exact_epsilon(epsilon)))
+        object.__setattr__(self, "steps", steps_of(steps))
+
+    @property
+    def name(self) -> str:
+        """What the protocol is called in a table."""
+        return type(self).__name__
+
+    # ---- reports ----------------------------------------------------------------------------------------------------
+
+    def privatise(self, values: Any) -> Reports:
+        """Return one report for each person's number, drawn as the client would."""
+        array = as_array(values, "values")
+        require(array.ndim == 1, "values", "a list of numbers", f"an array of {array.ndim} dimensions")
+        return perform(self, array)
+
+    def release_many(self, value: Any, size: int) -> Reports:
+        """Return `size` independent reports on one number. Costs `size` times the loss."""
+        return perform(self, as_array([value], "value"), whole(size, "size"))[:, 0]
+
+    # ---- estimates --------------------------------------------------------------------------------------------------
+
+    def collector(self) -> Collector:
+        """Return an empty collector."""
+        return Collector(self)
+
+    def estimate(self, reports: Reports, *, confidence: Number = "0.95") -> MeanEstimate:
+        """Return the mean from these reports alone; a collector takes them batch by batch."""
+        collector = self.collector()
+        collector.add(reports)
+        return collector.estimate(confidence=confidence)
+
+    @abstractmethod
+    def zero(self) -> Sums:
+        """The statistic of no reports: what a collector adds up."""
+
+    @abstractmethod
+    def tally(self, reports: Reports) -> Sums:
+        """The statistic of well-formed reports, to be added to others'."""
+
+    @abstractmethod
+    def moments(self, statistic: Sums, reports: int) -> tuple[Fraction, Fraction]:
+        """The sum of the reports' unbiased estimates and of their squares, where the bounds are −1 and 1; exact."""
+
+    @abstractmethod
+    def second_moment(self, at: Fraction) -> Fraction | float:
+        """The mean square of one report's estimate of a number in [−1, 1], where the bounds are −1 and 1."""
+
+    def estimated(self, statistic: Sums, reports: int, rejected: int, confidence: Number) -> MeanEstimate:
+        """Return the mean of the reports' unbiased estimates.
+
+        Claim   Unbiased for the mean of the clamped numbers of those who reported. The standard error is that of the mean of
+                the people they were drawn from, so a little too large for themselves: by the spread of their numbers. The
+                interval is right up to a normal approximation, and is cut to the bounds.
+        """
+        level = open_probability(confidence, "confidence")
+        total, squares = self.moments(statistic, reports)
+        centre = total / reports
+        if reports > 1:
+            spread = max(float((squares - total * centre) / (reports - 1)), 0.0)
+        else:
+            spread = float(self.worst_variance / self._half**2)
+        error = math.sqrt(spread / reports)
+        low, high = self.interval(float(centre), error, reports, level)
+        half, middle = float(self._half), float(self._middle)
+        return MeanEstimate(
+            float(self._middle + self._half * centre),
+            half * error,
+            middle + half * min(max(low, -1.0), 1.0),
+            middle + half * min(max(high, -1.0), 1.0),
+            reports,
+            rejected,
+            level,
+            self.name,
+        )
+
+    def interval(self, centre: float, error: float, reports: int, confidence: Fraction) -> tuple[float, float]:
+        """Return the interval, where the bounds are −1 and 1: Student's, for reports of many values."""
+        from scipy.special import stdtrit
+
+        width = error * float(-stdtrit(max(reports - 1, 1), float(1 - confidence) / 2))
+        return centre - width, centre + width
+
+    # ---- errors before any report ------------------------------------------------------------------------------------
+
+    @property
+    def _half(self) -> Fraction:
+        return (self.upper - self.lower) / 2
+
+    @property
+    def _middle(self) -> Fraction:
+        return (self.upper + self.lower) / 2
+
+    def variance(self, *, at: Number) -> float:
+        """Return the variance of one report's unbiased estimate of a number, the grid's rounding included."""
+        number = min(max(rational(at, "at"), self.lower), self.upper)
+        place = (number - self._middle) / self._half
+        return float(self._half**2 * (Fraction(self.second_moment(place)) - place**2))
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance, wherever the number lies: at a bound or in the middle, for it is quadratic and even."""
+        return max(self.variance(at=self.upper), self.variance(at=self._middle))
+
+    def standard_error(self, reports: Number, *, at: Number | None = None) -> float:
+        """Return the standard error of the mean from that many reports on a number; at most this where none is given."""
+        one = self.worst_variance if at is None else self.variance(at=at)
+        return math.sqrt(one / whole(reports, "reports"))
+
+
+@lru_cache(maxsize=64)
+def made(kind: Callable[..., One], epsilon: Fraction, lower: Fraction, upper: Fraction, steps: int) -> One:
+    """Return a client of a mean; made once, for it has no state."""
+    return kind(epsilon=epsilon, lower=lower, upper=upper, steps=steps)
+
+
+def fraction_variance(position: Fraction) -> Fraction:
+    """Return the variance of rounding a position up or down by chance: f(1 − f) for the fraction f."""
+    part = position - math.floor(position)
+    return part * (1 - part)
+
+
+def exact_sums(reports: IntArray) -> tuple[int, int]:
+    """Return the sum of whole numbers below 2⁴⁶ and that of their squares, exactly.
+
+    Claim   y = 2²³ high + low: 2¹³ products of parts below 2²⁴ stay below 2⁶³; such partial sums are Python's own.
+    """
+    starts = np.arange(0, len(reports), _CHUNK)
+
+    def total(part: IntArray) -> int:
+        return sum(np.add.reduceat(part, starts).tolist())
+
+    first = total(reports)
+    if max(-int(reports.min()), int(reports.max())) < 1 << 25:  # one part is enough
+        return first, total(reports * reports)
+    high, low = reports >> 23, reports & ((1 << 23) - 1)
+    return first, (total(high * high) << 46) + (total(high * low) << 24) + total(low * low)
