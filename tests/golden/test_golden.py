@@ -14,7 +14,7 @@ import pytest
 
 import curador as cu
 from curador import losses
-from curador.privacy import amplify, compose, convert, filters, gaussian, odds
+from curador.privacy import amplify, compose, convert, filters, gaussian, odds, shuffle
 from curador.privacy.divergence import Bernoulli, Finite, Laplace, Normal, kl, max_divergence, renyi, weak_triangle
 from curador.privacy.divergence import probability_preservation as preserve
 from curador.privacy.laws.cells import above
@@ -324,6 +324,14 @@ RECIPES = {
         "up",
     ),
 }
+
+RECIPES["shuffle amplification closed form eps"] = lambda p: (shuffle.closed_form(p["eps0"], p["n"], p["delta"]), "up")
+RECIPES["shuffle numeric delta (FMT21 Thm 3.2 pair, exact enumeration)"] = lambda p: shuffle.clones_delta(
+    p["eps0"], p["n"], p["eps"]
+)
+RECIPES["shuffle numeric eps (FMT21 pair), n=1000 eps0=0.5 delta=1e-5"] = lambda p: shuffle.clones_epsilon(
+    p["eps0"], p["n"], p["delta"]
+)
 
 
 def mironov_corollary(p):

@@ -25,6 +25,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Shuffled,
 )
 
 epsilons = st.sampled_from(("1e-3", "0.05", "1/3", "0.7", "2", "5"))
@@ -85,6 +86,10 @@ concentrateds = st.builds(Concentrated, rho=st.sampled_from(("1e-4", "0.02", "1"
 key_selections = st.builds(KeySelection, sigma2=st.sampled_from(("9", "50")), keys=shifts, delta=small_deltas)
 finites = finite_pairs().map(lambda pair: Finite(p=pair[0], q=pair[1]))
 
+shuffles = st.builds(
+    Shuffled, epsilon=epsilons, reports=st.sampled_from((1, 7, 1000)), variation=st.sampled_from((None, None, "0.05"))
+)
+
 pure_bases = st.one_of(pures, responses, approximates)
 poisson_finites = st.builds(lambda base, rate: base.subsample(rate=rate), st.one_of(pure_bases, finites), rates)
 without_replacements = st.builds(
@@ -102,7 +107,7 @@ pure_losses = st.one_of(laplaces, discrete_laplaces, responses, pures)
 def losses() -> st.SearchStrategy[Loss]:
     """One record of any cheap kind, subsampled ones among them; neighbours may be typed, so sums may be refused."""
     untyped = st.one_of(noises, coarse_vectors, bounded_ranges, pures, approximates, concentrateds, key_selections, finites)
-    return st.one_of(untyped, untyped, untyped, poisson_finites, without_replacements)
+    return st.one_of(untyped, untyped, untyped, poisson_finites, without_replacements, shuffles)
 
 
 def untyped() -> st.SearchStrategy[Loss]:

@@ -29,6 +29,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Shuffled,
     Subsampled,
 )
 from curador.privacy.records import loss_from_record
@@ -133,6 +134,8 @@ ZEROS = {
     "concentrated": Concentrated(rho=0),
     "keys": KeySelection(sigma2=4, sensitivity=0, keys=3, delta=0),
     "finite": Finite(p=["0.3", "0.7"], q=["0.3", "0.7"]),
+    "shuffled": Shuffled(epsilon=0, reports=9),
+    "shuffled_alike": Shuffled(epsilon=2, reports=9, variation=0),
 }
 ZERO = pytest.mark.parametrize("zero", ZEROS.values(), ids=ZEROS.keys())
 
@@ -153,8 +156,8 @@ def test_zero_costs_nothing(zero):
 @ZERO
 @pytest.mark.parametrize("scheme", ["poisson", "without_replacement"])
 def test_a_sample_of_zero_costs_nothing(zero, scheme):
-    """A subsample of a loss of nothing is a loss of nothing (zCDP and keys have no rule, and say so)."""
-    if isinstance(zero, (Concentrated, KeySelection)):
+    """A subsample of a loss of nothing is a loss of nothing (zCDP, keys and shuffles have no rule, and say so)."""
+    if isinstance(zero, (Concentrated, KeySelection, Shuffled)):
         with pytest.raises(Refused):
             zero.subsample(rate="0.1", scheme=scheme)
     else:
@@ -212,6 +215,9 @@ RISING = {
     "rate_without": (lambda x: Pure(epsilon=1).subsample(rate=x, scheme="without_replacement"), ("0.001", "0.1", "1")),
     "group": (lambda x: Approx(epsilon="0.1", delta="1e-8").group(x), (1, 2, 5)),
     "group_sampled": (lambda x: 100 * GaussianLoss(mu="0.4").subsample(rate="0.1").group(x), (1, 2, 3)),
+    "shuffled_epsilon": (lambda x: Shuffled(epsilon=x, reports=200), ("0.01", "0.3", "1", "8")),
+    "shuffled_fewer": (lambda x: Shuffled(epsilon=2, reports=x), (10**6, 5000, 40, 3, 1)),
+    "shuffled_variation": (lambda x: Shuffled(epsilon=2, reports=30, variation=x), ("0.01", "0.1", "0.5", "0.9")),
     "count": (lambda x: x * DiscreteLaplaceLoss(scale=9, sensitivity=2), (1, 2, 30)),
 }
 

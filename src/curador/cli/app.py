@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from curador.cli.collecting import collect
 from curador.cli.expression import loss_of
+from curador.cli.plotting import plot
 from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
 from curador.cli.study import add_commands
 from curador.cli.training import train
@@ -21,6 +24,8 @@ app = typer.Typer(
 )
 add_commands(app)
 app.command()(train)
+app.command()(plot)
+app.command()(collect)
 
 Text = Annotated[str, typer.Argument(help='Losses, e.g. "1000*gaussian(sigma=20) + 50*rr(epsilon=0.5)".')]
 
@@ -84,11 +89,12 @@ def audit(
     samples: Annotated[int, typer.Option(help="Releases of each mechanism in each of two neighbouring worlds.")] = 200_000,
     only: Annotated[str | None, typer.Option(help="Mechanisms whose name holds this word.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers for a program.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
 ) -> None:
     """Try to refute every mechanism's claim, and check that seeded bugs are caught. Ends with 1 if anything is wrong."""
     from curador.cli.auditing import run_audit
 
-    raise typer.Exit(run_audit(samples=samples, only=only, as_json=as_json))
+    raise typer.Exit(run_audit(samples=samples, only=only, as_json=as_json, html=html))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`curador audit`: the audit as tables, with a progress bar."""
+"""`curador audit`: the audit as tables, with a progress bar, and as a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -16,22 +17,46 @@ from rich.table import Table
 from curador.cli.show import finite
 
 if TYPE_CHECKING:
+    from curador.audit.entry import Entry
+    from curador.audit.exhibits import Exhibits
     from curador.audit.run import Progress as Watcher
     from curador.audit.run import Report
 
 
-def run_audit(*, samples: int, only: str | None, as_json: bool) -> int:
-    """Audit, print, and return the exit code: 1 if a claim was refuted, a seeded bug survived, or power lacked."""
+def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | None = None) -> int:
+    """Audit, print, and return the exit code: 1 if a claim was refuted, a seeded bug survived, or power lacked.
+
+    With a file for HTML also curves and games of a few mechanisms are tried, which count as well.
+    """
     from curador.audit.run import audit, named
 
     entries = None if only is None else named(only)
+    if html is not None:
+        from curador.plots.audit_report import writable
+
+        writable(html)  # before minutes of work
     with _watched() as watcher:
         report = audit(samples, entries, progress=watcher)
+    found = None if html is None else _written(report, html, entries)
     if as_json:
         print(json.dumps(_plain(report.to_record())))
     else:
-        _print(report)
-    return 0 if report.passed else 1
+        _print(report, found)
+    if html is not None:
+        print(f"audit: wrote {html}", file=sys.stderr)
+    return 0 if report.passed and not (found and found.violations) else 1
+
+
+def _written(report: Report, html: Path, entries: Sequence[Entry] | None) -> Exhibits:
+    """Write the page, and return the curves and games that it shows beside the report."""
+    from curador.audit.exhibits import exhibits
+    from curador.plots.audit_report import write_html
+
+    with _watched() as watcher:
+        found = exhibits(report.samples, entries, progress=watcher)
+    games = [exhibit.game for exhibit in found.shown if exhibit.game is not None]
+    write_html(report, html, games=games, profiles=[exhibit.profile for exhibit in found.shown], catches=found.catches)
+    return found
 
 
 def _plain(value: object) -> object:
@@ -71,7 +96,7 @@ def _lines() -> Watcher:
     return watch
 
 
-def _print(report: Report) -> None:
+def _print(report: Report, beside: Exhibits | None) -> None:
     from curador.audit.trial import LIMIT
 
     console = Console(width=112)
@@ -89,13 +114,14 @@ def _print(report: Report) -> None:
         )
     if report.mutants:
         console.print(_mutants(report))
-    for sentence in report.violations:
+    violations = (*report.violations, *(beside.violations if beside else ()))
+    for sentence in violations:
         console.print(f"REFUTED  {sentence}", style="bold red")
     for name in report.powerless:
         console.print(f"NO POWER  {name}: no row would flag even {LIMIT:g} times too much", style="bold red")
     for name in report.survivors:
         console.print(f"SURVIVED  seeded bug: {name}", style="bold red")
-    refuted = f"{len(report.violations)} claims refuted" if report.violations else "no claim refuted"
+    refuted = f"{len(violations)} claims refuted" if violations else "no claim refuted"
     caught = sum(row.caught for row in report.mutants)
     bugs = f"{caught} of {len(report.mutants)} seeded bugs caught" if report.mutants else "no seeded bugs tried"
     power = f"no power for {len(report.powerless)} mechanisms" if report.powerless else "power for every mechanism"
@@ -104,6 +130,8 @@ def _print(report: Report) -> None:
         f"{report.samples:,} releases a world, a quarter to choose events and the rest to test them.\n"
         f"A false alarm anywhere has probability at most {report.family:g} ({report.alpha:.1e} a bound): a red run is red."
     )
+    if beside:
+        print(f"Curves and games on the page add at most {beside.family:g} to it.")
 
 
 def _bounds(report: Report) -> Table:

@@ -20,7 +20,7 @@ from curador.mechanisms import (
     RandomizedResponse,
 )
 from curador.privacy.loss import Loss
-from curador.privacy.losses import Approx, Concentrated, GaussianLoss, KeySelection, LaplaceLoss, Pure
+from curador.privacy.losses import Approx, Concentrated, GaussianLoss, KeySelection, LaplaceLoss, Pure, Shuffled
 
 _LONGEST = 4_000
 
@@ -57,6 +57,7 @@ MECHANISMS: dict[str, Builder] = {
     "approx": Approx,
     "zcdp": Concentrated,
     "keys": KeySelection,
+    "shuffle": Shuffled,
 }
 """The words of the little language, and what each builds."""
 

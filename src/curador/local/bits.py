@@ -42,15 +42,18 @@ def padding_of(size: int) -> int:
 
 def packed_bits(probability: Fraction, rows: int, size: int, source: Entropy) -> Bytes:
     """Return rows of `size` independent bits, each 1 with exactly this probability, a rational in [0, 1]."""
-    width = width_of(size)
-    out = np.empty(rows * width, np.uint8)
-    coins = eight_coins(probability)
-    for start in range(0, len(out), _BLOCK):
-        coins.fill(out[start : start + _BLOCK], source)
-    table = out.reshape(rows, width)
+    packed = np.empty((rows, width_of(size)), np.uint8)
+    fill_bits(packed, probability, size, source)
+    return packed
+
+
+def fill_bits(packed: Bytes, probability: Fraction, size: int, source: Entropy) -> None:
+    """Fill contiguous rows with such bits, in situ."""
+    coins, flat = eight_coins(probability), packed.reshape(-1)
+    for start in range(0, len(flat), _BLOCK):
+        coins.fill(flat[start : start + _BLOCK], source)
     if size % 8:
-        table[:, -1] &= np.uint8(0xFF & ~padding_of(size))
-    return table
+        packed[:, -1] &= np.uint8(0xFF & ~padding_of(size))
 
 
 class EightCoins:

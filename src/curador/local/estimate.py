@@ -20,7 +20,8 @@ class Estimate:
     """How many people hold each value: unbiased, with a standard error and an interval each.
 
     Of the people who reported, not of those they were drawn from. `reports` were counted, `rejected` were malformed.
-    Intervals are each right with the stated confidence, not all together.
+    Intervals are each right with the stated confidence, not all together. Estimates and intervals may lie below 0, as noise
+    does; `consistent()` and `likely()` give counts that do not.
     """
 
     values: tuple[Any, ...] | range
@@ -146,21 +147,22 @@ def support_interval(counts: FloatArray, reports: int, p: Fraction, q: Fraction,
 
     Claim   A holder supports the value with probability p, anybody else with q, independently; so the count has mean
             m p + (n − m) q and variance m p(1 − p) + (n − m) q(1 − q). The interval holds the m whose standardised count is
-            within ± z: the roots of a quadratic, cut to [0, n]. Right up to the normal approximation of one binomial sum,
-            and far better than estimate ± z standard errors where few reports support a value.
+            within ± z: the roots of a quadratic. Right up to the normal approximation of one binomial sum, and far better
+            than estimate ± z standard errors where few reports support a value. Not cut at 0 or n: cut, the interval of a
+            value that nobody holds would be right too often, and one far below 0 would say "nobody" with certainty.
     Source  [Wil27] for the score interval.
     """
     base, rise = float(q * (1 - q)) * reports, float(p * (1 - p) - q * (1 - q))
-    return score_interval(counts - float(q) * reports, reports, float(p - q), base, rise, z)
+    return score_interval(counts - float(q) * reports, float(p - q), base, rise, z)
 
 
 def score_interval(
-    away: FloatArray, reports: int, slope: float, base: FloatArray | float, rise: float, z: float
+    away: FloatArray, slope: float, base: FloatArray | float, rise: float, z: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the m in [0, reports] at which a statistic of mean m · slope and variance base + m · rise is within ± z.
+    """Return the ends of the m at which a statistic of mean m · slope and variance base + m · rise is within ± z.
 
     They are those between the roots of (away − m slope)² = z² (base + m rise).
     """
     a, b, c = slope * slope, -(2.0 * away * slope + z * z * rise), away * away - z * z * base
     root = np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))
-    return np.clip((-b - root) / (2 * a), 0.0, reports), np.clip((-b + root) / (2 * a), 0.0, reports)
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)

@@ -100,8 +100,9 @@ class Hadamard(Frequencies):
 
         Claim   Unbiased: that difference has mean `gain` for a holder; 0 for anybody else, for two rows of a block agree in
                 half of their places and other blocks are met uniformly. Of variance E[reports in the block]/gain² − m for a
-                value with m holders; the number of reports in the block is known.
-        Source  [ASZ19]
+                value with m holders. Standard errors take the reports that came, or one, for those to be expected; intervals
+                z²/2 more, the centre of their own score interval: else blocks with few reports would seem sure.
+        Source  [ASZ19]; [Wil27] for the interval.
         """
         level = open_probability(confidence, "confidence")
         client = self.client()
@@ -111,8 +112,10 @@ class Hadamard(Frequencies):
         met = table.sum(axis=1)[block].astype(np.float64)
         lift = float(self.gain)
         counts = difference / lift
-        errors = np.sqrt(np.maximum(met / lift**2 - np.clip(counts, 0.0, reports), 0.0))
-        low, high = score_interval(difference, reports, lift, met, -(lift**2), normal_quantile(level))
+        errors = np.sqrt(np.maximum(np.maximum(met, 1.0) / lift**2 - np.clip(counts, 0.0, reports), 0.0))
+        z = normal_quantile(level)
+        due = met + z * z / 2 if client.blocks > 1 else met  # one block has all reports
+        low, high = score_interval(difference, lift, due, -(lift**2), z)
         return Estimate(self.domain.values, counts, errors, low, high, reports, rejected, level, self.name)
 
     def variance(self, *, share: Number = 0, block_share: Number | None = None) -> float:

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from curador.randomness.entropy import Entropy, IntArray
 
 
+_LARGEST_TABLE = 1 << 26
+"""Counts that a collector keeps at most: half a gigabyte."""
+
+
+_MOST_CANDIDATES = 1 << 22
+"""Prefixes that are weighed at one level, and their cells."""
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class HeavyHitters(Reporting):
     """Each person reports one prefix of the own value; the collector extends the prefixes that many people have.
@@ -82,8 +90,11 @@ class HeavyHitters(Reporting):
         object.__setattr__(self, "most", whole(most, "most"))
         object.__setattr__(self, "false_values", positive(false_values, "false_values"))
         object.__setattr__(self, "salt", salt)
-        require(self.most <= 4096, "most", "at most 4096", most)
-        self.client()  # refuses what no client can be made for
+        client = self.client()  # refuses what no client can be made for
+        table = len(client.lengths) * client.hashes * client.cells
+        require(table <= _LARGEST_TABLE, "levels × hashes × cells", "at most 2^26", table)
+        require(self.most << step <= _MOST_CANDIDATES, "most × 2^step", "at most 2^22", self.most << step)
+        require(self.most * hashes <= _MOST_CANDIDATES, "most × hashes", "at most 2^22", self.most * hashes)
 
     @property
     def name(self) -> str:

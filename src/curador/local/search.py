@@ -143,12 +143,17 @@ def _passed(
     order = order[: min(4 * most, int(np.count_nonzero(supports >= (least + mean) / 2)))]
     near, cells = supports[order], _cells(client, place, [grown[one] for one in order.tolist()])
     surplus = odds.surplus(table)
-    certain = int(np.count_nonzero(near >= odds.widened(least, people, surplus)))
+    certain = min(int(np.count_nonzero(near >= odds.widened(least, people, surplus))), most)
     held = odds.holders(near[:certain], cells[:certain], people)
     rest = near[certain:] - odds.influence(cells[certain:], cells[:certain]) @ held  # without those who are certain
     surplus = max(surplus - odds.noise_of(float(held @ held)), 0.0)
     limit = odds.widened(least, people, surplus)
     kept = np.concatenate([np.arange(certain), certain + np.flatnonzero(rest >= limit)])[:most]
+    while len(kept):  # those who owed it to sharing cells with a larger one
+        alone = mean + (odds.p - odds.q) * odds.holders(near[kept], cells[kept], people)
+        if (alone >= limit).all():
+            break
+        kept = kept[alone >= limit]
     return _Passed([grown[one] for one in order[kept].tolist()], near[kept], cells[kept], people, limit, surplus)
 
 
@@ -205,8 +210,12 @@ class _Odds:
         """How many people hold each value, all together: those who share cells do not count for each other."""
         if not len(supports):
             return np.zeros(0)
-        found: FloatArray = np.linalg.solve(self.influence(cells, cells), supports - reports * self.q).astype(np.float64)
-        return found
+        matrix, more = self.influence(cells, cells), supports - reports * self.q
+        try:
+            found = np.linalg.solve(matrix, more)
+        except np.linalg.LinAlgError:  # two that no function tells apart: half of the holders each
+            found = np.linalg.lstsq(matrix, more)[0]
+        return found.astype(np.float64)
 
 
 def threshold(reports: int, q: float, candidates: int, false: float) -> int:

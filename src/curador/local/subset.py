@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from curador.local.bits import column_sums, packed_bits, padding_of, row_sums, set_bits, width_of
+from curador.local.bits import column_sums, fill_bits, padding_of, row_sums, set_bits, width_of
 from curador.local.client.chance import WHOLE
 from curador.local.client.subset import SubsetClient, support_elsewhere
 from curador.local.protocol import Supporting
@@ -95,11 +95,10 @@ class Subset(Supporting):
         out = np.empty((truth.size, width), np.uint8)
         step = max(1, _BYTES // width)
         for start in range(0, truth.size, step):
-            part = truth[start : start + step]
+            part, rows = truth[start : start + step], out[start : start + step]
             kept = bernoulli(p, part.size, source)
-            others = sets_without(part, weight - kept.astype(np.int64), self.size, source)
-            set_bits(others, part, kept)
-            out[start : start + step] = others
+            fill_sets(rows, part, weight - kept.astype(np.int64), self.size, source)
+            set_bits(rows, part, kept)
         return out.reshape(*shape, width)
 
     def accept(self, reports: Any) -> tuple[Bytes, int]:
@@ -122,8 +121,8 @@ class Subset(Supporting):
         return statistic
 
 
-def sets_without(left_out: IntArray, weights: IntArray, size: int, source: Entropy) -> Bytes:
-    """Return a uniform set of weights[i] of the values other than left_out[i], for each i, as rows of bits.
+def fill_sets(packed: Bytes, left_out: IntArray, weights: IntArray, size: int, source: Entropy) -> None:
+    """Fill contiguous rows of bits: row i with a uniform set of weights[i] of the values other than left_out[i].
 
     Claim   Exact. The other values begin as independent coins of one probability, so their law does not change when the
             values change places. A row with too many (or too few) then looks at a uniform value until it has found one to
@@ -131,7 +130,7 @@ def sets_without(left_out: IntArray, weights: IntArray, size: int, source: Entro
             does not depend on which they are, so that no change of places matters still. A law on the sets of one size that
             no change of places alters is the uniform one. It ends with probability 1: there is always one to be found.
     """
-    packed = packed_bits(_begin(int(weights.sum()) / len(weights), size - 1), len(left_out), size, source)
+    fill_bits(packed, _begin(int(weights.sum()) / len(weights), size - 1), size, source)
     set_bits(packed, left_out, np.zeros(len(left_out), np.bool_))
     bits = packed.reshape(-1)
     excess = row_sums(packed) - weights
@@ -148,7 +147,6 @@ def sets_without(left_out: IntArray, weights: IntArray, size: int, source: Entro
         still = np.flatnonzero(missing)
         if len(still) < len(base):
             missing, too_many, skip, base = missing[still], too_many[still], skip[still], base[still]
-    return packed
 
 
 def _begin(weight: float, size: int) -> Fraction:

@@ -33,9 +33,17 @@ from curador.privacy.losses import (
     DiscreteGaussianVectorLoss,
     GaussianLoss,
     KeySelection,
+    Shuffled,
 )
+from curador.privacy.shuffle import delta_bounds, epsilon_bounds, stronger
 
 _NEVER_BASIC = (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss, Concentrated, KeySelection)
+
+MOST_DIRECT = 10**8
+"""Reports up to which one shuffle is summed directly; from there on its cells are as narrow, and sooner done."""
+
+MANY = 100
+"""Reports from which on one shuffle's own sum is asked alone."""
 
 WIDE = 1e-6
 """Relative width of a numerical interval from which the other readings are asked too."""
@@ -121,6 +129,44 @@ def enclosure(loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | N
     return NumericalReading(tuple(above), tuple(below))
 
 
+@dataclass(frozen=True, slots=True)
+class ShuffledReading:
+    """One shuffle by itself: its sum over the number of people who hide the person, with no cells."""
+
+    record: Shuffled
+
+    def epsilon(self, delta: float) -> Interval:
+        """Return the interval of ε at δ."""
+        return epsilon_bounds(stronger, self.record.epsilon0, self.record.reports, Fraction(delta))
+
+    def delta(self, epsilon: float) -> Interval:
+        """Return the interval of δ at ε."""
+        return delta_bounds(stronger, self.record.epsilon0, self.record.reports, Fraction(epsilon))
+
+
+def _alone(loss: Loss) -> Shuffled | None:
+    """The one shuffle that a loss is, beside what costs nothing, if the sum over it is short."""
+    parts = [part for part in parts_of(loss) if part[0].pure_epsilon != 0] if _holds_shuffles(loss) else []
+    record = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
+    short = isinstance(record, Shuffled) and record.variation is None and record.reports <= MOST_DIRECT
+    return record if short and isinstance(record, Shuffled) else None
+
+
+def _holds_shuffles(loss: Loss) -> bool:
+    return any(isinstance(record, Shuffled) for record, _ in parts_of(loss))
+
+
+def _plainly_least(loss: Loss) -> bool:
+    """Whether the other readings need not be asked: among many people the way by Rényi's orders is longer by far."""
+    alone = _alone(loss)
+    return alone is not None and alone.reports >= MANY
+
+
+def _numerical(loss: Loss) -> NumericalReading | ShuffledReading:
+    alone = _alone(loss)
+    return enclosure(loss) if alone is None else ShuffledReading(alone)
+
+
 def _same(upper: Side, lower: Side) -> bool:
     return upper is lower or upper == lower
 
@@ -142,12 +188,11 @@ def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Inte
         pure = loss.pure_epsilon
         ceiling = math.inf if pure is None else float_up(pure)
         return Interval(_largest_loss(loss, pure), ceiling)
-    numerical = enclosure(loss)
     if verify:
         from curador.privacy.verify import verify_epsilon
 
-        verify_epsilon(numerical, float_down(exact))
-    found = numerical.epsilon(float(exact))
+        verify_epsilon(enclosure(loss), float_down(exact))
+    found = _numerical(loss).epsilon(float(exact))
     upper = min([found.upper, *_basic(loss, exact)])
     if math.isinf(upper) or upper - found.lower > WIDE * upper:
         upper = min(upper, _renyi_epsilon(loss, exact))
@@ -167,11 +212,11 @@ def _largest_loss(loss: Loss, pure: Fraction | None) -> float:
 def delta_interval(loss: Loss, epsilon: Number, *, verify: bool = False) -> Interval:
     """Return certified bounds of δ at ε. Rounds: outward."""
     exact = at_least_zero(epsilon, "epsilon")
-    numerical = enclosure(loss)
     if verify:
         from curador.privacy.verify import verify_delta
 
-        verify_delta(numerical, float_down(exact))
+        verify_delta(enclosure(loss), float_down(exact))
+    numerical = _numerical(loss)
     found = numerical.delta(float_down(exact))
     lower = found.lower if float_up(exact) == float_down(exact) else numerical.delta(float_up(exact)).lower
     upper = found.upper
@@ -193,7 +238,7 @@ def readings(loss: Loss, delta: Number) -> dict[str, float]:
             "basic": math.inf if pure is None else float_up(pure),
         }
     return {
-        "numerical": enclosure(loss).epsilon(float(exact)).upper,
+        "numerical": _numerical(loss).epsilon(float(exact)).upper,
         "renyi": _renyi_epsilon(loss, exact),
         "basic": min(_basic(loss, exact), default=math.inf),
     }
@@ -201,6 +246,8 @@ def readings(loss: Loss, delta: Number) -> dict[str, float]:
 
 def epsilon(loss: Loss, delta: Number) -> float:
     """Return the least proved ε at δ. Rounds: up."""
+    if _plainly_least(loss):
+        return epsilon_interval(loss, delta).upper
     least = min(readings(loss, delta).values())
     if math.isnan(least):
         return math.inf
@@ -210,7 +257,8 @@ def epsilon(loss: Loss, delta: Number) -> float:
 def delta(loss: Loss, epsilon: Number) -> float:
     """Return the least proved δ at ε. Rounds: up."""
     exact = at_least_zero(epsilon, "epsilon")
-    return min(delta_interval(loss, exact).upper, _renyi_delta(loss, exact))
+    upper = delta_interval(loss, exact).upper
+    return upper if _plainly_least(loss) else min(upper, _renyi_delta(loss, exact))
 
 
 # ---- the readings that are not numerical ------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from curador.privacy.losses import (
     GaussianLoss,
     Group,
     KeySelection,
+    Shuffled,
     Subsampled,
 )
 from curador.privacy.zcdp import single_pure
@@ -69,6 +70,11 @@ def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
     single_pure(record)  # an unknown record is refused there
     if isinstance(record, (Subsampled, Group)):
         raise NotPrivate(f"no subsampling rule is proved for a sum that holds a {type(record).__name__} loss")
+    if isinstance(record, Shuffled):
+        raise NotPrivate(
+            "no subsampling rule is proved for Shuffled: how many reports there are would depend on the sample.\n"
+            "Hint: reports = the least number that takes part."
+        )
     if isinstance(record, (Concentrated, KeySelection)):
         raise NotPrivate(
             f"no subsampling rule is proved for {type(record).__name__}.\n"

@@ -26,6 +26,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Shuffled,
     Subsampled,
 )
 
@@ -68,6 +69,8 @@ def group(loss: Loss, size: int) -> Loss:
             return _approximate(loss, size)
         case Concentrated() if loss.delta0 == 0:
             return Concentrated(rho=loss.rho0 * size * size, relation=loss.relation)
+        case Shuffled():  # each report is ε-private whatever becomes of the others
+            return Pure(epsilon=0 if loss.tells_nothing else loss.epsilon0 * size, relation=loss.relation)
         case Subsampled() | Finite():
             return _sampled(loss, size)
         case Concentrated() | KeySelection():

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, positive, probability, rational, whole
-from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.loss import Loss, Scheme
 
 
@@ -251,6 +251,55 @@ def _distribution(values: Sequence[Number], name: str) -> tuple[Fraction, ...]:
     require(not isinstance(values, str) and hasattr(values, "__len__") and len(values) > 0, name, "a list", values)
     exact = tuple(rational(value, f"{name}[{place}]") for place, value in enumerate(values))
     require(min(exact) >= 0 and sum(exact) == 1, name, "probabilities that add up to exactly 1", values)
+    return exact
+
+
+MOST_REPORTS = 10**10
+"""More reports than that are not accounted: pretending there were so few is safe."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Shuffled(_Typed):
+    """The shuffled reports of n people who use one ε-private local randomizer, one report each.
+
+    Claim   Towards one person, who is replaced, they lose at most what the pair of the source does; it stands for the
+            record, so lower ends are those of the pair. `variation`, where it is known, bounds the total variation between
+            the randomizer's outputs on any two inputs; it is never above tanh(ε/2), which None stands for.
+    Needs   n is public and the same in both worlds; the order is uniformly random and tells nothing.
+    Source  docs/explanation/shuffling.md, theorem 1; without a variation also [FMT22].
+    """
+
+    epsilon0: Fraction
+    reports: int
+    variation: Fraction | None
+    relation: Adjacency
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        reports: Number,
+        variation: Number | None = None,
+        relation: Adjacency | str = REPLACE_ONE,
+    ) -> None:
+        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
+        count = whole(reports, "reports")
+        require(count <= MOST_REPORTS, "reports", f"at most {MOST_REPORTS}", count)
+        object.__setattr__(self, "reports", count)
+        object.__setattr__(self, "variation", None if variation is None else _variation(variation))
+        one = as_adjacency(relation, "relation")
+        require(one is REPLACE_ONE, "relation", "replace_one: the number of reports is public", one)
+        object.__setattr__(self, "relation", one)
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether no report depends on its sender's value."""
+        return self.epsilon0 == 0 or self.variation == 0
+
+
+def _variation(value: Number) -> Fraction:
+    exact = rational(value, "variation")
+    require(0 <= exact <= 1, "variation", "between 0 and 1", value)
     return exact
 
 

@@ -34,6 +34,7 @@ _PLAIN: dict[str, type[Loss]] = {
         losses.Concentrated,
         losses.KeySelection,
         losses.Finite,
+        losses.Shuffled,
     )
 }
 

@@ -22,6 +22,7 @@ from curador.numerics.tilted.moments import Total
 from curador.privacy.amplify import without_replacement_renyi
 from curador.privacy.laws.discrete_gaussian import SMALLEST
 from curador.privacy.laws.resolve import Direction, one_sided, sides
+from curador.privacy.laws.shuffled import MOST_COMPOSED, log_moments, twins
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.loss import Composed, Loss, parts_of
 from curador.privacy.losses import (
@@ -34,6 +35,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Shuffled,
     Subsampled,
 )
 from curador.privacy.zcdp import laplace_rho
@@ -64,6 +66,9 @@ def curve(loss: Loss) -> Curve:
     Rounds  Up. Source: [Mir17, Prop. 1] for adaptive composition.
     """
     loss = _vectors_by_rho(loss)
+    shuffles = [(record, count) for record, count in parts_of(loss) if isinstance(record, Shuffled)]
+    if shuffles:
+        return _with_shuffles(curve(Composed([part for part in parts_of(loss) if part not in shuffles])), shuffles)
     directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
     gathered = [sides(loss, direction)[0] for direction in directions]
     totals = [side.total() for side in gathered]
@@ -86,6 +91,24 @@ def curve(loss: Loss) -> Curve:
         return np.where(finite, np.minimum(worst, top), top) + lift
 
     return Curve(divergence, Fraction(infinite))
+
+
+def _with_shuffles(rest: Curve, shuffles: list[tuple[Shuffled, int]]) -> Curve:
+    """Shuffles by their own moments: their laws cut a tail off, which a curve would count as infinite."""
+
+    def divergence(alpha: FloatArray) -> FloatArray:
+        orders = np.asarray(alpha, dtype=np.float64)
+        total = rest.divergence(orders)
+        finite = np.isfinite(orders) & (orders > 1.0)
+        theta = np.where(finite, orders - 1.0, 1.0)
+        for record, count in shuffles:
+            if not record.tells_nothing:
+                top = float_up(record.epsilon0)
+                one = log_moments(record.epsilon0, record.reports, record.variation, theta) / theta
+                total = total + count * np.where(finite, np.minimum(one, top), top) * (1.0 + 8 * UNIT)
+        return total
+
+    return Curve(divergence, rest.infinite)
 
 
 def _vectors_by_rho(loss: Loss) -> Loss:
@@ -219,6 +242,18 @@ def _(record: RandomizedResponseLoss | Pure) -> float | None:
     k = record.categories if isinstance(record, RandomizedResponseLoss) else 2
     fall = math.exp(-epsilon)
     return up(epsilon * -math.expm1(-epsilon) / (1.0 + (k - 1) * fall), 12)
+
+
+@mean_loss.register
+def _(record: Shuffled) -> float | None:
+    """E_P[L] = E_M[2 V artanh V], a convex function of V: that of the law above is no smaller."""
+    if record.tells_nothing:
+        return 0.0
+    both = twins(record.epsilon0, record.reports, record.variation, MOST_COMPOSED)
+    rising = both.above.losses > 0.0
+    losses, masses = both.above.losses[rising], both.above.masses[rising]
+    inside = float((masses * losses * -np.expm1(-losses)).sum()) * (1.0 + both.above.error + UNIT * len(losses))
+    return up(inside + both.beyond * float_up(record.epsilon0), 16)
 
 
 @mean_loss.register

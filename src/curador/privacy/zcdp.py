@@ -15,6 +15,7 @@ from curador.errors import NotPrivate
 from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import float_up, log_up, up
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
+from curador.privacy.laws.shuffled import rho_bound
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import (
     Approx,
@@ -30,6 +31,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Shuffled,
     Subsampled,
 )
 
@@ -75,6 +77,12 @@ def single_pure(record: Loss) -> Fraction | None:
 def _(record: LaplaceLoss | RandomizedResponseLoss | BoundedRange | Pure) -> Fraction | None:
     """Claim: ε, by definition; a bounded range of ε is ε-private. Source: [DDR20]."""
     return record.epsilon0
+
+
+@single_pure.register
+def _(record: Shuffled) -> Fraction | None:
+    """Claim: ε, that of one report: shuffling is post-processing. The pair attains it, where nobody hides the person."""
+    return Fraction(0) if record.tells_nothing else record.epsilon0
 
 
 @single_pure.register
@@ -191,6 +199,15 @@ def _(record: LaplaceLoss) -> Amounts | None:
 def _(record: DiscreteLaplaceLoss) -> Amounts | None:
     """Claim: ε − (1 − e^(−ε)) x/sinh x with x = 1/scale; proof in docs/explanation/zcdp.md. Rounds: up."""
     return laplace_rho(record.sensitivity / record.scale, float(1 / record.scale)), Fraction(0)
+
+
+@single_concentrated.register
+def _(record: Shuffled) -> Amounts | None:
+    """Claim: sup over α of D_α/α, from above on a grid of orders, and never more than ε tanh(ε/2). Rounds: up."""
+    pure = pure_to_rho(Fraction(0) if record.tells_nothing else record.epsilon0)
+    if record.tells_nothing or record.reports == 1:
+        return pure, Fraction(0)
+    return min(pure, Fraction(rho_bound(record.epsilon0, record.reports, record.variation))), Fraction(0)
 
 
 def laplace_rho(epsilon: Fraction, inverse_scale: float) -> Fraction:

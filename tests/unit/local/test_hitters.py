@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from local_enumeration import exact_law
+from scipy.special import chdtrc
 
 from curador import local
 from curador.errors import InvalidParameter
-from curador.local import client, hitters
+from curador.local import client, hitters, search
 from curador.local.client import PrefixClient, prefix
 from curador.local.client.chance import exp_below
 from curador.local.client.hashing import OPEN_SIZE
@@ -64,6 +65,28 @@ class TestSearch:
         assert found.values == ()
         assert "none does" in str(found)
 
+    def test_as_many_false_values_as_allowed(self, monkeypatch):
+        """Ten collections that allow four false values each have at most 80: 40 are expected, 80 have odds below 1e-7.
+
+        The noise is fixed. With a threshold that lets five times as many through there are more.
+        """
+
+        def false_values():
+            found = 0
+            for place in range(10):
+                values = people(place, 15_000, 24)
+                protocol = local.HeavyHitters(
+                    epsilon=3, bits=24, start=12, step=12, hashes=256, false_values=4, salt=str(place)
+                )
+                result = protocol.estimate(protocol.draw(protocol.codes(values), Seeded(place)))
+                found += len(set(result.values) - set(values.tolist()))
+            return found
+
+        assert 5 <= false_values() <= 80
+        right = search.threshold
+        monkeypatch.setattr(search, "threshold", lambda n, q, candidates, false: right(n, q, candidates, 5 * false))
+        assert false_values() > 80
+
     def test_nobody_stands_out(self):
         """Where all hold different values the table is empty, and says from where on it would not be."""
         protocol = local.HeavyHitters(epsilon=3, bits=64)
@@ -80,7 +103,7 @@ class TestTexts:
     @pytest.mark.slow
     def test_found(self):
         """Words of one to eight bytes, one of them the beginning of another; clients and arrays."""
-        protocol = local.HeavyHitters(epsilon=6, length=8, hashes=64)
+        protocol = local.HeavyHitters(epsilon=6, length=8, hashes=64, false_values="1e-9")
         words = ["no", "not", "añil", "", "ziehharm"]
         values = [words[place % 5] for place in range(8_000)] + [f"w{place}" for place in range(2_000)]
         reports = protocol.draw(protocol.codes(values), Seeded(21))
@@ -127,6 +150,23 @@ class TestLaw:
         ratio = max(a[output] / b[output] for a in laws for b in laws for output in outputs)
         assert exp_below(Fraction(3, 2)) * (1 - Fraction(1, 10**12)) < ratio <= exp_below(Fraction(3, 2))
 
+    def test_arrays_have_the_clients_law(self):
+        """60,000 reports of an array against the enumerated law; p ≥ 1e-9, and the law of another value fails."""
+        protocol = local.HeavyHitters(epsilon="0.9", bits=3, start=1, step=1, hashes=2)
+        device = protocol.client()
+        assert device.cells > 2
+        reports = protocol.draw(protocol.codes([5]), Seeded(8), 60_000)[:, 0]
+        fits = []
+        for value in (5, 2):
+            law, lost = exact_law(lambda _, value=value: device.report(value))
+            assert lost == 0
+            keys, counts = np.unique(reports, axis=0, return_counts=True)
+            seen = dict(zip(map(tuple, keys.tolist()), counts.tolist(), strict=True))
+            assert set(seen) == set(law)
+            means = {key: 60_000 * float(chance) for key, chance in law.items()}
+            fits.append(chdtrc(len(law) - 1, sum((seen[key] - mean) ** 2 / mean for key, mean in means.items())))
+        assert fits[0] >= 1e-9 > fits[1]
+
     @pytest.mark.parametrize("bits", [10, 64, 100])
     def test_arrays_use_the_clients_cells(self, bits):
         """Where nothing is changed the array's cell is the client's."""
@@ -155,6 +195,15 @@ class TestLaw:
         same = np.mean(cells_of(marks[:1], a, b, device.cells) == cells_of(marks[1:], a, b, device.cells))
         share = 1 / device.cells
         assert abs(same - share) < 7 * math.sqrt(share / 4096)
+
+    def test_values_that_no_function_tells_apart(self, monkeypatch):
+        """Two of one fingerprint share their holders; the collector does not fail."""
+        right = PrefixClient.marks
+        monkeypatch.setattr(PrefixClient, "marks", lambda *a: right(*a[:2], [9 if one == 10 else one for one in a[2]]))
+        protocol = local.HeavyHitters(epsilon=3, bits=6, start=6, hashes=64)
+        found = protocol.estimate(protocol.draw(protocol.codes([9] * 5000), Seeded(5)))
+        assert sorted(found.values) == [9, 10]
+        assert sum(found.counts) == pytest.approx(5000, rel=0.1)
 
     def test_threshold(self):
         """The binomial tail, by summing it."""
@@ -204,7 +253,9 @@ class TestSurface:
             ({"bits": 8, "start": 21}, "start must be a whole number from 1 to 20"),
             ({"bits": 8, "step": 0}, "step must be"),
             ({"bits": 8, "hashes": 0}, "hashes must be"),
-            ({"bits": 8, "most": 5000}, "most must be at most 4096"),
+            ({"bits": 2048, "step": 1, "hashes": 1 << 16}, "levels × hashes × cells must be at most"),
+            ({"bits": 8, "most": 1000, "step": 16}, r"most × 2\^step must be at most 2"),
+            ({"bits": 8, "most": 5000}, "most × hashes must be at most 2"),
             ({"bits": 8, "salt": 3}, "salt must be a text"),
             ({"bits": 8, "false_values": 0}, "false_values must be positive"),
         ],

@@ -200,6 +200,14 @@ class TestProtocol:
         again = protocol.estimate([one.report(2) for one in devices])
         assert abs(again.counts[2] - 500) < 7 * again.standard_errors[2]
 
+    def test_no_other_bits_are_better(self):
+        """A report's bits have some p and q within ε_once, whatever made them: no others have less variance at share 0."""
+        protocol = local.Rappor(10, epsilon_forever=3, epsilon_once=1)
+        p = np.linspace(0.001, 0.999, 997)
+        q = p / (math.e * (1 - p) + p)
+        assert np.min(q * (1 - q) / (p - q) ** 2) == pytest.approx(protocol.variance(), rel=1e-5)
+        assert protocol.variance() <= np.min(q * (1 - q) / (p - q) ** 2) * (1 + 1e-9)
+
     def test_losses(self):
         """Once, for ever, and with one more value."""
         protocol = local.Rappor(100, epsilon_forever=3, epsilon_once=1, values=2)

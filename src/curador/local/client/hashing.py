@@ -92,10 +92,16 @@ def support_elsewhere(p: Fraction, prime: int, cells: int) -> Fraction:
 
 @lru_cache(maxsize=256)
 def best_cells(epsilon: Fraction, size: int) -> int:
-    """Return the number of cells near e^ε + 1 with the least variance, averaged over values; never more than the prime."""
+    """Return the number of cells near e^ε + 1 with the least variance, averaged over values; never more than the prime.
+
+    Weighed are numbers close by, and those that cut the prime into cells of m and hardly any of m ± 1: where a cell holds few
+    numbers these are better.
+    """
     prime = prime_from(size)
     near = min(int(exp_below(epsilon)) + 1, prime)
-    candidates = {*range(2, 9), *range(near - 8, near + 9), prime}
+    each = prime // near
+    even = {prime // m + more for m in range(max(1, each - 2), each + 4) for more in (0, 1)}
+    candidates = {*range(2, 9), *range(near - 8, near + 9), *even}
     usable = sorted(cells for cells in candidates if 2 <= cells <= prime)
     return min(usable, key=lambda cells: _variance(epsilon, prime, cells, size))
 

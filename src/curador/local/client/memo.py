@@ -18,7 +18,8 @@ class RapporClient(Client):
 
     The kept bits are those of the optimal unary encoding for `epsilon_forever`: the value's own is 1 with probability 1/2,
     any other with q ≥ 1/(e^ε + 1). A report keeps each with probability kept/2⁶⁴: so its own bit is 1 with probability 1/2,
-    any other with q*, and q* ≥ 1/(e^ε + 1) for `epsilon_once`. Nothing reports better at that ε.
+    any other with q*, and q* ≥ 1/(e^ε + 1) for `epsilon_once`. No other bits with that ε have
+    less variance for a rare value.
 
     Claim   One report is `epsilon_once`-private. All reports of one value together are `epsilon_forever`-private, however
             many: they are made from the kept bits alone. Every other value that a person comes to have costs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import singledispatch
 
@@ -23,6 +23,7 @@ from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import sandwich
 from curador.privacy.laws.mixture import MixtureLaw
 from curador.privacy.laws.shapes import Shape, gaussian_shape
+from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, twins
 from curador.privacy.laws.side import Side
 from curador.privacy.laws.vectors import attained_shift, attained_square, worst_shift
 from curador.privacy.loss import Loss, parts_of
@@ -40,6 +41,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Shuffled,
     Subsampled,
 )
 
@@ -85,7 +87,7 @@ def _two_faced(record: Loss, count: int) -> bool:
         return not fine or attained_square(record.sensitivity_squared, record.dimension) < record.sensitivity_squared
     if isinstance(record, DiscreteGaussianLoss):
         return record.sigma2.numerator < 4 * record.sigma2.denominator  # its tail is cut off, upwards above and away below
-    return isinstance(record, (BoundedRange, Concentrated, KeySelection, Subsampled, Group))
+    return isinstance(record, (BoundedRange, Concentrated, KeySelection, Shuffled, Subsampled, Group))
 
 
 def one_sided(loss: Loss) -> bool:
@@ -246,6 +248,19 @@ def _(record: Finite, count: int, direction: Direction, out: Sides) -> None:
     """Claim: the pair itself, atom by atom."""
     p, q = (record.p, record.q) if direction is Direction.LEAVES else (record.q, record.p)
     _finite(list(zip(p, q, strict=True)), count, out)
+
+
+@law.register
+def _(record: Shuffled, count: int, direction: Direction, out: Sides) -> None:
+    """Claim: twins of the pair that dominates, which has mirror worlds. Source: docs/explanation/shuffling.md."""
+    del direction
+    if record.tells_nothing:
+        return
+    most = MOST_ALONE if count == 1 else MOST_COMPOSED
+    both = twins(record.epsilon0, record.reports, record.variation, most)
+    out.above.others.append(both.above if count == 1 else replace(both.above, count=count))
+    out.above.infinite(Fraction(0), Fraction(both.beyond), count)  # anywhere above all losses; at ε₀ it would drown the sum
+    out.below.others.append(both.below if count == 1 else replace(both.below, count=count))
 
 
 def _finite(rows: list[tuple[Fraction, Fraction]], count: int, out: Sides) -> None:

@@ -1,0 +1,386 @@
+"""The law of shuffled reports: V = dP/dM − 1 under the mean M of the two worlds, and two finite twins of it.
+
+The pair of docs/explanation/shuffling.md has mirror worlds, so that P = (1+V)M, Q = (1−V)M, L = log (1+V)/(1−V) and
+
+    δ(ε) = (1 + e^ε) E_M[(V − tanh(ε/2))₊],      V = (1−f) D/((1+f) t + 2c),      f = e^(−ε₀),
+
+where t people leave a fair sign each (D is their sum) and c a mark that says nothing; unless a variation is known c = 0.
+What is larger in convex order dominates. *Above*, V in a cell goes to the two ends of the cell so that its mean is kept;
+*below*, to its mean in the cell. Few outcomes are kept one by one; many are gathered in cells, t and c in blocks:
+at fixed t a mean-preserving spread of c is above and a merge below; D_t/t falls and D_t rises with t in convex order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curador.numerics.rounding import UNIT, float_down, float_up, up
+from curador.privacy.laws.finite import FiniteLaw
+from curador.privacy.laws.orders import high_orders
+from curador.privacy.laws.signs import REACH, binomial_window, sign_masses
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from curador.numerics.rounding import FloatArray
+
+_CELLS = 1_200
+_REACH = 13.0  # standard deviations of V up to the last cell but one
+_BLOCKS, _SUMS = 1_700, 10_000_000  # of t at most, and of their signs' sums in all
+_MARKS = 1_500_000  # numbers of marks looked at in all: as many groups of t share a law of c as that allows
+_PLACES = np.concatenate([np.arange(-14.0, -4.0), np.arange(-4.0, 4.0, 0.25), np.arange(4.0, 15.0)])  # of c, in deviations
+_NEAR_ONE, _RATIO, _ORDERS = 0.01, 1.005, 256  # of the orders at which ρ is looked for
+MOST_ALONE, MOST_COMPOSED = 20_000, 3_000
+"""Outcomes kept one by one: of a single record, of one that is composed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The pair: ε₀, the number of people, and the chance that the person's report says nothing."""
+
+    epsilon0: float
+    reports: int
+    silent: float
+
+    @property
+    def fall(self) -> float:
+        """e^(−ε₀)."""
+        return math.exp(-self.epsilon0)
+
+    @property
+    def rise(self) -> float:
+        """1 − e^(−ε₀)."""
+        return -math.expm1(-self.epsilon0)
+
+    @property
+    def signs(self) -> tuple[float, float]:
+        """The chance that another one leaves a sign, and its complement."""
+        f, w = self.fall, self.silent
+        return 2.0 * f * (1.0 - w) / (1.0 + f), (self.rise + 2.0 * f * w) / (1.0 + f)
+
+    @property
+    def marks(self) -> tuple[float, float]:
+        """The chance that another one who leaves no sign leaves the mark, and its complement."""
+        f, w = self.fall, self.silent
+        bottom = self.rise + 2.0 * f * w
+        return w * f * (1.0 + f) / bottom, self.rise * (1.0 + w * f) / bottom
+
+    def score(self, signs: FloatArray | float, marks: FloatArray | float) -> FloatArray:
+        """(1+f) t + 2c."""
+        return np.asarray((1.0 + self.fall) * signs + 2.0 * marks, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """A law above with the P-mass beyond its losses, and a law below."""
+
+    above: FiniteLaw
+    beyond: float
+    below: FiniteLaw
+
+
+@lru_cache(maxsize=64)
+def twins(epsilon0: Fraction, reports: int, variation: Fraction | None, most: int) -> Twins:
+    """Return a law above and a law below the record's, once; one and the same where they agree.
+
+    Claim   For every ε and after any composition, δ of `above`, with the mass `beyond` put anywhere above all of its losses,
+            is at least and δ of `below` at most the pair's. The pair has no loss above ε₀, so `beyond` may be put there.
+    Needs   ε₀ > 0, and a variation above 0.
+    Source  docs/explanation/shuffling.md, theorems 1 and 2.
+    """
+    upper = _shape(float_up(epsilon0), reports, variation, -1)
+    lower = _shape(float_down(epsilon0), reports, variation, +1)
+    if _outcomes(upper) <= most:
+        above, beyond = _one_by_one(upper)
+        return Twins(above, beyond, above if lower == upper else _one_by_one(lower)[0])
+    return Twins(*_cells(upper, above=True), _cells(lower, above=False)[0])
+
+
+def log_moments(epsilon0: Fraction, reports: int, variation: Fraction | None, theta: FloatArray) -> FloatArray:
+    """Return upper bounds of log E_P[e^(θL)] of one shuffle: (α−1) D_α at α = 1 + θ. Rounds: up.
+
+    What lies beyond the law is put at ε₀. At high orders that little outweighs all, and theorem 3 speaks; there without a
+    variation, which only lowers the loss.
+    """
+    both, top = twins(epsilon0, reports, variation, MOST_COMPOSED), float_up(epsilon0)
+    theta = np.asarray(theta, dtype=np.float64)
+    beyond = math.log(both.beyond) if both.beyond > 0.0 else -math.inf
+    own = np.logaddexp(both.above.log_moment(theta), beyond + theta * top * (1.0 + 8 * UNIT)) * (1.0 + 8 * UNIT)
+    return np.minimum(own, high_orders(top, (reports - 1, *Shape(top, reports, 0.0).signs), theta + 1.0))
+
+
+def _shape(epsilon0: float, reports: int, variation: Fraction | None, side: int) -> Shape:
+    """Silence is 1 − β/tanh(ε₀/2): less of it dominates, so its round-off goes to the safe side."""
+    if variation is None:
+        return Shape(epsilon0, reports, 0.0)
+    told = float(variation) / math.tanh(0.5 * epsilon0)
+    return Shape(epsilon0, reports, min(max(1.0 - told + side * 16 * UNIT, 0.0), 1.0 - 1e-300))
+
+
+@lru_cache(maxsize=256)
+def rho_bound(epsilon0: Fraction, reports: int, variation: Fraction | None) -> float:
+    """Return an upper bound of D_α/α over all orders α > 1.
+
+    D_α rises with α, so that D_α/α on [α₁, α₂] is at most D_(α₂)/α₁; from some order on ε₀/α is smaller. Rounds: up.
+    """
+    theta, top = _NEAR_ONE, float_up(epsilon0)
+    best = float(log_moments(epsilon0, reports, variation, np.array([theta]))[0]) / theta
+    alpha = 1.0 + theta
+    while best * alpha < top:
+        ends = alpha * _RATIO ** np.arange(1.0, _ORDERS + 1.0)
+        bounds = np.minimum(log_moments(epsilon0, reports, variation, ends - 1.0) / (ends - 1.0), top)
+        best = max(best, float((bounds * _RATIO / ends).max()))
+        alpha = float(ends[-1])
+    return up(best, 32)
+
+
+# ---- one by one -------------------------------------------------------------------------------------------------------
+
+
+def _spread(trials: int, share: float, rest: float) -> float:
+    return min(float(trials), 2.0 * (math.sqrt(2.0 * REACH * trials * share * rest) + REACH))
+
+
+def _outcomes(shape: Shape) -> float:
+    """How many (D, t, c) the windows hold, from above."""
+    others = shape.reports - 1
+    if others * min(shape.signs) > MOST_ALONE or others * min(shape.marks) > MOST_ALONE:
+        return math.inf
+    first, weights, _, _ = binomial_window(others, *shape.signs)
+    marks = len(binomial_window(others, *shape.marks)[1])
+    t = np.arange(first, first + len(weights), dtype=np.float64) + 2.0
+    return float((t * np.minimum(marks, others - t + 3.0)).sum())
+
+
+def _one_by_one(shape: Shape) -> tuple[FiniteLaw, float]:
+    losses: list[FloatArray] = [np.zeros(0)]
+    masses: list[FloatArray] = [np.zeros(0)]
+    others, speaks = shape.reports - 1, 1.0 - shape.silent
+    first, weights, doubts, lost = binomial_window(others, *shape.signs)
+    error, missing = float(doubts.max()), lost
+    for signs, weight in zip(range(first, first + len(weights)), weights.tolist(), strict=True):
+        low, marks, worse, outside = binomial_window(others - signs, *shape.marks)
+        error, missing = max(error, float(doubts.max()) + float(worse.max())), missing + weight * outside
+        count = np.arange(low, low + len(marks), dtype=np.float64)
+        for t, c, mass in ((signs + 1, count, speaks * weight * marks), (signs, count + 1.0, shape.silent * weight * marks)):
+            if mass.any():
+                for rows, out in zip(_outcome_rows(shape, t, c, mass), (losses, masses), strict=True):
+                    out.append(rows.ravel())
+    loss, mass = np.concatenate(losses), np.concatenate(masses)
+    loss, mass = _merged(loss[mass > 0.0], mass[mass > 0.0])
+    return FiniteLaw(loss, mass, 1, error + 512 * UNIT + 96 * UNIT * REACH, balanced=True), missing
+
+
+def _outcome_rows(shape: Shape, t: int, c: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Losses and P-masses of every sum of t signs beside every number of marks."""
+    plus = np.arange(t + 1, dtype=np.float64)
+    fair = sign_masses(np.full(t + 1, float(max(t, 1))), plus)[0] if t > 0 else np.ones(1)
+    minus, f = t - plus, shape.fall
+    high = (plus + f * minus)[:, None] + c
+    low = (f * plus + minus)[:, None] + c
+    difference = shape.rise * (plus - minus)[:, None]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        near = np.log1p(np.maximum(difference / low, -0.5))
+        loss = np.where(np.abs(difference) < 0.5 * low, near, np.log(high) - np.log(low))
+    alone = (c == 0.0) & (t > 0)  # nothing but signs: if they agree the loss is ε₀ itself
+    loss = np.where(alone & (minus == 0.0)[:, None], shape.epsilon0, loss)
+    loss = np.where(alone & (plus == 0.0)[:, None], -shape.epsilon0, loss)
+    return loss, fair[:, None] * mass * (2.0 * high / (high + low))
+
+
+def _merged(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Outcomes of the same loss, to a few ulps, are one."""
+    order = np.argsort(losses)
+    losses, masses = losses[order], masses[order]
+    starts = np.concatenate([[True], np.diff(losses) > 8 * UNIT * np.abs(losses[1:])])
+    return losses[starts], np.add.reduceat(masses, np.flatnonzero(starts))
+
+
+# ---- in cells ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """M-masses and means of V in cells of V ≥ 0; what V = 0 holds on both sides, and what lies outside of the windows."""
+
+    mass: FloatArray
+    moment: FloatArray
+    zero: float = 0.0
+    outside: float = 0.0
+    error: float = 0.0  # relative, of the weights of t and c, and of quotients of masses
+    round_off: float = 0.0  # relative, of the central masses
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A number of signs, with M-masses and what V is a unit of their sum."""
+
+    signs: int
+    scale: FloatArray
+    mass: FloatArray
+
+
+def _cells(shape: Shape, *, above: bool) -> tuple[FiniteLaw, float]:
+    highest = math.tanh(0.5 * shape.epsilon0)
+    found = _Gathered(np.zeros(_CELLS + 1), np.zeros(_CELLS + 1))
+    rows = list(_plain_rows(shape, found, above=above) if shape.silent == 0.0 else _marked_rows(shape, found, above=above))
+    width = math.sqrt(math.fsum(float((row.mass * row.scale**2).sum()) * row.signs for row in rows))
+    reach = _REACH * width if _REACH * width < 0.9 * highest else highest
+    t = np.array([float(row.signs) for row in rows])
+    centres, doubts = sign_masses(np.maximum(t, 1.0), np.ceil(t / 2.0))
+    found.round_off = float(doubts.max())
+    for row, centre in zip(rows, centres.tolist(), strict=True):
+        _gather(row, centre, reach / _CELLS, found)
+    edges = np.concatenate([np.linspace(0.0, reach, _CELLS + 1), [highest]])
+    return _dots(shape, edges, found) if above else _means(shape, found), found.outside
+
+
+def _gather(row: _Rows, centre: float, step: float, found: _Gathered) -> None:
+    """Add the positive sums of t signs, from the mass of the central one outwards.
+
+    Beyond the window Hoeffding's bound of what is left out is kept.
+    """
+    t = row.signs
+    total = float(row.mass.sum())
+    if t == 0:
+        found.zero += total
+        return
+    last = min(t, _last(t))
+    sums = np.arange(t % 2, last + 1, 2, dtype=np.float64)
+    masses = centre * np.concatenate([[1.0], np.cumprod((t - sums[:-1]) / (t + sums[:-1] + 2.0))])
+    found.error = max(found.error, 4 * UNIT * len(sums))
+    if t % 2 == 0:
+        found.zero += total * float(masses[0])
+        sums, masses = sums[1:], masses[1:]
+    if last < t:
+        found.outside += 2.0 * math.exp(-REACH) * total
+    for scale, mass in zip(row.scale.tolist(), row.mass.tolist(), strict=True):
+        value = scale * sums
+        cell = np.minimum(value / step, float(_CELLS)).astype(np.intp)
+        held = mass * masses
+        found.mass += _sums(cell, held, _CELLS + 1)
+        found.moment += _sums(cell, held * value, _CELLS + 1)
+
+
+def _sums(places: NDArray[np.intp], weights: FloatArray, size: int) -> FloatArray:
+    return np.asarray(np.bincount(places, weights, minlength=size), dtype=np.float64)
+
+
+def _last(signs: float) -> int:
+    return math.ceil(math.sqrt(2.0 * REACH * signs)) + 2
+
+
+def _blocks(signs: float) -> int:
+    """How many blocks of about so many signs are affordable."""
+    return min(_BLOCKS, max(48, 2 * _SUMS // _last(signs)))
+
+
+def _dots(shape: Shape, edges: FloatArray, found: _Gathered) -> FiniteLaw:
+    """Each cell to its two ends, the mean kept; round-off goes up."""
+    width = np.diff(edges)
+    share = np.where(width > 0.0, (found.moment - edges[:-1] * found.mass) / np.where(width > 0.0, width, 1.0), found.mass)
+    right = np.clip(share + 1e-12 * found.mass, 0.0, found.mass)
+    values = np.zeros(len(edges))
+    values[1:] += right
+    values[:-1] += found.mass - right
+    zero = found.zero + 2.0 * values[0]
+    return _law(shape, edges[1:], values[1:], zero, 1.0 + (2.0 * found.error + found.round_off + 1e-14), nudge=+1)
+
+
+def _means(shape: Shape, found: _Gathered) -> FiniteLaw:
+    """Each cell to its mean: outputs are merged."""
+    keep = found.mass > 0.0
+    values = found.moment[keep] / found.mass[keep]
+    return _law(shape, values, found.mass[keep], found.zero, 1.0 - (2.0 * found.error + found.round_off + 1e-12), nudge=-1)
+
+
+def _law(shape: Shape, values: FloatArray, masses: FloatArray, zero: float, factor: float, *, nudge: int) -> FiniteLaw:
+    """The symmetric law with M-masses at ±values and at 0, all times a factor."""
+    last = math.tanh(0.5 * shape.epsilon0)
+    inner = np.minimum(values, math.nextafter(1.0, 0.0))
+    losses = np.where(values >= last, shape.epsilon0, np.log1p(2.0 * inner / (1.0 - inner)))
+    losses = np.minimum(losses, shape.epsilon0)
+    p, q = masses / (1.0 + np.exp(-losses)), masses / (1.0 + np.exp(losses))
+    all_losses = np.concatenate([-losses[::-1], [0.0], losses])
+    all_losses = all_losses + nudge * 24 * UNIT * np.abs(all_losses)
+    all_masses = np.concatenate([2.0 * q[::-1], [zero], 2.0 * p]) * factor
+    keep = all_masses > 0.0
+    return FiniteLaw(all_losses[keep], all_masses[keep], 1, 64 * UNIT, balanced=True)
+
+
+def _plain_rows(shape: Shape, found: _Gathered, *, above: bool) -> Iterator[_Rows]:
+    """Blocks of t with no marks: D_t/t falls in convex order, so a block is above at its first t and below at its last."""
+    first, weights, doubts, found.outside = binomial_window(shape.reports - 1, *shape.signs)
+    found.error = float(doubts.max())
+    size = -(-len(weights) // _blocks(first + len(weights)))
+    spread = math.tanh(0.5 * shape.epsilon0)
+    for start in range(0, len(weights), size):
+        stop = min(start + size, len(weights))
+        t = first + 1 + (start if above else stop - 1)
+        yield _Rows(t, np.array([spread / t]), np.array([float(weights[start:stop].sum())]))
+
+
+def _marked_rows(shape: Shape, found: _Gathered, *, above: bool) -> Iterator[_Rows]:
+    """Blocks of t, in groups that share a law of c.
+
+    Among n people who all draw as the others do, (t, c) weighs its score over 2nf. Above, a block takes D from its last t,
+    the score from its first, c from the group's last, and what the weights then lack is put at V = 0; below it is the other
+    way round, and what the weights have too much is scaled down.
+    """
+    n = shape.reports
+    first, weights, doubts, lost = binomial_window(n, *shape.signs)
+    share, rest = shape.marks
+    groups = min(len(weights), max(16, int(_MARKS / (_spread(n, share, rest) + 50.0))))
+    group = -(-len(weights) // groups)
+    rows: list[_Rows] = []
+    for start in range(0, len(weights), group):
+        stop = min(start + group, len(weights))
+        c, marks, worse, missing = _thinned(shape, n - (first + (stop - 1 if above else start)), above=above)
+        found.error = max(found.error, float(doubts.max()) + worse)
+        lost += missing
+        size = max(1, len(weights) * len(c) // (8 * _blocks(first + stop)))
+        for low in range(start, stop, size):
+            high = min(low + size, stop)
+            scored, signs = (low, high - 1) if above else (high - 1, low)
+            score = shape.score(float(first + scored), c)
+            mass = float(weights[low:high].sum()) * marks * score / (2.0 * n * shape.fall)
+            rows.append(_Rows(first + signs, shape.rise / np.where(score > 0.0, score, 1.0), mass))
+    found.outside = lost / shape.fall  # a score is at most 2n
+    total = math.fsum(float(row.mass.sum()) for row in rows)
+    if above:
+        found.zero += max(0.0, 1.0 - total) + 2.0 * found.error
+        yield from rows
+    else:
+        factor = min(1.0, 1.0 / total)
+        yield from (_Rows(row.signs, row.scale, row.mass * factor) for row in rows)
+
+
+def _thinned(shape: Shape, trials: int, *, above: bool) -> tuple[FloatArray, FloatArray, float, float]:
+    """A few numbers of marks with their masses, the masses' relative error and what was left out.
+
+    Above, each number goes to its two neighbours among those kept, its mean unchanged; below, runs go to their means.
+    """
+    first, masses, doubts, lost = binomial_window(trials, *shape.marks)
+    c = np.arange(first, first + len(masses), dtype=np.float64)
+    share, rest = shape.marks
+    places = trials * share + math.sqrt(trials * share * rest) * _PLACES
+    kept = np.unique(np.concatenate([c[:1], np.clip(np.round(places), c[0], c[-1]), c[-1:]]))
+    run = np.clip(np.searchsorted(kept, c, side="right") - 1, 0, max(len(kept) - 2, 0))
+    if above:
+        gap = np.diff(kept, append=kept[-1] + 1.0)
+        right = masses * (c - kept[run]) / gap[run]
+        values, held = kept, _sums(run, masses - right, len(kept))
+        held = held + _sums(np.minimum(run + 1, len(kept) - 1), right, len(kept))
+    else:
+        held = _sums(run, masses, len(kept))
+        values = _sums(run, masses * c, len(kept)) / np.where(held > 0.0, held, 1.0)
+    keep = held > 0.0
+    return values[keep], held[keep], float(doubts.max()), lost
