@@ -16,6 +16,7 @@ from curador.audit.bits import Grid, leaks
 from curador.audit.bounds import lower_bound
 from curador.audit.entry import EPSILONS
 from curador.audit.fit import Cells, goodness, laplace_cells
+from curador.audit.local_roster import LastBitLeftOut, TooTrue, leaking
 from curador.audit.roster import ROSTER
 from curador.audit.sparse import SPARSE
 from curador.audit.trial import tried
@@ -300,5 +301,7 @@ def mutants() -> tuple[Mutant, ...]:
             "Quantile, replace-one",
             lambda e: _OfOneUnit(q="0.5", lower=0, upper=1, epsilon=e, adjacency="replace_one", cells=65),
         ),
+        Changed("entry: a report whose last bit is left out", "Local, optimal unary", leaking(LastBitLeftOut)),
+        Changed("entry: a response of twenty values with the γ of two", "Local, direct", leaking(TooTrue)),
         Misfit("scale wide by 5 %", _wide_by_a_twentieth, laplace_cells(Fraction(10))),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from curador.audit import worlds
 from curador.audit.entry import ALONE, HALFWAY, LARGE, SMALL, Entry
 from curador.audit.fit import gaussian_cells, laplace_cells
+from curador.audit.local_roster import LOCAL
 from curador.mechanisms.above_threshold import AboveThreshold
 from curador.mechanisms.exponential import Exponential
 from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
@@ -276,4 +277,5 @@ ROSTER: tuple[Entry, ...] = (
         worlds.shown,
         deltas=(ALONE,),
     ),
+    *LOCAL,
 )

@@ -19,7 +19,7 @@ from curador.randomness.uniform import below
 
 if TYPE_CHECKING:
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import Entropy, IntArray
+    from curador.randomness.entropy import BoolArray, Entropy, IntArray
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -68,6 +68,10 @@ class Direct(Supporting):
     def accept(self, reports: Any) -> tuple[IntArray, int]:
         """Return the reports that are one of the values."""
         return integers(reports, 0, self.size)
+
+    def speaks_for(self, reports: IntArray, code: int) -> BoolArray:
+        """A report speaks for the value that it names."""
+        return reports == code
 
     def zero(self) -> IntArray:
         """No reports of any value."""

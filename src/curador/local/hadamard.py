@@ -21,7 +21,7 @@ from curador.randomness.uniform import below
 
 if TYPE_CHECKING:
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import Entropy, IntArray
+    from curador.randomness.entropy import BoolArray, Entropy, IntArray
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -86,6 +86,13 @@ class Hadamard(Frequencies):
     def accept(self, reports: Any) -> tuple[IntArray, int]:
         """Return the reports that are a place."""
         return integers(reports, 0, self.client().places)
+
+    def speaks_for(self, reports: IntArray, code: int) -> BoolArray:
+        """A place speaks for the values whose row has a plus there."""
+        client = self.client()
+        row, block = 1 + code // client.blocks, code % client.blocks
+        plus = np.bitwise_count(reports % client.side & row) & 1 == 0
+        return (reports // client.side == block) & plus
 
     def zero(self) -> IntArray:
         """No report at any place."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import Entropy, IntArray
+    from curador.randomness.entropy import BoolArray, Entropy, IntArray
 
 _BLOCK = 1 << 16
 """Pairs of a report and a value that are hashed together."""
@@ -108,6 +108,11 @@ class Hashing(Supporting):
         """Return the reports that name a function and a cell."""
         client = self.client()
         return rows_of_integers(reports, (1, 0, 0), (client.prime, client.prime, client.cells))
+
+    def speaks_for(self, reports: IntArray, code: int) -> BoolArray:
+        """A report speaks for the values that its function puts into the cell it names."""
+        client = self.client()
+        return (reports[:, 0] * code + reports[:, 1]) % client.prime * client.cells // client.prime == reports[:, 2]
 
     def zero(self) -> IntArray:
         """No report that supports any value."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from curador.local.client import Client
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import Entropy, IntArray
+    from curador.randomness.entropy import BoolArray, Entropy, IntArray
 
 Reports = Any
 """An array with one row a report; which, each protocol says in `columns`."""
@@ -137,6 +137,19 @@ class Frequencies(Reporting):
     @abstractmethod
     def estimated(self, statistic: IntArray, reports: int, rejected: int, confidence: Number) -> Estimate:
         """The estimates from a statistic."""
+
+    @abstractmethod
+    def speaks_for(self, reports: Reports, code: int) -> BoolArray:
+        """Whether each well-formed report is one that the holders of a code send more often than others."""
+
+    def log_odds(self, reports: Reports, one: Any, other: Any) -> FloatArray:
+        """Return the logarithm of how much likelier each report is from a holder of the other value than of the one.
+
+        Claim   A report that speaks for its sender's value is e^ε times as likely as one that does not, up to 2⁻⁶³ of it.
+        """
+        first, second = self.domain.codes([one, other]).tolist()
+        way = self.speaks_for(reports, second).astype(np.float64) - self.speaks_for(reports, first)
+        return float(self.epsilon) * way
 
     @abstractmethod
     def variance(self, *, share: Number = 0) -> float:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from curador.local.domain import Domain
     from curador.numerics.exact import Number
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import Bytes, Entropy, IntArray
+    from curador.randomness.entropy import BoolArray, Bytes, Entropy, IntArray
+
+_FEW = 24
+"""Sets up to this size are filled one value at a time."""
 
 _BYTES = 1 << 22
 """Of the reports that are drawn together."""
@@ -108,6 +111,10 @@ class Subset(Supporting):
         good = rows if clean.all() else rows[clean]
         return good, bad + len(rows) - len(good)
 
+    def speaks_for(self, reports: Bytes, code: int) -> BoolArray:
+        """A report speaks for the values whose bits are set."""
+        return reports[:, code >> 3] >> (code & 7) & 1 == 1
+
     def zero(self) -> IntArray:
         """No set that holds any value."""
         return np.zeros(self.size, np.int64)
@@ -155,6 +162,8 @@ def _begin(weight: float, size: int) -> Fraction:
     One to take out is found in every size/weight-th step, one to take in sooner where sets are small: so it begins with less.
     """
     mean = weight / size
+    if weight <= _FEW < size:  # drawing them one by one is quicker than a coin for every value
+        return Fraction(0)
     if not 0 < mean < 1:
         return Fraction(round(mean))
     less = NormalDist().inv_cdf(1 - mean / 8) * (mean * (1 - mean) / size) ** 0.5

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from curador.local.domain import Domain
     from curador.numerics.exact import Number
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import Bytes, Entropy, IntArray
+    from curador.randomness.entropy import BoolArray, Bytes, Entropy, IntArray
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -100,6 +100,10 @@ class Unary(Supporting):
         clean = rows[:, -1] & np.uint8(padding_of(self.size)) == 0
         good = rows if clean.all() else rows[clean]
         return good, bad + len(rows) - len(good)
+
+    def speaks_for(self, reports: Bytes, code: int) -> BoolArray:
+        """A report speaks for the values whose bits are set."""
+        return reports[:, code >> 3] >> (code & 7) & 1 == 1
 
     def zero(self) -> IntArray:
         """No bit of any value."""

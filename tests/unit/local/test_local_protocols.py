@@ -312,3 +312,17 @@ def test_score_intervals_hold_the_numbers_within_z() -> None:
         assert low[place] < away[place] / slope < high[place]
         for end in (low[place], high[place]):
             assert abs(away[place] - end * slope) == pytest.approx(z * (base + end * rise) ** 0.5)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "3"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_evidence_of_a_report_is_the_ratio_of_its_law(method: str, epsilon: str) -> None:
+    """For every report that a small client can send, against the client's own law."""
+    protocol = protocol_of(method, size=5, epsilon=epsilon)
+    client: Any = protocol.client()
+    one, other = client.law(1), client.law(4)
+    reports, bad = protocol.accept(list(one))
+    assert (len(reports), bad) == (len(one), 0)
+    wanted = [float(np.log(float(other[report] / one[report]))) for report in one]
+    assert protocol.log_odds(reports, 1, 4) == pytest.approx(wanted, abs=1e-12)
+    assert protocol.log_odds(reports, 4, 4) == pytest.approx(0.0)

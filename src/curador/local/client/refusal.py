@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-try:  # inside curador the error is curador's own; on a device there is no curador
-    from curador.errors import InvalidParameter as Refusal
-except ImportError:
+from typing import TYPE_CHECKING
 
-    class Refusal(ValueError):  # type: ignore[no-redef]  # noqa: N818 -- a refusal is an answer, not an error
-        """A value breaks the rule of its parameter."""
+if TYPE_CHECKING:
+    from curador.errors import InvalidParameter as Refusal
+else:
+    try:  # inside curador the error is curador's own; on a device there is no curador
+        from curador.errors import InvalidParameter as Refusal
+    except ImportError:
+
+        class Refusal(ValueError):  # noqa: N818 -- a refusal is an answer, not an error
+            """A value breaks the rule of its parameter."""
 
 
 def require(holds: bool, name: str, rule: str, value: object) -> None:  # noqa: FBT001
