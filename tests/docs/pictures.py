@@ -1,9 +1,10 @@
-"""Makes the pictures of the documents: mechanisms in two neighbouring worlds, the floats of noise, and the nuclear ball.
+"""Makes the pictures of the documents: laws of mechanisms, floats of noise, the nuclear ball, figures of `curador plot`.
 
 python tests/docs/pictures.py            writes all of them (make pictures)
 python tests/docs/pictures.py laplace    writes that one
 """
 
+import functools
 import json
 import math
 import sys
@@ -16,6 +17,8 @@ import numpy as np
 
 import curador as cu
 from curador.plots import thesis
+from curador.plots.catalogue import CATALOGUE
+from curador.plots.examples import played_game
 from curador.plots.laplace_bits import in_floats
 from curador.plots.law import laws
 from curador.plots.style import style
@@ -23,6 +26,7 @@ from curador.plots.style import style
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDER = DOCS / "how-to" / "pictures"
 TUTORIAL = DOCS / "tutorial" / "pictures"
+EXPLANATION = DOCS / "explanation" / "pictures"
 SCORES = [0, 1, 3, 3.5]
 AGES = [19, 22, 23, 27, 31, 34, 38, 40, 41, 47, 52, 58, 63, 70, 81]
 
@@ -158,9 +162,81 @@ BALL = {
 PICTURES |= BALL
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A figure of the catalogue, drawn of its own example; its numbers are those of the lines that it has."""
+
+    entry: str
+    drawn: bool = False
+
+    def __str__(self):
+        return f"{self.entry} of the catalogue"
+
+    def figure(self):
+        return _listed(self.entry)
+
+    def numbers(self):
+        """The first, middle and last height of every line that a key explains, where they are numbers."""
+        return [heights for axes in self.figure().axes for line in axes.get_lines() if (heights := _heights(line))]
+
+
+@dataclass(frozen=True)
+class Played(Listed):
+    """The game, whose lines are no two times the same: true alarms at a few rates, had and proved."""
+
+    drawn: bool = True
+
+    def numbers(self):
+        lines = {line.get_label(): line for line in self.figure().axes[0].get_lines()}
+        shown = [lines["the adversary"], lines["proved: nobody gets above"]]
+        return [np.interp([0.1, 0.3, 0.5, 0.8], line.get_xdata(), line.get_ydata()).tolist() for line in shown]
+
+
+@dataclass(frozen=True)
+class Table(Listed):
+    """The table of properties: how many claims it has, and how many say no."""
+
+    def numbers(self):
+        marks = [text.get_text()[0] for text in self.figure().axes[0].texts]
+        return [[marks.count("✓"), marks.count("✗")]]
+
+
+@functools.cache
+def _listed(entry):
+    """Drawn once: some of them take seconds."""
+    return CATALOGUE[entry].draw(*((played_game(200_000),) if entry == "game" else ()))
+
+
+def _heights(line):
+    values = np.asarray(line.get_ydata(), np.float64)
+    values = values[np.isfinite(values)]
+    if line.get_label().startswith("_") or not len(values):
+        return []
+    return [float(values[place]) for place in (0, len(values) // 2, -1)]
+
+
+SHOWN = {
+    "laplace-laws": Listed("laplace-laws"),
+    "renyi-budgets": Listed("renyi-budgets"),
+    "properties": Table("properties"),
+    "compositions": Listed("compositions"),
+    "composed-deltas": Listed("composed-deltas"),
+    "tradeoffs": Listed("tradeoffs"),
+    "epsilon-delta": Listed("epsilon-delta"),
+    "posteriors": Listed("posteriors"),
+    "game": Played("game"),
+    "noise": Listed("noise"),
+    "key-curves": Listed("keys"),
+    "local-errors": Listed("local-errors"),
+    "shuffle": Listed("shuffle"),
+    "budget": Listed("budget"),
+}
+PICTURES |= SHOWN
+
+
 def folder_of(name):
     """Where the picture lies."""
-    return TUTORIAL if name in BALL else FOLDER
+    return TUTORIAL if name in BALL else EXPLANATION if name in SHOWN else FOLDER
 
 
 def description(name):

@@ -6,13 +6,23 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from pictures import DOCS, FOLDER, PICTURES, TUTORIAL, description, folder_of, write
+from pictures import DOCS, EXPLANATION, FOLDER, PICTURES, TUTORIAL, description, folder_of, write
 
 from curador import mechanisms
 
 pytestmark = pytest.mark.slow
 
-OTHERS = {"README.md", "clipping.md", "ask-a-table.md", "write-a-study.md", "sql.md", "several-analysts.md", "learn.md"}
+OTHERS = {
+    "README.md",
+    "ask-a-table.md",
+    "clipping.md",
+    "learn.md",
+    "local.md",
+    "play-the-game.md",
+    "several-analysts.md",
+    "sql.md",
+    "write-a-study.md",
+}
 """Pages that are about no mechanism."""
 
 PAGES = sorted(page for page in FOLDER.parent.glob("*.md") if page.name not in OTHERS)
@@ -68,7 +78,7 @@ def test_every_page_is_in_the_index():
 
 def test_committed_pictures_are_those_listed_and_linked():
     """No picture is left over, missing, or shown nowhere."""
-    committed = {path for folder in (FOLDER, TUTORIAL) for path in folder.glob("*")}
+    committed = {path for folder in (FOLDER, TUTORIAL, EXPLANATION) for path in folder.glob("*")}
 
     assert committed == {folder_of(name) / f"{name}.svg" for name in PICTURES}
     assert committed == {(page.parent / target).resolve() for page in LINKED for target in pictures_on(page)}

@@ -18,7 +18,7 @@ from curador.mechanisms.noisy_max import NoisyMax
 from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import Quantile
 from curador.mechanisms.randomized_response import RandomizedResponse
-from curador.plots.style import BLUE, DARK, GREY, RED, figure, style
+from curador.plots.style import BLUE, DARK, GREY, RED, figure, key_above, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,7 @@ def law(mechanism: object, one: Any, other: Any, *, labels: Sequence[str] | None
         drawn, (top, bottom) = figure(2, height=4.4, ratios=(2.2, 1.0))
         _masses(top, found)
         top.set_title(repr(mechanism), fontsize=9)
+        key_above(top)
         _evidence(bottom, found, mechanism)
         bottom.set_xlabel(found.axis)
         if found.labels is not None:
@@ -78,7 +79,6 @@ def _masses(axes: Axes, found: Laws) -> None:
         axes.axvspan(*found.bar, color=GREY, alpha=0.10, label="95 % of the first")
     axes.set_ylabel("density" if found.smooth else "probability")
     axes.set_ylim(bottom=0.0)
-    axes.legend(loc="best", fontsize=9)
 
 
 def _evidence(axes: Axes, found: Laws, mechanism: object) -> None:
@@ -116,6 +116,8 @@ def _one_sided(axes: Axes, found: Laws) -> None:
             )
             seen = True
     if seen:
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.3 * (high - low))  # room for the words
         _remark(axes, "shaded: only one world gives these, δ pays")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.errors import InvalidParameter, sentence
-from curador.plots.style import BLUE, CYCLE, DARK, GREY, RED, figure, style
+from curador.plots.style import BLUE, CYCLE, DARK, GREY, MARKS, PATTERNS, RED, figure, key_above, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from curador.numerics.rounding import FloatArray
 
-_MARKS = ("o", "s", "^", "D", "v", "P")
 _MOST_PANELS = 6
 _FLAT = 1e-12
 _WIDE = 30
@@ -39,10 +38,9 @@ def convergence(estimator: object) -> Figure:
         drawn, panels = figure(len(shown), height=1.1 + 1.25 * len(shown))
         for place, (axes, (name, values)) in enumerate(zip(panels, shown, strict=True)):
             colour = CYCLE[place % len(CYCLE)]
-            _series(axes, steps, values, color=colour, marker=_MARKS[place % len(_MARKS)], markersize=4)
+            _series(axes, steps, values, color=colour, marker=MARKS[place % len(MARKS)], markersize=4)
             if name == "gradient_norm" and floor is not None:
                 _series(axes, steps, floor, color=RED, linestyle="--", linewidth=1.4, label="noise alone")
-                axes.legend(loc="best", fontsize=8)
                 _scaled(axes, np.concatenate([values, floor]))
             else:
                 _scaled(axes, values)
@@ -50,6 +48,9 @@ def convergence(estimator: object) -> Figure:
         panels[-1].set_xlabel("step")
         _whole_steps(panels[-1])
         panels[0].set_title(f"{type(estimator).__name__}: released quantities, step by step", fontsize=9)
+        for axes in panels:
+            if axes.get_legend_handles_labels()[1]:
+                key_above(axes)
     return drawn
 
 
@@ -104,8 +105,10 @@ def spectrum(pca: object) -> Figure:
     places = np.arange(1, len(released) + 1)
     with style():
         drawn, (axes,) = figure(height=3.2)
-        axes.bar(places[signal], released[signal], color=BLUE, width=0.8, label="above the noise")
-        axes.bar(places[~signal], released[~signal], color=GREY, alpha=0.55, width=0.8, label="not told from noise")
+        if signal.any():
+            axes.bar(places[signal], released[signal], color=BLUE, width=0.8, label="above the noise")
+        if not signal.all():
+            axes.bar(places[~signal], released[~signal], color=GREY, alpha=0.55, width=0.8, label="not told from noise")
         axes.axhline(float(edge), color=RED, linestyle="--", linewidth=1.4, label=f"noise edge {float(edge):.3g}")
         axes.plot(
             places[: len(explained)],
@@ -122,7 +125,7 @@ def spectrum(pca: object) -> Figure:
         axes.set_ylabel("variance")
         _whole_steps(axes)
         axes.set_title(_spectrum_title(fitted, int(np.count_nonzero(signal))), fontsize=9)
-        axes.legend(loc="upper right", fontsize=9)
+        key_above(axes, columns=2)
     return drawn
 
 
@@ -158,23 +161,26 @@ def lost_variance(epsilons: Sequence[float], losses: Mapping[str, Any], *, targe
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("ε")
-        axes.set_ylabel("lost variance")
+        axes.set_xlabel("privacy loss ε")
+        axes.set_ylabel("share of variance lost")
         axes.set_xticks(places, [f"{one:g}" for one in places])
         axes.minorticks_off()
-        axes.legend(loc="best", fontsize=9)
+        axes.set_title("What private components lose, by what they cost", fontsize=9)
+        key_above(axes)
     return drawn
 
 
 def _line(axes: Axes, places: FloatArray, values: FloatArray, name: str, place: int) -> None:
-    colour, mark = CYCLE[place % len(CYCLE)], _MARKS[place % len(_MARKS)]
+    colour, mark, pattern = CYCLE[place % len(CYCLE)], MARKS[place % len(MARKS)], PATTERNS[place % len(PATTERNS)]
     mean = values.mean(axis=0)
     if len(values) == 1:
-        axes.plot(places, mean, color=colour, marker=mark, label=name)
+        axes.plot(places, mean, color=colour, marker=mark, linestyle=pattern, label=name)
         return
     half = 1.96 * values.std(axis=0, ddof=1) / np.sqrt(len(values))
     low = np.minimum(half, mean * 0.9)  # a logarithmic axis has no room for 0
-    axes.errorbar(places, mean, yerr=np.stack([low, half]), color=colour, marker=mark, capsize=3, label=name)
+    axes.errorbar(
+        places, mean, yerr=np.stack([low, half]), color=colour, marker=mark, linestyle=pattern, capsize=3, label=name
+    )
 
 
 def _runs(name: str, values: Any, many: int) -> FloatArray:

@@ -38,7 +38,7 @@ PATTERNS: tuple[Any, ...] = (
     (0, (3, 1.2, 1, 1.2, 1, 1.2)),
 )
 MARKS = ("o", "s", "^", "D", "v", "P")
-HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
+HATCHES = ("", "///", "xx", "|||", "---", "++")
 
 _SETTINGS: Any = {
     "axes.grid": True,
@@ -105,8 +105,38 @@ def key_beside(axes: Axes, *, title: str | None = None) -> None:
 
 def key_below(axes: Axes, *, columns: int = 2) -> None:
     """Explain the series below the axes and their label."""
+    from matplotlib.transforms import ScaledTranslation
+
+    if not axes.get_legend_handles_labels()[1]:
+        return
+    drawn: Any = axes.get_figure(root=True)
+    inches = ScaledTranslation(0.0, -0.48, drawn.dpi_scale_trans)
     axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=8.5, ncols=columns, columnspacing=1.2, handlelength=2.6
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=axes.transAxes + inches,
+        borderaxespad=0.0,
+        fontsize=8.5,
+        ncols=columns,
+        columnspacing=1.2,
+        handlelength=2.6,
+    )
+
+
+def key_above(axes: Axes, *, columns: int = 4) -> None:
+    """Explain the series in a row between the title and the axes."""
+    _, names = axes.get_legend_handles_labels()
+    rows = -(-len(names) // columns)
+    axes.set_title(axes.get_title(loc="left"), pad=6.0 + 15.0 * rows, fontsize=9)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.15,
+        borderpad=0.1,
+        fontsize=8.5,
+        ncols=columns,
+        columnspacing=1.4,
+        handlelength=2.4,
     )
 
 

@@ -16,7 +16,21 @@ from curador.errors import InvalidParameter, require, sentence
 from curador.learn.nuclear.ladder import ladder_for
 from curador.learn.oracles.bingham_cost import alignment
 from curador.learn.oracles.oja import thesis_sigma
-from curador.plots.style import BLUE, CYCLE, DARK, GREEN, GREY, RED, figure, style
+from curador.plots.style import (
+    BLUE,
+    CYCLE,
+    DARK,
+    GREEN,
+    GREY,
+    MARKS,
+    PATTERNS,
+    RED,
+    figure,
+    key_above,
+    key_beside,
+    stroke,
+    style,
+)
 from curador.privacy.gaussian import gaussian_mu
 
 if TYPE_CHECKING:
@@ -31,7 +45,6 @@ Noise: TypeAlias = Literal["as printed", "composed at once", "correlated"]
 
 NOISES: tuple[Noise, ...] = get_args(Noise)
 
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _CEILING = 0.25
 _PHASE = 0.5
 _MOST_TERMS = 40.0
@@ -59,11 +72,9 @@ def phases(dimensions: Sequence[int] = (10, 100, 1000)) -> Figure:
     with style():
         drawn, (axes,) = figure(height=3.6)
         for place, dimension in enumerate(dimensions):
-            axes.plot(
-                fractions, shares(dimension, fractions.tolist()), color=CYCLE[place % len(CYCLE)], label=f"d = {dimension}"
-            )
+            axes.plot(fractions, shares(dimension, fractions.tolist()), label=f"d = {dimension}", **stroke(place))
         limit = np.maximum(0.0, 1.0 - 0.5 / fractions)
-        axes.plot(fractions, limit, color=DARK, linestyle=":", linewidth=1.4, label="d → ∞")
+        axes.plot(fractions, limit, color=DARK, linestyle="-", linewidth=0.9, label="d → ∞")
         axes.axvspan(0.0, _CEILING, color=RED, alpha=0.12, linewidth=0)
         axes.annotate("below the\nceiling of\nthe thesis", (0.015, 0.98), ha="left", va="top", fontsize=8, color=DARK)
         axes.axvline(_PHASE, color=GREY, linestyle="--", linewidth=1.2)
@@ -73,9 +84,9 @@ def phases(dimensions: Sequence[int] = (10, 100, 1000)) -> Figure:
         axes.set_xlim(0.0, 2.0)
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel("βλ/(d − 2): how sharply directions are drawn")
-        axes.set_ylabel("E (v·x)²")
+        axes.set_ylabel("share of the spike found, E (v·x)²")
         axes.set_title("A direction drawn on the sphere finds a spike only from a half on", fontsize=9)
-        axes.legend(loc="lower right", fontsize=9)
+        key_above(axes)
     return drawn
 
 
@@ -91,9 +102,9 @@ def ceiling(dimensions: Sequence[int] = (3, 5, 10, 20, 50, 100, 200, 500, 1000, 
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("dimension d")
-        axes.set_ylabel("E (v·x)²")
+        axes.set_ylabel("share of the spike found, E (v·x)²")
         axes.set_title("At the ceiling of the log-Sobolev argument: twice chance, at most", fontsize=9)
-        axes.legend(loc="upper right", fontsize=9)
+        key_above(axes)
     return drawn
 
 
@@ -171,9 +182,9 @@ def needs(error: float = 0.02, *, shape: tuple[int, int] = (20, 20), epsilon: fl
     with style():
         drawn, (axes,) = figure(height=3.6)
         counts = np.logspace(3, 21, 91)
-        for how, colour in zip(NOISES, (RED, BLUE, GREEN), strict=True):
+        for how, colour, pattern in zip(NOISES, (RED, BLUE, GREEN), PATTERNS, strict=False):
             values = [oracle_noise(how, float(one), shape=shape, epsilon=epsilon, delta=delta) for one in counts]
-            axes.plot(counts, values, color=colour, label=how)
+            axes.plot(counts, values, color=colour, linestyle=pattern, label=how)
             there = records_needed(how, error, shape=shape, epsilon=epsilon, delta=delta)
             if math.isfinite(there):
                 axes.plot([there], [error], color=colour, marker="o", linestyle="none")
@@ -192,7 +203,7 @@ def needs(error: float = 0.02, *, shape: tuple[int, int] = (20, 20), epsilon: fl
             f"What one Frank–Wolfe step can see: d = {shape[0]} + {shape[1]}, ε = {epsilon:g}, δ = {_short(delta)}",
             fontsize=9,
         )
-        axes.legend(loc="upper right", fontsize=9)
+        key_above(axes)
     return drawn
 
 
@@ -208,7 +219,11 @@ def factors(most: int = 1_000_000) -> Figure:
         drawn, (axes,) = figure(height=3.4)
         rates = [decay_of(one) for one in counts]
         axes.plot(
-            counts, [1.0 / math.sqrt(2.0 * eta - eta**2) for eta in rates], color=RED, label="noise of its own in every step"
+            counts,
+            [1.0 / math.sqrt(2.0 * eta - eta**2) for eta in rates],
+            color=RED,
+            linestyle=PATTERNS[1],
+            label="noise of its own in every step",
         )
         axes.plot(
             counts,
@@ -231,7 +246,7 @@ def factors(most: int = 1_000_000) -> Figure:
         axes.set_xlabel("steps m")
         axes.set_ylabel("noise, for one step's = 1")
         axes.set_title("Noise that knows of its past grows like a logarithm", fontsize=9)
-        axes.legend(loc="upper left", fontsize=9)
+        key_above(axes)
     return drawn
 
 
@@ -263,24 +278,30 @@ def excess(results: Mapping[str, Mapping[int, Sequence[float]]], *, trivial: flo
         for place, (name, (counts, low, mean, high)) in enumerate(runs.items()):
             _line(axes, counts, (low, mean, high), name, place)
         if trivial is not None:
-            axes.axhline(trivial, color=GREY, linestyle="--", linewidth=1.2)
-            axes.annotate(
-                "nothing learned", (0.995, trivial), xycoords=("axes fraction", "data"), ha="right", va="top", fontsize=8
-            )
+            axes.axhline(trivial, color=GREY, linestyle="--", linewidth=1.2, label="nothing learned")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("records n")
         axes.set_ylabel("excess risk")
         axes.set_title("What runs reached: mean, least and most", fontsize=9)
-        axes.legend(loc="lower left", fontsize=9)
+        _count_ticks(axes, sorted({float(one) for counts, *_ in runs.values() for one in counts}))
+        key_beside(axes)
     return drawn
+
+
+def _count_ticks(axes: Axes, counts: Sequence[float]) -> None:
+    """The numbers themselves where powers of ten are too far apart to be ticks."""
+    if counts[-1] < 100 * counts[0]:
+        axes.set_xticks(counts, [f"{one:,.0f}" for one in counts])
+        axes.set_xticks([], minor=True)
 
 
 def _line(axes: Axes, counts: FloatArray, values: tuple[FloatArray, FloatArray, FloatArray], name: str, place: int) -> None:
     low, mean, high = values
-    colour, mark = CYCLE[place % len(CYCLE)], _MARKS[place % len(_MARKS)]
+    colour, mark = CYCLE[place % len(CYCLE)], MARKS[place % len(MARKS)]
     bars = np.stack([mean - low, high - mean])
-    axes.errorbar(counts, mean, yerr=bars, color=colour, marker=mark, markersize=5, capsize=3, label=name)
+    pattern = PATTERNS[place % len(PATTERNS)]
+    axes.errorbar(counts, mean, yerr=bars, color=colour, marker=mark, linestyle=pattern, markersize=5, capsize=3, label=name)
 
 
 def _runs(name: str, found: Mapping[int, Sequence[float]]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
