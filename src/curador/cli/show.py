@@ -75,7 +75,8 @@ def adversary_lines(loss: Loss, epsilon: float, delta: str) -> None:
     if not math.isfinite(epsilon):
         print("No (ε, δ) guarantee at this δ.")
         return
-    right = 100 * accuracy(0.0, loss.delta(0.0))
+    total = loss.delta(0.0)
+    right = 100 * accuracy(0.0, total) if total < 1.0 else 100.0
     who = (
         "whether a person is in the data"
         if loss.adjacency in (None, ADD_OR_REMOVE_ONE)

@@ -50,16 +50,19 @@ def domain_of(domain: object) -> Domain:
     """Return the domain: a whole number of values, or a list of distinct ones."""
     if isinstance(domain, Domain):
         return domain
-    if hasattr(domain, "__index__") and not isinstance(domain, bool):
-        size = domain.__index__()  # type: ignore[union-attr]
+    if isinstance(domain, (int, np.integer)) and not isinstance(domain, bool):
+        size = int(domain)
         require(2 <= size <= LARGEST_SIZE, "domain", "2 to 2^31 values", domain)
         return Domain(size)
     if isinstance(domain, (str, bytes)) or not isinstance(domain, Sequence | np.ndarray | range):
         raise InvalidParameter(sentence("domain", "a number of values or a list of them", domain))
-    labels = tuple(domain.tolist() if isinstance(domain, np.ndarray) else domain)
+    listed = domain.tolist() if isinstance(domain, np.ndarray) else list(domain)
+    labels = tuple(label.item() if isinstance(label, np.generic) else label for label in listed)
     try:
-        distinct = len(set(labels)) == len(labels)
+        distinct = len(set(labels)) == len(labels) and all(label == label for label in labels)  # noqa: PLR0124 -- no NaN
     except TypeError:
         raise InvalidParameter(sentence("domain", "a list of plain values", domain)) from None
+    nested = any(isinstance(label, (tuple, frozenset)) for label in labels)  # files and tables have no such values
+    require(not nested, "domain", "a list of plain values", domain)
     require(len(labels) >= 2 and distinct, "domain", "at least two distinct values", domain)
     return Domain(len(labels), labels)

@@ -85,7 +85,7 @@ class Estimate:
 
         return pa.table(
             {
-                "value": pa.array(list(self.values)),
+                "value": _column(self.values),
                 "count": self.counts,
                 "standard_error": self.standard_errors,
                 "low": self.low,
@@ -114,6 +114,16 @@ class Estimate:
             lines.append(f"  … and {len(self.counts) - len(shown):,} more values")
         lines.append(f"  in brackets: the {float(self.confidence):.0%} interval, of each value by itself")
         return "\n".join(lines)
+
+
+def _column(values: tuple[Any, ...] | range) -> Any:
+    """The values as an Arrow array; of several kinds side by side, as texts."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(list(values))
+    except pa.ArrowException:
+        return pa.array([str(value) for value in values])
 
 
 @dataclass(frozen=True, slots=True)

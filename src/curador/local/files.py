@@ -123,12 +123,15 @@ def _opened(path: Path) -> Generator[tuple[Schema, Parts]]:
                 return
             with pa.ipc.open_file(source) as file:
                 yield file.schema, partial(_selected, map(file.get_batch, range(file.num_record_batches)))
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, OSError):  # damaged at the beginning or further on
         raise InvalidParameter(sentence("file", f"a {path.suffix} file that can be read", str(path))) from None
 
 
 def _selected(parts: Iterable[Part], names: list[str]) -> Iterator[Part]:
-    return (part.select(names) for part in parts)
+    for part in parts:
+        kept = part.select(names)
+        kept.validate()  # a batch may claim more rows than its file holds: reading them would end the process
+        yield kept
 
 
 def _schema(protocol: Reporting) -> Schema:

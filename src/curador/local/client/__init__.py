@@ -60,7 +60,7 @@ def load(text: str) -> Client:
 
     try:
         body = json.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         raise Refusal("text must be what a client's to_json wrote; got something else.") from None
     known = isinstance(body, dict) and body.pop("curador", None) == "local client" and body.pop("version", None) == VERSION
     kind = body.pop("kind", None) if known else None
@@ -69,4 +69,4 @@ def load(text: str) -> Client:
     try:
         return CLIENTS[kind](**body)
     except TypeError:
-        raise Refusal(f"text must hold the parameters of a {kind} client; got {', '.join(map(str, body))}.") from None
+        raise Refusal(f"text must hold the parameters of a {kind} client; got others.") from None

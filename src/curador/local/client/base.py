@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from operator import index
 from typing import Any, ClassVar
 
 from .refusal import Refusal, require
@@ -50,9 +51,10 @@ def size_of(value: object) -> int:
 
 def code_of(value: object, size: int) -> int:
     """Return the value's place, refused unless it is a whole number in [0, size)."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise Refusal(f"value must be a whole number from 0 to {size - 1}; got a {type(value).__name__}.")
-    code = value.__index__()  # type: ignore[union-attr]
+    try:
+        code = -1 if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
+    except TypeError:  # arrays of several numbers have an index, too, and refuse to tell it
+        raise Refusal(f"value must be a whole number from 0 to {size - 1}; got a {type(value).__name__}.") from None
     if not 0 <= code < size:  # a value is somebody's secret: it is not repeated
         raise Refusal(f"value must be a whole number from 0 to {size - 1}; got another.")
     return code

@@ -10,11 +10,14 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from .refusal import Refusal, require
+from .refusal import exact, require
 
 BITS = 64
 WHOLE = 1 << BITS
 """A probability is a whole number of these shares of 1."""
+
+SMALLEST = Fraction(1, 10**9)
+"""The smallest ε: below it the rounding of probabilities to whole numbers over 2⁶⁴ would tell more than the value does."""
 
 LARGEST = 64
 """The largest ε: beyond it lies no privacy worth the name."""
@@ -22,12 +25,9 @@ LARGEST = 64
 
 def epsilon_of(value: object) -> Fraction:
     """Return ε exactly: the decimal that a person sees, for a float too."""
-    try:
-        exact = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        raise Refusal(f"epsilon must be a number; got {value!r}.") from None
-    require(0 < exact <= LARGEST and not isinstance(value, bool), "epsilon", f"above 0 and at most {LARGEST}", value)
-    return exact
+    epsilon = exact(value, "epsilon")
+    require(SMALLEST <= epsilon <= LARGEST, "epsilon", f"at least 1e-9 and at most {LARGEST}", value)
+    return epsilon
 
 
 @lru_cache(maxsize=256)

@@ -73,7 +73,7 @@ class RapporClient(Client):
             body = json.loads(text)
             memo = body.pop("memo")
             kept = {int(code): int.from_bytes(bytes.fromhex(bits), "little") for code, bits in memo.items()}
-        except (TypeError, ValueError, KeyError, AttributeError):
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
             raise Refusal("text must be what a client's state wrote; got something else.") from None
         if body != {"curador": "local state", "version": VERSION, **self.parameters()}:
             raise Refusal("text must be the state of a client of the same parameters; got another's.")

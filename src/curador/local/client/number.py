@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from .chance import below
-from .refusal import Refusal, require
+from .refusal import Refusal, exact, require
 
 STEPS = 1 << 20
 """How many steps lie between the bounds. More add nothing: the noise is far wider than a step."""
@@ -17,18 +17,9 @@ LEAST_EPSILON = Fraction(1, 10**6)
 
 def bounds_of(lower: object, upper: object) -> tuple[Fraction, Fraction]:
     """Return the bounds exactly: the decimals that a person sees, for floats too."""
-    low, high = _bound(lower, "lower"), _bound(upper, "upper")
+    low, high = exact(lower, "lower"), exact(upper, "upper")
     require(low < high, "lower", "below upper", lower)
     return low, high
-
-
-def _bound(value: object, name: str) -> Fraction:
-    try:
-        exact = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        raise Refusal(f"{name} must be a number; got {value!r}.") from None
-    require(not isinstance(value, bool), name, "a number", value)
-    return exact
 
 
 def steps_of(value: object) -> int:
@@ -52,7 +43,7 @@ def exact_number(value: object) -> Fraction:
             return Fraction(value.__index__())  # type: ignore[attr-defined]
         if hasattr(value, "as_integer_ratio") and not isinstance(value, bool):
             return Fraction(*value.as_integer_ratio())  # type: ignore[attr-defined]
-    except (ValueError, OverflowError):  # a NaN or an infinity
+    except (TypeError, ValueError, OverflowError):  # a NaN or an infinity; an array
         pass
     raise Refusal(f"value must be a finite number; got a {type(value).__name__} that is none.")
 

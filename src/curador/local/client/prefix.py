@@ -42,12 +42,13 @@ class PrefixClient(Client):
         salt: object = "",
     ) -> None:
         self.epsilon = epsilon_of(epsilon)
+        require(isinstance(text, bool), "text", "true or false", text)
         self.text = text is True
         self.bits = _between(bits, "bits", 2, MOST_BITS)
         require(not self.text or self.bits % 8 == 0, "bits", "a multiple of 8 for texts", bits)
         self.start, self.step = _between(start, "start", 1, 20), _between(step, "step", 1, 16)
         self.hashes = _between(hashes, "hashes", 1, 1 << 16)
-        require(isinstance(salt, str), "salt", "a text", salt)
+        require(isinstance(salt, str) and salt.isascii(), "salt", "a text of ASCII letters", salt)
         self.salt = str(salt)
         self.lengths = (*range(min(self.start, self.bits), self.bits, self.step), self.bits)
         self.cells = min(best_cells(self.epsilon, OPEN_SIZE), MOST_CELLS)

@@ -98,6 +98,11 @@ class Means(Reporting):
     def second_moment(self, at: Fraction) -> Fraction | float:
         """The mean square of one report's estimate of a number in [−1, 1], where the bounds are −1 and 1."""
 
+    @property
+    @abstractmethod
+    def rounding(self) -> Fraction:
+        """The most that rounding to the grid adds to `second_moment`: f(1 − f) is at most a quarter."""
+
     def estimated(self, statistic: Sums, reports: int, rejected: int, confidence: Number) -> MeanEstimate:
         """Return the mean of the reports' unbiased estimates.
 
@@ -151,8 +156,13 @@ class Means(Reporting):
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance, wherever the number lies: at a bound or in the middle, for it is quadratic and even."""
-        return max(self.variance(at=self.upper), self.variance(at=self._middle))
+        """No variance is larger, wherever the number lies.
+
+        Claim   But for rounding it is quadratic and even in the number, so largest at a bound or in the middle; what rounding
+                adds between two places of the grid is at most `rounding`.
+        """
+        ends = max(self.variance(at=self.upper), self.variance(at=self._middle))
+        return ends + float(self._half**2 * self.rounding)
 
     def standard_error(self, reports: Number, *, at: Number | None = None) -> float:
         """Return the standard error of the mean from that many reports on a number; at most this where none is given."""

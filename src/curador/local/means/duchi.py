@@ -78,6 +78,11 @@ class DuchiMean(Means):
         """A 1 estimates B, a 0 estimates −B."""
         return self.reach * (2 * int(statistic[0]) - reports), self.reach**2 * reports
 
+    @property
+    def rounding(self) -> Fraction:
+        """Nothing: the square of a report is always the same."""
+        return Fraction(0)
+
     def second_moment(self, at: Fraction) -> Fraction:
         """Return B², whatever the number. The grid's rounding changes nothing."""
         del at

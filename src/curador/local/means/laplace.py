@@ -72,6 +72,11 @@ class LaplaceMean(Means):
         half = Fraction(self.steps, 2)
         return first / half - reports, second / half**2 - 2 * first / half + reports
 
+    @property
+    def rounding(self) -> Fraction:
+        """A quarter of a step squared."""
+        return Fraction(1, self.steps**2)
+
     def second_moment(self, at: Fraction) -> float:
         """Return x² + (2/steps)² (f(1 − f) + 2r/(1 − r)²), r = e^(−ε/steps)."""
         rate = float(self.epsilon / self.steps)

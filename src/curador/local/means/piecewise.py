@@ -108,6 +108,11 @@ class PiecewiseMean(Means):
         del reports
         return self.unit * int(statistic[0]), self.unit**2 * int(statistic[1])
 
+    @property
+    def rounding(self) -> Fraction:
+        """A quarter, times the weight of a window's place in the mean square."""
+        return self.unit**2 * self.slope / 4
+
     def second_moment(self, at: Fraction) -> Fraction:
         """Return unit² E[y²], with the sums of squares of all outputs and of those of a window; exact."""
         client = self.client()
@@ -194,6 +199,11 @@ class HybridMean(Means):
         first = self.parts[0].moments(statistic[:2], reports - bits)
         second = self.parts[1].moments(statistic[3:], bits)
         return first[0] + second[0], first[1] + second[1]
+
+    @property
+    def rounding(self) -> Fraction:
+        """That of the piecewise reports."""
+        return self.weight * self.parts[0].rounding
 
     def second_moment(self, at: Fraction) -> Fraction:
         """Return the mixture of both parts' mean squares."""
