@@ -20,6 +20,7 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    Shuffled,
 )
 
 runner = CliRunner()
@@ -46,6 +47,8 @@ def run(*arguments):
         ("approx(epsilon=1, delta=1e-9)", Approx(epsilon=1, delta="1e-9")),
         ("zcdp(rho=0.5)", Concentrated(rho="0.5")),
         ("keys(sigma2=9, keys=2, delta=1e-8)", KeySelection(sigma2=9, keys=2, delta="1e-8")),
+        ("shuffle(epsilon=1, reports=10000)", Shuffled(epsilon=1, reports=10_000)),
+        ("shuffle(epsilon=1, reports=50, variation=0.2)", Shuffled(epsilon=1, reports=50, variation="0.2")),
         ("ideal_laplace(epsilon=1)", LaplaceLoss(epsilon=1)),
         ("rr(epsilon=1, categories=4)", RandomizedResponseLoss(epsilon=1, categories=4)),
         ("gdp(mu=1).subsample(rate=0.01)", GaussianLoss(mu=1).subsample(rate="0.01")),
@@ -133,7 +136,7 @@ def test_every_word_has_a_case_above():
     """A new mechanism joins the tests."""
     assert set(MECHANISMS) == {
         "gaussian", "laplace", "discrete_gaussian", "discrete_laplace", "rr", "exponential",
-        "gdp", "ideal_laplace", "pure", "approx", "zcdp", "keys",
+        "gdp", "ideal_laplace", "pure", "approx", "zcdp", "keys", "shuffle",
     }  # fmt: skip
 
 

@@ -39,7 +39,8 @@ def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | Non
         report = audit(samples, entries, progress=watcher)
     found = None if html is None else _written(report, html, entries)
     if as_json:
-        print(json.dumps(_plain(report.to_record())))
+        page = {} if found is None else {"page_violations": list(found.violations)}
+        print(json.dumps(_plain({**report.to_record(), **page})))
     else:
         _print(report, found)
     if html is not None:

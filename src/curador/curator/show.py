@@ -55,8 +55,12 @@ def number(value: object, width: float | None = None) -> str:
 
 
 def key_text(value: object) -> str:
-    """Return a key as it is: all digits and no commas, so that different keys look different."""
-    return "NULL" if value is None else repr(value) if isinstance(value, float) else str(value)
+    """Return a key as it is: all digits and no commas, so that different keys look different.
+
+    What a terminal would obey instead of showing (escapes, ends of lines) is written as its code: keys come from data.
+    """
+    text = "NULL" if value is None else repr(value) if isinstance(value, float) else str(value)
+    return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def level_text(confidence: Fraction) -> str:

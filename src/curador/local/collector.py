@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from curador.numerics.exact import Number
     from curador.randomness.entropy import IntArray
 
+MOST_VALUES = 1 << 26
+"""Values that a collector counts one by one: half a gigabyte of counts."""
+
 Progress = Callable[[int], None]
 """Called with the number of reports read so far."""
 
@@ -26,6 +29,11 @@ class Collector:
     """
 
     def __init__(self, protocol: Any) -> None:
+        if getattr(protocol, "size", 0) > MOST_VALUES:
+            raise InvalidParameter(
+                f"domain must have at most {MOST_VALUES:,} values to be counted whole; got {protocol.size:,}.\n"
+                "Hint: HeavyHitters finds the frequent ones of a huge domain."
+            )
         self.protocol = protocol
         self.reports = 0
         self.rejected = 0

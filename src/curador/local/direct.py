@@ -56,6 +56,11 @@ class Direct(Supporting):
         """How many bits a report needs."""
         return (self.size - 1).bit_length()
 
+    @property
+    def odds(self) -> Fraction:
+        """How many times as likely the truth is as any other value."""
+        return self.p / self.q
+
     def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> IntArray:
         """Keep or change each value. The other value is drawn whether it is needed or not."""
         shape = value.shape if size is None else (size, *value.shape)

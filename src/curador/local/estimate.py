@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curador.curator.show import key_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -105,10 +107,11 @@ class Estimate:
 
     def __str__(self) -> str:
         shown = self.top(10)
-        width = max(len(str(row["value"])) for row in shown)
+        width = max((len(key_text(row["value"])) for row in shown), default=0)
         lines = [f"{self.method}: {self.reports:,} reports" + (f", {self.rejected:,} malformed" if self.rejected else "")]
         lines += [
-            f"  {row['value']!s:<{width}}  {row['count']:>12,.0f}  [{row['low']:,.0f}, {row['high']:,.0f}]" for row in shown
+            f"  {key_text(row['value']):<{width}}  {row['count']:>12,.0f}  [{row['low']:,.0f}, {row['high']:,.0f}]"
+            for row in shown
         ]
         if len(self.counts) > len(shown):
             lines.append(f"  … and {len(self.counts) - len(shown):,} more values")

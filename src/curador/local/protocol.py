@@ -6,6 +6,7 @@ people at once from the same law, for whoever already holds their values; `colle
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,7 @@ from curador.local.domain import Domain, domain_of
 from curador.local.estimate import Estimate, FloatArray, normal_quantile, support_interval
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability, rational, whole
+from curador.privacy.losses import Finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,11 +147,20 @@ class Frequencies(Reporting):
     def log_odds(self, reports: Reports, one: Any, other: Any) -> FloatArray:
         """Return the logarithm of how much likelier each report is from a holder of the other value than of the one.
 
-        Claim   A report that speaks for its sender's value is e^ε times as likely as one that does not, up to 2⁻⁶³ of it.
+        Claim   A report that speaks for its sender's value is so many times as likely as one that does not, e^ε or a little
+                less, as `loss` has them.
         """
         first, second = self.domain.codes([one, other]).tolist()
         way = self.speaks_for(reports, second).astype(np.float64) - self.speaks_for(reports, first)
-        return float(self.epsilon) * way
+        return _log(self.odds) * way
+
+    @property
+    def odds(self) -> Fraction:
+        """How many times as likely a report that speaks for its sender's value is as one that does not, exactly."""
+        loss = self.loss
+        if not isinstance(loss, Finite):
+            raise TypeError("a protocol without a finite loss says its own odds")
+        return loss.p[0] / loss.q[0]
 
     @abstractmethod
     def variance(self, *, share: Number = 0) -> float:
@@ -161,6 +172,10 @@ class Frequencies(Reporting):
     def standard_error(self, reports: Number, *, share: Number = 0) -> float:
         """The standard error of an estimated number of people, from that many reports."""
         return float(np.sqrt(whole(reports, "reports") * self.variance(share=share)))
+
+
+def _log(ratio: Fraction) -> float:
+    return math.log(ratio.numerator) - math.log(ratio.denominator) if ratio > 2 else math.log1p(float(ratio - 1))
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -85,8 +85,21 @@ def writable(path: str | Path) -> Path:
     target = Path(path)
     hint = "pip install 'curador[plots]' brings it"
     require(find_spec("matplotlib") is not None, "html", "left out where matplotlib is not installed", str(path), hint)
-    require(target.parent.is_dir() and not target.is_dir(), "html", "a file in a folder that exists", str(path))
+    require(_can_be_written(target), "html", "a file that can be written, in a folder that exists", str(path))
     return target
+
+
+def _can_be_written(target: Path) -> bool:
+    """Whether it can, by trying: what is there stays as it is, and what is not is not left behind."""
+    new = not target.exists()
+    try:
+        with target.open("ab"):
+            pass
+    except OSError:
+        return False
+    if new:
+        target.unlink()
+    return True
 
 
 def document(

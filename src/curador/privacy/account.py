@@ -39,7 +39,7 @@ from curador.privacy.shuffle import delta_bounds, epsilon_bounds, stronger
 
 _NEVER_BASIC = (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss, Concentrated, KeySelection)
 
-MOST_DIRECT = 10**8
+MOST_DIRECT = 10**7
 """Reports up to which one shuffle is summed directly; from there on its cells are as narrow, and sooner done."""
 
 MANY = 100

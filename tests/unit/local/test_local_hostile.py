@@ -179,3 +179,49 @@ def test_a_huge_loss_is_accounted_without_an_error():
     told = CliRunner().invoke(app, ["account", "pure(epsilon=40)"])
     assert told.exit_code == 0
     assert "100.00 % of the time" in told.output
+
+
+def test_values_from_strangers_do_not_steer_a_terminal():
+    """Escapes and ends of lines among frequent texts are shown as their codes."""
+    text = "\x1b[31mX\n"
+    protocol = local.Direct([text, "b"], epsilon=8)
+    told = str(protocol.estimate(protocol.privatise([text] * 100)))
+    assert "\x1b" not in told
+    assert "\\x1b[31mX\\n" in told
+    assert len(told.splitlines()) == 4
+
+
+def test_the_evidence_at_a_large_epsilon_is_the_law_s():
+    """At ε = 64 probabilities are whole numbers over 2⁶⁴, and the odds of three values are 45 and not 64."""
+    protocol = local.Direct(3, epsilon=64)
+    client = protocol.client()
+    ratio = client.law(0)[0] / client.law(1)[0]
+    assert protocol.log_odds(np.array([1]), 0, 1)[0] == pytest.approx(float(np.log(float(ratio))), rel=1e-12)
+    assert protocol.log_odds(np.array([1]), 0, 1)[0] < 46
+
+
+@pytest.mark.parametrize("number", [np.float64(0.5), np.int64(2), np.float32(1.5)])
+def test_clients_take_numpy_s_numbers(number):
+    """As protocols do."""
+    if isinstance(number, np.float32):
+        with pytest.raises(InvalidParameter, match="epsilon must be a number"):
+            local.client.DirectClient(epsilon=number, size=3)
+    else:
+        assert local.client.DirectClient(epsilon=number, size=3).epsilon == float(number)
+
+
+def test_a_state_names_each_value_once():
+    """Two spellings of a value are refused."""
+    client = local.Rappor(8, epsilon_forever=2, epsilon_once=1, values=2).client()
+    client.report(3)
+    body = json.loads(client.state())
+    body["memo"][" 3"] = body["memo"]["3"]
+    again = local.Rappor(8, epsilon_forever=2, epsilon_once=1, values=2).client()
+    with pytest.raises(InvalidParameter, match="text must be"):
+        again.load(json.dumps(body))
+
+
+def test_a_domain_too_large_to_count_is_sent_to_the_heavy_hitters():
+    """Before gigabytes are asked for."""
+    with pytest.raises(InvalidParameter, match="HeavyHitters"):
+        local.Direct(1 << 31, epsilon=1).collector()

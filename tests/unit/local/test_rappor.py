@@ -220,7 +220,7 @@ class TestProtocol:
         ("parameters", "words"),
         [
             ({"epsilon_forever": 1, "epsilon_once": 2}, "epsilon_once must be at most epsilon_forever"),
-            ({"epsilon_forever": 0, "epsilon_once": 1}, "epsilon must be above 0"),
+            ({"epsilon_forever": 0, "epsilon_once": 1}, "epsilon must be at least 1e-9"),
             ({"epsilon_forever": 1, "epsilon_once": 1, "values": 0}, "values must be a whole number of at least 1"),
         ],
     )

@@ -72,6 +72,8 @@ class RapporClient(Client):
         try:
             body = json.loads(text)
             memo = body.pop("memo")
+            if any(not isinstance(code, str) or str(int(code)) != code for code in memo):
+                raise ValueError  # noqa: TRY301 -- " 3" and "3" would be one value
             kept = {int(code): int.from_bytes(bytes.fromhex(bits), "little") for code, bits in memo.items()}
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
             raise Refusal("text must be what a client's state wrote; got something else.") from None

@@ -48,7 +48,8 @@ class PrefixClient(Client):
         require(not self.text or self.bits % 8 == 0, "bits", "a multiple of 8 for texts", bits)
         self.start, self.step = _between(start, "start", 1, 20), _between(step, "step", 1, 16)
         self.hashes = _between(hashes, "hashes", 1, 1 << 16)
-        require(isinstance(salt, str) and salt.isascii(), "salt", "a text of ASCII letters", salt)
+        sound = isinstance(salt, str) and salt.encode(errors="ignore").decode() == salt  # no half of a pair of surrogates
+        require(sound, "salt", "a text of UTF-8", salt)
         self.salt = str(salt)
         self.lengths = (*range(min(self.start, self.bits), self.bits, self.step), self.bits)
         self.cells = min(best_cells(self.epsilon, OPEN_SIZE), MOST_CELLS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from operator import index
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,15 +25,15 @@ _FARTHEST = 400  # powers of ten: a text must not make a device compute for hour
 def exact(value: object, name: str) -> Fraction:
     """Return the number exactly: the decimal that a person sees, for a float too. Texts of absurd size are refused."""
     try:
-        if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction)):
+        if isinstance(value, bool):
             raise TypeError  # noqa: TRY301 -- told below, with everything else that is no number
         if isinstance(value, (str, float, Decimal)):
-            text = value if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
+            text = value if isinstance(value, str) else repr(float(value)) if isinstance(value, float) else str(value)
             _, _, power = text.lower().partition("e")
             if len(text) > _LONGEST or (power and abs(int(power)) > _FARTHEST):
                 raise ValueError  # noqa: TRY301 -- idem
             return Fraction(text)
-        return Fraction(value)
+        return value if isinstance(value, Fraction) else Fraction(index(value))  # type: ignore[arg-type]
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise Refusal(f"{name} must be a number; got {_shown(value)}.") from None
 
@@ -41,7 +42,7 @@ def _shown(value: object) -> str:
     """A public value as its writer would recognise it, cut where it is long."""
     if isinstance(value, int) and abs(value) >> 256:
         return "a very large one"
-    text = repr(value[:_LONGEST] if isinstance(value, str) else value)
+    text = str(value) if isinstance(value, Fraction) else repr(value[:_LONGEST] if isinstance(value, str) else value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

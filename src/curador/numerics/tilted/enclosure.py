@@ -52,6 +52,12 @@ class OneStep(Protocol):
     def one_step(self, epsilon: float) -> tuple[float, float]: ...
 
 
+_WIDE = 1e-3
+"""Relative width of an interval of ε from which its middle is asked for its δ."""
+
+_HALVINGS = 14
+
+
 @dataclass(frozen=True, slots=True)
 class ClosedSum:
     """D(ε) from the family's own closed form."""
@@ -111,7 +117,26 @@ class Enclosure:
         if room <= 0.0:  # δ cannot be told from P[L = ∞]
             return Interval(0.0 if lower is None else lower.lower, math.inf)
         upper = self._solve(room)
-        return Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper)
+        return self._narrowed(Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper), delta)
+
+    def _narrowed(self, found: Interval, delta: float) -> Interval:
+        """The same interval, or a narrower one: far atoms of a law can lead the search for ε astray, but not δ at a given ε.
+
+        Claim   An end moves to a point only where the certified δ of that point says on which side of it ε lies.
+        """
+        low, high = found
+        for _ in range(_HALVINGS):
+            if not (math.isfinite(high) and high - low > _WIDE * high):
+                break
+            middle = 0.5 * (low + high)
+            there = self.delta(middle)
+            if there.upper <= delta * (1 - 4e-16):
+                high = middle
+            elif there.lower >= delta * (1 + 4e-16):
+                low = middle
+            else:
+                break
+        return Interval(low, high)
 
     def chernoff(self, delta: float) -> float:
         """Return a cheap upper bound of ε at δ: Chernoff's on 64 tilts. Rounds: up."""

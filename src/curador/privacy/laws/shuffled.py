@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 
     from curador.numerics.rounding import FloatArray
 
-_CELLS = 1_200
-_REACH = 13.0  # standard deviations of V up to the last cell but one
+_EVEN, _FAR = 1_200, 200
+_CELLS = _EVEN + _FAR
+_REACH = 13.0  # standard deviations of V up to which cells are even; beyond, they grow: where signs are rare a few lie there
 _BLOCKS, _SUMS = 1_700, 10_000_000  # of t at most, and of their signs' sums in all
+_FEW = 160  # numbers of marks that are all kept
 _MARKS = 1_500_000  # numbers of marks looked at in all: as many groups of t share a law of c as that allows
 _PLACES = np.concatenate([np.arange(-14.0, -4.0), np.arange(-4.0, 4.0, 0.25), np.arange(4.0, 15.0)])  # of c, in deviations
 _NEAR_ONE, _RATIO, _ORDERS = 0.01, 1.005, 256  # of the orders at which ρ is looked for
@@ -87,7 +89,7 @@ class Twins:
     below: FiniteLaw
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def twins(epsilon0: Fraction, reports: int, variation: Fraction | None, most: int) -> Twins:
     """Return a law above and a law below the record's, once; one and the same where they agree.
 
@@ -122,7 +124,7 @@ def _shape(epsilon0: float, reports: int, variation: Fraction | None, side: int)
     if variation is None:
         return Shape(epsilon0, reports, 0.0)
     told = float(variation) / math.tanh(0.5 * epsilon0)
-    return Shape(epsilon0, reports, min(max(1.0 - told + side * 16 * UNIT, 0.0), 1.0 - 1e-300))
+    return Shape(epsilon0, reports, min(max(1.0 - told + side * 16 * UNIT, 0.0), 1.0))
 
 
 @lru_cache(maxsize=256)
@@ -176,7 +178,9 @@ def _one_by_one(shape: Shape) -> tuple[FiniteLaw, float]:
                     out.append(rows.ravel())
     loss, mass = np.concatenate(losses), np.concatenate(masses)
     loss, mass = _merged(loss[mass > 0.0], mass[mass > 0.0])
-    return FiniteLaw(loss, mass, 1, error + 512 * UNIT + 96 * UNIT * REACH, balanced=True), missing
+    round_off = UNIT * (512.0 + 48.0 * 750.0)  # of masses of signs, whose deviance is below 750 unless they underflow
+    doubt = 64 * UNIT * shape.epsilon0
+    return FiniteLaw(loss, mass, 1, error + round_off, balanced=True, doubt=doubt), missing + 1e-290
 
 
 def _outcome_rows(shape: Shape, t: int, c: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -187,9 +191,8 @@ def _outcome_rows(shape: Shape, t: int, c: FloatArray, mass: FloatArray) -> tupl
     high = (plus + f * minus)[:, None] + c
     low = (f * plus + minus)[:, None] + c
     difference = shape.rise * (plus - minus)[:, None]
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        near = np.log1p(np.maximum(difference / low, -0.5))
-        loss = np.where(np.abs(difference) < 0.5 * low, near, np.log(high) - np.log(low))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # log high/low, from the side that adds
+        loss = np.sign(difference) * np.log1p(np.abs(difference) / np.minimum(high, low))
     alone = (c == 0.0) & (t > 0)  # nothing but signs: if they agree the loss is ε₀ itself
     loss = np.where(alone & (minus == 0.0)[:, None], shape.epsilon0, loss)
     loss = np.where(alone & (plus == 0.0)[:, None], -shape.epsilon0, loss)
@@ -209,7 +212,7 @@ def _merged(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatAr
 
 @dataclass(slots=True)
 class _Gathered:
-    """M-masses and means of V in cells of V ≥ 0; what V = 0 holds on both sides, and what lies outside of the windows."""
+    """M-masses of cells of V > 0 and E_M of V beyond their left ends; what V = 0 holds, and what no window does."""
 
     mass: FloatArray
     moment: FloatArray
@@ -228,27 +231,34 @@ class _Rows:
     mass: FloatArray
 
 
+@lru_cache(maxsize=64)
 def _cells(shape: Shape, *, above: bool) -> tuple[FiniteLaw, float]:
     highest = math.tanh(0.5 * shape.epsilon0)
     found = _Gathered(np.zeros(_CELLS + 1), np.zeros(_CELLS + 1))
     rows = list(_plain_rows(shape, found, above=above) if shape.silent == 0.0 else _marked_rows(shape, found, above=above))
     width = math.sqrt(math.fsum(float((row.mass * row.scale**2).sum()) * row.signs for row in rows))
-    reach = _REACH * width if _REACH * width < 0.9 * highest else highest
+    if _REACH * width < 0.9 * highest:
+        step = _REACH * width / _EVEN
+        near = step * np.arange(_EVEN + 1.0)
+        far = near[-1] * (highest / near[-1]) ** (np.arange(1.0, _FAR + 2.0) / (_FAR + 1.0))
+        edges = np.concatenate([near, far[:-1], [highest]])
+    else:  # few people: cells of one length in L up to ε₀, not in V
+        step = 0.0
+        edges = np.tanh(0.5 * shape.epsilon0 * np.linspace(0.0, 1.0, _CELLS + 2))
     t = np.array([float(row.signs) for row in rows])
     centres, doubts = sign_masses(np.maximum(t, 1.0), np.ceil(t / 2.0))
     found.round_off = float(doubts.max())
     for row, centre in zip(rows, centres.tolist(), strict=True):
-        _gather(row, centre, reach / _CELLS, found)
-    edges = np.concatenate([np.linspace(0.0, reach, _CELLS + 1), [highest]])
-    return _dots(shape, edges, found) if above else _means(shape, found), found.outside
+        _gather(row, centre, (edges, step), found)
+    return _dots(shape, edges, found) if above else _means(shape, edges, found), found.outside
 
 
-def _gather(row: _Rows, centre: float, step: float, found: _Gathered) -> None:
-    """Add the positive sums of t signs, from the mass of the central one outwards.
+def _gather(row: _Rows, centre: float, grid: tuple[FloatArray, float], found: _Gathered) -> None:
+    """Add the positive sums of t signs, from the mass of the central one outwards, to the cells of a grid (0: not even).
 
     Beyond the window Hoeffding's bound of what is left out is kept.
     """
-    t = row.signs
+    t, (edges, step) = row.signs, grid
     total = float(row.mass.sum())
     if t == 0:
         found.zero += total
@@ -264,10 +274,21 @@ def _gather(row: _Rows, centre: float, step: float, found: _Gathered) -> None:
         found.outside += 2.0 * math.exp(-REACH) * total
     for scale, mass in zip(row.scale.tolist(), row.mass.tolist(), strict=True):
         value = scale * sums
-        cell = np.minimum(value / step, float(_CELLS)).astype(np.intp)
+        cell = np.clip(_places(value, edges, step), 0, _CELLS)
         held = mass * masses
         found.mass += _sums(cell, held, _CELLS + 1)
-        found.moment += _sums(cell, held * value, _CELLS + 1)
+        found.moment += _sums(cell, held * np.maximum(value - edges[cell], 0.0), _CELLS + 1)
+
+
+def _places(value: FloatArray, edges: FloatArray, step: float) -> NDArray[np.intp]:
+    """The cell of each value; values rise."""
+    if step <= 0.0:
+        return np.searchsorted(edges, value, side="right") - 1
+    even = (value / step).astype(np.intp)
+    beyond = int(np.searchsorted(value, edges[_EVEN]))  # few or none, as a rule
+    even[:beyond] = np.minimum(even[:beyond], _EVEN - 1)
+    even[beyond:] = np.searchsorted(edges, value[beyond:], side="right") - 1
+    return even
 
 
 def _sums(places: NDArray[np.intp], weights: FloatArray, size: int) -> FloatArray:
@@ -286,31 +307,33 @@ def _blocks(signs: float) -> int:
 def _dots(shape: Shape, edges: FloatArray, found: _Gathered) -> FiniteLaw:
     """Each cell to its two ends, the mean kept; round-off goes up."""
     width = np.diff(edges)
-    share = np.where(width > 0.0, (found.moment - edges[:-1] * found.mass) / np.where(width > 0.0, width, 1.0), found.mass)
-    right = np.clip(share + 1e-12 * found.mass, 0.0, found.mass)
+    share = np.where(width > 0.0, found.moment / np.where(width > 0.0, width, 1.0), found.mass)
+    doubt = 2e-12 + 4 * UNIT * edges[1:] / np.maximum(width, 1e-300)
+    right = np.clip(share + doubt * found.mass, 0.0, found.mass)
     values = np.zeros(len(edges))
     values[1:] += right
     values[:-1] += found.mass - right
     zero = found.zero + 2.0 * values[0]
-    return _law(shape, edges[1:], values[1:], zero, 1.0 + (2.0 * found.error + found.round_off + 1e-14), nudge=+1)
+    return _law(shape, edges[1:], values[1:], zero, 1.0 + 2.0 * found.error + found.round_off + 1e-12, slack=24 * UNIT)
 
 
-def _means(shape: Shape, found: _Gathered) -> FiniteLaw:
+def _means(shape: Shape, edges: FloatArray, found: _Gathered) -> FiniteLaw:
     """Each cell to its mean: outputs are merged."""
     keep = found.mass > 0.0
-    values = found.moment[keep] / found.mass[keep]
-    return _law(shape, values, found.mass[keep], found.zero, 1.0 - (2.0 * found.error + found.round_off + 1e-12), nudge=-1)
+    values = edges[:-1][keep] + found.moment[keep] / found.mass[keep]
+    factor = 1.0 - 2.0 * found.error - found.round_off - 1e-12
+    return _law(shape, values, found.mass[keep], found.zero, factor, slack=-4e-12)
 
 
-def _law(shape: Shape, values: FloatArray, masses: FloatArray, zero: float, factor: float, *, nudge: int) -> FiniteLaw:
-    """The symmetric law with M-masses at ±values and at 0, all times a factor."""
+def _law(shape: Shape, values: FloatArray, masses: FloatArray, zero: float, factor: float, *, slack: float) -> FiniteLaw:
+    """The symmetric law with M-masses at ±values and at 0, all times a factor; losses move by the slack of their values."""
     last = math.tanh(0.5 * shape.epsilon0)
     inner = np.minimum(values, math.nextafter(1.0, 0.0))
-    losses = np.where(values >= last, shape.epsilon0, np.log1p(2.0 * inner / (1.0 - inner)))
-    losses = np.minimum(losses, shape.epsilon0)
+    odds = inner / (1.0 - inner)
+    losses = np.minimum(np.where(values >= last, shape.epsilon0, np.log1p(2.0 * odds)), shape.epsilon0)
     p, q = masses / (1.0 + np.exp(-losses)), masses / (1.0 + np.exp(losses))
-    all_losses = np.concatenate([-losses[::-1], [0.0], losses])
-    all_losses = all_losses + nudge * 24 * UNIT * np.abs(all_losses)
+    moved = slack * (losses + np.where(values >= last, 0.0, odds))
+    all_losses = np.concatenate([moved[::-1] - losses[::-1], [0.0], losses + moved])
     all_masses = np.concatenate([2.0 * q[::-1], [zero], 2.0 * p]) * factor
     keep = all_masses > 0.0
     return FiniteLaw(all_losses[keep], all_masses[keep], 1, 64 * UNIT, balanced=True)
@@ -339,14 +362,14 @@ def _marked_rows(shape: Shape, found: _Gathered, *, above: bool) -> Iterator[_Ro
     first, weights, doubts, lost = binomial_window(n, *shape.signs)
     share, rest = shape.marks
     groups = min(len(weights), max(16, int(_MARKS / (_spread(n, share, rest) + 50.0))))
-    group = -(-len(weights) // groups)
+    group = max(-(-len(weights) // groups), -(-len(weights) * len(_PLACES) // (12 * _BLOCKS)))
     rows: list[_Rows] = []
     for start in range(0, len(weights), group):
         stop = min(start + group, len(weights))
         c, marks, worse, missing = _thinned(shape, n - (first + (stop - 1 if above else start)), above=above)
         found.error = max(found.error, float(doubts.max()) + worse)
         lost += missing
-        size = max(1, len(weights) * len(c) // (8 * _blocks(first + stop)))
+        size = max(1, len(weights) * len(c) // (20 * _blocks(first + stop)))
         for low in range(start, stop, size):
             high = min(low + size, stop)
             scored, signs = (low, high - 1) if above else (high - 1, low)
@@ -372,7 +395,7 @@ def _thinned(shape: Shape, trials: int, *, above: bool) -> tuple[FloatArray, Flo
     c = np.arange(first, first + len(masses), dtype=np.float64)
     share, rest = shape.marks
     places = trials * share + math.sqrt(trials * share * rest) * _PLACES
-    kept = np.unique(np.concatenate([c[:1], np.clip(np.round(places), c[0], c[-1]), c[-1:]]))
+    kept = c if len(c) <= _FEW else np.unique(np.concatenate([c[:1], np.clip(np.round(places), c[0], c[-1]), c[-1:]]))
     run = np.clip(np.searchsorted(kept, c, side="right") - 1, 0, max(len(kept) - 2, 0))
     if above:
         gap = np.diff(kept, append=kept[-1] + 1.0)
