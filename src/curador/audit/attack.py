@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
     from curador.numerics.rounding import FloatArray
 
+LOW = (1 << 52) - 1
+LARGEST = 1 << 1000
+"""Of a large integer: the digits that its last number keeps, and the most that its first can be."""
+
 Score: TypeAlias = Callable[[Any], Any]
 """All outputs, the releases along the first axis → one number a release; the larger, the likelier the second world."""
 
@@ -72,7 +76,10 @@ class Attack:
 
     def scores(self, outputs: Any, size: int) -> FloatArray:
         """Return the scores of `size` outputs, checked."""
-        found = np.asarray(self.score(outputs), np.float64)
+        try:
+            found = np.asarray(self.score(outputs), np.float64)
+        except (TypeError, ValueError):
+            raise InvalidParameter(sentence("attack", "a score that gives numbers", "something else")) from None
         require(found.shape == (size,), "attack", f"a score that gives {size} numbers for {size} releases", found.shape)
         require(not bool(np.isnan(found).any()), "attack", "a score without NaN", "a NaN")
         return found
@@ -96,10 +103,24 @@ def drawn(mechanism: Any, world: Any, size: int) -> Any:
         mechanism,
         "a mechanism, a protocol, or a function of a world that returns numbers",
     )
-    outputs = [np.asarray(mechanism(world)) for _ in range(size)]
+    outputs = [_array(mechanism(world)) for _ in range(size)]
     shapes = {output.shape for output in outputs}
     require(len(shapes) == 1, "mechanism", "a function whose outputs have one shape", f"{len(shapes)} shapes")
     return np.stack(outputs)
+
+
+def _array(output: Any) -> NDArray[Any]:
+    """One output as an array. Masked entries are NaN: that they are masked is told; large integers are two numbers."""
+    if isinstance(output, np.ma.MaskedArray):
+        return np.ma.filled(output.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(output)
+    except ValueError:
+        raise InvalidParameter(sentence("mechanism", "a function whose outputs are rectangular", "ragged ones")) from None
+    if array.dtype.kind == "O" and all(isinstance(one, int) for one in array.ravel().tolist()):  # beyond 64 bits
+        parts = [(float(min(max(one >> 52, -LARGEST), LARGEST)), float(one & LOW)) for one in array.ravel().tolist()]
+        return np.array(parts).reshape(*array.shape, 2)
+    return array
 
 
 def first(outputs: Any, count: int) -> Any:

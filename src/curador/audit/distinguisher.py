@@ -36,6 +36,7 @@ SQUARES_COLUMNS = 64
 LEAST = 64
 """Releases of a world below which nothing can be learned."""
 
+_FARTHEST = 1e150  # its square is a float
 _MISSING = -(2.0**60)  # below every view: a cell of its own
 _OFTEN = 12
 _PRODUCTS = 6
@@ -187,7 +188,7 @@ def _numbers(array: NDArray[Any]) -> FloatArray:
 
 def _plain(column: NDArray[Any]) -> FloatArray:
     """The numbers themselves; what is none lies below all of them."""
-    values = column.astype(np.float64)
+    values = np.clip(column.astype(np.float64), -_FARTHEST, _FARTHEST)  # infinite ones have no differences
     return np.where(np.isnan(values), _MISSING, values)
 
 

@@ -87,7 +87,7 @@ class Game:
     @property
     def area_ratio(self) -> float:
         """The area between curve and diagonal as a share of the proved one."""
-        return (self.area - 0.5) / (self.proved_area - 0.5) if self.proved_area > 0.5 else 0.0
+        return (self.area - 0.5) / (self.proved_area - 0.5) if self.proved_area > 0.5 + 1e-12 else 0.0
 
     @property
     def epsilon_lower(self) -> float:
@@ -159,6 +159,7 @@ def game(
     """
     size = whole(samples, "samples", least=LEAST_SAMPLES)
     level, belief = open_probability(confidence, "confidence"), open_probability(prior, "prior")
+    require(float(belief) > 1e-300, "prior", "above 1e-300", prior)
     claim = _claim(mechanism, loss)
     failure = _delta(claim, delta)
     known = _known(attack, mechanism, world0, world1)

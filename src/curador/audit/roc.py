@@ -46,7 +46,7 @@ class Roc:
 
     def upper(self, fpr: FloatArray) -> FloatArray:
         """Return the upper edge of the band: rates that no threshold of this score exceeds."""
-        place = np.searchsorted(self.fpr_low, fpr, side="left")
+        place = np.searchsorted(self.fpr_low, fpr, side="right")  # thresholds before it have a rate of at most fpr
         return self.tpr_high[np.minimum(place, len(self.tpr_high) - 1)]
 
     @property
