@@ -29,6 +29,9 @@ _BLOCK = 1 << 16
 _CIRCLES = 1 << 19
 """Points of the circles that are held together."""
 
+_WHOLE = 1 << 22
+"""Points of all circles up to which they are held at once, and reports need no order."""
+
 _CALLS = 2_000
 """What a circle costs besides its points, in points."""
 
@@ -169,15 +172,15 @@ def supports_on_circles(reports: IntArray, size: int, prime: int, cells: int) ->
     Claim   A report (a, b, z) supports x where a x lies in the arc of z turned back by b. All arcs with one a are added up on
             one circle, as a step up where an arc begins and one down where it ends; x then reads the circle at a x mod P.
     """
-    order = np.argsort(reports[:, 0], kind="stable")
-    a, b, z = np.ascontiguousarray(reports[order].T)
-    up, down = (borders(z, prime, cells) - b) % prime, (borders(z + 1, prime, cells) - b) % prime
-    rows = max(1, _CIRCLES // prime)
+    rows = prime if prime * prime <= _WHOLE else max(1, _CIRCLES // prime)
+    ordered = reports if rows == prime else reports[np.argsort(reports[:, 0], kind="stable")]  # a block's reports together
+    a, b, z = ordered[:, 0], ordered[:, 1], ordered[:, 2]
+    up, down = (_turned(borders(z + after, prime, cells) - b, prime) for after in (0, 1))
     values = np.arange(size)
     total = np.zeros(size, np.int64)
     for first in range(1, prime, rows):
         last = min(first + rows, prime)
-        low, high = np.searchsorted(a, (first, last))
+        low, high = (0, len(a)) if rows == prime else np.searchsorted(a, (first, last))
         circles = _circles(a[low:high] - first, up[low:high], down[low:high], last - first, prime)
         point = values * first % prime
         for circle in circles:
@@ -185,6 +188,13 @@ def supports_on_circles(reports: IntArray, size: int, prime: int, cells: int) ->
             point += values
             point -= prime * (point >= prime)
     return total
+
+
+def _turned(place: IntArray, prime: int) -> IntArray:
+    """Return the places, from −P to P, on the circle."""
+    place += prime * (place < 0)
+    place -= prime * (place >= prime)
+    return place
 
 
 def _circles(row: IntArray, up: IntArray, down: IntArray, rows: int, prime: int) -> NDArray[np.int64]:

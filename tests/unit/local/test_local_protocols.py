@@ -326,3 +326,15 @@ def test_the_evidence_of_a_report_is_the_ratio_of_its_law(method: str, epsilon: 
     wanted = [float(np.log(float(other[report] / one[report]))) for report in one]
     assert protocol.log_odds(reports, 1, 4) == pytest.approx(wanted, abs=1e-12)
     assert protocol.log_odds(reports, 4, 4) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("whole", [0, 1 << 22])
+def test_circles_held_at_once_or_in_blocks_count_alike(monkeypatch: pytest.MonkeyPatch, whole: int) -> None:
+    """Against hashing every value for every report."""
+    monkeypatch.setattr(hashing, "_WHOLE", whole)
+    monkeypatch.setattr(hashing, "_CIRCLES", 700)
+    protocol = local.Hashing(100, epsilon=3)
+    reports = protocol.draw(np.arange(500) % 100, Seeded(8))
+    client = protocol.client()
+    found = hashing.supports_on_circles(reports, 100, client.prime, client.cells)
+    assert np.array_equal(found, protocol.supports_of(reports, np.arange(100)))
