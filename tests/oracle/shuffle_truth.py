@@ -1,12 +1,15 @@
-"""Shuffled reports by brute force: the pair of the theorem with 40 digits, and real randomizers with exact fractions."""
+"""Shuffled reports by brute force: the pair with 40 digits or, of many people, in floats; real randomizers with fractions."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from fractions import Fraction
 
 import mpmath
+import numpy as np
+from scipy.special import gammaln
 
 mp = mpmath.mp.clone()
 mp.dps = 40
@@ -60,6 +63,53 @@ def hockey_stick(rows, epsilon):
     """The δ at ε of a list of (P, Q)."""
     tau = mp.exp(mp.mpf(epsilon.numerator) / epsilon.denominator)
     return mp.fsum(p - tau * q for p, q in rows if p > tau * q)
+
+
+# ---- many people, in floats -------------------------------------------------------------------------------------------
+
+
+def central(trials, share, reach=9.5):
+    """Counts within so many deviations of their mean, and their binomial masses: all but 1e-20 of it, a billionth exact."""
+    mean, width = trials * share, reach * math.sqrt(trials * share * (1 - share)) + 15
+    count = np.arange(max(0, math.floor(mean - width)), min(trials, math.ceil(mean + width)) + 1, dtype=np.float64)
+    ways = gammaln(trials + 1) - gammaln(count + 1) - gammaln(trials - count + 1)
+    return count, np.exp(ways + count * math.log(share) + (trials - count) * math.log1p(-share))
+
+
+def log_moments(epsilon0, reports, orders):
+    """log E_P[e^((α−1)L)] of the pair without a variation, from below: outcomes far out are left out."""
+    e = math.exp(epsilon0)
+    excess = np.zeros(len(orders))
+    for hiding, weight in zip(*central(reports - 1, 2 / (e + 1)), strict=True):
+        plus, fair = central(int(hiding) + 1, 0.5)
+        minus = hiding + 1 - plus
+        mass = weight * fair * 2 * (e * plus + minus) / ((hiding + 1) * (e + 1))
+        loss = np.log((e * plus + minus) / (plus + e * minus))
+        excess += [float((mass * np.expm1((alpha - 1) * loss)).sum()) for alpha in orders]
+    return np.log1p(excess)
+
+
+def marked_delta(epsilon0, reports, variation, epsilon):
+    """δ at ε of the pair with a variation: if all drew as the others do, (a, b, c) would weigh (ea + b + ec)/n in P.
+
+    P − e^ε Q is positive where gain · a > cost, and the sum over a is two tails of fair signs, added up from the far end.
+    """
+    e, x = math.exp(epsilon0), math.exp(epsilon)
+    u = variation / (e - 1)
+    marked = (1 - (e + 1) * u) / e / (1 - 2 * u)
+    gain = e - x - 1 + x * e
+    total = 0.0
+    for signs, weight in zip(*central(reports, 2 * u), strict=True):
+        marks, chance = central(reports - int(signs), marked)
+        cost = (x * e - 1) * signs + e * (x - 1) * marks
+        plus, fair = central(int(signs), 0.5)
+        least = np.clip(np.floor(cost / gain) + 1 - plus[0], 0, len(plus)).astype(int)
+        mass, mean = (np.append(np.cumsum(part[::-1])[::-1], 0.0)[least] for part in (fair, fair * plus))
+        total += weight * float((chance * (gain * mean - cost * mass)).sum())
+    return total / reports
+
+
+# ---- real randomizers -------------------------------------------------------------------------------------------------
 
 
 def response(categories, power):

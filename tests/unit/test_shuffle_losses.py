@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from curador.cli.expression import loss_of
-from curador.errors import InvalidParameter, NotPrivate
+from curador.errors import InvalidParameter, NotPrivate, NumericalFailure
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import MOST_REPORTS, GaussianLoss, LaplaceLoss, Pure, Shuffled
 from curador.privacy.records import loss_from_record, to_record
@@ -125,6 +125,32 @@ def test_a_tiny_local_epsilon_stays_finite():
     low, high = Shuffled(epsilon="1e-20", reports=10**5).epsilon_interval("1e-30")
     assert 0 < low <= high < 1e-20
     assert (2 * Shuffled(epsilon="1e-20", reports=10**5)).epsilon("1e-30") <= 2.1e-20
+
+
+@pytest.mark.parametrize("epsilon", ["1e-100", "1e-200", "1e-320"])
+@pytest.mark.parametrize(("reports", "variation"), [(1, None), (2, None), (2, "0.1")])
+def test_an_epsilon_whose_square_leaves_the_floats_is_refused(epsilon, reports, variation):
+    """As for every other record: no reading underflows to a claim of nothing; what is exact is still told."""
+    loss = Shuffled(epsilon=epsilon, reports=reports, variation=variation)
+    questions = (
+        lambda one: one.renyi(1),
+        lambda one: one.renyi(64),
+        lambda one: one.delta(0),
+        lambda one: one.tradeoff("0.1"),
+    )
+    for question, one in itertools.product(questions, (loss, 2 * loss, loss + Pure(epsilon=1), Pure(epsilon=epsilon))):
+        with pytest.raises(NumericalFailure, match="for a certified answer"):
+            question(one)
+    assert loss.pure_epsilon == Fraction(epsilon)
+    assert 0 < loss.rho <= Pure(epsilon=epsilon).rho
+
+
+def test_a_small_epsilon_is_not_below_its_divergence():
+    """Just above what is refused: D_α of ε = 1e-99 and two reports is α/2 times ε²/2, to first order."""
+    loss, epsilon = Shuffled(epsilon="1e-99", reports=2), Fraction("1e-99")
+    for alpha in (4, 64):
+        assert Fraction(loss.renyi(alpha)) >= alpha * epsilon**2 / 4
+        assert Fraction(loss.renyi(alpha)) <= alpha * epsilon**2
 
 
 @pytest.mark.parametrize("epsilon0", ["0.2", "1", "4"])

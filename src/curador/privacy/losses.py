@@ -266,7 +266,8 @@ class Shuffled(_Typed):
             record, so lower ends are those of the pair. `variation`, where it is known, bounds the total variation between
             the randomizer's outputs on any two inputs; it is never above tanh(ε/2), which None stands for.
     Needs   n is public and the same in both worlds; the order is uniformly random and tells nothing.
-    Source  docs/explanation/shuffling.md, theorem 1; without a variation also [FMT22].
+    Source  docs/explanation/shuffling.md, theorem 1, for every randomizer that all n share. Without a variation the pair is
+            that of [FMT22], which by its erratum proves it for a class of randomizers only.
     """
 
     epsilon0: Fraction

@@ -47,7 +47,10 @@ class Lottery:
 
 
 def stronger(epsilon0: float, reports: int) -> Lottery:
-    """p = 2/(e^ε₀ + 1). Source: docs/explanation/shuffling.md, theorem 1; also [FMT22]."""
+    """p = 2/(e^ε₀ + 1). Source: docs/explanation/shuffling.md, theorem 1.
+
+    The pair is that of [FMT22], which by its erratum proves it for a class of randomizers; the theorem, for all that n share.
+    """
     fall = math.exp(-epsilon0)
     return Lottery(epsilon0, reports - 1, 2.0 * fall / (1.0 + fall), math.tanh(0.5 * epsilon0))
 

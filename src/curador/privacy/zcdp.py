@@ -81,7 +81,7 @@ def _(record: LaplaceLoss | RandomizedResponseLoss | BoundedRange | Pure) -> Fra
 
 @single_pure.register
 def _(record: Shuffled) -> Fraction | None:
-    """Claim: ε, that of one report: shuffling is post-processing. The pair attains it, where nobody hides the person."""
+    """Claim: ε, that of one report: shuffling is post-processing. The pair attains it, where every label is +."""
     return Fraction(0) if record.tells_nothing else record.epsilon0
 
 

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curador.errors import NumericalFailure
 from curador.numerics.rounding import UNIT, float_down, float_up, up
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.orders import high_orders
+from curador.privacy.laws.side import SMALLEST
 from curador.privacy.laws.signs import REACH, binomial_window, sign_masses
 
 if TYPE_CHECKING:
@@ -95,9 +97,13 @@ def twins(epsilon0: Fraction, reports: int, variation: Fraction | None, most: in
 
     Claim   For every ε and after any composition, δ of `above`, with the mass `beyond` put anywhere above all of its losses,
             is at least and δ of `below` at most the pair's. The pair has no loss above ε₀, so `beyond` may be put there.
-    Needs   ε₀ > 0, and a variation above 0.
+    Needs   A variation above 0; ε₀ above 1e-100, as other losses: an underflow to 0 would be a claim.
     Source  docs/explanation/shuffling.md, theorems 1 and 2.
     """
+    if float(epsilon0) <= SMALLEST:
+        raise NumericalFailure(
+            f"epsilon of Shuffled must be above {SMALLEST:g} for a certified answer; got {float(epsilon0):g}."
+        )
     upper = _shape(float_up(epsilon0), reports, variation, -1)
     lower = _shape(float_down(epsilon0), reports, variation, +1)
     if _outcomes(upper) <= most:
@@ -134,6 +140,8 @@ def rho_bound(epsilon0: Fraction, reports: int, variation: Fraction | None) -> f
     D_α rises with α, so that D_α/α on [α₁, α₂] is at most D_(α₂)/α₁; from some order on ε₀/α is smaller. Rounds: up.
     """
     theta, top = _NEAR_ONE, float_up(epsilon0)
+    if float(epsilon0) <= SMALLEST:  # no twins; ε₀ itself is a bound, and the ρ of any ε₀-private mechanism a smaller one
+        return top
     best = float(log_moments(epsilon0, reports, variation, np.array([theta]))[0]) / theta
     alpha = 1.0 + theta
     while best * alpha < top:

@@ -80,11 +80,10 @@ def binomial_window(trials: int, share: float, rest: float) -> tuple[int, FloatA
     n = float(trials)
     gap = counts - n * share if share <= rest else n * rest - (n - counts)
     ends = (counts == 0.0) | (counts == n)
-    deviance = np.where(
-        ends,
-        -n * np.where(counts == 0.0, _log(rest, share), _log(share, rest)),
-        n * share * _phi(gap / (n * share)) + n * rest * _phi(-gap / (n * rest)),
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # shares near the smallest float: masses there are nothing
+        middle = n * share * _phi(gap / (n * share)) + n * rest * _phi(-gap / (n * rest))
+    middle = np.where(np.isnan(middle), np.inf, middle)
+    deviance = np.where(ends, -n * np.where(counts == 0.0, _log(rest, share), _log(share, rest)), middle)
     masses = _front(np.full_like(counts, n), counts) * np.exp(-deviance)
     heavy = np.flatnonzero(masses >= math.exp(-1.05 * REACH))  # a run: the masses rise to the mode and fall
     kept = slice(int(heavy[0]), int(heavy[-1]) + 1)
