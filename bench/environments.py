@@ -30,6 +30,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "tmlt": ("tmlt.analytics",),
     # its logistic regression does not run with a later scikit-learn
     "diffprivlib": ("diffprivlib", "scikit-learn==1.7.2"),
+    # both hash text, which xxhash 4 refuses; pure-ldp does not name what its RAPPOR imports, nor the other scipy
+    "pure-ldp": ("pure-ldp", "xxhash<4", "scikit-learn", "statsmodels"),
+    "multi-freq-ldpy": ("multi-freq-ldpy", "xxhash<4", "scipy"),
 }
 
 

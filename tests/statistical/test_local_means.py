@@ -7,9 +7,10 @@ bias        the mean of each number's reports within 6 of its standard errors, b
             case. One of 12 standard errors (0.027 of one report's) is missed with probability 1e-9.
 error       the mean squared error, averaged over the numbers, within 5 % of the published one. Its standard error is at most
             0.25 % (laplace, the heaviest tail): below 1e-80. An error 7 % too large is missed with probability 1e-12.
-coverage    of 5,000 runs of 200 people drawn afresh, intervals of 95 % hold the mean of those they are drawn from in 93 to
-            97 %: the standard error is 0.31 %, 1e-10; a true 90 % is missed with 1e-11. They hold the mean of the 200 people
-            themselves at least as often: in 93 % or more.
+coverage    of 5,000 runs of 200 people drawn afresh, intervals of 95 % hold the mean of the 200 people in 93 to 97 %: the
+            standard error is 0.31 %, 1e-10; a true 90 % is missed with 1e-11. One-bit reports do not tell how much people's
+            numbers vary: theirs may hold more often. Intervals by `population_error` hold the mean of those they are drawn
+            from in 93 to 97 %.
 
 The seeded bugs are missed with probability below 1e-9; how far each is off is said where it is seeded.
 """
@@ -73,7 +74,7 @@ def coverage(protocol, reader=None):
     of_all = of_these = 0
     for values, part in zip(people, np.split(reports, TIMES), strict=True):
         found = reader.estimated(reader.tally(part), PEOPLE, 0, "0.95")
-        of_all += found.low <= LOWER + (UPPER - LOWER) * 2 / 5 <= found.high
+        of_all += abs(found.mean - LOWER - (UPPER - LOWER) * 2 / 5) <= 1.972 * found.population_error  # Student's, 199
         of_these += found.low <= values.mean() <= found.high
     return of_all / TIMES, of_these / TIMES
 
@@ -95,7 +96,7 @@ def test_intervals_of_means_are_right(method, epsilon):
     of_all, of_these = coverage(made(method, epsilon))
 
     assert 0.93 <= of_all <= 0.97
-    assert of_these >= 0.93
+    assert 0.93 <= of_these <= (0.985 if method == "duchi" else 0.97)
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -155,6 +156,6 @@ def test_reports_of_a_smaller_epsilon_than_promised_are_found_too_inexact(method
 
 def test_intervals_of_one_and_a_half_standard_errors_are_found_too_short():
     """They hold the mean in 86.6 %: 13 standard errors below 93 %."""
-    of_all, _ = coverage(made("piecewise", 1), _ShortInterval(lower=LOWER, upper=UPPER, epsilon=1))
+    _, of_these = coverage(made("piecewise", 1), _ShortInterval(lower=LOWER, upper=UPPER, epsilon=1))
 
-    assert of_all < 0.93
+    assert of_these < 0.93

@@ -44,5 +44,5 @@ def _numbers(estimate: Any) -> dict[str, Any]:
     common = {"reports": estimate.reports, "rejected": estimate.rejected, "confidence": float(estimate.confidence)}
     if hasattr(estimate, "rows"):
         return {**common, "values": estimate.rows}
-    names = ("mean", "standard_error", "low", "high")
+    names = ("mean", "standard_error", "low", "high", "population_error")
     return {**common, **{name: getattr(estimate, name) for name in names}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -131,7 +132,10 @@ def _column(values: tuple[Any, ...] | range) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """The mean of the people's values: unbiased for values within the bounds, with its standard error and interval."""
+    """The mean of the numbers of those who reported: unbiased for numbers within the bounds, with its error and interval.
+
+    `population_error` is the standard error as an estimate of the mean of the people they were drawn from.
+    """
 
     mean: float
     standard_error: float
@@ -141,6 +145,7 @@ class MeanEstimate:
     rejected: int
     confidence: Fraction
     method: str = ""
+    population_error: float = math.nan
 
     def __str__(self) -> str:
         half = (self.high - self.low) / 2

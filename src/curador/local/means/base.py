@@ -106,9 +106,11 @@ class Means(Reporting):
     def estimated(self, statistic: Sums, reports: int, rejected: int, confidence: Number) -> MeanEstimate:
         """Return the mean of the reports' unbiased estimates.
 
-        Claim   Unbiased for the mean of the clamped numbers of those who reported. The standard error is that of the mean of
-                the people they were drawn from, so a little too large for themselves: by the spread of their numbers. The
-                interval is right up to a normal approximation, and is cut to the bounds.
+        Claim   Unbiased for the mean of the clamped numbers of those who reported; the standard error and the interval are
+                about that mean, up to a normal approximation, and the interval is cut to the bounds. The reports vary by
+                their noise and by the people's numbers. The latter is taken off, as far as the reports tell it: their mean
+                square is α + β E[x²], α and β known. One-bit reports have β = 0 and do not tell: there it stays.
+                `population_error` is about the mean of the people they were drawn from, whose numbers vary.
         """
         level = open_probability(confidence, "confidence")
         total, squares = self.moments(statistic, reports)
@@ -117,7 +119,7 @@ class Means(Reporting):
             spread = max(float((squares - total * centre) / (reports - 1)), 0.0)
         else:
             spread = float(self.worst_variance / self._half**2)
-        error = math.sqrt(spread / reports)
+        error = math.sqrt(max(spread - self._variety(squares / reports, centre), 0.0) / reports)
         low, high = self.interval(float(centre), error, reports, level)
         half, middle = float(self._half), float(self._middle)
         return MeanEstimate(
@@ -129,7 +131,17 @@ class Means(Reporting):
             rejected,
             level,
             self.name,
+            half * math.sqrt(spread / reports),
         )
+
+    def _variety(self, mean_square: Fraction, centre: Fraction) -> float:
+        """How much people's own numbers vary, where the bounds are −1 and 1, as told by the mean square of their reports."""
+        rest = Fraction(self.second_moment(Fraction(0)))
+        rise = Fraction(self.second_moment(Fraction(1))) - rest
+        if rise < Fraction(1, 10**6):
+            return 0.0
+        squares = min(max((mean_square - rest) / rise, centre**2), Fraction(1))
+        return max(float(squares - centre**2), 0.0)
 
     def interval(self, centre: float, error: float, reports: int, confidence: Fraction) -> tuple[float, float]:
         """Return the interval, where the bounds are −1 and 1: Student's, for reports of many values."""
