@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 
-.PHONY: help demo test check types audit format api pictures bench bench-large clean
+.PHONY: help demo test check types docs audit format api pictures bench bench-large clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -33,6 +33,11 @@ check: $(READY) ## format, lint, types, fast tests (under a minute)
 types: $(READY) ## strict types by the slower checker (a minute)
 	$(BIN)/pyright
 
+docs: $(READY) ## the documents as a site in build/site, and a look at what was built (a minute)
+	$(BIN)/python -m sphinx -q -E -a -W --keep-going -b html -c docs -d build/site-trees . build/site
+	@echo "open build/site/index.html"
+	CURADOR_SITE=build/site $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/docs/test_site.py tests/docs/test_site_pages.py
+
 audit: $(READY) ## refute every mechanism's claim with 1,000,000 releases a world, or fail to (a minute)
 	$(BIN)/curador audit --samples 1000000
 
@@ -40,9 +45,10 @@ format: $(READY) ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-api: $(READY) ## rewrite the checked-in list of public names and signatures
+api: $(READY) ## rewrite the checked-in lists of public names, signatures and commands
 	$(BIN)/python tests/docs/public_names.py names > docs/reference/public-names.txt
 	$(BIN)/python tests/docs/public_names.py reference > docs/reference/README.md
+	$(BIN)/python tests/docs/command_names.py > docs/reference/command-line.md
 
 pictures: $(READY) ## draw the figures of docs again
 	$(BIN)/python tests/docs/pictures.py

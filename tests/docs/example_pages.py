@@ -3,7 +3,8 @@
 A page runs in a folder of its own, which holds the files of `example_data`. What may be written:
 
 ```python    >>> lines, as in Python; an output ends at the next >>> or at the fence, blank lines inside it stay
-```console   $ curador …, with what it prints below: results and messages together
+```console   $ curador …, with what it prints below: results and messages together; $ python file.py, too
+```toml      (or python) whose first line is a comment with nothing but a file's name: that file is written
 
 An output that noise, time or a random id changes is compared without its digits: where the line says `# noisy`, and in every
 console block. Spaces at the end of a line, and how wide a table is, are never compared where digits are not.
@@ -15,6 +16,7 @@ import contextlib
 import doctest
 import io
 import re
+import runpy
 import shlex
 import sys
 from pathlib import Path
@@ -22,7 +24,8 @@ from unittest import mock
 
 NOISY = doctest.register_optionflag("NOISY")
 _MARK = "# noisy"
-_BLOCK = re.compile(r"```(python|console)\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"```(python|console|toml)\n(.*?)```", re.DOTALL)
+_FILE = re.compile(r"# ([\w-]+\.(?:py|toml))\n")
 _NUMBER = re.compile(r"[-−]?\b\d[\d,]*(\.\d+)?(e-?\d+)?\b|\b[0-9a-f]{16,}\b")
 _NOTHING = "\0"
 
@@ -40,7 +43,7 @@ class Checker(doctest.OutputChecker):
 
 def doctest_of(text, name, path):
     """Return the page's examples as one doctest."""
-    blocks = (_console(block) if kind == "console" else _python(block) for kind, block in _BLOCK.findall(text))
+    blocks = (_source(kind, block) for kind, block in _BLOCK.findall(text))
     source = "\n".join(block for block in blocks if ">>> " in block)
     test = doctest.DocTestParser().get_doctest(source, {"shell": shell}, name, path, 0)
     for example in test.examples:
@@ -60,7 +63,10 @@ def shell(command):
     from curador.cli import main
 
     words = shlex.split(command)
-    assert words[0] == "curador", f"a console block runs curador, not {words[0]}"
+    if words[0] == "python":
+        runpy.run_path(words[1], run_name="__main__")
+        return
+    assert words[0] == "curador", f"a console block runs curador or python, not {words[0]}"
     written = io.StringIO()
     with (
         mock.patch.object(sys, "argv", words),
@@ -71,6 +77,13 @@ def shell(command):
     ):
         main()
     print(written.getvalue().replace(f"{Path.cwd()}/", ""), end="")
+
+
+def _source(kind, block):
+    """A block as doctest's own text; a block that is a file writes it."""
+    if (named := _FILE.match(block)) is not None:
+        return f">>> _ = __import__('pathlib').Path({named[1]!r}).write_text({block!r}, encoding='utf-8')\n"
+    return {"console": _console, "python": _python, "toml": lambda _: ""}[kind](block)
 
 
 def _console(block):

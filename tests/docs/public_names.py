@@ -5,6 +5,7 @@ python tests/docs/public_names.py reference > docs/reference/README.md
 """
 
 import inspect
+import re
 import sys
 import types
 
@@ -30,6 +31,7 @@ HEADINGS = {
         "Quantile",
     ],
     "Keys": ["GaussianKeys", "LaplaceKeys", "OptimalKeys"],
+    "Local privacy": ["local"],
     "Learning": ["learn"],
     "Around mechanisms": ["clipping", "audit", "plots"],
     "Losses": [
@@ -130,34 +132,93 @@ def options(thing):
     return "\n\n".join((inspect.getdoc(thing) or "").split("\n\n")[1:])
 
 
+def readable(thing, name, *, typed=True):
+    """A signature for people: no quotes around types, one parameter a line where it is long; untyped, the names alone."""
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return name
+    given = [one for one in found.parameters.values() if one.name != "self"]
+    parts, starred = [], False
+    for one in given:
+        if one.kind is one.KEYWORD_ONLY and not starred:
+            parts.append("*")
+        starred = starred or one.kind in {one.KEYWORD_ONLY, one.VAR_POSITIONAL}
+        parts.append(parameter(one, typed=typed))
+    back = (
+        f" -> {written(found.return_annotation)}"
+        if typed and found.return_annotation not in (found.empty, None, "None")
+        else ""
+    )
+    line = f"{name}({', '.join(parts)}){back}"
+    if not typed or len(line) <= WIDE:
+        return line
+    return f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){back}"
+
+
+WIDE = 100
+"""Characters that fit beside the contents of the page."""
+
+
+def parameter(one, *, typed):
+    """One parameter; what a default prints is told only where it reads back."""
+    star = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+    kind = f": {written(one.annotation)}" if typed and one.annotation is not one.empty else ""
+    if one.default is one.empty:
+        return f"{star}{one.name}{kind}"
+    text = repr(one.default)
+    text = re.sub(r"<(\w+)\.(\w+): .*>", r"\1.\2", text)
+    text = "..." if text.startswith("<") else text
+    return f"{star}{one.name}{kind}{' = ' if kind else '='}{text}"
+
+
+def written(annotation):
+    """An annotation as its source has it."""
+    if annotation is inspect.Parameter.empty:
+        return ""
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return text.replace("curador.", "")
+
+
 def reference():
     yield "# Every public name\n"
-    yield "`import curador as cu`. This page is made from the docstrings; `make api` rewrites it, a test holds it.\n"
+    yield (
+        "`import curador as cu`. This page is made from the docstrings; `make api` rewrites it, a test holds it. Methods\n"
+        "are shown without types; `help(cu.open)`, an editor and [the plain list](public-names.txt) have them.\n"
+    )
     for heading, names in HEADINGS.items():
         yield f"## {heading}\n"
         for name in names:
             thing = getattr(cu, name)
+            yield f"### cu.{name}\n"
             if isinstance(thing, types.ModuleType):
-                yield f"### cu.{name}\n\n{sentence(thing)}\n"
-                yield from (f"- `{inner}{signature(value)}`: {sentence(value)}" for inner, value in of_module(thing))
-                yield ""
-            elif isinstance(thing, type):
-                yield f"### cu.{name}{'' if issubclass(thing, Exception) else signature(thing)}\n\n{sentence(thing)}\n"
-                shared = name != "Loss" and issubclass(thing, cu.Loss)
-                rows = [] if shared or issubclass(thing, Exception) else members(thing)
+                yield f"{sentence(thing)}\n"
                 yield from (
-                    f"- `.{inner}{'' if isinstance(value, property) else signature(getattr(thing, inner))}`: "
-                    f"{sentence(value if isinstance(value, property) else getattr(thing, inner))}"
-                    for inner, value in rows
+                    f"- `{readable(value, inner, typed=False)}`: {sentence(value)}" for inner, value in of_module(thing)
                 )
                 yield ""
+            elif isinstance(thing, type):
+                if not issubclass(thing, Exception):
+                    yield f"```python\n{readable(thing, f'cu.{name}')}\n```\n"
+                yield f"{sentence(thing)}\n"
+                shared = name != "Loss" and issubclass(thing, cu.Loss)
+                rows = [] if shared or issubclass(thing, Exception) else members(thing)
+                yield from (f"- `.{member(thing, inner, value)}" for inner, value in rows)
+                yield ""
                 if name == "Curator":
-                    yield f"Options of `ask` and `preview`:\n\n```\n{options(cu.Curator.ask)}\n```\n"
-            else:
-                text = sentence(thing) if callable(thing) else ""
-                yield f"### cu.{name}{signature(thing) if callable(thing) else ''}\n\n{text}\n"
+                    yield f"Options of `ask` and `preview`:\n\n```text\n{options(cu.Curator.ask)}\n```\n"
+            elif callable(thing):
+                yield f"```python\n{readable(thing, f'cu.{name}')}\n```\n\n{sentence(thing)}\n"
                 if name == "open":
-                    yield f"```\n{options(thing)}\n```\n"
+                    yield f"```text\n{options(thing)}\n```\n"
+
+
+def member(thing, name, value):
+    """What follows the point of a method or property: its names, and its sentence."""
+    if isinstance(value, property):
+        return f"{name}`: {sentence(value)}"
+    method = getattr(thing, name)
+    return f"{readable(method, name, typed=False)}`: {sentence(method)}"
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def renyi(samples0: object, samples1: object, *, alpha: Number, confidence: Numb
     Needs   In each world independent samples of one law, in the order in which they were drawn: numbers, or rows
             of numbers, for which a score is learned on the same quarter.
     Rounds  Down.
-    Source  [BDK+21] for the form with two logarithms, [DV83] for α = 1, both proved above; [vEH14] for lower orders; [WR24]
+    Source  [BDK+21] for the form with two logarithms, [DV83] for α = 1, both proved above; [EH14] for lower orders; [WR24]
             for the means.
     """
     order, error = order_of(alpha), error_of(confidence)
@@ -168,7 +168,7 @@ def _guesses(cells: Partition, counts: tuple[IntArray, ...], alpha: float) -> li
 
 
 def _orders(alpha: float) -> list[float]:
-    """The order asked, and lower ones, whose divergence is no larger [vEH14] and whose means are easier to bound."""
+    """The order asked, and lower ones, whose divergence is no larger [EH14] and whose means are easier to bound."""
     lower = [alpha / 2**power for power in (1, 2, 3) if alpha / 2**power > 1.0]
     return [alpha, *lower, *([1.0] if alpha > 1.0 else [])]
 
