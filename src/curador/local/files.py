@@ -90,18 +90,18 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
         if path.is_dir():
             inside = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES and one.is_file())
             if not inside:
-                raise InvalidParameter(sentence("folder", "one with Arrow or Parquet files", str(path)))
+                raise InvalidParameter(f"folder must be one with Arrow or Parquet files; got {path}.")
             found += inside
         elif not path.is_file():
-            raise InvalidParameter(sentence("file", "a file or folder that exists", str(path)))
+            raise InvalidParameter(f"file must be a file or folder that exists; got {path}.")
         elif path.suffix.lower() not in SUFFIXES:
-            raise InvalidParameter(sentence("file", f"one that ends in {', '.join(sorted(SUFFIXES))}", str(path)))
+            raise InvalidParameter(f"file must be one that ends in {', '.join(sorted(SUFFIXES))}; got {path}.")
         else:
             found.append(path)
     seen = [one.resolve() for one in found]
     twice = next((one for place, one in enumerate(seen) if one in seen[:place]), None)
     if twice is not None:
-        raise InvalidParameter(sentence("files", "different ones, for reports count once", f"{twice} twice"))
+        raise InvalidParameter(f"files must be different ones, for reports count once; got {twice} twice.")
     return found
 
 
@@ -124,7 +124,7 @@ def _opened(path: Path) -> Generator[tuple[Schema, Parts]]:
             with pa.ipc.open_file(source) as file:
                 yield file.schema, partial(_selected, map(file.get_batch, range(file.num_record_batches)))
     except (pa.ArrowException, OSError):  # damaged at the beginning or further on
-        raise InvalidParameter(sentence("file", f"a {path.suffix} file that can be read", str(path))) from None
+        raise InvalidParameter(f"file must be a {path.suffix} file that can be read; got {path}.") from None
 
 
 def _selected(parts: Iterable[Part], names: list[str]) -> Iterator[Part]:

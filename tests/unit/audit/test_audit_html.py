@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -420,8 +421,8 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(tmp_path, monk
     """A folder that is not there, a folder for a file, and no matplotlib: one sentence, no audit."""
     monkeypatch.setattr(run, "audit", lambda *_, **__: pytest.fail("the audit ran"))
 
-    for path in (tmp_path / "none" / "page.html", tmp_path):
-        with pytest.raises(InvalidParameter, match="html must be a file in a folder that exists"):
+    for path in (tmp_path / "none" / "page.html", tmp_path, Path("/proc/page.html")):
+        with pytest.raises(InvalidParameter, match="html must be a file that can be written, in a folder that exists"):
             auditing.run_audit(samples=1000, only=None, as_json=False, html=path)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "matplotlib" else name)
     with pytest.raises(InvalidParameter, match="html must be left out where matplotlib is not installed") as refusal:
