@@ -41,7 +41,14 @@ html_theme_options = {"navigation_with_keys": False}
 templates_path: list[str] = []
 
 
+def page_language(_app, pagename, _template, context, _doctree) -> None:  # noqa: ANN001 -- idem
+    """A page whose name ends in a language is in that language: a reader's voice and dictionary follow it."""
+    if pagename.endswith((".es", ".fr")):
+        context["language"] = pagename[-2:]
+
+
 def setup(app):  # noqa: ANN001, ANN201 -- Sphinx's own types are imported where they are used
     """Connect the order of the pages and the notebooks."""
     pages.connect(app)
     notebooks.connect(app)
+    app.connect("html-page-context", page_language)

@@ -58,6 +58,12 @@ def test_nothing_comes_from_elsewhere(site, pages):
     assert not [name for name, page in pages.items() for address in page.loaded if "mathjax" in address.lower()]
 
 
+@pytest.mark.parametrize(("page", "language"), [("glossary", "en"), ("glossary.es", "es"), ("glossary.fr", "fr")])
+def test_a_page_says_its_language(site, page, language):
+    """For voices and dictionaries of readers."""
+    assert f'lang="{language}"' in (site / "docs" / f"{page}.html").read_text(encoding="utf-8")[:200]
+
+
 def test_the_search_knows_the_pages(site):
     """Search works without a server: its index is a script that pages load from the folder."""
     index = (site / "searchindex.js").read_text(encoding="utf-8")
