@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.local.bits import column_sums, fill_bits, padding_of, row_sums, set_bits, width_of
+from curador.local.bit_reports import BitReports
+from curador.local.bits import fill_bits, row_sums, set_bits
 from curador.local.client.chance import WHOLE
 from curador.local.client.subset import SubsetClient, support_elsewhere
-from curador.local.protocol import Supporting
-from curador.local.reading import rows_of_bytes
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
 from curador.randomness.bernoulli import bernoulli
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from curador.local.domain import Domain
     from curador.numerics.exact import Number
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import BoolArray, Bytes, Entropy, IntArray
+    from curador.randomness.entropy import Bytes, Entropy, IntArray
 
 _FEW = 24
 """Sets up to this size are filled one value at a time."""
@@ -35,7 +34,7 @@ _BYTES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Subset(Supporting):
+class Subset(BitReports):
     """Each person reports a set of w ≈ k/(e^ε + 1) values, one that holds the own value with p ≈ e^ε w/(e^ε w + k − w).
 
     The least variance of all protocols here, for a report of a bit a value.
@@ -44,10 +43,8 @@ class Subset(Supporting):
     Source  [YB18]; [WHN+16]
     """
 
-    columns: ClassVar = (("report", "bytes"),)
-
     def __init__(self, domain: int | Sequence[Any] | Domain, *, epsilon: Number) -> None:
-        Supporting.__init__(self, domain, epsilon=epsilon)
+        BitReports.__init__(self, domain, epsilon=epsilon)
         self.client()  # refuses what no client can be made for
 
     def client(self) -> SubsetClient:
@@ -80,16 +77,6 @@ class Subset(Supporting):
     def q(self) -> Fraction:
         return support_elsewhere(self.p, self.weight, self.size)
 
-    @property
-    def width(self) -> int:
-        """How many bytes a report has."""
-        return width_of(self.size)
-
-    @property
-    def report_bits(self) -> int:
-        """How many bits a report needs."""
-        return self.size
-
     def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> Bytes:
         """Draw a set for every person."""
         shape = value.shape if size is None else (size, *value.shape)
@@ -106,26 +93,8 @@ class Subset(Supporting):
 
     def accept(self, reports: Any) -> tuple[Bytes, int]:
         """Return the reports that name exactly as many values as they must."""
-        rows, bad = rows_of_bytes(reports, self.width)
-        clean = (rows[:, -1] & np.uint8(padding_of(self.size)) == 0) & (row_sums(rows) == self.weight)
-        good = rows if clean.all() else rows[clean]
-        return good, bad + len(rows) - len(good)
-
-    def speaks_for(self, reports: Bytes, code: int) -> BoolArray:
-        """A report speaks for the values whose bits are set."""
-        return reports[:, code >> 3] >> (code & 7) & 1 == 1
-
-    def zero(self) -> IntArray:
-        """No set that holds any value."""
-        return np.zeros(self.size, np.int64)
-
-    def tally(self, reports: Bytes) -> IntArray:
-        """Count the sets that hold each value."""
-        return column_sums(reports, self.size)
-
-    def supports(self, statistic: IntArray) -> IntArray:
-        """A report supports the values that it names."""
-        return statistic
+        rows, bad = BitReports.accept(self, reports)
+        return self.kept(rows, row_sums(rows) == self.weight, bad)
 
 
 def fill_sets(packed: Bytes, left_out: IntArray, weights: IntArray, size: int, source: Entropy) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.errors import require
-from curador.local.bits import column_sums, packed_bits, padding_of, set_bits, width_of
+from curador.local.bit_reports import BitReports
+from curador.local.bits import packed_bits, set_bits
 from curador.local.client.chance import WHOLE
 from curador.local.client.unary import FORMS, UnaryClient
-from curador.local.protocol import Supporting
-from curador.local.reading import rows_of_bytes
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
 from curador.randomness.bernoulli import bernoulli
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from curador.local.domain import Domain
     from curador.numerics.exact import Number
     from curador.privacy.loss import Loss
-    from curador.randomness.entropy import BoolArray, Bytes, Entropy, IntArray
+    from curador.randomness.entropy import Bytes, Entropy, IntArray
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Unary(Supporting):
+class Unary(BitReports):
     """Each person reports a bit for every value: the own one's is 1 with probability p, any other's with q.
 
     `kind="optimal"` has p = 1/2 and q = 1/(e^ε + 1), the least variance of a rare value; `kind="symmetric"` has
@@ -39,10 +38,9 @@ class Unary(Supporting):
     """
 
     kind: str
-    columns: ClassVar = (("report", "bytes"),)
 
     def __init__(self, domain: int | Sequence[Any] | Domain, *, epsilon: Number, kind: str = "optimal") -> None:
-        Supporting.__init__(self, domain, epsilon=epsilon)
+        BitReports.__init__(self, domain, epsilon=epsilon)
         require(kind in FORMS, "kind", "optimal or symmetric", kind)
         object.__setattr__(self, "kind", kind)
         self.client()  # refuses what no client can be made for
@@ -76,16 +74,6 @@ class Unary(Supporting):
     def q(self) -> Fraction:
         return Fraction(self.client().false_share, WHOLE)
 
-    @property
-    def width(self) -> int:
-        """How many bytes a report has."""
-        return width_of(self.size)
-
-    @property
-    def report_bits(self) -> int:
-        """How many bits a report needs."""
-        return self.size
-
     def draw(self, value: IntArray, source: Entropy, size: int | None = None) -> Bytes:
         """Draw a bit for every value of every person; then the own one's again, with its own probability."""
         shape = value.shape if size is None else (size, *value.shape)
@@ -93,26 +81,3 @@ class Unary(Supporting):
         packed = packed_bits(self.q, truth.size, self.size, source)
         set_bits(packed, truth, bernoulli(self.p, truth.size, source))
         return packed.reshape(*shape, self.width)
-
-    def accept(self, reports: Any) -> tuple[Bytes, int]:
-        """Return the reports that have the right number of bytes, and no bit beyond the last value."""
-        rows, bad = rows_of_bytes(reports, self.width)
-        clean = rows[:, -1] & np.uint8(padding_of(self.size)) == 0
-        good = rows if clean.all() else rows[clean]
-        return good, bad + len(rows) - len(good)
-
-    def speaks_for(self, reports: Bytes, code: int) -> BoolArray:
-        """A report speaks for the values whose bits are set."""
-        return reports[:, code >> 3] >> (code & 7) & 1 == 1
-
-    def zero(self) -> IntArray:
-        """No bit of any value."""
-        return np.zeros(self.size, np.int64)
-
-    def tally(self, reports: Bytes) -> IntArray:
-        """Count the bits of each value."""
-        return column_sums(reports, self.size)
-
-    def supports(self, statistic: IntArray) -> IntArray:
-        """A report supports the values whose bits are 1."""
-        return statistic
