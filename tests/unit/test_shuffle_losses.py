@@ -16,6 +16,8 @@ from curador.privacy.losses import MOST_REPORTS, GaussianLoss, LaplaceLoss, Pure
 from curador.privacy.records import loss_from_record, to_record
 from curador.privacy.shuffle import clones_delta, clones_epsilon, closed_form, shuffled_delta, shuffled_epsilon
 
+pytestmark = pytest.mark.slow  # as a family
+
 ONE = Shuffled(epsilon=1, reports=1000)
 
 

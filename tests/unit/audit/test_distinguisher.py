@@ -9,6 +9,8 @@ from curador.audit.distinguisher import LEAST, columns_of, logistic, train
 from curador.errors import InvalidParameter
 from curador.mechanisms.noisy_max import Selection
 
+pytestmark = pytest.mark.slow  # as a family
+
 SIZE = 8000
 
 

@@ -16,6 +16,8 @@ from curador.audit.posterior import Posterior
 from curador.audit.roc import THRESHOLDS, measured, thresholds_of
 from curador.errors import InvalidParameter
 
+pytestmark = pytest.mark.slow  # as a family
+
 ONE = cu.losses.Pure(epsilon=1)
 
 

@@ -14,6 +14,8 @@ from curador.audit.one_run import p_value
 from curador.audit.one_run_curve import curve_of, exceeds
 from curador.errors import InvalidParameter
 
+pytestmark = pytest.mark.slow  # as a family
+
 
 def binomial(size, chance):
     """The probabilities of a binomial law, exact for fractions, else with 50 digits."""

@@ -18,6 +18,8 @@ from curador.audit.renyi_tester import RenyiBound, renyi
 from curador.audit.testers import compared, divergences
 from curador.errors import InvalidParameter
 
+pytestmark = pytest.mark.slow  # as a family
+
 PAIRS = [(0.5, 0.3), (0.05, 0.01), (0.9, 0.2), (0.31, 0.31)]
 
 

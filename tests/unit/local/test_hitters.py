@@ -18,6 +18,8 @@ from curador.local.client.hashing import OPEN_SIZE
 from curador.local.search import cells_of, functions, threshold
 from curador.randomness.injected import Seeded
 
+pytestmark = pytest.mark.slow  # as a family
+
 
 def people(seed, number=200_000, bits=48):
     """Zipf's law over a million random codes."""

@@ -7,6 +7,8 @@ import curador as cu
 from curador.local import likely
 from curador.local.likely import likely_counts
 
+pytestmark = pytest.mark.slow  # as a family
+
 PEOPLE, VALUES = 10_000, 100
 
 

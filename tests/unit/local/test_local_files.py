@@ -17,6 +17,8 @@ from curador.errors import InvalidParameter
 from curador.local.files import BATCH, SUFFIXES
 from curador.randomness.injected import Seeded
 
+pytestmark = pytest.mark.slow  # as a family
+
 PROTOCOLS = {
     "direct": local.Direct(["a", "b", "c"], epsilon=1),
     "unary": local.Unary(19, epsilon=1),

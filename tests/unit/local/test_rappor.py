@@ -14,6 +14,8 @@ from curador.errors import InvalidParameter
 from curador.local.client import RapporClient, load, memo
 from curador.local.client.chance import WHOLE, exp_below, share_of_truth
 
+pytestmark = pytest.mark.slow  # as a family
+
 FOREVER, ONCE = Fraction(2), Fraction(1)
 
 
