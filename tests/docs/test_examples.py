@@ -14,12 +14,12 @@ from curador.study.toml import parse_study
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLE = re.compile(r"```(python\n(?:.*\n)*?>>> |console\n)")
-SLOW = re.compile(r"cu\.open\(|```console|curador\.learn")
+SLOW = re.compile(r"cu\.open\(|```console|curador\.learn|audit\.game\(|Shuffled\(")
 WITH_EXAMPLES = [page for page in PAGES if EXAMPLE.search(page.read_text(encoding="utf-8"))]
 
 
 def marked(page):
-    """A page that opens a study, or learns, takes seconds."""
+    """A page that opens a study, learns, plays or shuffles takes seconds."""
     slow = SLOW.search(page.read_text(encoding="utf-8")) is not None
     return pytest.param(page, id=page.name, marks=[pytest.mark.slow] if slow else [])
 
