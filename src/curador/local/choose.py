@@ -56,9 +56,7 @@ def frequencies(domain: int | Sequence[Any] | Domain, *, epsilon: Number, method
     | more             | direct, hadamard                  | hadamard: hashing's collector is too slow                      |
     """
     values, exact = domain_of(domain), exact_epsilon(epsilon)
-    require(
-        isinstance(method, str) and (method == "auto" or method in METHODS), "method", f"auto, {', '.join(METHODS)}", method
-    )
+    require(method in ("auto", *METHODS), "method", f"auto, {', '.join(METHODS)}", method)
     if method != "auto":
         return METHODS[method](values, exact)
     candidates = [METHODS[name](values, exact) for name in considered(values.size)]

@@ -62,7 +62,7 @@ class Collector:
     def merge(self, *others: Collector) -> Collector:
         """Add what other collectors of the same protocol counted."""
         for other in others:
-            if not isinstance(other, Collector) or other.protocol != self.protocol:
+            if getattr(other, "protocol", None) != self.protocol:
                 raise InvalidParameter("merge must be given collectors of the same protocol; got another.")
             self._statistic = self._statistic + other._statistic  # noqa: SLF001 -- of its own kind
             self.reports += other.reports

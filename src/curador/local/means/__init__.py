@@ -27,9 +27,7 @@ def mean(*, lower: Number, upper: Number, epsilon: Number, method: str = "auto")
     The least variance where the numbers are the worst for it: one bit up to ε ≈ 0.61, the mixture of one bit and a piecewise
     report from there on. Source: [WXY+19] for the comparison; here by the exact variances.
     """
-    require(
-        isinstance(method, str) and (method == "auto" or method in METHODS), "method", "auto, " + ", ".join(METHODS), method
-    )
+    require(method in ("auto", *METHODS), "method", "auto, " + ", ".join(METHODS), method)
     if method != "auto":
         return METHODS[method](lower=lower, upper=upper, epsilon=epsilon)
     protocols = [kind(lower=lower, upper=upper, epsilon=epsilon) for kind in METHODS.values()]
