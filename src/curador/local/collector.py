@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,11 +77,3 @@ class Collector:
 
     def __repr__(self) -> str:
         return f"Collector({self.protocol!r}): {self.reports:,} reports, {self.rejected:,} rejected"
-
-
-def collected(protocol: Any, parts: Iterable[Any]) -> Collector:
-    """Return a collector of all parts."""
-    collector = Collector(protocol)
-    for part in parts:
-        collector.add(part)
-    return collector
