@@ -43,6 +43,9 @@ class Facts:
     def distinct(self, *_):
         return None
 
+    def longest(self, *_):
+        return 40
+
 
 def table_of(name, unit, columns, **more):
     return Table(name, f"{name}.parquet", unit, columns, **more)

@@ -5,14 +5,14 @@ A bug is a function that patches the product by `monkeypatch`. The judge must fi
 
 import dataclasses
 
-from curador.engines.duckdb import ranking
+from curador.engines.duckdb import clean, prepare, ranking
 from curador.engines.lower import block as lowered_block
 from curador.engines.lower import grid as lowered_grid
 from curador.engines.lower import kept as lowered_kept
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.block import _Block
 from curador.engines.lower.relation import Relations
-from curador.plan import build, caps, ownership, sensitivity
+from curador.plan import build, caps, ownership, sensitivity, work
 from curador.plan.ownership import Owned
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import UnionAll
@@ -82,7 +82,7 @@ def units_in_one_group(patch):
 
 def public_rows_match_once(patch):
     """A join with a public table is thought to be free."""
-    patch.setattr(ownership, "_matches", lambda *_: 1)
+    patch.setattr(ownership, "public_matches", lambda *_: 1)
     _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
 
 
@@ -106,7 +106,7 @@ def declared_is_believed(patch):
 
 def joins_do_not_multiply(patch):
     """A join of two private tables keeps the rows of its left side."""
-    patch.setattr(ownership, "_both", lambda _kind, left, _right: left)
+    patch.setattr(ownership, "_both", lambda _kind, left, *_: left)
     _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
 
 
@@ -144,8 +144,8 @@ def random_by_dense_number(patch):
     patch.setattr(lowered_kept, "select", lowered_kept.select)
     plain = lowered_kept.kept
 
-    def kept(rows, cap, relation, shape, keys, dialect):
-        found = plain(rows, cap, relation, shape, keys, dialect)
+    def kept(*given, **named):
+        found = plain(*given, **named)
         return dataclasses.replace(
             found, parts=tuple((name, text.replace("hash(__h", "hash(__u")) for name, text in found.parts)
         )
@@ -204,7 +204,32 @@ def other_rows_are_counted(patch):
     patch.setattr(lowered_block, "_same_rows", tuple)
 
 
+def heights_off(patch):
+    """The height that bounds work is planned and not executed."""
+    patch.setattr(lowered_block, "rank_of", lambda cap, _relation, _schema: cap.rows if cap.by == "rank" else None)
+
+
+def multiplied_for_nothing(patch):
+    """Work counts one row of a public table for each row, however many match."""
+    plain = ownership.owned
+    patch.setattr(work, "public_matches", lambda *_: 1)
+    patch.setattr(work, "owned", lambda relation, schema, *, cap=None: _plain_rows(plain, relation, schema, cap))
+
+
+def _plain_rows(plain, relation, schema, cap):
+    found = plain(relation, schema, cap=cap)
+    return found if found.rows is None or cap is None else Owned(found.private, min(found.rows, cap))
+
+
+def empty_sides_are_skipped(patch):
+    """No row of nobody stands in the side of a join that is built."""
+    patch.setattr(Relations, "_guarded", lambda *_: False)
+
+
 BUGS = [
+    heights_off,
+    multiplied_for_nothing,
+    empty_sides_are_skipped,
     other_rows_are_counted,
     no_row_cap,
     one_row_too_many,
@@ -226,5 +251,19 @@ BUGS = [
     caps_before_the_selection_only,
     squares_of_half_the_range,
 ]
-PREPARED_BUGS = [rank_with_ties]
+
+
+def texts_of_any_length(patch):
+    """Texts are prepared as they are."""
+    patch.setattr(clean, "_short", lambda x, **_: x)
+    patch.setattr(ranking, "_long_texts", lambda _schema: [])
+
+
+def every_row_is_stored(patch):
+    """A prepared table holds all rows of a unit."""
+    _wrapped(patch, prepare, "stored_rows", lambda plain, table, study: 1 if plain(table, study) == 1 else 10**9)
+    patch.setattr(lowered_block, "rank_of", lambda cap, _relation, _schema: cap.rows if cap.by == "rank" else None)
+
+
+PREPARED_BUGS = [rank_with_ties, texts_of_any_length, every_row_is_stored]
 """Bugs of preparation: worlds must be prepared with them."""

@@ -3,6 +3,8 @@
 import itertools
 import os
 
+from replay_work import Eye, text_violations, work_violations
+
 from curador.engines.duckdb.engine import DuckDBEngine
 from curador.engines.duckdb.folder import prepared_folder
 from curador.errors import Refused
@@ -13,7 +15,7 @@ from curador.query.sql import parse
 
 
 def opened(world, folder, key=bytes(range(32))):
-    """Write a world and open an engine on it, with one key for all worlds: neighbours are two histories of one study."""
+    """Write a world and open an eye on its engine, with one key for all worlds: neighbours are two histories of one study."""
     study = world.written(folder)
     prepared = prepared_folder(study)
     prepared.mkdir(mode=0o700)
@@ -21,7 +23,7 @@ def opened(world, folder, key=bytes(range(32))):
         file.write(key)
     engine = DuckDBEngine(study, 1)
     engine.prepare(1)
-    return engine
+    return Eye(engine)
 
 
 def planned(question, schema):
@@ -32,20 +34,21 @@ def planned(question, schema):
         return None
 
 
-def judged(question, engine, other):
-    """Return None for a refused question, else the violations."""
-    plan, again = planned(question, engine.schema), planned(question, other.schema)
+def judged(question, one, other):
+    """Return None for a refused question, else the violations, of sensitivities and of work."""
+    plan, again = planned(question, one.engine.schema), planned(question, other.engine.schema)
     if plan is None or again is None:
         return None if plan is again else ["one world refuses what the other plans"]
     if plan != again:
         return ["the plan depends on the data"]
-    return compare(plan, tallied(engine, plan), tallied(other, plan))
+    found = compare(plan, tallied(one, plan), tallied(other, plan))
+    return found or [*work_violations(plan, one, other), *text_violations(one)]
 
 
-def tallied(engine, plan):
+def tallied(eye, plan):
     """Return the exact integers, or the name of the error."""
     try:
-        return engine.tally(plan.blocks)
+        return eye.tally(plan.blocks)
     except Exception as error:  # noqa: BLE001 -- success or failure is itself an output
         return type(error).__name__
 

@@ -71,6 +71,9 @@ PREDICATES = {
         "spent / rating > 3",
         "raw * raw > 1",
         "LENGTH(city) > 2",
+        "id = 7 AND kind = 'a'",
+        "spent > 499.9",
+        "raw > 1e300",
     ],
     "people": [
         "age >= 18",
@@ -155,7 +158,7 @@ def random_question(dice: random.Random, tables) -> str:
         return dice.choice(shapes)(dice)
     shapes = [over("visits")] * 5 + [over("people")] * 2 + [over("lines")] * 2
     shapes += [people_visits, people_visits, public_join, public_join, per_person, per_person, windowed, windowed]
-    shapes += [twice("visits"), self_join, exists, key_path, distinct_rows, shadow]
+    shapes += [twice("visits"), self_join, exists, key_path, distinct_rows, shadow, multiplied, picked, picked]
     return dice.choice(shapes)(dice)
 
 
@@ -244,6 +247,21 @@ def crossed(table):
 
 def self_join(dice):
     return grouped(dice, "visits", "visits v JOIN visits w ON v.id = w.id", "v.")
+
+
+def multiplied(dice):
+    """A row for every row of a public table, once or twice: what one person's rows become is multiplied in the open."""
+    table = dice.choice(["people p", "visits p"])
+    crosses = " ".join(f"CROSS JOIN regions r{place}" for place in range(dice.choice([1, 2])))
+    return f"SELECT COUNT(*) AS n FROM {table} {crosses} WHERE p.id {dice.choice(['> 5', '= 7', '< 30'])}"
+
+
+def picked(dice):
+    """One person is picked on one side of a join: the other side must be read whoever is there."""
+    one = dice.choice(["p.income > 199000", "p.id = 7", "p.sex = 'b' AND p.age > 100", "p.id IN (3, 38)"])
+    kind = dice.choice(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"])
+    first, second = dice.choice([("people p", "visits v"), ("visits v", "people p")])
+    return f"SELECT COUNT(*) AS n FROM {first} {kind} {second} ON p.id = v.id WHERE {one}"
 
 
 def exists(dice):

@@ -13,6 +13,9 @@ from curador.study.toml import read_study
 
 FLOATS = [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324, 1.7e308, -1.7e308, None, 0.1, 0.2, 0.3, 499.99, 500.0, 1e9]
 INTEGERS = [None, 0, 1, 2, 3, 4, 5, 2**63 - 1, -(2**63), 9007199254740993]
+LONG = "ab" * 40_000
+"""More than any text of a unit may be, and more than one may be."""
+
 TEXTS = [None, "", "a", "A", "b", "c", "Paris", "Lyon", "Zzyzx", "o'Brien", "東京", "a\x00b".replace("\x00", " ")]
 DAYS = [None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2024, 2, 29), dt.date(2024, 3, 1), dt.date(2023, 12, 31)]
 
@@ -47,6 +50,8 @@ max_units = 1_000_000
 [engine]
 worker = "inline"
 threads = {threads}
+unit_rows = {unit_rows}
+unit_work = "{unit_work}"
 [tables.people]
 source = "people.parquet"
 unit = "id"
@@ -92,6 +97,8 @@ max_units = 1_000_000
 [engine]
 worker = "inline"
 threads = {threads}
+unit_rows = {unit_rows}
+unit_work = "{unit_work}"
 [tables.events]
 source = "events.parquet"
 unit = "row"
@@ -154,6 +161,8 @@ def random_world(dice: random.Random) -> World:
         "in_group": dice.choice([1, 2, rows]),
         "low": dice.choice([0, -500, 100]),
         "threads": dice.choice([1, 2]),
+        "unit_rows": dice.choice([6, 16_384, 16_384, 16_384]),
+        "unit_work": dice.choice(["80us", "150us", "2ms", "2ms", "2ms", "2ms"]),
     }
     regions = [
         {"city": dice.choice(TEXTS), "region": dice.choice(["north", "south", None])} for _ in range(dice.choice([3, 8]))
@@ -176,10 +185,12 @@ def add_unit(dice, tables, one):
     """Give one unit its rows."""
     if dice.random() < 0.9:
         tables["people"] += [person(dice, one) for _ in range(dice.choice([1, 1, 1, 2]))]
-    many = dice.choice([0, 1, 2, 4, 8, 20])
+    many = dice.choice([0, 1, 2, 4, 8, 20, 60])
     visits = [visit(dice, one) for _ in range(many)]
     if many > 2 and dice.random() < 0.5:
         visits = [visits[0]] * many
+    if dice.random() < 0.1:
+        visits = [{**row, "city": LONG[: dice.choice([5_000, 80_000])]} for row in visits]
     tables["visits"] += visits
     for _ in range(dice.choice([0, 1, 2, 4])):
         number = one * 1000 + len(tables["orders"])

@@ -21,23 +21,30 @@ def cases(seed, folder, worlds=WORLDS, questions=QUESTIONS):
     dice = random.Random(seed)
     for place in range(worlds):
         world = random_world(dice)
-        one, other = opened(world, folder / f"{place}" / "one"), opened(neighbour(dice, world), folder / f"{place}" / "other")
+        beside = neighbour(dice, world)
+        one, other = opened(world, folder / f"{place}" / "one"), opened(beside, folder / f"{place}" / "other")
         try:
             for _ in range(questions):
-                yield random_question(dice, world.tables), one, other
+                yield about(random_question(dice, world.tables), world, beside), one, other
         finally:
             one.close()
             other.close()
 
 
+def about(question, world, beside):
+    """Return the question with the person who left in the place of the person that it picks."""
+    gone = set(world.units()) - set(beside.units())
+    return question.replace("id = 7", f"id = {min(gone)}") if gone else question
+
+
 @pytest.mark.parametrize("seed", range(CHUNKS))
 def test_no_unit_moves_a_measurement_further_than_declared(seed, tmp_path):
-    """The same plan, the same shape, every difference within the declared sensitivity; at most a fifth is refused."""
+    """The same plan, the same shape, every difference within sensitivity and work; at most two fifths are refused."""
     found = [(question, judged(question, one, other)) for question, one, other in cases(seed, tmp_path)]
     wrong = [(question, violations) for question, violations in found if violations]
 
     assert not wrong, "\n".join(f"{question}\n  {violations}" for question, violations in wrong)
-    assert sum(violations is None for _, violations in found) < len(found) / 5
+    assert sum(violations is None for _, violations in found) < 2 * len(found) / 5  # a third of the worlds allow little work
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +56,13 @@ def worlds(tmp_path_factory):
         world = random_world(dice)
         if len(world.tables.get("events", ())) >= 10:
             chosen.append(world)
+    besides = [neighbour(dice, world) for world in chosen]
     pairs = [
-        (world, opened(world, folder / f"{place}a"), opened(neighbour(dice, world), folder / f"{place}b"))
-        for place, world in enumerate(chosen)
+        (world, beside, opened(world, folder / f"{place}a"), opened(beside, folder / f"{place}b"))
+        for place, (world, beside) in enumerate(zip(chosen, besides, strict=True))
     ]
     yield pairs
-    for _, one, other in pairs:
+    for *_, one, other in pairs:
         one.close()
         other.close()
 
@@ -65,8 +73,8 @@ def test_a_seeded_bug_is_found(bug, worlds, monkeypatch):
     bug(monkeypatch)
     dice = random.Random(7)
     for _ in range(50):
-        for world, one, other in worlds:
-            if judged(random_question(dice, world.tables), one, other):
+        for world, beside, one, other in worlds:
+            if judged(about(random_question(dice, world.tables), world, beside), one, other):
                 return
     pytest.fail(f"{bug.__name__} was not found")
 

@@ -215,7 +215,7 @@ class Asker:
         return preview_of(
             ready,
             explanation="\n".join(explain(one, flow.asking.schema) for one in ready.priced),
-            unit=self._desk.study.unit_name,
+            schema=self._desk.engine.schema,
             limit=flow.ledger.limits.share(share),
             left=flow.ledger.left(self._name, share),
             stored=flow.stored(ready) is not None,

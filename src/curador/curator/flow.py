@@ -198,7 +198,7 @@ class Flow:
             receipt,
             charged.served,
             ready.confidence,
-            bounding_notes(ready.plan, study.unit_name),
+            bounding_notes(ready.plan, self.asking.schema),
             bias,
             again=again,
         )

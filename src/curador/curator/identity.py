@@ -24,7 +24,7 @@ from curador.query.tree import Out
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from curador.plan.model import BlockPlan
+    from curador.plan.model import BlockPlan, Cap
     from curador.plan.price import KeyNoise, Noise, Priced
 
 VERSION = 1
@@ -100,7 +100,7 @@ def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: Key
     )
     body = {
         "relation": plain(block.relation),
-        "cap": plain(block.cap),
+        "cap": _cap(block.cap),
         "contribution": plain(block.contribution),
         "keys": [text for text, _ in keys],
         "measurements": [text for text, _ in measured],
@@ -108,6 +108,12 @@ def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: Key
         "selection": plain(selection),
     }
     return as_text(body), Places(place, tuple(one for _, one in keys), tuple(one for _, one in measured))
+
+
+def _cap(cap: Cap) -> dict[str, object]:
+    """Return a cap; a height that cuts nothing is not told, so that questions keep the keys they had before heights were."""
+    body = plain(cap)
+    return {name: value for name, value in body.items() if name != "height" or value is not None}
 
 
 def _combined(block: BlockPlan, one: Measurement) -> list[str]:

@@ -14,6 +14,7 @@ from curador.curator.show import amounts_text, level_text, percent, printed, rea
 from curador.ledger.amounts import Amounts
 from curador.plan.error import linear_reach, reach_at
 from curador.plan.model import Linear
+from curador.plan.work import rows_read
 from curador.query.tree import Estimated
 from curador.study.spelling import number_text
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from curador.curator.asking import Ready
     from curador.plan.model import BlockPlan, ItemPlan, Plan
     from curador.plan.price import KeyNoise, Noise, Priced
+    from curador.study.schema import Schema
 
 SIZES = (100, 1_000, 10_000)
 """Rows of a group for which the error of a mean is told."""
@@ -178,7 +180,7 @@ class Previews:
         return printed(self)
 
 
-def preview_of(ready: Ready, *, explanation: str, unit: str, limit: Amounts, left: Amounts, stored: bool) -> Preview:
+def preview_of(ready: Ready, *, explanation: str, schema: Schema, limit: Amounts, left: Amounts, stored: bool) -> Preview:
     """Return the preview of a question that is ready."""
     return Preview(
         question=ready.text,
@@ -188,13 +190,13 @@ def preview_of(ready: Ready, *, explanation: str, unit: str, limit: Amounts, lef
         pure=ready.priced[0].grant.kind == "pure",
         errors=tuple(expected_errors(ready.priced[0], ready.confidence)),
         keys=tuple(_threshold(one) for one in ready.priced[0].selections if one is not None),
-        notes=bounding_notes(ready.plan, unit),
+        notes=bounding_notes(ready.plan, schema),
         explanation=explanation,
         fits=times(ready.cost, left),
         stored=stored,
         confidence=ready.confidence,
         key=ready.key,
-        unit=unit,
+        unit=schema.study.unit_name,
     )
 
 
@@ -263,14 +265,17 @@ def _units(selection: KeyNoise, probability: float, start: int) -> int:
     return high
 
 
-def bounding_notes(plan: Plan, unit: str) -> tuple[str, ...]:
+def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
     """Return what caps and bounds do: an error bar says nothing about it."""
     lines: list[str] = []
+    unit = schema.study.unit_name
     for block in plan.blocks:
         own = block.contribution
         groups = "" if block.cap.groups is None else f" in at most {block.cap.groups:,} groups"
         rows = f"{own.rows:,} row{'' if own.rows == 1 else 's'}"
         lines.append(f"± noise only, after at most {rows} a {unit}{groups}")
+        if (most := rows_read(block, schema)) is not None:
+            lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
         lines += [f"bounds: {note}" for note in block.notes]
     return tuple(dict.fromkeys(lines))
 

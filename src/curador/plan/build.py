@@ -38,6 +38,7 @@ from curador.plan.model import (
     Range,
     Tally,
     Variance,
+    Work,
 )
 from curador.plan.narrowing import narrowed
 from curador.plan.ownership import at, is_unit
@@ -45,6 +46,7 @@ from curador.plan.parts import aggregates_of
 from curador.plan.ranges import Ranges
 from curador.plan.sensitivity import moves, presence_moves
 from curador.plan.words import written
+from curador.plan.work import Demand, cutting, fit_height, work_of
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import Aggregate, Call, Estimated, Filter, Key, Ref
 from curador.study.values import Type
@@ -79,9 +81,8 @@ def build_plan(
     blocks: list[BlockPlan] = []
     orders: list[OrderPlan] = []
     for block in question.blocks:
-        builder = _Builder(block, schema, wanted, narrow)
-        order = [one for one in question.order if not isinstance(one.expression, Ref)]
-        planned, expressions = builder.build([one.expression for one in order])
+        order: list[Node] = [one.expression for one in question.order if not isinstance(one.expression, Ref)]
+        planned, expressions = _build_block(block, schema, wanted, narrow, order)
         blocks.append(planned)
         if len(question.blocks) == 1:
             pending = iter(expressions)
@@ -99,6 +100,24 @@ def build_plan(
         raise InvalidQuery(f"bounds must be of columns of the answer; got {', '.join(sorted(map(str, unknown)))}.")
     adjacency = schema.study.adjacency
     return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
+
+
+def _build_block(
+    block: Block, schema: Schema, asked: Asked, narrow: Mapping[str, tuple[Fraction, Fraction]], order: list[Node]
+) -> tuple[BlockPlan, list[Node]]:
+    """Return a block with the largest height with which one unit's work fits; refuse it where none does."""
+    builder = _Builder(block, schema, asked, narrow)
+    planned, expressions = builder.build(order)
+    demand = Demand(planned.relation, planned.keys, planned.tallies, block.place)
+
+    def work(height: int) -> Work:
+        cap, contribution = builder.bounded(height)
+        return work_of(demand, schema, height, cap, contribution.groups)
+
+    found = fit_height(schema, schema.study, planned.relation, work)
+    if (height := cutting(found.height, planned.relation, schema)) is not None:
+        planned, expressions = _Builder(block, schema, asked, narrow, height=height).build(order)
+    return replace(planned, work=found), expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +142,8 @@ class _Builder:
     notes: dict[str, None] = field(default_factory=dict[str, None])
     counted: set[_Pattern] = field(default_factory=set[_Pattern])
     bounds: tuple[Fraction, Fraction] | None = None
+    height: int | None = None
+    needs: Needs = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -193,14 +214,18 @@ class _Builder:
         groups = 1
         for key in keys:
             groups *= len(key.values or ())
-        needs = Needs(
+        self.needs = Needs(
             keyed=bool(keys),
             private_keys=private,
             counts_units=any(one.function in {"count_units", "count_distinct"} for one in aggregates),
             known_groups=None if private else groups,
         )
         self.caps = caps
-        return bounded(self.relation, self.schema, caps, self.asked, needs)
+        return self.bounded(self.height)
+
+    def bounded(self, height: int | None) -> tuple[Cap, Contribution]:
+        """Return the caps where base tables are cut at a height."""
+        return bounded(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
 
     # ---- expressions -----------------------------------------------------------------------------------------------
 

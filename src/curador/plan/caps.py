@@ -68,20 +68,22 @@ class Needs:
     known_groups: int | None
 
 
-def bounded(relation: Relation, schema: Schema, caps: Caps, asked: Asked, needs: Needs) -> tuple[Cap, Contribution]:
-    """Return which caps are executed, and what they prove.
+def bounded(
+    relation: Relation, schema: Schema, caps: Caps, asked: Asked, needs: Needs, *, height: int | None = None
+) -> tuple[Cap, Contribution]:
+    """Return which caps are executed, and what they prove. `height`: rows of a unit that private tables give at most.
 
     Claim   After the cap a unit has at most contribution.rows rows, in at most contribution.groups groups, at most
             contribution.in_group of them in one group.
     Needs   As `owned`; the caps are executed in the order rows, groups, rows in a group, on the filtered relation.
     """
-    reach = owned(relation, schema)
+    reach = owned(relation, schema, cap=height)
     if not reach.private:
         raise NotPrivate(
             "a question must be about a private table; this one reads public tables only.\n"
             "Hint: public tables are no secret: read them directly."
         )
-    cap = _row_cap(relation, schema, caps.rows, asked, reach.rows)
+    cap = replace(_row_cap(relation, schema, caps.rows, asked, reach.rows), height=height)
     if not needs.keyed:
         return cap, Contribution(cap.rows, 1, cap.rows, keyed=False)
     in_group = min(caps.most_in_group, cap.rows)

@@ -10,6 +10,7 @@ from curador.mechanisms.laplace import DiscreteLaplace
 from curador.plan.model import Plan
 from curador.plan.ownership import owned, scans
 from curador.plan.words import written
+from curador.plan.work import rows_read
 from curador.query.tree import Distinct, Filter, Join, Project, Scan, UnionAll, UnitGroup, Window
 
 if TYPE_CHECKING:
@@ -56,11 +57,16 @@ def _rows(block: BlockPlan, schema: Schema, unit: str) -> list[str]:
         "window": f"{most}, chosen at random from the {unit}'s own rows after joins and filters",
         "none": f"{most}: proved, nothing to cut" if reach else most,
     }[block.cap.by]
+    if (most := rows_read(block, schema)) is not None:
+        read += f"; at most {most:,} rows per {unit} of a table, picked at random once"
     lines = [f"reads      {read}", *(_step(step, schema) for step in _steps(block.relation)), f"rows       {how}"]
     if block.cap.groups is not None:
         lines.append(f"groups     at most {block.cap.groups} groups of one {unit}")
     if block.cap.in_group is not None:
         lines.append(f"in a group at most {block.cap.in_group} rows of one {unit}")
+    if block.work is not None:
+        cost = f"{block.work.nanoseconds / 1_000_000:,.2g} ms"
+        lines.append(f"work       the rows of one {unit} cause at most about {cost}, so that time does not tell about one")
     return lines
 
 

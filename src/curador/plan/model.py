@@ -11,13 +11,13 @@ A plan never depends on data. `price` (in `price.py`) adds the noise: a Priced p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
 from curador.privacy.adjacency import Adjacency
-from curador.query.tree import Expression, Node, Relation
+from curador.query.tree import Expression, Node, Place, Relation
 from curador.study.values import Type, Value
 
 
@@ -89,12 +89,15 @@ class Cap:
                 order; none: the relation itself has at most `rows` rows a unit
     groups      at most this many groups of a unit; None: not executed
     in_group    at most this many rows of a unit in one group; None: not executed
+    height      rows of a unit that every private table gives at most, by the stored rank, below everything else: what bounds
+                work, not noise; None: as many as are stored
     """
 
     rows: int
     by: OneOf["rank", "window", "none"]
     groups: int | None = None
     in_group: int | None = None
+    height: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,34 @@ class Contribution:
     groups: int
     in_group: int
     keyed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a plan: rows of one unit that pass it at most, and what they cost there together."""
+
+    what: str
+    rows: int
+    nanoseconds: int
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The most work that one unit's rows can cause, step by step, where base tables are cut at `height`."""
+
+    height: int
+    steps: tuple[Step, ...]
+
+    @property
+    def nanoseconds(self) -> int:
+        """W: all steps together."""
+        return sum(step.nanoseconds for step in self.steps)
+
+    @property
+    def rows(self) -> int:
+        """The most rows of one unit in any step."""
+        return max(step.rows for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +250,8 @@ class BlockPlan:
     """The tally of units per private key combination, where keys are selected privately."""
     notes: tuple[str, ...] = ()
     """For `explain`: every interval and where it came from, every cap and why."""
+    work: Work | None = None
+    """What one unit's rows can cause at most; None only where a block was not built from a question."""
 
     @property
     def private_keys(self) -> tuple[int, ...]:

@@ -4,9 +4,11 @@ Lemma (unit-locality). The rows that a relation assigns to a unit depend on that
 holds for every node by construction, and composes; so removing a unit removes its rows and changes no other row.
 
 relation                                          R, the most rows of one unit (None: no bound)
-table: unit = row, unique / else                  1 / none
+table: unit = row, unique / else                  1 / the height at which base tables are cut; none without one
 filter, projection, window in the unit, distinct  R
-private ⋈ private, units always equated           R₁R₂; left R₁ max(R₂, 1); semi, anti R₁; full R₁R₂ + R₁ + R₂
+private ⋈ private, units always equated           J = min(R₁a₂, R₂a₁); left min(R₁ max(a₂, 1), J + R₁); semi, anti R₁;
+  a: the most rows of one unit that agree in      full J + R₁ + R₂
+  what is equated; 1 for a verified key, else R
 private ⋈ public, f public rows match one row     R f; kept side private: R max(f, 1)
 UNION ALL                                         R₁ + R₂
 GROUP BY unit / unit, e                           1 / R
@@ -31,7 +33,7 @@ from curador.query.tree import (
     UnitGroup,
     Window,
 )
-from curador.study.model import UnitRow
+from curador.study.model import UnitPath, UnitRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +54,7 @@ PUBLIC = Owned(private=False, rows=None)
 
 
 def owned(relation: Relation, schema: Schema, *, cap: int | None = None) -> Owned:
-    """Return who owns a relation and its R; with `cap`, where every private base table keeps so many rows a unit.
+    """Return who owns a relation and its R; `cap`: the height, rows of a unit that every private base table gives at most.
 
     Claim   The engine's relation is unit-local and has at most R rows a unit.
     Needs   The engine equates the units of private joins, drops rows without a unit, and executes `unique` and `cap`.
@@ -97,40 +99,87 @@ def _join(join: Join, schema: Schema, cap: int | None) -> Owned:
             raise NotPrivate(at(join.place, "a public table must not be filtered by rows of people."))
         return left
     if left.private and right.private:
-        return Owned(private=True, rows=_both(join.kind, left.rows, right.rows))
+        return Owned(private=True, rows=_both(join.kind, left.rows, right.rows, *fans(join, schema, left.rows, right.rows)))
     kept = "left" if left.private else "right"
     if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
         rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
         raise NotPrivate(at(join.place, f"{rule}\nHint: use an inner join, or put the private table on the kept side."))
     private, public = (left, join.right) if left.private else (right, join.left)
-    matches = _matches(join, public, schema)
+    matches = public_matches(join, public, schema)
     if private.rows is None or matches is None:
         return Owned(private=True, rows=None)
     return Owned(private=True, rows=private.rows * (max(matches, 1) if join.kind == kept else matches))
 
 
-def _both(kind: str, left: int | None, right: int | None) -> int | None:
-    if left is None or right is None:
+def _both(kind: str, left: int | None, right: int | None, left_fan: int | None, right_fan: int | None) -> int | None:
+    """Rows of a join of private relations: `right_fan` rows of the right side match one of the left at most, and so on."""
+    if left is None or right is None or left_fan is None or right_fan is None:
         return None
+    pairs = min(left * right_fan, right * left_fan)
     match kind:
         case "left":
-            return left * max(right, 1)
+            return min(left * max(right_fan, 1), pairs + left)
         case "right":
-            return right * max(left, 1)
+            return min(right * max(left_fan, 1), pairs + right)
         case "full":
-            return left * right + left + right
+            return pairs + left + right
         case _:
-            return left * right
+            return pairs
+
+
+def fans(join: Join, schema: Schema, left: int | None, right: int | None) -> tuple[int | None, int | None]:
+    """Return how many rows of one unit of the left side match one row of the right at most, and the other way round.
+
+    Claim   An equality with a column that is unique, or unique inside the unit, matches one row at most.
+    Needs   R of both sides. Keys that units are found through are verified when a version is taken. The types that are
+            compared are equal: nothing is rounded.
+    """
+    width = len(join.left.columns)
+    return (
+        agreeing(join.left, equated(join, 0, width), schema, left),
+        agreeing(join.right, equated(join, width, width + len(join.right.columns)), schema, right),
+    )
+
+
+def agreeing(relation: Relation, fixed: frozenset[int], schema: Schema, rows: int | None) -> int | None:
+    """Return the most rows of one unit, of a private relation with this R, that agree in the fixed columns."""
+    match relation:
+        case Scan():
+            return 1 if any(is_key(schema, relation.table, relation.columns[index].name) for index in fixed) else rows
+        case Filter():
+            return agreeing(relation.input, fixed, schema, rows)
+        case Window():
+            kept = frozenset(index for index in fixed if index < len(relation.input.columns))
+            return agreeing(relation.input, kept, schema, rows)
+        case Project():
+            below = (relation.expressions[index] for index in fixed)
+            kept = frozenset(one.index for one in below if isinstance(one, Ref))
+            return agreeing(relation.input, kept, schema, rows)
+        case UnitGroup():
+            others = {place for place, key in enumerate(relation.keys) if not is_unit(key, relation.input)}
+            return 1 if others <= fixed else rows
+        case _:
+            return rows
+
+
+def is_key(schema: Schema, table: str, column: str) -> bool:
+    """Whether units are found through this column: it is then verified that no two rows share a value of it."""
+    paths = (one.table.unit for one in schema.tables)
+    return any(isinstance(path, UnitPath) and (path.table, path.key) == (table, column) for path in paths)
 
 
 # ---- public tables: how many rows can match one row ----------------------------------------------------------------
 
 
-def _matches(join: Join, public: Relation, schema: Schema) -> int | None:
-    """The most rows of the public side that one row of the other can match, by the columns that are equated."""
-    own_start = 0 if public is join.left else len(join.left.columns)
-    own = range(own_start, own_start + len(public.columns))
-    fixed: set[int] = set()
+def public_matches(join: Join, public: Relation, schema: Schema) -> int | None:
+    """Return the most rows of the public side that one row of the other can match, by the columns that are equated."""
+    start = 0 if public is join.left else len(join.left.columns)
+    return most_rows(public, equated(join, start, start + len(public.columns)), schema)
+
+
+def equated(join: Join, start: int, end: int) -> frozenset[int]:
+    """Return the columns of one side, counted from `start`, that must equal something of the other side, type for type."""
+    own, fixed = range(start, end), set[int]()
     for conjunct in conjuncts(join.on):
         if not (isinstance(conjunct, Call) and conjunct.function == "="):
             continue
@@ -138,8 +187,8 @@ def _matches(join: Join, public: Relation, schema: Schema) -> int | None:
             outside = all(index not in own for index in refs(other))
             same_type = getattr(ours, "type", None) == getattr(other, "type", None)
             if isinstance(ours, Ref) and ours.index in own and outside and same_type:
-                fixed.add(ours.index - own_start)
-    return most_rows(public, frozenset(fixed), schema)
+                fixed.add(ours.index - start)
+    return frozenset(fixed)
 
 
 def most_rows(relation: Relation, fixed: frozenset[int], schema: Schema) -> int | None:

@@ -23,7 +23,13 @@ _SIZES = {
     "tb": 10**12,
     "b": 1,
 }
-_DURATIONS = {"min": Fraction(60), "ms": Fraction(1, 1000), "s": Fraction(1), "h": Fraction(3600)}
+_DURATIONS = {
+    "min": Fraction(60),
+    "us": Fraction(1, 1_000_000),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "h": Fraction(3600),
+}
 
 
 def read_size(value: object) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -225,8 +225,7 @@ def _caps(caps: object) -> object:
 
 def _engine(engine: object) -> object:
     if isinstance(engine, EngineSettings):
-        names = ("threads", "memory", "spill", "deadline", "prepare", "worker")
-        return {name: getattr(engine, name) for name in names}
+        return {one.name: getattr(engine, one.name) for one in fields(engine)}
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 
 

@@ -167,6 +167,8 @@ def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
         deadline=_amount("deadline", raw.deadline, usual.deadline, read_duration, DURATION),
         prepare=usual.prepare if raw.prepare is None else raw.prepare,
         worker=usual.worker if raw.worker is None else raw.worker,
+        unit_rows=usual.unit_rows if raw.unit_rows is None else raw.unit_rows,
+        unit_work=_amount("unit_work", raw.unit_work, usual.unit_work, read_duration, DURATION),
     )
 
 

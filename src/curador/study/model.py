@@ -32,6 +32,7 @@ DEFAULT_GROUPS = 4
 DEFAULT_MAX_UNITS = 1_000_000_000
 MOST_UNITS = 2**62
 MOST_THREADS = 1024
+MOST_UNIT_ROWS = 1_000_000
 PREPARE = ("auto", "always", "never")
 WORKERS = ("process", "inline")
 
@@ -221,7 +222,12 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How the embedded engine runs. Sizes in bytes, the deadline in seconds."""
+    """How the embedded engine runs. Sizes in bytes, times in seconds.
+
+    unit_rows  rows of one unit that a prepared table holds at most; never less than a cap allows
+    unit_work  the most work that one unit's rows may cause in one question, by the measured costs of `plan/costs.py`: what
+               would cause more is refused, since its duration would tell about one unit
+    """
 
     threads: int = 2
     memory: int = 4_000_000_000
@@ -229,8 +235,14 @@ class EngineSettings:
     deadline: Fraction = Fraction(60)
     prepare: str = "auto"
     worker: str = "process"
+    unit_rows: int = 16_384
+    unit_work: Fraction = Fraction(2, 1000)
 
     def __post_init__(self) -> None:
+        if type(self.unit_rows) is not int or not 1 <= self.unit_rows <= MOST_UNIT_ROWS:
+            raise broken(("engine", "unit_rows"), f"a whole number from 1 to {MOST_UNIT_ROWS:,}", self.unit_rows)
+        if read_duration(self.unit_work) is None:
+            raise broken(("engine", "unit_work"), 'a duration such as "2ms"', self.unit_work)
         if type(self.threads) is not int or not 1 <= self.threads <= MOST_THREADS:
             raise broken(("engine", "threads"), f"a whole number from 1 to {MOST_THREADS:,}", self.threads)
         for name, size in (("memory", self.memory), ("spill", self.spill)):

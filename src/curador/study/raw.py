@@ -42,6 +42,8 @@ class RawEngine(_Raw):
     deadline: Any = None
     prepare: str | None = None
     worker: str | None = None
+    unit_rows: int | None = None
+    unit_work: Any = None
 
 
 class RawUnitName(_Raw):

@@ -65,6 +65,10 @@ class PublicFacts(Protocol):
         """Return the values of a column, NULL as None, sorted; None if there are more than `most`."""
         ...
 
+    def longest(self, table: str, column: str) -> int:
+        """Return how many bytes the longest text of a column has."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:

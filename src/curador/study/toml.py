@@ -135,6 +135,8 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
         "deadline": duration_text(engine.deadline),
         "prepare": engine.prepare,
         "worker": engine.worker,
+        "unit_rows": engine.unit_rows,
+        "unit_work": duration_text(engine.unit_work),
     }
 
 

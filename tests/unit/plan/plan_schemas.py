@@ -23,6 +23,9 @@ class Public:
     def distinct(self, _table, _column, _most):
         return self.values
 
+    def longest(self, _table, _column):
+        return 40
+
 
 REGIONS = (Table("regions", "r.parquet", None), {"city": STRING, "region": STRING})
 

@@ -4,10 +4,12 @@ type       what is kept                          NULL                           
 boolean    true, false, 0, 1, DuckDB's words     everything else
 integer    whole numbers of 64 bits              fractions, larger ones, NaN
 numbers    doubles                               NaN, what is no number         -0.0 becomes 0.0; ±inf stay (they clamp)
-string     text; a whole number's digits         NaN                            9.0 and 9.00 become '9'
+string     text; a whole number's digits         NaN                            9.0 and 9.00 become '9'; cut to 4,096
+                                                                                characters, or what a row costs had no end
 date       years 1 to 9999                       ±infinity, no date             years outside are clamped
 timestamp  idem, in UTC, without a zone          idem                           idem; a zone is read and time turned to UTC
 
+A text that says who somebody is would be another's if it were cut: beyond 256 bytes it is NULL, nobody.
 A declared list of values turns everything else into NULL. Bounds are not applied: what is measured is clamped, not what is
 filtered on. Each step is two expressions, the second over the result of the first, so that no text is read twice.
 """
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from curador.engines.duckdb.physical import Family, family
 from curador.engines.duckdb.quoting import double, listed, literal
+from curador.plan.costs import NAME_BYTES, TEXT_CHARACTERS
 from curador.plan.grid import column_grid
 from curador.study.values import Type
 
@@ -60,8 +63,10 @@ def not_a_number(x: str) -> str:
     return f"(NOT isfinite({x}) AND NOT isinf({x}))"
 
 
-def cleaning(source: str, physical: str, kind: Type, raw_name: str, declared: Column | None) -> Cleaning:
-    """Return the two expressions that read a column of this physical type as this type.
+def cleaning(
+    source: str, physical: str, kind: Type, raw_name: str, declared: Column | None, *, naming: bool = False
+) -> Cleaning:
+    """Return the two expressions that read a column of this physical type as this type. `naming`: it says who owns a row.
 
     Claim   Both are total: they raise for no value of the physical type. The result is a function of the value alone.
     Needs   The family of the physical type carries the declared one (`physical.CARRIERS`); TimeZone is UTC.
@@ -73,6 +78,8 @@ def cleaning(source: str, physical: str, kind: Type, raw_name: str, declared: Co
         raise AssertionError(physical)  # such columns are no fields
     raw = _raw(source, physical, found, kind)
     kept = _kept(raw_name, found, kind)
+    if kind is Type.STRING and found is Family.TEXT:
+        kept = _short(kept, naming=naming)
     if declared is not None and declared.values is not None:
         kept = f"CASE WHEN {_declared(f'({kept})', kind, declared.values)} THEN ({kept}) END"
     return Cleaning(raw, kept)
@@ -112,6 +119,13 @@ def _kept(raw: str, found: Family, kind: Type) -> str:
     if kind is Type.STRING and found in {Family.TIMESTAMP, Family.ZONED}:
         return f"CAST({_clamped(raw, _FIRST_TIME, _LAST_TIME)} AS VARCHAR)"
     return raw
+
+
+def _short(x: str, *, naming: bool) -> str:
+    """A text of a length that bounds what computing with it takes. `strlen` counts bytes, and need not look at them."""
+    if naming:
+        return f"CASE WHEN strlen({x}) <= {NAME_BYTES} THEN {x} END"
+    return f"CASE WHEN strlen({x}) <= {TEXT_CHARACTERS} THEN {x} ELSE substring({x}, 1, {TEXT_CHARACTERS}) END"
 
 
 def _is_integer(found: Family) -> bool:

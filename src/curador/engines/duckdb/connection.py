@@ -28,6 +28,30 @@ _ALWAYS: Mapping[str, str | int] = {
 """Nothing is fetched, no variable of the host program is a table."""
 
 
+_IN_ORDER = (
+    "build_side_probe_side",
+    "join_elimination",
+    "join_filter_pushdown",
+    "join_order",
+    "late_materialization",
+    "row_group_pruner",
+    "statistics_propagation",
+    "top_n_window_elimination",
+    "window_self_join",
+)
+"""What DuckDB must not do with a question: look at the data's statistics to decide what to read, or change the order and the
+sides of joins. A question whose rows would lie outside the smallest and largest values of a column takes no time then, one
+person's value outside them takes a scan of everybody's rows; a join that finds one side empty does not read the other. Each
+tells about one person, by the clock, what no noise covers. `plan/work.py` counts on the order in which joins are written."""
+
+
+def run_in_order(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let questions on this connection run as they are written; before `close_doors`."""
+    if _locked(connection):
+        return
+    connection.execute(f"SET disabled_optimizers = {text(','.join(_IN_ORDER))}").fetchall()
+
+
 def limits(settings: EngineSettings, spill: Path) -> dict[str, str | int]:
     """Return what bounds a connection's use of the machine."""
     return {
@@ -56,12 +80,16 @@ def connect(database: str, config: Mapping[str, str | int], *, read_only: bool =
 
 def close_doors(connection: duckdb.DuckDBPyConnection, allowed: Sequence[str] = ()) -> None:
     """Leave no way to a file but the allowed ones and the spill folder, and no way to change a setting."""
-    if connection.execute("SELECT current_setting('lock_configuration')").fetchall() == [(True,)]:
+    if _locked(connection):
         return  # a second connection to a file of this process: its doors are closed already
     if allowed:
         connection.execute(f"SET allowed_paths = [{listed(text(path) for path in allowed)}]").fetchall()
     connection.execute("SET enable_external_access = false").fetchall()
     connection.execute("SET lock_configuration = true").fetchall()
+
+
+def _locked(connection: duckdb.DuckDBPyConnection) -> bool:
+    return connection.execute("SELECT current_setting('lock_configuration')").fetchall() == [(True,)]
 
 
 class _Umask:

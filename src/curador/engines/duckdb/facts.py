@@ -51,6 +51,12 @@ class _Facts(ABC):
         infinite = any(isinstance(row[0], float) and math.isinf(row[0]) for row in found)
         return None if len(found) > most or infinite else tuple(_value(row[0], kind) for row in found)
 
+    def longest(self, table: str, column: str) -> int:
+        """Return how many bytes the longest text of a column has."""
+        place = self._place(table)
+        name = f"c{self._tables[place].index(column)}"
+        return int(self._ask(place, f"SELECT coalesce(max(strlen({name})), 0) FROM t{place}")[0][0])
+
     def _place(self, table: str) -> int:
         place = next(place for place, one in enumerate(self._tables) if one.table.name == table)
         if not self._tables[place].table.public:

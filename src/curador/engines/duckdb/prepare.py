@@ -19,6 +19,7 @@ from curador.engines.duckdb.quoting import listed, text
 from curador.engines.duckdb.ranking import Owned, rank
 from curador.engines.duckdb.units import TAGS, owners_first, unit_type, verified_keys
 from curador.errors import Failed
+from curador.plan.work import stored_rows
 from curador.study.model import UnitColumn, UnitPath, UnitRow
 from curador.study.rules import broken
 from curador.study.spelling import Plain
@@ -76,7 +77,8 @@ def prepare(work: Work, stage: Path | None) -> None:
     owners = _owners(work)
     for place, owned in owners.items():
         work.progress.step(f"ranking rows of {work.table(place).table.name}")
-        rank(work.connection, work.table(place), owned, work.memory)
+        most = stored_rows(work.table(place).table, work.schema.study)
+        rank(work.connection, work.table(place), owned, work.memory, most)
     _verify_grids(work)
     work.progress.step("writing")
     work.run(f"DETACH {STAGE}")

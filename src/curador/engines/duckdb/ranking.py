@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from curador.engines.duckdb import reading
 from curador.engines.duckdb.quoting import listed
 from curador.errors import Failed
+from curador.plan.costs import UNIT_TEXT_BYTES
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,8 +79,11 @@ def in_one_sort(relation: str, names: str, carried: str) -> str:
     return f"WITH placed AS MATERIALIZED ({placed}), tied AS ({tied}) {alone} UNION ALL {others}"
 
 
-def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owned, memory: int) -> None:
-    """Make t<i> of staged rows: in passes over ranges of units, each sorted, ranked and appended."""
+def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owned, memory: int, most: int) -> None:
+    """Make t<i> of staged rows: in passes over ranges of units, each sorted, ranked and appended.
+
+    most  rows of one unit that are kept, those of the lowest ranks
+    """
     place = owned.rows.rpartition(".s")[2]
     names = reading.column_names(schema)
     grids = reading.grids(schema)
@@ -90,11 +94,28 @@ def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owne
         first, behind = owned.units * number // passes, owned.units * (number + 1) // passes
         owners = f"(SELECT * FROM {owned.owners} WHERE u >= {first} AND u < {behind})"
         rows = f"SELECT s.*, o.h, o.u FROM {owned.rows} AS s JOIN {owners} AS o ON s.{owned.column} = o.value"
-        _one_pass(connection, f"t{place}", rows, names, grids, unique=schema.table.unique)
+        _one_pass(connection, f"t{place}", rows, names, grids, most=most, texts=_long_texts(schema))
+
+
+def _long_texts(schema: TableSchema) -> list[str]:
+    """The columns whose texts a unit has a limited number of bytes for: not those of few values, nor whose a row is."""
+    owner = getattr(schema.table.unit, "column", None)
+    return [
+        f"c{place}"
+        for place, field in enumerate(schema.fields)
+        if field.type == "string" and field.name != owner and (field.declared is None or field.declared.values is None)
+    ]
 
 
 def _one_pass(
-    connection: duckdb.DuckDBPyConnection, table: str, rows: str, names: list[str], grids: dict[str, str], *, unique: bool
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    rows: str,
+    names: list[str],
+    grids: dict[str, str],
+    *,
+    most: int,
+    texts: list[str],
 ) -> None:
     def run(statement: str) -> list[tuple[object, ...]]:
         return connection.execute(statement).fetchall()
@@ -111,10 +132,26 @@ def _one_pass(
     firsts = "(SELECT u, id AS first FROM marks WHERE tie IS NOT TRUE)"
     joined = f"ranked AS s JOIN {firsts} AS f ON s.u = f.u LEFT JOIN places AS q ON q.id = s.rowid"
     placed = f"SELECT s.*, coalesce(q.r, s.rowid - f.first + 1) AS __r FROM {joined}"
-    only = " WHERE __r = 1" if unique else ""
-    run(f"INSERT INTO {table} SELECT {stored}, u AS __u, h AS __h, __r FROM ({placed}){only} ORDER BY u, __r")
+    wordy = " OR ".join(f"sum(strlen({name})) > {UNIT_TEXT_BYTES}" for name in texts)
+    if wordy and run(f"SELECT 1 FROM ranked GROUP BY u HAVING {wordy} LIMIT 1"):
+        placed = _shortened(placed, wordy, texts)
+    kept = f"SELECT {stored}, u AS __u, h AS __h, __r FROM ({placed}) WHERE __r <= {most}"
+    run(f"INSERT INTO {table} {kept} ORDER BY u, __r")
     for name in ("ranked", "marks", "places"):
         run(f"DROP TABLE {name}")
+
+
+def _shortened(placed: str, wordy: str, texts: list[str]) -> str:
+    """Return the rows with the texts of a unit up to its limit: those of its first rows; NULL where they were left out.
+
+    Claim   The texts of one unit in one column have at most UNIT_TEXT_BYTES bytes; which are kept depends on its rows alone.
+    """
+    units = f"(SELECT u FROM ranked GROUP BY u HAVING {wordy})"
+    running = ", ".join(f"sum(strlen({name})) OVER (PARTITION BY u ORDER BY __r) AS n{name}" for name in texts)
+    cut = ", ".join(f"CASE WHEN n{name} <= {UNIT_TEXT_BYTES} THEN {name} END AS {name}" for name in texts)
+    counted = f"SELECT *, {running} FROM ({placed}) SEMI JOIN {units} USING (u)"
+    short = f"SELECT * EXCLUDE ({', '.join(f'n{name}' for name in texts)}) REPLACE ({cut}) FROM ({counted})"
+    return f"{short} UNION ALL BY NAME SELECT * FROM ({placed}) ANTI JOIN {units} USING (u)"
 
 
 _MARKS = """

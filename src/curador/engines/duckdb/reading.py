@@ -28,9 +28,15 @@ def cleaned(connection: duckdb.DuckDBPyConnection, source: Source, schema: Table
     on_grids  with the grid columns, each clamped to its range whatever the file's statistics say
     """
     physical = {column.name: column.physical for column in sources.columns(connection, source)}
+    owner = getattr(schema.table.unit, "column", None)
     steps = [
         cleaning(
-            _column(source, field.name, physical[field.name]), physical[field.name], field.type, f"r{place}", field.declared
+            _column(source, field.name, physical[field.name]),
+            physical[field.name],
+            field.type,
+            f"r{place}",
+            field.declared,
+            naming=field.name == owner,
         )
         for place, field in enumerate(schema.fields)
     ]

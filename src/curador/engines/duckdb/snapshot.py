@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from curador.engines.duckdb import sources
 from curador.engines.duckdb.folder import Folder, prepared_folder, write_private
 from curador.errors import InvalidStudy
+from curador.plan.costs import NAME_BYTES, TEXT_CHARACTERS, UNIT_TEXT_BYTES
 from curador.plan.grid import column_grid
+from curador.plan.work import ROW_GROUP, stored_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from curador.engines.duckdb.sources import Source
     from curador.study.model import Study
-    from curador.study.schema import TableSchema
+    from curador.study.schema import Schema
 
 FORMAT = 1
 _BLOCK = 1 << 20
@@ -121,20 +123,22 @@ def bytes_of(study: Study) -> int:
     return sum(8 * height * width for height, width in frames) + sum(file.stat().st_size for one in files for file in one)
 
 
-def layout_digest(tables: tuple[TableSchema, ...]) -> str:
-    """Return the fingerprint of everything that shapes a prepared file but rows: columns, types, values, grids, units."""
-    described = [
+def layout_digest(schema: Schema) -> str:
+    """Return the fingerprint of everything that shapes a prepared file but rows: columns, values, grids, units, limits."""
+    limits = (ROW_GROUP, TEXT_CHARACTERS, UNIT_TEXT_BYTES, NAME_BYTES)
+    described: list[object] = [
+        limits,
+        *(stored_rows(one.table, schema.study) for one in schema.tables if not one.table.public),
+    ]
+    described += [
         (
-            schema.table.name,
-            repr(schema.table.unit),
-            schema.table.unique,
-            schema.table.key,
-            [
-                (one.name, one.type, one.declared and (one.declared.values, column_grid(one.declared)))
-                for one in schema.fields
-            ],
+            table.table.name,
+            repr(table.table.unit),
+            table.table.unique,
+            table.table.key,
+            [(one.name, one.type, one.declared and (one.declared.values, column_grid(one.declared))) for one in table.fields],
         )
-        for schema in tables
+        for table in schema.tables
     ]
     return hashlib.sha256(repr(described).encode()).hexdigest()
 

@@ -10,8 +10,10 @@ from curador.engines.duckdb.connection import connect, limits, private_files
 from curador.engines.duckdb.incidents import failure
 from curador.engines.duckdb.prepare import Work, prepare, verify_keys
 from curador.engines.duckdb.progress import Progress
+from curador.engines.duckdb.quoting import text
 from curador.engines.duckdb.views import make_views, view_source, write_frames
 from curador.errors import InvalidStudy
+from curador.plan.work import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,14 +57,14 @@ def _take(schema: Schema, folder: Folder, version: int, progress: Progress) -> N
         raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
     if not never:
         _beside(folder, version, "part").replace(folder.version(version))
-    snapshot.write(folder, snapshot.Manifest(version, snapshot.layout_digest(schema.tables), seen))
+    snapshot.write(folder, snapshot.Manifest(version, snapshot.layout_digest(schema), seen))
     folder.remove_versions(keep=version)
 
 
 def is_prepared(schema: Schema, folder: Folder, version: int) -> bool:
     """Whether this version is there, made for these declarations."""
     manifest = snapshot.read(folder)
-    if manifest is None or manifest.version != version or manifest.layout != snapshot.layout_digest(schema.tables):
+    if manifest is None or manifest.version != version or manifest.layout != snapshot.layout_digest(schema):
         return False
     return schema.study.engine.prepare == NEVER or folder.version(version).is_file()
 
@@ -98,8 +100,10 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
         for one in (file, file.with_name(f"{file.name}.wal")):
             one.unlink(missing_ok=True)
     settings, spill = schema.study.engine, folder.new_spill()
-    connection = connect(str(part), limits(settings, spill))
+    connection = connect(":memory:", limits(settings, spill))
     try:
+        connection.execute(f"ATTACH {text(str(part))} AS prepared (ROW_GROUP_SIZE {ROW_GROUP})").fetchall()
+        connection.execute("USE prepared").fetchall()
         prepare(Work(connection, schema, unit_key(folder), settings.memory, progress), None if small else stage)
     except BaseException:
         connection.close()

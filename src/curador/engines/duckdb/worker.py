@@ -17,7 +17,7 @@ import sys
 import threading
 from typing import IO, TYPE_CHECKING, Any
 
-from curador.engines.duckdb.connection import close_doors, connect
+from curador.engines.duckdb.connection import close_doors, connect, run_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,7 @@ def open_connection(specification: Mapping[str, Any]) -> duckdb.DuckDBPyConnecti
     try:
         for statement in specification["setup"]:
             connection.execute(statement).fetchall()
+        run_in_order(connection)
         close_doors(connection, specification["allowed"])
     except BaseException:
         connection.close()

@@ -106,15 +106,20 @@ class _Block:
         columns = _same_rows(
             [_column(tally, found.get(place), expressions, layers) for place, tally in enumerate(block.tallies)]
         )
-        rows = kept(layers.select(shape.sql), block.cap, block.relation, shape, list(dict.fromkeys(keys)), dialect)
+        numbered = schema.study.engine.prepare != "never"
+        grouped = list(dict.fromkeys(keys))
+        rows = kept(layers.select(shape.sql), block.cap, block.relation, shape, grouped, dialect, numbered=numbered)
         return cls(block, rows, keys, columns, dialect)
 
     def with_clause(self, reads: int) -> str:
-        """Return WITH …; rows that are read several times are computed once, unless reading them is one scan."""
+        """Return WITH …; rows that are read several times are computed once, unless reading them is one scan.
+
+        Once also for work's sake: a plan counts what is computed with a row once.
+        """
         several = {name for name, _ in self.kept.parts if name in {"owned", "crowded"} and len(self.kept.parts) > 1}
         once = reads > 1 and not self.kept.cheap
         named = [
-            self.dialect.named(name, text, once=None if name in several else once and name == "kept")
+            self.dialect.named(name, text, once=True if name in several else once and name == "kept")
             for name, text in self.kept.parts
         ]
         return f"WITH {listed(named)}"

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from curador.query.tree import Relation
     from curador.study.schema import Schema
 
+NOBODY = -1
+"""The number of a unit that nobody is: units are numbered from 0."""
+
 CROWDED_FROM = 8
 """Row caps from here on look for the units that exceed them first: few do after a filter, and others need no sorting."""
 
@@ -41,22 +44,27 @@ class Kept:
 
 
 def rank_of(cap: Cap, relation: Relation, schema: Schema) -> int | None:
-    """Return the rank that base tables are cut at; None where the cap is not a rank."""
+    """Return the rank that base tables are cut at: the cap where it is a rank, else the height; None where nothing is cut."""
     if cap.by != "rank":
-        return None
+        return cap.height
     private = [one for one in scans(relation) if not _public(one, schema)]
     if len(private) != 1:
         raise NotPrivate("a prepared rank must be of one table; this question reads several, so its cap must be a window.")
-    return cap.rows
+    return cap.rows if cap.height is None else min(cap.rows, cap.height)
 
 
-def kept(rows: str, cap: Cap, relation: Relation, shape: Shape, keys: Sequence[str], dialect: Dialect) -> Kept:
-    """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys."""
+def kept(
+    rows: str, cap: Cap, relation: Relation, shape: Shape, keys: Sequence[str], dialect: Dialect, *, numbered: bool = True
+) -> Kept:
+    """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys.
+
+    numbered  units are numbers from 0, as preparation makes them, so that nobody can be named
+    """
     parts = [("owned", rows)]
     order = _order(shape, dialect)
     if cap.by == "window":
         sparse = cap.rows >= CROWDED_FROM and _is_table(relation)
-        parts += _fewer(cap.rows, order, dialect) if sparse else _first(cap.rows, order)
+        parts += _fewer(cap.rows, order, dialect, numbered=numbered) if sparse else _first(cap.rows, order)
     if cap.groups is not None and keys and cap.groups < cap.rows:
         chosen = [dialect.hash(["__h", *keys]), *keys]
         number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {listed(chosen)})"
@@ -89,15 +97,19 @@ def _first(most: int, order: list[str]) -> list[tuple[str, str]]:
     return [("capped", _numbered("owned", f"ROW_NUMBER() OVER (PARTITION BY __u ORDER BY {listed(order)})", most))]
 
 
-def _fewer(most: int, order: list[str], dialect: Dialect) -> list[tuple[str, str]]:
-    """The same rows as `_first`: only units that have too many rows are sorted."""
+def _fewer(most: int, order: list[str], dialect: Dialect, *, numbered: bool) -> list[tuple[str, str]]:
+    """The same rows as `_first`: only units that have too many rows are sorted.
+
+    Nobody is among the crowded, or one crowded unit would decide whether the rows are read again.
+    """
     crowded = select(["__u"], "owned", by=["__u"]) + f" HAVING COUNT(*) > {most:d}"
+    crowded += f" UNION ALL SELECT {NOBODY} AS __u" if numbered else ""
     every, same = select(["*"], "owned"), "l.__u = r.__u"
     few = dialect.semi_join(every, select(["__u"], "crowded"), same, anti=True)
     many = dialect.semi_join(every, select(["__u"], "crowded"), same, anti=False)
     number = f"ROW_NUMBER() OVER (PARTITION BY __u ORDER BY {listed(order)}) AS __n_owned"
-    numbered = select(["*", number], rows_of(select(["l.*"], many)))
-    first = select(["*"], rows_of(numbered), when=[f"__n_owned BETWEEN 1 AND {most:d}"])
+    sorted_ = select(["*", number], rows_of(select(["l.*"], many)))
+    first = select(["*"], rows_of(sorted_), when=[f"__n_owned BETWEEN 1 AND {most:d}"])
     return [("crowded", crowded), ("capped", f"{select(['l.*', '0 AS __n_owned'], few)} UNION ALL {first}")]
 
 

@@ -7,6 +7,11 @@ Source  Case by case: a filter or projection sees one row; a join of private rel
         question equates; groups, windows and DISTINCT hold `__u` in what they group or partition by, their aggregates are
         exact and free of order (`inside.py`), and every order is completed to a total one. Composition does the rest.
 
+Work    One unit's rows cause no more work than the plan says (`plan/work.py`): a join builds on the side that is written on
+        the right, and this is the public one, or the one with fewer rows of a unit; the side that is built never is empty,
+        since a row of nobody stands in it, so an engine has no reason to leave the other side unread; conditions on one side
+        are tested before the join. The engine must not reorder joins (`duckdb/connection.py`).
+
 order of a unit's rows      table `__r`, public `__p`; filter, projection, window as below; join left's then right's;
                             UNION ALL branch number, then the branch's; GROUP BY the unit the other keys; DISTINCT all
 """
@@ -19,21 +24,23 @@ from typing import TYPE_CHECKING, assert_never
 from curador.engines.lower import terms
 from curador.engines.lower.expression import Expressions
 from curador.engines.lower.inside import unit_group, window
+from curador.engines.lower.kept import NOBODY
 from curador.engines.lower.sql import every, rows_of, select, short
 from curador.engines.lower.terms import Term
 from curador.errors import NotPrivate
 from curador.plan.grid import column_grid
-from curador.query.tree import Distinct, Filter, Join, Project, Ref, Scan, UnionAll, UnitGroup, Window
+from curador.plan.ownership import conjuncts, owned, refs
+from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
     from curador.plan.model import Grid
-    from curador.query.tree import Out, Relation
+    from curador.query.tree import Expression, Out, Relation
     from curador.study.schema import Schema
 
-_JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}
+_JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +164,10 @@ class Relations:
         right = self.lower(join.right, frozenset(place - width for place in grids if place >= width))
         _refuse_ownerless(join, left, right)
         names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
-        conditions = ["l.__u = r.__u"] if left.private and right.private else []
-        if join.on is not None:
-            conditions.append(Expressions(names, self.dialect).text(join.on, Type.BOOLEAN))
-        on = every(conditions) or self.dialect.boolean(True)
+        joined = _Sides(left, right, join, width)
+        on = self._on(joined, names)
         if join.kind in {"semi", "anti"}:
-            source = self.dialect.semi_join(left.sql, right.sql, on, anti=join.kind == "anti")
+            source = self.dialect.semi_join(self._below(joined, "l"), self._below(joined, "r"), on, anti=join.kind == "anti")
             kept = [*left.column_names, *left.grid_names, *left.owner_names, *left.order_names]
             return self._over(left, select([f"l.{one}" for one in kept], source), join.columns)
         columns = [f"{name} AS c{place}" for place, name in enumerate(names)]
@@ -172,9 +177,35 @@ class Relations:
         orders = [f"l.{name}" for name in left.order_names] + [f"r.{name}" for name in right.order_names]
         ordered = [f"{name} AS __o{place}" for place, name in enumerate(orders)]
         owners = _owners(join.kind, left, right)
-        source = f"({left.sql}) AS l {_JOINS[join.kind]} ({right.sql}) AS r ON {on}"
-        sql = select([*columns, *stored, *owners, *ordered], source)
+        first, second = ("r", "l") if joined.turned(self.schema, self.rank) else ("l", "r")
+        kind = "LEFT JOIN" if join.kind == "right" else _JOINS[join.kind]
+        source = f"({self._below(joined, first)}) AS {first} {kind} ({self._below(joined, second)}) AS {second} ON {on}"
+        nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and self._guarded(joined) else []
+        sql = select([*columns, *stored, *owners, *ordered], source, when=nobody)
         return Shape(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
+
+    def _guarded(self, joined: _Sides) -> bool:
+        """Whether a row of nobody stands in the side that is built: where units are numbered, which preparation does."""
+        return joined.both and self.schema.study.engine.prepare != "never"
+
+    def _on(self, joined: _Sides, names: list[str]) -> str:
+        """The conditions that need both sides."""
+        conditions = ["l.__u = r.__u"] if joined.both else []
+        conditions += [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in joined.conditions(None)]
+        return every(conditions) or self.dialect.boolean(True)
+
+    def _below(self, joined: _Sides, side: str) -> str:
+        """One side of a join: rows that fulfil the conditions on it alone, and where it is built the row of nobody."""
+        shape = joined.left if side == "l" else joined.right
+        start = 0 if side == "l" else joined.width
+        names = ["NULL"] * start + shape.column_names
+        conditions = [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in joined.conditions(side)]
+        sql = select(["*"], rows_of(shape.sql), when=conditions) if conditions else shape.sql
+        if side != joined.built(self.schema, self.rank) or not self._guarded(joined):
+            return sql
+        own = [*shape.column_names, *shape.grid_names, *shape.owner_names, *shape.order_names]
+        nobody = [f"{NOBODY} AS __u" if name == "__u" else f"NULL AS {name}" for name in own]
+        return f"{select(own, rows_of(sql))} UNION ALL SELECT {', '.join(nobody)}"
 
     def _union(self, union: UnionAll, grids: frozenset[int]) -> Shape:
         branches = [self.lower(one, grids) for one in union.inputs]
@@ -194,6 +225,50 @@ class Relations:
                 orders.append(f"{terms.null(type_, self.dialect) if own is None else f'__o{own}'} AS __o{place}")
             selects.append(select([*columns, *branch.grid_names, *branch.owner_names, *orders], rows_of(branch.sql)))
         return Shape(" UNION ALL ".join(selects), union.columns, branches[0].private, types, grids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two sides of a join, and what of its condition belongs to which."""
+
+    left: Shape
+    right: Shape
+    join: Join
+    width: int
+
+    @property
+    def both(self) -> bool:
+        """Whether both sides are rows of people."""
+        return self.left.private and self.right.private
+
+    def conditions(self, side: str | None) -> list[Expression]:
+        """The conditions that can be tested on one side before the join; None: the others.
+
+        A condition on the side whose rows are kept without a match decides about matches, not about rows: it stays.
+        """
+        kept = {"left": {"l"}, "right": {"r"}, "full": {"l", "r"}, "anti": {"l"}}.get(self.join.kind, set[str]())
+        found: list[Expression] = []
+        for one in conjuncts(self.join.on):
+            sides = {"l" if index < self.width else "r" for index in refs(one)}
+            own = next(iter(sides)) if len(sides) == 1 and not sides & kept else None
+            if own == side and isinstance(one, (Call, Literal, Ref)):
+                found.append(one)
+        return found
+
+    def turned(self, schema: Schema, height: int | None) -> bool:
+        """Whether the left side is built, so written on the right."""
+        if self.join.kind in {"left", "full", "semi", "anti"}:
+            return False
+        if self.join.kind == "right":
+            return True
+        if self.left.private != self.right.private:
+            return not self.left.private
+        rows = [owned(one, schema, cap=height).rows for one in (self.join.left, self.join.right)]
+        return rows[0] is not None and (rows[1] is None or rows[0] < rows[1])
+
+    def built(self, schema: Schema, height: int | None) -> str:
+        """The side that is built."""
+        return "l" if self.turned(schema, height) else "r"
 
 
 def _owners(kind: str, left: Shape, right: Shape) -> list[str]:

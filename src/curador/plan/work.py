@@ -1,0 +1,370 @@
+"""How much work one unit's rows can cause, whoever asks what: W, a proved maximum, and the height that keeps it small.
+
+How long an answer takes is seen by whoever waits for it. If a condition picks one person, and what follows multiplies or
+grinds that person's rows, the time tells whether the condition holds: an attribute is read without any noise. So every plan
+carries W: over all steps, the most rows of one unit that pass it, times what is computed with a row there (`costs.py`). A
+plan whose W is above the study's limit is refused before any charge.
+
+The rows of a unit are bounded below every step by the *height*: base tables give rows of rank up to it, the rank that is
+stored. It bounds work, never noise, and is far above the caps; it is the largest power of two with which W fits. Which rows
+it leaves out is a matter of units with more rows than it, and is said.
+
+step                            rows of one unit
+table                           the height; and a comparison of ranks for every row that is stored
+filter, projection, window      those below
+join                            both sides, pairs that are compared, what comes out (`ownership.py`)
+caps, groups, what is returned  those kept
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+from curador.errors import NotPrivate
+from curador.plan.costs import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES, Texts, cost, total
+from curador.plan.model import Step, Work
+from curador.plan.ownership import at, conjuncts, fans, owned, public_matches, refs, scans
+from curador.query.tree import Call, Distinct, Filter, Join, Project, Ref, Scan, UnionAll, UnitGroup, Window
+from curador.study.model import UnitRow
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from curador.plan.model import BlockPlan, Cap, KeyPlan, Tally
+    from curador.query.tree import Expression, Node, Out, Place, Relation
+    from curador.study.model import Study, Table
+    from curador.study.schema import Schema
+
+LEAST_HEIGHT = 8
+"""Below this a height would leave out rows of ordinary people: such a plan is refused instead."""
+
+ROW_GROUP = 16_384
+"""Rows that a prepared table is read in at once: whether a part is skipped is decided by its smallest and largest values, so
+one unit's rows, which lie in two parts at most, can have two of them read."""
+
+_SCAN, _RANK, _PART, _COLUMN = 8.0, 1.5, 2.0, 1.0
+_FILTER, _COMPUTE, _UNION = 2.0, 1.0, 2.0
+_PROBE, _BUILD, _PAIR, _JOINED = 30.0, 40.0, 4.0, 10.0
+_GROUP, _AGGREGATE, _ORDERED_AGGREGATE = 100.0, 10.0, 120.0
+_SORTED, _WHOLE, _DISTINCT = 400.0, 60.0, 150.0
+_CROWDED, _CAPPED, _CHOSEN = 260.0, 400.0, 480.0
+_GRID, _TALLY, _UNITS, _VALUES, _CELLS = 30.0, 6.0, 60.0, 500.0, 80.0
+_SORTED_BYTE, _GROUPED_BYTE, _MOVED_BYTE = 3.0, 1.0, 0.5
+_RETURNED = 4_000.0
+"""Nanoseconds for a row, or a byte of text, in each kind of step; measured like the functions. A group that is returned goes
+through Python."""
+
+
+def stored_rows(table: Table, study: Study) -> int:
+    """Return how many rows of one unit a prepared table holds at most."""
+    if table.unique or isinstance(table.unit, UnitRow):
+        return 1
+    ceiling = table.caps if table.caps_max is None else table.caps_max
+    return max(study.engine.unit_rows, table.caps.rows, ceiling.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a block computes over its relation, as far as work is concerned."""
+
+    relation: Relation
+    keys: tuple[KeyPlan, ...]
+    tallies: tuple[Tally, ...]
+    place: Place | None = None
+
+
+def fit_height(schema: Schema, study: Study, relation: Relation, work: Callable[[int], Work]) -> Work:
+    """Return the work at the largest height that fits the study's limit; refuse the plan if no height does.
+
+    Claim   The work that one unit's rows cause, at this height, is at most the limit.
+    Needs   `work` is a bound at every height; the engine executes the height on every private table.
+    """
+    limit = study.engine.unit_work * 1_000_000_000
+    height = _most_stored(relation, schema)
+    found = work(height)
+    if found.nanoseconds <= limit:
+        return found
+    height = 1 << (height - 1).bit_length() if height > 1 else 1
+    least = min(LEAST_HEIGHT, height)
+    while height > least:
+        height //= 2
+        found = work(height)
+        if found.nanoseconds <= limit:
+            return found
+    raise NotPrivate(_refusal(found, study, relation))
+
+
+def rows_read(block: BlockPlan, schema: Schema) -> int | None:
+    """Return how many rows of one unit a table gives at most, where that can leave some out; None where the cap says it."""
+    found = [one.table for scan in scans(block.relation) if (one := schema.table(scan.table)) is not None]
+    stored = [stored_rows(one, schema.study) for one in found if not one.public]
+    if block.cap.by == "rank" or max(stored, default=1) == 1:
+        return None
+    return max(stored) if block.cap.height is None else block.cap.height
+
+
+def cutting(height: int, relation: Relation, schema: Schema) -> int | None:
+    """Return the height if a table of the relation stores more rows of a unit than it; None where nothing is cut."""
+    return height if height < _most_stored(relation, schema) else None
+
+
+def _most_stored(relation: Relation, schema: Schema) -> int:
+    tables = [found.table for scan in scans(relation) if (found := schema.table(scan.table)) is not None]
+    return max((stored_rows(one, schema.study) for one in tables if not one.public), default=1)
+
+
+def _refusal(work: Work, study: Study, relation: Relation) -> str:
+    dearest = max(work.steps, key=lambda step: step.nanoseconds)
+    unit, limit = study.unit_name, float(study.engine.unit_work * 1000)
+    needed = f"{work.nanoseconds / 1_000_000:,.3g}"
+    rule = f"the rows of one {unit} must cause at most {limit:g} ms of work; this question could make them cause {needed} ms."
+    part = f"most of it by {dearest.what}, on up to {dearest.rows:,} rows"
+    why = f"how long an answer takes would tell about one {unit}"
+    hint = "join fewer tables, or on keys; compute less with each row; the owner can raise engine.unit_work"
+    return at(dearest.place or relation.place, f"{rule}\n{part}: {why}.\nHint: {hint}.")
+
+
+def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int) -> Work:
+    """Return the most work of one unit's rows in a block whose base tables are cut at a height.
+
+    Claim   Over all operators of the engine, Σ rows of one unit · cost of a row is at most the sum of the steps; no operator
+            gives more rows of one unit than the largest step says.
+    Needs   Joins run in the order and on the sides in which they are lowered, and no side is skipped because another is
+            empty (`engines/lower/relation.py`); tables as preparation leaves them: `stored_rows` of a unit, texts cut.
+    Source  Every relation's R (`ownership.py`); texts by how often a row can be repeated.
+    """
+    walk = _Walk(schema, min(height, cap.rows) if cap.by == "rank" else height)
+    used = [*(key.expression for key in demand.keys)]
+    for tally in demand.tallies:
+        used += [one for one in (tally.argument, tally.filter) if one is not None]
+    wanted = {index for one in used for index in refs(one)}
+    flow = walk.visit(demand.relation, frozenset(wanted))
+    for tally in demand.tallies:
+        grid = _GRID if tally.grid is not None else 0.0
+        walk.add("computing what is summed or counted", demand.place, flow.rows, flow.rows * (grid + _COMPUTE))
+    distinct = list(dict.fromkeys(used))
+    walk.add("computing keys and arguments", _first(distinct, demand.place), flow.rows, total(distinct, flow))
+    _caps(walk, demand, flow, cap)
+    kept = min(flow.rows, cap.rows)
+    _tallies(walk, demand, flow, kept)
+    parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in demand.tallies)
+    walk.add("returning groups", demand.place, min(kept, returned) * parts, returned * _RETURNED)
+    return Work(height, tuple(walk.steps))
+
+
+def _caps(walk: _Walk, demand: Demand, flow: Texts, cap: Cap) -> None:
+    text = sum(cost(key.expression, flow).bytes for key in demand.keys)
+    kept = flow.rows
+    if cap.by == "window":
+        each = _CROWDED if isinstance(demand.relation, (Scan, Filter, Project)) else _CAPPED
+        walk.add("choosing the rows that count", demand.place, kept, kept * each + _MOVED_BYTE * text)
+        kept = min(kept, cap.rows)
+    if cap.groups is not None:
+        walk.add("choosing the groups that count", demand.place, kept, kept * _CHOSEN + _SORTED_BYTE * text)
+    if cap.in_group is not None:
+        walk.add("choosing the rows of a group", demand.place, kept, kept * _CAPPED + _GROUPED_BYTE * text)
+
+
+def _tallies(walk: _Walk, demand: Demand, flow: Texts, kept: int) -> None:
+    text = sum(cost(key.expression, flow).bytes for key in demand.keys)
+    each = {"units": _UNITS, "distinct": _VALUES, "cells": _CELLS}
+    walk.add("grouping", demand.place, kept, kept * _GROUP + _GROUPED_BYTE * text)
+    for tally in demand.tallies:
+        own = cost(tally.argument, flow).bytes if tally.kind == "distinct" else 0
+        nanoseconds = kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own
+        walk.add("tallying", demand.place, kept, nanoseconds)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Goes through a relation from its tables upwards, and gathers steps."""
+
+    schema: Schema
+    height: int
+    steps: list[Step] = field(default_factory=list[Step])
+
+    def add(self, what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
+        """Note one step."""
+        self.steps.append(Step(what, rows, math.ceil(nanoseconds), place))
+
+    def visit(self, relation: Relation, wanted: frozenset[int]) -> Texts:
+        """Return a unit's rows and texts in a relation of which these columns are used; of public ones a row's longest."""
+        match relation:
+            case Scan():
+                return self._scan(relation, wanted)
+            case Filter():
+                below = self.visit(relation.input, wanted | refs(relation.predicate))
+                each = below.rows * _FILTER + cost(relation.predicate, below).nanoseconds
+                self._private(relation, "a filter", _place(relation.predicate, relation.place), below.rows, each)
+                return below
+            case Project():
+                return self._project(relation, wanted)
+            case Join():
+                return self._join(relation, wanted)
+            case UnionAll():
+                branches = [self.visit(one, wanted) for one in relation.inputs]
+                rows = sum(branch.rows for branch in branches)
+                self._private(relation, "a union", relation.place, rows, rows * _UNION)
+                columns = zip(*(branch.bytes for branch in branches), strict=True)
+                return Texts(rows, tuple(sum(held) for held in columns))
+            case UnitGroup():
+                return self._group(relation)
+            case Window():
+                return self._window(relation, wanted)
+            case Distinct():
+                below = self.visit(relation.input, frozenset(range(len(relation.columns))))
+                each = below.rows * _DISTINCT + _GROUPED_BYTE * sum(below.bytes)
+                self._private(relation, "DISTINCT", relation.place, below.rows, each)
+                return below
+            case _:
+                assert_never(relation)
+
+    def _private(self, relation: Relation, what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
+        """Note a step over rows of people; public tables alone are the same work whoever is in the data."""
+        if owned(relation, self.schema).private:
+            self.add(what, place, rows, nanoseconds)
+
+    def _scan(self, scan: Scan, wanted: frozenset[int]) -> Texts:
+        found = self.schema.table(scan.table)
+        if found is None or found.table.public:
+            longest = self.schema.public.longest
+            return Texts(1, tuple(longest(scan.table, one.name) if one.type is Type.STRING else 0 for one in scan.columns))
+        stored = stored_rows(found.table, self.schema.study)
+        rows = min(self.height, stored)
+        read = [index for index in wanted if index < len(scan.columns)]
+        held = tuple(
+            min(rows * _longest(self.schema, scan.table, one), _most_together(self.schema, scan.table, one.name, rows))
+            for one in scan.columns
+        )
+        parts = ROW_GROUP * (1 if isinstance(found.table.unit, UnitRow) else 2) * _PART
+        each = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + parts + 0.5 * sum(held[index] for index in read)
+        self.add(f"reading {scan.table}", scan.place, rows, each)
+        return Texts(rows, held)
+
+    def _project(self, project: Project, wanted: frozenset[int]) -> Texts:
+        kept = [place for place in range(len(project.columns)) if place in wanted]
+        expressions = [project.expressions[place] for place in kept]
+        below = self.visit(project.input, frozenset(index for one in expressions for index in refs(one)))
+        computed = [one for one in expressions if not isinstance(one, Ref)]
+        each = below.rows * _COMPUTE * len(computed) + total(computed, below)
+        self._private(project, "a computed column", _first(computed, project.place), below.rows, each)
+        return Texts(below.rows, tuple(cost(one, below).bytes for one in project.expressions))
+
+    def _group(self, group: UnitGroup) -> Texts:
+        parts: list[Expression] = list(group.keys)
+        for one in group.aggregates:
+            parts += [part for part in (one.argument, one.filter) if part is not None]
+        below = self.visit(group.input, frozenset(index for part in parts for index in refs(part)))
+        inside = [cost(part, below) for part in parts]
+        dear = sum(one.function in {"quantile", "count_distinct", "count_units"} for one in group.aggregates)
+        each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
+        spent = below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in inside)
+        self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)
+        rows = min(owned(group, self.schema, cap=self.height).rows or 0, below.rows)
+        arguments = [*group.keys, *(one.argument for one in group.aggregates)]
+        held = (
+            cost(one, below).bytes if out.type is Type.STRING else 0
+            for one, out in zip(arguments, group.columns, strict=True)
+        )
+        return Texts(rows, tuple(held))
+
+    def _window(self, window: Window, wanted: frozenset[int]) -> Texts:
+        parts: list[Expression] = []
+        for call in window.calls:
+            parts += [*call.partition, *(one for one, _, _ in call.order)]
+            parts += [] if call.argument is None else [call.argument]
+        width = len(window.input.columns)
+        below = self.visit(
+            window.input, frozenset(index for index in wanted if index < width) | {i for one in parts for i in refs(one)}
+        )
+        carried = sum(held for index, held in enumerate(below.bytes) if index in wanted)
+        for call in window.calls:
+            own = [*call.partition, *(one for one, _, _ in call.order), *([] if call.argument is None else [call.argument])]
+            costs = [cost(one, below) for one in own]
+            each = _WHOLE if call.whole and not call.order else _SORTED
+            spent = (
+                below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in costs) + _MOVED_BYTE * carried
+            )
+            self._private(window, f"{call.function.upper()} OVER …", call.place or window.place, below.rows, spent)
+        longest = below.rows * TEXT_BYTES  # one text may stand beside every row
+        made = tuple(longest if call.type is Type.STRING else 0 for call in window.calls)
+        return Texts(below.rows, below.bytes + made)
+
+    # ---- joins -----------------------------------------------------------------------------------------------------
+
+    def _join(self, join: Join, wanted: frozenset[int]) -> Texts:
+        width = len(join.left.columns)
+        used = wanted | ({index for one in conjuncts(join.on) for index in refs(one)})
+        left = self.visit(join.left, frozenset(index for index in used if index < width))
+        right = self.visit(join.right, frozenset(index - width for index in used if index >= width))
+        both = owned(join.left, self.schema), owned(join.right, self.schema)
+        if not any(side.private for side in both):
+            return Texts(1, left.bytes + right.bytes)
+        private = both[0].private, both[1].private
+        left_fan, right_fan = self._fans(join, left, right, private=private)
+        own = (left.rows if private[0] else 0), (right.rows if private[1] else 0)
+        pairs = min(own[0] * right_fan or own[1] * left_fan, own[1] * left_fan or own[0] * right_fan)
+        rows = owned(join, self.schema, cap=self.height).rows or 0
+        every = list(conjuncts(join.on))
+        residual = [one for one in every if not _hashed(one, width) and len({index < width for index in refs(one)}) > 1]
+        if join.kind in {"semi", "anti"} and not residual:
+            pairs = own[0]  # the first match decides
+        repeated = tuple(held * max(right_fan if private[0] else pairs, 1) for held in left.bytes)
+        repeated += tuple(held * max(left_fan if private[1] else pairs, 1) for held in right.bytes)
+        alone = tuple(held if private[0] else 0 for held in left.bytes)
+        alone += tuple(held if private[1] else 0 for held in right.bytes)
+        spent = own[0] * _PROBE + own[1] * _BUILD + rows * _JOINED + pairs * _PAIR
+        spent += total([one for one in every if one not in residual], Texts(sum(own), alone))
+        spent += total(residual, Texts(pairs, repeated))
+        what = f"{'an' if join.kind in {'inner', 'anti'} else 'a'} {join.kind} join"
+        self.add(what, join.place, max(rows, *own), spent)
+        return left if join.kind in {"semi", "anti"} else Texts(rows, repeated)
+
+    def _fans(self, join: Join, left: Texts, right: Texts, *, private: tuple[bool, bool]) -> tuple[int, int]:
+        """How many rows of each side can match one row of the other, those of one unit where they have owners."""
+        if all(private):
+            found = fans(join, self.schema, left.rows, right.rows)
+            return found[0] or 0, found[1] or 0
+        matches = public_matches(join, join.right if private[0] else join.left, self.schema) or 0
+        return (left.rows, matches) if private[0] else (matches, right.rows)
+
+
+def _longest(schema: Schema, table: str, column: Out) -> int:
+    """Bytes of one text of a column at most."""
+    if column.type is not Type.STRING:
+        return 0
+    found = schema.table(table)
+    declared = None if found is None else found.table.column(column.name)
+    if declared is not None and declared.values is not None:
+        return max((len(str(value).encode()) for value in declared.values), default=0)
+    return NAME_BYTES if names_units(schema, table, column.name) else TEXT_BYTES
+
+
+def _most_together(schema: Schema, table: str, column: str, rows: int) -> int:
+    """Bytes of one unit's texts in a column together: names of units are kept whole in every row."""
+    return rows * NAME_BYTES if names_units(schema, table, column) else UNIT_TEXT_BYTES
+
+
+def names_units(schema: Schema, table: str, column: str) -> bool:
+    """Whether a column says whose a row is."""
+    found = schema.table(table)
+    return found is not None and getattr(found.table.unit, "column", None) == column
+
+
+def _hashed(node: Node, width: int) -> bool:
+    """Whether a condition is an equality of the two sides, by which a hash finds the matches."""
+    if not (isinstance(node, Call) and node.function == "="):
+        return False
+    sides = [{index < width for index in refs(one)} for one in node.arguments]
+    return all(len(side) == 1 for side in sides) and sides[0] != sides[1]
+
+
+def _place(node: Node, otherwise: Place | None) -> Place | None:
+    return getattr(node, "place", None) or otherwise
+
+
+def _first(nodes: Sequence[Node], otherwise: Place | None) -> Place | None:
+    return next((found for one in nodes if (found := _place(one, None)) is not None), otherwise)
