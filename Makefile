@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 
-.PHONY: help demo test check types docs audit format api pictures bench bench-large clean
+.PHONY: help demo test check types docs audit format api pictures bench bench-large attack clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -55,6 +55,9 @@ pictures: $(READY) ## draw the figures of docs again
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
+
+attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
+	$(BIN)/python bench/attack/read_by_time.py
 
 bench-large: $(READY) ## preparing and asking at 1, 10 and 100 million rows (half an hour)
 	PYTHONPATH=bench $(BIN)/python bench/query/large.py

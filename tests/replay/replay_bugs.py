@@ -12,10 +12,9 @@ from curador.engines.lower import kept as lowered_kept
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.block import _Block
 from curador.engines.lower.relation import Relations
-from curador.plan import build, caps, ownership, sensitivity, work
+from curador.plan import build, ownership, sensitivity, work
 from curador.plan.ownership import Owned
 from curador.privacy.adjacency import Adjacency
-from curador.query.tree import UnionAll
 
 
 def _wrapped(patch, module, name, change):
@@ -88,15 +87,7 @@ def public_rows_match_once(patch):
 
 def unions_count_once(patch):
     """UNION ALL keeps the rows per unit of its first branch."""
-    plain = ownership.owned
-
-    def change(relation, schema, *, cap=None):
-        if isinstance(relation, UnionAll):
-            return change(relation.inputs[0], schema, cap=cap)
-        return plain(relation, schema, cap=cap)
-
-    patch.setattr(ownership, "owned", change)
-    patch.setattr(caps, "owned", change)
+    patch.setattr(ownership._Owners, "_union", lambda self, union: self.of(union.inputs[0]))  # noqa: SLF001 -- the bug
 
 
 def declared_is_believed(patch):

@@ -17,7 +17,7 @@ cap to m rows                                     min(R, m)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from curador.errors import NotPrivate
@@ -60,25 +60,108 @@ def owned(relation: Relation, schema: Schema, *, cap: int | None = None) -> Owne
     Needs   The engine equates the units of private joins, drops rows without a unit, and executes `unique` and `cap`.
     Source  Composition of the cases above; each case is a count of rows.
     """
-    match relation:
-        case Scan():
-            return _scan(relation, schema, cap)
-        case Filter() | Project() | Distinct() | Window():
-            return owned(relation.input, schema, cap=cap)
-        case UnitGroup():
-            below = owned(relation.input, schema, cap=cap)
-            others = [key for key in relation.keys if not is_unit(key, relation.input)]
-            return Owned(private=True, rows=1 if not others else below.rows)
-        case UnionAll():
-            branches = [owned(branch, schema, cap=cap) for branch in relation.inputs]
-            if len({branch.private for branch in branches}) > 1:
-                raise NotPrivate(at(relation.place, "UNION ALL must not mix public rows with rows of people."))
-            rows = [branch.rows for branch in branches]
-            return Owned(branches[0].private, None if None in rows else sum(row for row in rows if row is not None))
-        case Join():
-            return _join(relation, schema, cap)
-        case _:
-            assert_never(relation)
+    return _Owners(schema, cap).of(relation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """One walk: what was found of a relation is kept, by identity, while the tree stands."""
+
+    schema: Schema
+    cap: int | None
+    known: dict[int, Owned] = field(default_factory=dict[int, Owned])
+
+    def of(self, relation: Relation) -> Owned:
+        if id(relation) not in self.known:
+            self.known[id(relation)] = self._of(relation)
+        return self.known[id(relation)]
+
+    def _of(self, relation: Relation) -> Owned:
+        match relation:
+            case Scan():
+                return _scan(relation, self.schema, self.cap)
+            case Filter() | Project() | Distinct() | Window():
+                return self.of(relation.input)
+            case UnitGroup():
+                below = self.of(relation.input)
+                others = [key for key in relation.keys if not is_unit(key, relation.input)]
+                return Owned(private=True, rows=1 if not others else below.rows)
+            case UnionAll():
+                return self._union(relation)
+            case Join():
+                return self._join(relation)
+            case _:
+                assert_never(relation)
+
+    def _union(self, union: UnionAll) -> Owned:
+        branches = [self.of(branch) for branch in union.inputs]
+        if len({branch.private for branch in branches}) > 1:
+            raise NotPrivate(at(union.place, "UNION ALL must not mix public rows with rows of people."))
+        rows = [branch.rows for branch in branches]
+        return Owned(branches[0].private, None if None in rows else sum(row for row in rows if row is not None))
+
+    def _join(self, join: Join) -> Owned:
+        left, right = self.of(join.left), self.of(join.right)
+        if not left.private and not right.private:
+            return PUBLIC
+        if join.kind in {"semi", "anti"}:
+            if not left.private:
+                raise NotPrivate(at(join.place, "a public table must not be filtered by rows of people."))
+            return left
+        if left.private and right.private:
+            return Owned(private=True, rows=_both(join.kind, left.rows, right.rows, *self.fans(join)))
+        kept = "left" if left.private else "right"
+        if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
+            rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
+            raise NotPrivate(at(join.place, f"{rule}\nHint: use an inner join, or put the private table on the kept side."))
+        private, public = (left, join.right) if left.private else (right, join.left)
+        matches = public_matches(join, public, self.schema)
+        if private.rows is None or matches is None:
+            return Owned(private=True, rows=None)
+        return Owned(private=True, rows=private.rows * (max(matches, 1) if join.kind == kept else matches))
+
+    def fans(self, join: Join) -> tuple[int | None, int | None]:
+        """Return how many rows of one unit of the left side match one row of the right at most, and the other way round."""
+        width = len(join.left.columns)
+        ends = equated(join, 0, width), equated(join, width, width + len(join.right.columns))
+        return self._agreeing(join.left, ends[0]), self._agreeing(join.right, ends[1])
+
+    def _agreeing(self, relation: Relation, fixed: frozenset[int]) -> int | None:
+        """The most rows of one unit, of a private relation, that agree in the fixed columns."""
+        rows = self.of(relation).rows
+        match relation:
+            case Scan():
+                unique = any(is_key(self.schema, relation.table, relation.columns[index].name) for index in fixed)
+                return 1 if unique else rows
+            case Filter():
+                return self._agreeing(relation.input, fixed)
+            case Window():
+                return self._agreeing(relation.input, frozenset(one for one in fixed if one < len(relation.input.columns)))
+            case Project():
+                below = (relation.expressions[index] for index in fixed)
+                return self._agreeing(relation.input, frozenset(one.index for one in below if isinstance(one, Ref)))
+            case UnitGroup():
+                others = {place for place, key in enumerate(relation.keys) if not is_unit(key, relation.input)}
+                return 1 if others <= fixed else rows
+            case Join(kind="inner") if self.of(relation.left).private and self.of(relation.right).private:
+                return _least(rows, *self._through(relation, fixed))
+            case _:
+                return rows
+
+    def _through(self, join: Join, fixed: frozenset[int]) -> tuple[int | None, int | None]:
+        """Rows that agree on one side, times how many of the other side match each."""
+        width = len(join.left.columns)
+        left_fan, right_fan = self.fans(join)
+        left = self._agreeing(join.left, frozenset(index for index in fixed if index < width))
+        right = self._agreeing(join.right, frozenset(index - width for index in fixed if index >= width))
+        return (
+            None if left is None or right_fan is None else left * right_fan,
+            None if right is None or left_fan is None else right * left_fan,
+        )
+
+
+def _least(*rows: int | None) -> int | None:
+    return min((one for one in rows if one is not None), default=None)
 
 
 def _scan(scan: Scan, schema: Schema, cap: int | None) -> Owned:
@@ -88,27 +171,6 @@ def _scan(scan: Scan, schema: Schema, cap: int | None) -> Owned:
     table = found.table
     rows = 1 if table.unique or isinstance(table.unit, UnitRow) else cap
     return Owned(private=True, rows=rows)
-
-
-def _join(join: Join, schema: Schema, cap: int | None) -> Owned:
-    left, right = owned(join.left, schema, cap=cap), owned(join.right, schema, cap=cap)
-    if not left.private and not right.private:
-        return PUBLIC
-    if join.kind in {"semi", "anti"}:
-        if not left.private:
-            raise NotPrivate(at(join.place, "a public table must not be filtered by rows of people."))
-        return left
-    if left.private and right.private:
-        return Owned(private=True, rows=_both(join.kind, left.rows, right.rows, *fans(join, schema, left.rows, right.rows)))
-    kept = "left" if left.private else "right"
-    if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
-        rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
-        raise NotPrivate(at(join.place, f"{rule}\nHint: use an inner join, or put the private table on the kept side."))
-    private, public = (left, join.right) if left.private else (right, join.left)
-    matches = public_matches(join, public, schema)
-    if private.rows is None or matches is None:
-        return Owned(private=True, rows=None)
-    return Owned(private=True, rows=private.rows * (max(matches, 1) if join.kind == kept else matches))
 
 
 def _both(kind: str, left: int | None, right: int | None, left_fan: int | None, right_fan: int | None) -> int | None:
@@ -127,39 +189,14 @@ def _both(kind: str, left: int | None, right: int | None, left_fan: int | None, 
             return pairs
 
 
-def fans(join: Join, schema: Schema, left: int | None, right: int | None) -> tuple[int | None, int | None]:
+def fans(join: Join, schema: Schema, cap: int | None) -> tuple[int | None, int | None]:
     """Return how many rows of one unit of the left side match one row of the right at most, and the other way round.
 
     Claim   An equality with a column that is unique, or unique inside the unit, matches one row at most.
-    Needs   R of both sides. Keys that units are found through are verified when a version is taken. The types that are
-            compared are equal: nothing is rounded.
+    Needs   Both sides are private. Keys that units are found through are verified when a version is taken. The types that
+            are compared are equal: nothing is rounded.
     """
-    width = len(join.left.columns)
-    return (
-        agreeing(join.left, equated(join, 0, width), schema, left),
-        agreeing(join.right, equated(join, width, width + len(join.right.columns)), schema, right),
-    )
-
-
-def agreeing(relation: Relation, fixed: frozenset[int], schema: Schema, rows: int | None) -> int | None:
-    """Return the most rows of one unit, of a private relation with this R, that agree in the fixed columns."""
-    match relation:
-        case Scan():
-            return 1 if any(is_key(schema, relation.table, relation.columns[index].name) for index in fixed) else rows
-        case Filter():
-            return agreeing(relation.input, fixed, schema, rows)
-        case Window():
-            kept = frozenset(index for index in fixed if index < len(relation.input.columns))
-            return agreeing(relation.input, kept, schema, rows)
-        case Project():
-            below = (relation.expressions[index] for index in fixed)
-            kept = frozenset(one.index for one in below if isinstance(one, Ref))
-            return agreeing(relation.input, kept, schema, rows)
-        case UnitGroup():
-            others = {place for place, key in enumerate(relation.keys) if not is_unit(key, relation.input)}
-            return 1 if others <= fixed else rows
-        case _:
-            return rows
+    return _Owners(schema, cap).fans(join)
 
 
 def is_key(schema: Schema, table: str, column: str) -> bool:

@@ -326,7 +326,7 @@ class _Walk:
     def _fans(self, join: Join, left: Texts, right: Texts, *, private: tuple[bool, bool]) -> tuple[int, int]:
         """How many rows of each side can match one row of the other, those of one unit where they have owners."""
         if all(private):
-            found = fans(join, self.schema, left.rows, right.rows)
+            found = fans(join, self.schema, self.height)
             return found[0] or 0, found[1] or 0
         matches = public_matches(join, join.right if private[0] else join.left, self.schema) or 0
         return (left.rows, matches) if private[0] else (matches, right.rows)
