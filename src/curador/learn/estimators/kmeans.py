@@ -47,8 +47,8 @@ class PrivateKMeans(PrivateEstimator):
     Source  [SCLBJ16] noisy Lloyd's steps and histograms; [DTTZ14] symmetric noise.
 
     cluster_centers_ (in the units of the data), scale_ (half the width of each feature's bounds: what distances are measured
-    in), counts_ (noisy, of those nearest to the centres of the last step but one), privacy_. Who belongs where `predict` says,
-    of rows that it is given: the fit keeps no labels, and no inertia, which nobody bought.
+    in), counts_ (noisy, of those nearest to the centres of the last step but one), privacy_. Who belongs where, `predict`
+    says of rows that it is given: the fit keeps no labels, and no inertia, which nobody bought.
     """
 
     def __init__(
