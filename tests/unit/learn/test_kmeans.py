@@ -60,8 +60,8 @@ def test_a_forecast_reads_no_data():
     """From declared numbers."""
     estimator = PrivateKMeans(3, bounds=(-1, 1), n_nominal=100, **PRIVACY)
 
-    assert not estimator.dry_run(3).worthwhile
-    assert estimator.dry_run(3, 10**6).worthwhile
+    assert not estimator.dry_run(n_features=3).worthwhile
+    assert estimator.dry_run(10**6, 3).worthwhile
 
 
 @pytest.mark.slow
@@ -130,8 +130,8 @@ def test_narrow_features_find_their_places(delta):
 
 def test_a_forecast_is_in_the_geometry_of_the_fit():
     """Widths do not matter; more features blur a centre more, and in the end it is they that hide it."""
-    same, wide = (PrivateKMeans(3, bounds=one, **PRIVACY).dry_run(3, 5000) for one in ((-1, 1), bounds_of_widths()))
-    few, many = (PrivateKMeans(3, bounds=(0, 9), **PRIVACY).dry_run(features, 1000) for features in (2, 400))
+    same, wide = (PrivateKMeans(3, bounds=one, **PRIVACY).dry_run(5000, 3) for one in ((-1, 1), bounds_of_widths()))
+    few, many = (PrivateKMeans(3, bounds=(0, 9), **PRIVACY).dry_run(1000, features) for features in (2, 400))
 
     assert same == wide
     assert few.worthwhile
@@ -157,7 +157,7 @@ def test_a_forecast_of_a_centre_is_what_noise_does(delta, features, monkeypatch)
 
         monkeypatch.setattr(Releaser, "noisy", noisy)
         centres.append(estimator.fit(rows).cluster_centers_[0])
-    expected = estimator.dry_run(features, 20_000).numbers["error of a centre"]
+    expected = estimator.dry_run(20_000, features).numbers["error of a centre"]
 
     assert centres[1] - centres[0] == pytest.approx(np.full(features, expected), rel=0.1)
 

@@ -10,8 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 from curador.errors import require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.clusters import STEPS, clusters_of, expected_noise, nearest, parts
-from curador.learn.dry_run import DryRun
-from curador.learn.estimators.arrays import Records, bounds_of, read_matrix, read_more, records_of_columns
+from curador.learn.dry_run import DryRun, records_first
+from curador.learn.estimators.arrays import (
+    Records,
+    bounds_of,
+    facts_of,
+    read_matrix,
+    read_more,
+    records_of_columns,
+    width_of,
+)
 from curador.learn.plan import Part, make_plan
 from curador.learn.regression.forecast import TYPICAL, expected
 from curador.learn.regression.frame import Frame, frame_of
@@ -97,10 +105,17 @@ class PrivateKMeans(PrivateEstimator):
         self._clusters()
         return parts()
 
-    def dry_run(self, n_features: int, n_records: int | None = None) -> DryRun:
-        """Return what can be expected of a fit to so many records (else `n_nominal`) of so many features. Reads no data."""
-        records, features = expected(self, n_features, n_records)
-        facts, goal, clusters = Facts(records, features), self._goal(), self._clusters()
+    def _columns(self) -> int | None:
+        return width_of(self.bounds)
+
+    @records_first
+    def dry_run(self, n_records: int | None = None, n_features: int | None = None) -> DryRun:
+        """Return what can be expected of a fit to so many records of so many features. Reads no data.
+
+        By default as many as `n_nominal` and `bounds` say.
+        """
+        records, features = expected(self, n_records, n_features)
+        facts, goal, clusters = facts_of(records, features, self.bounds), self._goal(), self._clusters()
         found = expected_noise(make_plan(goal, self._parts(facts)), records, clusters, features)
         numbers = {
             "noise of a count": found.count,

@@ -124,6 +124,10 @@ class PrivateRecommender(PrivateEstimator):
         require(rows.types.get(rated) is not Type.STRING, "the column of ratings", "one of numbers", f"{rated}, of texts")
         return super()._planned_through(rows, y)
 
+    def _numbers(self, rows: Rows, y: str | None) -> Sequence[str]:
+        del rows, y  # items may be texts; ratings are looked at above
+        return ()
+
     def _learn(self, data: Any, facts: Facts, releaser: Releaser) -> None:
         catalogue, scale = catalogue_of(self.items), self._scale(facts)
         users = facts.records or 1
