@@ -44,11 +44,12 @@ def records_first(method: Asked) -> Asked:
     """
 
     @wraps(method)
-    def asked(self: Any, *numbers: Any, **named: Any) -> DryRun:
+    def asked(self: Any, *given: Any, **named: Any) -> DryRun:
+        numbers = list(given)
         if numbers and "n_records" in named:
             _old("dry_run(n_features, …)")
             return method(self, n_features=numbers[0], **named)
-        if len(numbers) >= 2 and _below(*numbers[:2]):
+        if len(numbers) >= 2 and _below(numbers[0], numbers[1]):
             _old("dry_run(n_features, n_records)")
             return method(self, numbers[1], numbers[0], *numbers[2:], **named)
         single = len(numbers) == 1 and "n_features" not in named and self.n_nominal is not None

@@ -132,8 +132,8 @@ def _columns(table: Any) -> list[tuple[object, Any]]:
 def _kind_of(values: Any) -> str | None:
     """What is there in the place of numbers; None: nothing is."""
     kind: Any = getattr(values, "dtype", None)
-    if kind is None and not isinstance(values, (list, tuple)):
-        return None
+    if kind is None:
+        return _looked_at(values) if isinstance(values, (list, tuple)) else None
     if hasattr(kind, "categories") and hasattr(kind.categories, "dtype"):  # pandas: of what categories are
         kind = kind.categories.dtype
     letter = getattr(kind, "kind", None)
@@ -141,7 +141,7 @@ def _kind_of(values: Any) -> str | None:
         return "dates" if kind.is_temporal() else None if kind.is_numeric() else _looked_at(values)
     if isinstance(letter, str) and letter in _NO_NUMBERS:
         return _NO_NUMBERS[letter]
-    return _looked_at(values) if letter in {None, "O"} else None
+    return _looked_at(values) if letter == "O" else None
 
 
 _NO_NUMBERS = {"U": "texts", "S": "texts", "T": "texts", "M": "dates", "m": "durations"}
