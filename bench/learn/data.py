@@ -38,6 +38,13 @@ ADULT_BOUNDS = {
     "capital_loss": (0, 4_500),
     "fnlwgt": (0, 1_000_000),
 }
+ADULT_WIDTHS = {
+    "age": (17, 90),
+    "education_num": (1, 16),
+    "capital_gain": (0, 99_999),
+    "capital_loss": (0, 4_500),
+    "hours_per_week": (1, 99),
+}
 ADULT_FEATURES = ("age", "education_num", "hours_per_week", "capital_gain", "capital_loss", "male", "married")
 HOUSING_BOUNDS = {
     "longitude": (-125, -114),
@@ -69,6 +76,27 @@ class Split:
     def r_squared(self, predicted: Any) -> float:
         """Return the coefficient of determination of predictions; those beyond the target's bounds are moved to them."""
         return scores.r_squared(self.test_target, np.clip(predicted, self.low_target, self.high_target))
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Rows to find clusters in, and the bounds that are declared of each column."""
+
+    rows: Any
+    low: Any
+    high: Any
+
+    @property
+    def scaled(self) -> Cloud:
+        """The same with every column from -1 to 1."""
+        return Cloud(self._scaled(self.rows), np.full(len(self.low), -1.0), np.full(len(self.low), 1.0))
+
+    def inertia(self, centres: Any) -> float:
+        """Return the mean squared distance to the nearest centre, each column in half the width of its bounds."""
+        return scores.inertia(self._scaled(self.rows), self._scaled(np.asarray(centres, float)))
+
+    def _scaled(self, rows: Any) -> Any:
+        return (rows - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
 
 
 # ---- the first component -------------------------------------------------------------------------------------------------
@@ -156,18 +184,30 @@ def classification(name: str) -> Split | None:
     return _split(rows, classes.astype(int), ends[:, 0], ends[:, 1])
 
 
-def clusters(name: str) -> tuple[Any, float, float] | None:
-    """Return rows scaled to [-1, 1] by their bounds, and these; None where they are absent."""
+def clusters(name: str) -> Cloud | None:
+    """Return rows for clusters, from -1 to 1 or, of many widths, in their own units; None where they are absent."""
+    draw = np.random.default_rng(SEED + 3)
     if name == tasks.GENERATED_BLOBS:
-        draw = np.random.default_rng(SEED + 3)
         centres = draw.uniform(-0.8, 0.8, (5, 4))
         rows = centres[draw.integers(0, 5, 10_000)] + draw.normal(0, 0.1, (10_000, 4))
-        return np.clip(rows, -1, 1), -1.0, 1.0
+        return Cloud(np.clip(rows, -1, 1), np.full(4, -1.0), np.full(4, 1.0))
+    if name == tasks.GENERATED_WIDTHS:  # years, euros, hours, a share: one group is old, one rich, one works much
+        low, high = np.array([17, 0, 1, 0.0]), np.array([90, 99_999, 99, 1.0])
+        centres = np.array([[35, 1_000, 40, 0.2], [70, 3_000, 10, 0.6], [45, 60_000, 50, 0.7], [30, 2_000, 75, 0.4]])
+        spread = np.array([8, 2_000, 6, 0.1])
+        group = draw.choice(4, 10_000, p=[0.5, 0.25, 0.1, 0.15])
+        rows = centres[group] + draw.normal(0, 1, (10_000, 4)) * spread
+        return Cloud(np.clip(rows, low, high), low, high)
     table, bounds = _table(name.partition(",")[0])
     if table is None:
         return None
+    if name == tasks.ADULT_WIDTHS:
+        ends = np.array(list(ADULT_WIDTHS.values()), float)
+        rows = np.column_stack([table[one] for one in ADULT_WIDTHS])
+        return Cloud(np.clip(rows, ends[:, 0], ends[:, 1]), ends[:, 0], ends[:, 1])
     features = ("longitude", "latitude") if name.endswith("places") else ("age", "education_num", "hours_per_week")
-    return np.column_stack([_scaled(table[one], bounds[one]) for one in features]), -1.0, 1.0
+    rows = np.column_stack([_scaled(table[one], bounds[one]) for one in features])
+    return Cloud(rows, np.full(len(features), -1.0), np.full(len(features), 1.0))
 
 
 def _split(rows: Any, target: Any, low: Any, high: Any, ends: tuple[float, float] = (0, 1)) -> Split:

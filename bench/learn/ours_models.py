@@ -1,7 +1,8 @@
-"""curador's regressions and clusters, and scikit-learn's without privacy."""
+"""curador's regressions and clusters, and scikit-learn's without privacy. `script.py [regression] [logistic] [clusters]`."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sklearn.cluster import KMeans
@@ -52,28 +53,30 @@ def logistic(name: str, split: data.Split) -> None:
     _measured(tasks.LOGISTIC, name, plain, private, tasks.MODEL_RUNS)
 
 
-def clusters(name: str, found: tuple[Any, float, float]) -> None:
-    rows, low, high = found
+def clusters(name: str, cloud: data.Cloud) -> None:
     count = tasks.CLUSTER_COUNT[name]
 
     def plain() -> dict[str, float]:
-        model = KMeans(count, n_init=10, random_state=0).fit(rows)
-        return {tasks.INERTIA: scores.inertia(rows, model.cluster_centers_)}
+        scaled = cloud.scaled
+        model = KMeans(count, n_init=10, random_state=0).fit(scaled.rows)
+        return {tasks.INERTIA: scaled.inertia(model.cluster_centers_)}
 
     def private(**budget: float) -> dict[str, float]:
-        model = PrivateKMeans(count, **budget, bounds=(low, high)).fit(rows)
-        return {tasks.INERTIA: scores.inertia(rows, model.cluster_centers_)}
+        model = PrivateKMeans(count, **budget, bounds=(cloud.low, cloud.high)).fit(cloud.rows)
+        return {tasks.INERTIA: cloud.inertia(model.cluster_centers_)}
 
     _measured(tasks.CLUSTERS, name, plain, private, tasks.CLUSTER_RUNS)
 
 
+KINDS = {
+    tasks.REGRESSION: (tasks.REGRESSIONS, data.regression, regression),
+    tasks.LOGISTIC: (tasks.CLASSIFICATIONS, data.classification, logistic),
+    tasks.CLUSTERS: (tasks.CLUSTERINGS, data.clusters, clusters),
+}
+
 if __name__ == "__main__":
     introduce(["curador", "scikit-learn"])
-    for names, read, measure in (
-        (tasks.REGRESSIONS, data.regression, regression),
-        (tasks.CLASSIFICATIONS, data.classification, logistic),
-        (tasks.CLUSTERINGS, data.clusters, clusters),
-    ):
+    for names, read, measure in (KINDS[kind] for kind in sys.argv[1:] or KINDS):
         for one in names:
             if (found := read(one)) is not None:
                 measure(one, found)

@@ -1,4 +1,4 @@
-"""curador's recommenders, against ratings that were held out. `script.py ratings` or `script.py million NUMBER`."""
+"""curador's recommenders, against ratings that were held out. `script.py ratings|films` or `script.py million NUMBER`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ _PLAIN = ((6, 8.0), (6, 12.0), (6, 16.0))  # ranks and weights of the one withou
 _PLAIN_TWEETS = ((1, 10.0), (2, 20.0))
 
 
-def _measured(name: str, splits: list[tuple[Ratings, Ratings]], ends: tuple[float, float], users: int, per_user: int) -> None:
+def _measured(
+    name: str,
+    splits: list[tuple[Ratings, Ratings]],
+    ends: tuple[float, float],
+    users: int,
+    per_user: int,
+    methods: tuple[str, ...] = tasks.RATINGS_METHODS,
+) -> None:
     items = splits[0][0].catalogue
-    for method in tasks.RATINGS_METHODS:
+    for method in methods:
         for epsilon in tasks.RATINGS_EPSILONS:
-            rounds = iter(splits * tasks.RATINGS_RUNS)
+            rounds = iter(splits)
 
             def once(method=method, epsilon=epsilon, rounds=rounds) -> dict[str, float]:
                 train, test = next(rounds)
@@ -38,7 +45,7 @@ def _measured(name: str, splits: list[tuple[Ratings, Ratings]], ends: tuple[floa
                 return {tasks.RMSE: model.held_out_error(train, test)}
 
             case = Case(tasks.RATINGS, name, tasks.CURADOR, epsilon, tasks.DELTA, tasks.ADD_REMOVE, method)
-            repeated(case, once, tasks.RATINGS_RUNS)
+            repeated(case, once, len(splits))
 
 
 def _plain(name: str, splits: list[tuple[Ratings, Ratings]], settings: tuple[tuple[int, float], ...]) -> None:
@@ -57,6 +64,16 @@ def synthetic() -> None:
     splits = [synthetic_ratings(seed=seed) for seed in range(tasks.RATINGS_RUNS)]
     _plain(tasks.SYNTHETIC, splits, _PLAIN)
     _measured(tasks.SYNTHETIC, splits, (1, 5), 10_000, 50)
+
+
+def films() -> None:
+    """Made-up ratings with the popularity of films, in two sizes: another set each run."""
+    sizes = {tasks.FILMS: (6040, 3706, 165.6), tasks.FILMS_SMALL: (943, 1682, 106.0)}
+    for name, (users, items, per_user) in sizes.items():
+        seeds = range(tasks.FILMS_RUNS[name])
+        splits = [synthetic_ratings(users, items, seed=seed, per_user=per_user, pattern="films") for seed in seeds]
+        _plain(name, splits, _PLAIN)
+        _measured(name, splits, (1, 5), users, round(0.9 * per_user), tasks.FILMS_METHODS)
 
 
 def tweets() -> None:
@@ -116,5 +133,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "ratings":
         synthetic()
         tweets()
+    elif sys.argv[1] == "films":
+        films()
     else:
         million(int(sys.argv[2]))

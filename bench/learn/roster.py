@@ -46,6 +46,7 @@ def together(*, long: bool) -> list[Job]:
         _peer(tasks.OPENDP, "opendp-sklearn", "models"),
         _peer(tasks.DIFFPRIVLIB, "diffprivlib", "models"),
         _ours("ratings", "ratings"),
+        _ours("ratings", "films"),
         _ours("models"),
     ]
 

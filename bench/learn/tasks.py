@@ -101,10 +101,13 @@ SLOPE_RUNS = 5
 
 # ---- recommenders ----------------------------------------------------------------------------------------------------------
 
-RATINGS_EPSILONS = (1.0, 4.0, 10.0)
+RATINGS_EPSILONS = (1.0, 2.0, 4.0, 10.0)
 RATINGS_RUNS = 5  # on other made-up ratings each
 RATINGS_METHODS = ("spectral", "bias", "als", "frank_wolfe")
 SYNTHETIC = "synthetic 10,000 × 500"
+FILMS, FILMS_SMALL = "films 6,040 × 3,706", "films 943 × 1,682"  # made up, with the popularity of films
+FILMS_METHODS = ("spectral", "bias")
+FILMS_RUNS = {FILMS: 5, FILMS_SMALL: 10}
 MILLIONS = (1_000_000, 10_000_000)  # ratings; the second in long runs only
 
 # ---- regression, classification, clusters --------------------------------------------------------------------------------
@@ -116,5 +119,8 @@ GENERATED_LINE, GENERATED_LINE_1 = "generated, 10 features", "generated, 1 featu
 GENERATED_CLASSES, GENERATED_BLOBS = "generated, 10 features", "generated, 5 clusters in 4 dimensions"
 REGRESSIONS = (GENERATED_LINE, GENERATED_LINE_1, HOUSING, f"{HOUSING}, 1 feature", PUMS)
 CLASSIFICATIONS = (GENERATED_CLASSES, ADULT, PUMS)
-CLUSTERINGS = (GENERATED_BLOBS, f"{HOUSING}, places", f"{ADULT}, 3 columns")
-CLUSTER_COUNT = {GENERATED_BLOBS: 5, f"{HOUSING}, places": 8, f"{ADULT}, 3 columns": 4}
+GENERATED_WIDTHS, ADULT_WIDTHS = "generated, 4 columns of many widths", f"{ADULT}, 5 columns as they come"
+WIDE = (GENERATED_WIDTHS, ADULT_WIDTHS)  # in the units of the data, whose widths differ by thousands
+CLUSTERINGS = (GENERATED_BLOBS, f"{HOUSING}, places", f"{ADULT}, 3 columns", *WIDE)
+CLUSTER_COUNT = {GENERATED_BLOBS: 5, f"{HOUSING}, places": 8, f"{ADULT}, 3 columns": 4, GENERATED_WIDTHS: 4, ADULT_WIDTHS: 4}
+AS_THEY_COME, SCALED = "as they come", "scaled"

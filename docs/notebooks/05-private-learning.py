@@ -31,7 +31,7 @@ def made_up(count: int) -> tuple[np.ndarray, np.ndarray]:
 model = learn.PrivateLinearRegression(
     epsilon=1, delta=1e-6, bounds_X=([20, 0], [140, 25]), bounds_y=(0, 2_500), n_nominal=20_000
 )
-print(model.dry_run(2))
+print(model.dry_run())
 
 # %% [markdown]
 # ## Fit, and read the card

@@ -201,6 +201,62 @@ def test_a_target_that_is_missing_or_too_much_costs_nothing(tmp_path, made, colu
         assert not curator.budget.spent
 
 
+TEXTS = {
+    "pca": (pca, ["x", "word"], None),
+    "kmeans": (lambda: learn.PrivateKMeans(2, bounds=(0, 1), **OPTIONS), ["word", "x"], None),
+    "kmeans, bounds by column": (
+        lambda: learn.PrivateKMeans(2, bounds={"word": (0, 1), "x": (0, 1)}, **OPTIONS),
+        ["word", "x"],
+        None,
+    ),
+    "linear": (lambda: learn.PrivateLinearRegression(bounds_X=(0, 1), **OPTIONS), ["word", "y"], "y"),
+    "linear, target": (lambda: learn.PrivateLinearRegression(bounds_y=(0, 1), **OPTIONS), ["x", "word"], "word"),
+    "logistic": (
+        lambda: learn.PrivateLogisticRegression(bounds_X=(0, 1), classes=[0, 1], **OPTIONS),
+        ["x", "word", "label"],
+        "label",
+    ),
+    "nuclear": (lambda: nuclear(left=["word"]), ["word", "y", "stars"], "stars"),
+}
+
+
+def with_words():
+    table = people()
+    return table.append_column("word", pa.array(["Robinson"] * len(table)))
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_a_column_of_texts_is_refused_before_it_is_read_or_charged(tmp_path, monkeypatch, case):
+    """Whatever bounds are given for it: it would be paid for and be a constant."""
+    made, columns, target = TEXTS[case]
+    with opened(tmp_path, with_words()) as curator:
+        monkeypatch.setattr(curator._desk.engine, "read", None)  # noqa: SLF001 -- calling it would fail
+        rows = curator.rows("people", columns=columns)
+        for ask in (made().fit, made().cost):
+            with pytest.raises(cu.InvalidParameter, match="columns must be made of numbers; got texts in column 'word'"):
+                ask(rows, y=target)
+        assert not curator.budget.spent
+
+
+def test_a_class_may_be_a_text(tmp_path):
+    """The label of a classifier, and nothing else."""
+    with opened(tmp_path, with_words()) as curator:
+        model = learn.PrivateLogisticRegression(bounds_X=(0, 1), classes=["Robinson", "Braddock"], **OPTIONS)
+        assert "2 release" not in model.cost(curator.rows("people", columns=["x", "word"]), "word")
+
+
+def test_bounds_by_column_fill_in_for_the_study(tmp_path):
+    """What is not said is as declared; what is said wins."""
+    with opened(tmp_path) as curator:
+        rows = curator.rows("people", columns=["x", "stars"])
+        fitted = learn.PrivateKMeans(2, bounds={"stars": (1, 5)}, **OPTIONS).fit(rows)
+        with pytest.raises(cu.InvalidParameter, match="for column 'stars'"):
+            learn.PrivateKMeans(2, bounds={"x": (1, 5)}, **OPTIONS).fit(rows)
+        with pytest.raises(cu.InvalidParameter, match="bounds must be of columns that there are; got 'star'"):
+            learn.PrivateKMeans(2, bounds={"star": (1, 5)}, **OPTIONS).fit(rows)
+    assert fitted.scale_.tolist() == [10.0, 2.0]
+
+
 def test_noise_of_any_size_is_no_failure(tmp_path):
     """A tiny ε has noise beyond 64 bits: it wraps around, which is useless, private and no incident."""
     with opened(tmp_path) as curator:
@@ -444,7 +500,7 @@ def test_the_command_line_trains(tmp_path, monkeypatch, capsys):
             return end.code or 0
         return 0
 
-    pq.write_table(people(), tmp_path / "people.parquet")
+    pq.write_table(with_words(), tmp_path / "people.parquet")
     study = tmp_path / "study.toml"
     study.write_text(
         """version = 1
@@ -462,6 +518,7 @@ unit = "who"
 [tables.people.columns]
 x = { type = "float", bounds = [-10, 10] }
 y = { type = "float", bounds = [-5, 5] }
+word = { type = "string" }
 """,
         encoding="utf-8",
     )
@@ -472,5 +529,9 @@ y = { type = "float", bounds = [-5, 5] }
     shown = capsys.readouterr().out
     assert "PrivatePCA" in shown
     assert learn.load(out).components_.shape == (1, 2)
+    texts = ["--table", "people", "--columns", "x,word", "--n-nominal", "300", "--spend", "10%", "--set", "bounds=[0,1]"]
+    assert run("train", study, "kmeans", *texts, "--out", tmp_path / "c", "--yes") == 2
+    assert "columns must be made of numbers; got texts in column 'word'" in capsys.readouterr().err
+    assert not (tmp_path / "c").exists()
     assert run("train", study, "forest", *options, "--out", tmp_path / "b", "--yes") != 0
     assert run("train", study, "pca", *options, "--out", out, "--yes") != 0

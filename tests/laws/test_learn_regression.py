@@ -399,3 +399,34 @@ def test_labels_are_coded_within_their_grid():
 
     assert (found.sum(axis=1) <= roots * GRID.target).all()
     assert (np.count_nonzero(found, axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_a_frame_of_clusters_that_follows_the_data_is_caught(delta, monkeypatch):
+    """Bug: columns scaled by the rows' own spread, as a scaler in front of the fit would."""
+    right = learn.PrivateKMeans._learn  # noqa: SLF001
+
+    def following(self, data, facts, releaser):
+        self.bounds = (data.rows.min(axis=0) - 0.5, data.rows.max(axis=0) + 0.5)
+        right(self, data, facts, releaser)
+
+    monkeypatch.setattr(learn.PrivateKMeans, "_learn", following)
+    far = [MIDDLE] * 9
+    here, there = table([*far, [50.0, 500.0, 80.0]], [0.0] * 10, range(10)), table(far, [0.0] * 9, range(9))
+
+    assert dict(moves(kinds(delta, "add_remove")["clusters"], here, there))[clusters.MOMENTS] > 1
+
+
+def test_rows_that_are_not_clamped_to_the_frame_are_caught(monkeypatch):
+    """Bug: scaled by the bounds, but not held within them."""
+
+    def unclamped(rows, place, *, intercept, roots=None):
+        del roots
+        found = np.rint((np.nan_to_num(rows) - place.centre) / place.scale * frame.TOP)
+        whole = np.concatenate([found, np.full((len(rows), 1), float(frame.TOP))], axis=1)
+        return frame.Design(whole, frame.sizes_of(place, intercept=intercept))
+
+    monkeypatch.setattr(clusters, "design_of", unclamped)
+    here, there = table([MIDDLE, [2.0, 20.0, 8.0]], [0.0, 0.0], [0, 1]), table([MIDDLE], [0.0], [0])
+
+    assert dict(moves(kinds(0.1, "add_remove")["clusters"], here, there))[clusters.MOMENTS] > 1

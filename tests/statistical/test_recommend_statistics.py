@@ -13,9 +13,9 @@ import pytest
 
 from curador import learn
 from curador.learn.goal import goal_of
-from curador.learn.plan import make_plan
+from curador.learn.plan import Part, make_plan
 from curador.learn.ratings import Scale, catalogue_of, numbered, ratings_of, synthetic_ratings
-from curador.learn.recommend import bias, refine, spectral
+from curador.learn.recommend import bias, fits, refine, spectral, worth
 from curador.learn.recommend.fits import BIASES, FACTORS, MOMENT, parts_of
 from curador.learn.release import Releaser
 
@@ -104,6 +104,44 @@ def test_components_do_no_harm_where_there_are_few_users():
     train, test = synthetic_ratings(900, 1500, seed=102, per_user=80)
 
     assert errors("spectral", 4, train, test).mean() < 1.01 * errors("bias", 4, train, test).mean()
+
+
+def above_biases(epsilon, runs=20):
+    """How much larger the default's error is than that of biases alone, on the pattern of films: the mean of fresh pairs."""
+    train, test = synthetic_ratings(943, 1682, seed=201, per_user=106, pattern="films")
+    return float(np.mean(errors("spectral", epsilon, train, test, runs) - errors("bias", epsilon, train, test, runs)))
+
+
+CHANCE = 6 * 0.0031 / math.sqrt(20)
+"""Pairs of fits differ by 0.0031 (the deviation of 60 pairs at ε = 2; less at 4): six deviations of the mean of 20
+pairs, which chance exceeds once in 10⁹ runs."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [2, 4])
+def test_the_default_is_not_worse_than_its_biases_where_components_cannot_pay(epsilon):
+    """Films' popularity falls as a power: few items stand out, and biases need the budget."""
+    assert above_biases(epsilon) < CHANCE
+
+
+@pytest.mark.slow
+def test_components_that_are_bought_whatever_they_cost_are_caught(monkeypatch):
+    """Bug: the larger part of the budget goes to components as soon as one may stand out."""
+    shares = (0.2, 0.5, 0.15, 0.15)
+    names = (fits.BIASES, fits.SPARE, fits.MOMENT, fits.FACTORS)
+    monkeypatch.setattr(fits, "_SPECTRAL", tuple(Part(name, share) for name, share in zip(names, shares, strict=True)))
+    monkeypatch.setattr(fits, "WAYS", fits.WAYS[1:])
+    monkeypatch.setattr(worth, "MARGIN", 0.0)
+
+    assert above_biases(2) > CHANCE
+
+
+@pytest.mark.slow
+def test_components_are_bought_where_they_pay():
+    """The same films with more users, or a larger ε: below biases by more than chance."""
+    train, test = synthetic_ratings(2000, 1200, seed=202, per_user=100, pattern="films")
+
+    assert clearly_below(errors("spectral", 4, train, test), errors("bias", 4, train, test))
 
 
 @pytest.mark.slow

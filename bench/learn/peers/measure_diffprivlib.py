@@ -1,6 +1,6 @@
 """diffprivlib: components, least squares, logistic regression and k-means, all of pure ε. Bounds and norms are given to it.
 
-`script.py pca|models`
+`script.py pca|models|clusters`
 """
 
 from __future__ import annotations
@@ -84,27 +84,26 @@ def logistic() -> None:
 
 
 def clusters() -> None:
-    """K-means with noisy sums."""
+    """K-means with noisy sums; of columns of many widths, as they come and scaled by their bounds."""
     for name in tasks.CLUSTERINGS:
         found = data.clusters(name)
         if found is None:
             continue
-        rows, low, high = found
+        forms = {tasks.AS_THEY_COME: found, tasks.SCALED: found.scaled} if name in tasks.WIDE else {"": found}
         for epsilon in tasks.EPSILONS:
+            for form, cloud in forms.items():
 
-            def once(rows=rows, low=low, high=high, name=name, epsilon=epsilon) -> dict[str, float]:
-                model = KMeans(tasks.CLUSTER_COUNT[name], epsilon=epsilon, bounds=(low, high)).fit(rows)
-                return {tasks.INERTIA: scores.inertia(rows, model.cluster_centers_)}
+                def once(cloud=cloud, name=name, epsilon=epsilon) -> dict[str, float]:
+                    model = KMeans(tasks.CLUSTER_COUNT[name], epsilon=epsilon, bounds=(cloud.low, cloud.high)).fit(cloud.rows)
+                    return {tasks.INERTIA: cloud.inertia(model.cluster_centers_)}
 
-            repeated(_case(tasks.CLUSTERS, name, epsilon), once, tasks.CLUSTER_RUNS, tasks.CASE_SECONDS)
+                repeated(_case(tasks.CLUSTERS, name, epsilon, form), once, tasks.CLUSTER_RUNS, tasks.CASE_SECONDS)
 
+
+KINDS = {"pca": (components,), "models": (regression, logistic, clusters), "clusters": (clusters,)}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     introduce(["diffprivlib", "scikit-learn"])
-    if sys.argv[1] == "pca":
-        components()
-    else:
-        regression()
-        logistic()
-        clusters()
+    for measure in KINDS[sys.argv[1]]:
+        measure()

@@ -22,6 +22,7 @@ from curador.learn.progress import bar
 from curador.learn.release import Releaser
 from curador.numerics.exact import whole
 from curador.privacy.adjacency import REPLACE_ONE
+from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +59,13 @@ class Facts:
     """Whether a ledger counts the fit in ρ: noise that is pure by itself then costs more than it need."""
 
 
+def no_numbers(name: str, kind: str, column: object = None) -> InvalidParameter:
+    """Return the refusal of a column that holds something else than numbers: it says the column and no value of it."""
+    where = "" if column is None else f" in column {column!r}"
+    hint = "write a category as columns of 0 and 1, a date as a number, or leave the column out"
+    return InvalidParameter(f"{name} must be made of numbers; got {kind}{where}.\nHint: {hint}.")
+
+
 class PrivateEstimator(BaseEstimator):
     """The common part of the estimators. Constructors only store; rules are checked when something is fitted."""
 
@@ -66,6 +74,8 @@ class PrivateEstimator(BaseEstimator):
     """Of a fit through a curator, as plain JSON values: what it cost, the budget, its place in the ledger."""
     _supervised: bool | None = None
     """Whether a fit needs a target (True), has none (False), or says so itself (None)."""
+    _labels = False
+    """Whether the target may be a text, as a class is; everything else must be numbers."""
     _method = "additive"
     _guarantee = "central"
 
@@ -177,6 +187,9 @@ class PrivateEstimator(BaseEstimator):
             raise InvalidParameter(sentence("y", "nothing: this estimator has no target", y))
         if len(rows.columns) == (y is not None):
             raise InvalidParameter(sentence("columns", "at least one besides the target", ", ".join(rows.columns)))
+        for name in self._numbers(rows, y):
+            if rows.types.get(name) is Type.STRING:
+                raise no_numbers("columns", "texts", name)
         if getattr(self, "n_nominal", None) is None:
             hint = "how many there really are is not public; step counts and normalisations must not follow it"
             raise InvalidParameter(sentence("n_nominal", "declared for a fit through a curator", None, hint))
@@ -186,6 +199,10 @@ class PrivateEstimator(BaseEstimator):
         target = None if y is None else rows.bounds[y]
         facts = self._facts(Facts(None, len(names), names, bounds, rows.unit, target, rows.delta > 0), goal)
         return facts, self._plan(goal, facts, None if rows.granted is None else rows.granted.rho)
+
+    def _numbers(self, rows: Rows, y: str | None) -> Sequence[str]:
+        """The columns that must be of numbers."""
+        return [name for name in rows.columns if not self._labels or name != y]
 
     def _fit_through(self, rows: Rows, y: Any) -> Self:
         from curador.curator.training import train

@@ -3,7 +3,8 @@
     count, Σ x, Σ x x' + noise ──► mean, directions ──► histogram + noise ──► weighted k-means on its cells ──► first centres
     [counts and Σ (x − centre), shortened to a radius, + noise ──► centres] × STEPS
 
-Rows are in units of the widest feature's half range, so distances are those of the features as they are given.
+Rows are in the frame of their declared bounds: every feature from -1 to 1, whatever its unit. Distances are in that frame, so
+a wide feature decides no more than a narrow one, and noise of one size is as large for each.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 from curador.errors import Failed
 from curador.learn.plan import Part
-from curador.learn.regression.frame import INWARD, TOP, Design, Sizes
+from curador.learn.regression.forecast import TYPICAL
+from curador.learn.regression.frame import INWARD, TOP, design_of, framed
 from curador.learn.regression.moments import Grid, products, release_marginals, release_moments
 from curador.learn.sums import moved
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.learn.goal import Goal
+    from curador.learn.plan import Plan
+    from curador.learn.regression.frame import Frame
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats, Integers
 
@@ -39,32 +43,17 @@ _TRIES = 20
 _CORRELATED = 4
 """Of more features, under Laplace noise, only the spread of each is released: the widest are then the directions."""
 
+_STANDS = 10.0
+"""How many times above its noise a count should be for a forecast to be good."""
+
 _CROWDED = 5
 _ABOVE = 3.0
 _ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
-    """A box around 0, its widest half width 1. Public."""
-
-    half: Floats
-
-    @property
-    def ends(self) -> Integers:
-        """Its half widths in whole numbers."""
-        return np.floor(self.half * TOP).astype(np.int64)
-
-    @property
-    def sizes(self) -> Sizes:
-        """What bounds a unit's rows, with a last column of ones."""
-        ends = [int(one) for one in self.ends]
-        return Sizes(TOP, sum(ends) + TOP, sum(one * one for one in ends) + TOP * TOP)
-
-
-@dataclass(frozen=True, slots=True)
 class Clusters:
-    """Centres in the units of the space, and noisy counts of those nearest to the centres of the step before."""
+    """Centres in the frame, and noisy counts of those nearest to the centres of the step before."""
 
     centres: Floats
     counts: Floats
@@ -84,25 +73,27 @@ def nearest(rows: Floats, centres: Floats) -> Integers:
 def clusters_of(
     releaser: Releaser,
     rows: Floats,
-    space: Space,
+    frame: Frame,
     count: int,
     *,
     weights: Floats | None,
     roots: Floats | None,
     records: int | None,
 ) -> Clusters:
-    """Return `count` clusters of rows in the space. Rows are clamped to it; NaN must be gone.
+    """Return `count` clusters of rows. Rows are clamped to the frame; missing is its centre.
 
-    Claim  Where a row goes depends on that row only, to the last bit: rows, directions and centres are whole numbers, whose
-           products and distances floats hold exactly, whatever the order in which they are added.
+    Claim   Where a row goes depends on that row only, to the last bit: it is clamped and scaled number by number; rows,
+            directions and centres are whole numbers, whose products and distances floats hold exactly, whatever the order in
+            which they are added. What a unit moves is bounded in the frame: see `design_of` and `release_moments` (or
+            `release_marginals`), `cell_length` and `sum_length`. None of these knows what a feature's unit was.
+    Needs   A frame of declared bounds without a row norm; weights that add up to at most 1 in a unit, roots that are theirs.
+    Rounds  Lengths up, as said there.
+    Source  [SCLBJ16] noisy Lloyd's steps and histograms; [DTTZ14] symmetric noise.
     """
-    if len(space.half) >= 1 << 20:
+    if frame.features >= 1 << 20:
         raise Failed("more features than distances are exact for")
-    size = np.ones(len(rows)) if roots is None else roots
-    ends = np.floor(size[:, None] * space.ends)
-    whole = np.clip(np.rint(rows * (size * TOP)[:, None]), -ends, ends)
-    design = Design(np.concatenate([whole, np.floor(size * TOP)[:, None]], axis=1), space.sizes)
-    marginal = releaser.plan.goal.pure and len(space.half) > _CORRELATED
+    design = design_of(rows, frame, intercept=True, roots=roots)
+    marginal = releaser.plan.goal.pure and frame.features > _CORRELATED
     if marginal:
         found = release_marginals(releaser, design, records=records, name=MOMENTS)
     else:
@@ -111,23 +102,22 @@ def clusters_of(
     # a count within its noise says nothing: the mean is then the middle of the box
     total = max(float(found.gram[-1, -1]), 1.0)
     certain = total * total / (total * total + (2 * found.noise[0]) ** 2)
-    mean = certain * np.clip(found.gram[:-1, -1] / total, -space.half, space.half)
+    mean = certain * np.clip(found.gram[:-1, -1] / total, -1.0, 1.0)
     apart = found.gram[:-1, :-1] / total
     spread = apart - (np.diag(mean * mean) if marginal else np.outer(mean, mean))
     values, vectors = np.linalg.eigh((spread + spread.T) / 2)
-    most = float(np.square(space.half).sum()) / 3
+    most = frame.features / 3
     values = certain * np.clip(values, 0.0, most)
-    plain = whole if roots is None else np.clip(np.rint(rows * TOP), -space.ends, space.ends)
+    plain = design.values[:, :-1] if roots is None else np.rint(framed(rows, frame) * TOP)
     noise = found.noise[0] / total
-    widest = math.sqrt(float(np.square(space.half).max()))
     wide = vectors[:, ::-1][:, : min(2, len(values))]
-    sides = np.sqrt(np.clip(values[::-1][: wide.shape[1]] + certain * noise, 1e-6, widest * widest))
+    sides = np.sqrt(np.clip(values[::-1][: wide.shape[1]] + certain * noise, 1e-6, 1.0))
     flat = (plain - np.rint(mean * TOP)) @ np.rint(wide * TOP) / TOP**2
     centres, shares = _first(releaser, flat, sides, count, total, weights)
-    lifted = np.clip(mean + centres @ wide.T, -space.half, space.half)
+    lifted = np.clip(mean + centres @ wide.T, -1.0, 1.0)
     between = float((shares[:, None] * np.square(centres)).sum())
     within = max(min(float(values.sum()), most) - between, 0.05 * min(float(values.sum()), most), 1e-4)
-    return _lloyd(releaser, plain, lifted, space, _RADIUS * math.sqrt(within), sides[0] * wide[:, 0], weights)
+    return _lloyd(releaser, plain, lifted, _RADIUS * math.sqrt(within), sides[0] * wide[:, 0], weights)
 
 
 # ---- the first centres ----------------------------------------------------------------------------------------------------
@@ -211,18 +201,42 @@ def count_unit(goal: Goal) -> int:
     return TOP // 4 if goal.pure else TOP // 2
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What noise does to clusters of one size, in the frame. Public.
+
+    count   the deviation of a count
+    centre  the deviation of a centre in each feature, in half ranges
+    needed  how many records it takes: counts stand ten times above their noise, and centres are known to a quarter of what
+            features are taken to spread over
+    """
+
+    count: float
+    centre: float
+    needed: int
+
+
+def expected_noise(plan: Plan, records: int, clusters: int, features: int) -> Expected:
+    """Return what can be expected of a step, where features spread over a fifth of their half range (`TYPICAL`)."""
+    length = sum_length(plan.goal)
+    count = plan.deviation(SUMS, length / count_unit(plan.goal))
+    reach = _RADIUS * TYPICAL * math.sqrt(features) * (math.sqrt(features) if plan.goal.pure else 1.0)
+    moved_by = plan.deviation(SUMS, length / TOP) * min(reach, 2.0 * features) * clusters
+    needed = math.ceil(max(_STANDS * count * clusters, 4.0 * moved_by / TYPICAL))
+    return Expected(count, moved_by / records, needed)
+
+
 def _lloyd(
     releaser: Releaser,
     rows: Floats,
     centres: Floats,
-    space: Space,
     radius: float,
     widest: Floats,
     weights: Floats | None,
 ) -> Clusters:
     goal, count = releaser.plan.goal, len(centres)
     unit, length = count_unit(goal), sum_length(goal)
-    reach = radius * (math.sqrt(len(space.half)) if goal.pure else 1.0)
+    reach = radius * (math.sqrt(centres.shape[1]) if goal.pure else 1.0)
     deviation = releaser.deviation(SUMS, length=length, step=1.0 / unit)
     counts = np.zeros(count)
     for _ in range(STEPS):
@@ -234,8 +248,8 @@ def _lloyd(
         filled = counts > 3 * deviation
         gain = np.maximum(counts, 0.0) / (np.square(counts) + 4 * deviation * deviation)
         steps = noisy[:, :-1] * reach * gain[:, None]
-        centres = np.clip(places / TOP + np.where(filled[:, None], steps, 0.0), -space.half, space.half)
-        centres = _refilled(centres, counts, filled, space, widest)
+        centres = np.clip(places / TOP + np.where(filled[:, None], steps, 0.0), -1.0, 1.0)
+        centres = _refilled(centres, counts, filled, widest)
     return Clusters(centres, np.maximum(counts, 0.0))
 
 
@@ -260,7 +274,7 @@ def cluster_sums(
     return found
 
 
-def _refilled(centres: Floats, counts: Floats, filled: NDArray[np.bool_], space: Space, widest: Floats) -> Floats:
+def _refilled(centres: Floats, counts: Floats, filled: NDArray[np.bool_], widest: Floats) -> Floats:
     """A centre that nobody is near goes beside the one with most records, along the widest direction."""
     found = centres.copy()
     left = np.where(filled, counts, 0.0)
@@ -268,6 +282,6 @@ def _refilled(centres: Floats, counts: Floats, filled: NDArray[np.bool_], space:
         return found
     for place in np.flatnonzero(~filled):
         full = int(left.argmax())
-        found[place] = np.clip(found[full] + 0.5 * widest, -space.half, space.half)
+        found[place] = np.clip(found[full] + 0.5 * widest, -1.0, 1.0)
         left[full] /= 2
     return found

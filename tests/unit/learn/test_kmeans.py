@@ -60,8 +60,8 @@ def test_a_forecast_reads_no_data():
     """From declared numbers."""
     estimator = PrivateKMeans(3, bounds=(-1, 1), n_nominal=100, **PRIVACY)
 
-    assert not estimator.dry_run(3).worthwhile
-    assert estimator.dry_run(3, 10**6).worthwhile
+    assert not estimator.dry_run(n_features=3).worthwhile
+    assert estimator.dry_run(10**6, 3).worthwhile
 
 
 @pytest.mark.slow
@@ -81,13 +81,85 @@ def test_without_noise_to_speak_of_it_finds_the_clusters(delta, way, wide):
     assert estimator.score(rows) == pytest.approx(-len(rows) * inertia(rows, estimator.cluster_centers_))
 
 
-def test_features_keep_their_scales():
-    """A feature a thousand times as wide decides, as with distances of the features as they are given."""
-    rows = made()
-    rows = np.column_stack([1000 * rows[:, 0], rows[:, 1]])
-    estimator = PrivateKMeans(2, epsilon=100, delta=0, bounds=([-1000, -1], [1000, 1])).fit(rows)
+WIDTHS, MIDDLES = np.array([2.0**13, 2.0**-20, 1.0]), np.array([2.0**14, 0.0, -4.0])
 
-    assert np.ptp(estimator.cluster_centers_[:, 0]) > 500
+
+def bounds_of_widths():
+    """The bounds of `made() * WIDTHS + MIDDLES`."""
+    return MIDDLES - WIDTHS, MIDDLES + WIDTHS
+
+
+def asked(monkeypatch, rows, bounds, **options):
+    """What a fit would release of rows, before noise."""
+    seen = []
+
+    def noisy(_self, name, integers, *, length, step):
+        seen.append((name, integers.tolist(), length, step))
+        return integers * step
+
+    monkeypatch.setattr(Releaser, "noisy", noisy)
+    fitted = PrivateKMeans(3, bounds=bounds, **{**PRIVACY, **options}).fit(rows)
+    return seen, fitted
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("way", ["add_remove", "replace_one"])
+def test_a_unit_of_a_feature_changes_nothing(delta, way, monkeypatch):
+    """Metres or miles: the same integers and lengths leave, centres come back in the unit of the data, and rows go there."""
+    rows = np.rint(made(300) * 2**20) / 2**20  # so that units of powers of two move no bit
+    options = {"delta": delta, "neighbours": way}
+    plain, one = asked(monkeypatch, rows, (-1, 1), **options)
+    wide, other = asked(monkeypatch, rows * WIDTHS + MIDDLES, bounds_of_widths(), **options)
+
+    assert plain == wide
+    assert other.cluster_centers_ == pytest.approx(one.cluster_centers_ * WIDTHS + MIDDLES, rel=1e-12, abs=1e-12)
+    assert np.array_equal(other.predict(rows * WIDTHS + MIDDLES), one.predict(rows))
+    assert other.score(rows * WIDTHS + MIDDLES) == pytest.approx(one.score(rows))
+    assert np.array_equal(other.scale_, WIDTHS)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_narrow_features_find_their_places(delta):
+    """Of features 10⁹ times as wide as others, every centre within a tenth of every half range: none in a corner."""
+    rows = made() * WIDTHS + MIDDLES
+    estimator = PrivateKMeans(3, epsilon=200, delta=delta, bounds=bounds_of_widths()).fit(rows)
+    found = (estimator.cluster_centers_ - MIDDLES) / WIDTHS
+
+    assert np.abs(found[nearest(CENTRES, found)] - CENTRES).max() < 0.1
+
+
+def test_a_forecast_is_in_the_geometry_of_the_fit():
+    """Widths do not matter; more features blur a centre more, and in the end it is they that hide it."""
+    same, wide = (PrivateKMeans(3, bounds=one, **PRIVACY).dry_run(5000, 3) for one in ((-1, 1), bounds_of_widths()))
+    few, many = (PrivateKMeans(3, bounds=(0, 9), **PRIVACY).dry_run(1000, features) for features in (2, 400))
+
+    assert same == wide
+    assert few.worthwhile
+    assert not many.worthwhile
+    assert many.numbers["error of a centre"] > many.numbers["spread of a feature"] / 4 > few.numbers["error of a centre"]
+    assert few.numbers["noise of a count"] == many.numbers["noise of a count"]
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("features", [2, 9])
+def test_a_forecast_of_a_centre_is_what_noise_does(delta, features, monkeypatch):
+    """One deviation of noise in the sums of the last step moves a centre by what was forecast. No chance in it."""
+    rows = np.clip(0.2 * np.random.default_rng(5).normal(size=(20_000, features)), -1, 1)
+    estimator = PrivateKMeans(1, epsilon=1, delta=delta, bounds=(-1, 1))
+    centres = []
+    for pushed in (0.0, 1.0):
+
+        def noisy(self, name, integers, *, length, step, pushed=pushed):
+            self._count(name, length)
+            last = name == SUMS and self._made[SUMS] == 3
+            push = pushed * last * self.deviation(name, length=length, step=step)
+            return integers * step + (push * (np.arange(features + 1) < features) if name == SUMS else 0.0)
+
+        monkeypatch.setattr(Releaser, "noisy", noisy)
+        centres.append(estimator.fit(rows).cluster_centers_[0])
+    expected = estimator.dry_run(20_000, features).numbers["error of a centre"]
+
+    assert centres[1] - centres[0] == pytest.approx(np.full(features, expected), rel=0.1)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -111,6 +183,7 @@ def test_nothing_about_rows_is_kept():
         "counts_",
         "n_features_in_",
         "privacy_",
+        "scale_",
     }
     assert [(one.name, one.count) for one in estimator.privacy_.releases] == [(MOMENTS, 1), (CELLS, 1), (SUMS, 3)]
 

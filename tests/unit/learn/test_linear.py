@@ -65,13 +65,13 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(changed, words):
 def test_a_forecast_reads_no_data():
     """From declared numbers; fewer records are not enough, and more are."""
     estimator = PrivateLinearRegression(**PRIVACY, **BOUNDS)
-    few, many = estimator.dry_run(3, 100), estimator.dry_run(3, 10**6)
+    few, many = estimator.dry_run(100, 3), estimator.dry_run(10**6, 3)
 
     assert not few.worthwhile
     assert many.worthwhile
     assert few.numbers["records needed"] == many.numbers["records needed"]
     with pytest.raises(InvalidParameter, match="n_records must be given"):
-        estimator.dry_run(3)
+        estimator.dry_run(n_features=3)
 
 
 def test_a_forecast_says_the_noise_that_a_fit_has():
@@ -79,7 +79,7 @@ def test_a_forecast_says_the_noise_that_a_fit_has():
     estimator = PrivateLinearRegression(epsilon=1, delta=0.1, **BOUNDS).fit(*made(50))
     (released,) = estimator.privacy_.releases
 
-    assert released.deviation == pytest.approx(estimator.dry_run(3, 50).numbers["noise of a second moment"] * math.sqrt(2))
+    assert released.deviation == pytest.approx(estimator.dry_run(50, 3).numbers["noise of a second moment"] * math.sqrt(2))
     assert estimator.privacy_.exact
 
 

@@ -70,10 +70,10 @@ def test_a_forecast_reads_no_data():
     """From declared numbers, and with the noise of every release."""
     estimator = PrivateLogisticRegression(**PRIVACY, **BOUNDS, n_nominal=100)
 
-    assert not estimator.dry_run(3).worthwhile
-    assert estimator.dry_run(3, 10**6).worthwhile
-    assert estimator.dry_run(3).numbers["steps"] == 4
-    assert PrivateLogisticRegression(epsilon=1, delta=0, **BOUNDS).dry_run(3, 10).numbers["steps"] == 1
+    assert not estimator.dry_run(n_features=3).worthwhile
+    assert estimator.dry_run(10**6, 3).worthwhile
+    assert estimator.dry_run(n_features=3).numbers["steps"] == 4
+    assert PrivateLogisticRegression(epsilon=1, delta=0, **BOUNDS).dry_run(10, 3).numbers["steps"] == 1
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -1,6 +1,7 @@
 """Models are JSON: what was written is read, and nothing else is."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,3 +70,37 @@ def test_no_model_at_all(text):
 def test_a_model_that_is_not_there(tmp_path):
     with pytest.raises(cu.InvalidParameter, match="path must be a readable file"):
         learn.load(tmp_path / "none.json")
+
+
+# ---- files of earlier versions --------------------------------------------------------------------------------------------
+
+MODELS = Path(__file__).parent / "models"
+"""Written by 0.1.0 before features of clusters were scaled by their bounds, with what each model said of some rows."""
+SAID = json.loads((MODELS / "said.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_model_of_an_earlier_version_says_what_it_said(name):
+    """Read for ever, number for number; and written again it is the same file."""
+    content = (MODELS / f"{name}.json").read_text(encoding="utf-8")
+    model, told = learn.load(MODELS / f"{name}.json"), SAID[name]
+    arguments = [
+        tuple(one) if name.startswith("recommender") and place == 0 else np.array(one, float)
+        for place, one in enumerate(told["arguments"])
+    ]
+    if hasattr(model, "feature_names_in_"):
+        pd = pytest.importorskip("pandas")
+        arguments[0] = pd.DataFrame(arguments[0], columns=model.feature_names_in_)
+
+    found = getattr(model, told["verb"])(*arguments)
+    np.testing.assert_allclose(np.asarray(found), told["said"], rtol=1e-12, atol=1e-12)
+    if "score" in told:
+        assert model.score(*arguments) == pytest.approx(told["score"], rel=1e-12)
+    assert json.loads(to_json(model)) == json.loads(content)
+
+
+def test_every_estimator_has_a_file_of_an_earlier_version():
+    """A class without one has nothing that says when its files cannot be read any more."""
+    assert {json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))["class"] for name in SAID} == {
+        name for name in learn.WHERE if name.startswith("Private")
+    }

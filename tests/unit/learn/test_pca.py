@@ -265,11 +265,11 @@ def test_a_forecast_of_many_features_is_of_products():
     assert "bingham" in PrivatePCA(epsilon=1, delta=0).dry_run(10**6, 6000).verdict
 
 
-@pytest.mark.parametrize("wrong", [{"n": 0}, {"n_features": 0}, {"share": 0}, {"n": 2.5}])
+@pytest.mark.parametrize("wrong", [{"n_records": 0}, {"n_features": 0}, {"share": 0}, {"n_records": 2.5}])
 def test_forecasts_of_nothing_are_refused(wrong):
     """One sentence."""
     with pytest.raises(InvalidParameter, match=f"{next(iter(wrong))} must be"):
-        PrivatePCA(**PRIVACY).dry_run(**({"n": 10, "n_features": 4} | wrong))
+        PrivatePCA(**PRIVACY).dry_run(**({"n_records": 10, "n_features": 4} | wrong))
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])

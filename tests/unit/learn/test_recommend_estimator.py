@@ -18,7 +18,7 @@ from curador import learn
 from curador.errors import InvalidParameter, Refused
 from curador.learn.estimators.recommender import METHODS, PrivateRecommender
 from curador.learn.ratings import Ratings, synthetic_ratings
-from curador.learn.recommend import forecast
+from curador.learn.recommend import worth
 from curador.learn.release import Releaser
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def made(method="spectral", **changes):
 @pytest.fixture
 def sure(monkeypatch):
     """Noise so small that every shape of the same ratings gives nearly the same model."""
-    monkeypatch.setattr(forecast, "_TASTE", 1.0)
+    monkeypatch.setattr(worth, "TASTE", 1.0)
     return {"epsilon": 500, "delta": 0.1}
 
 

@@ -8,11 +8,11 @@ import pytest
 from curador.learn.goal import goal_of
 from curador.learn.plan import make_plan
 from curador.learn.ratings import Ratings, Scale, ratings_of
-from curador.learn.recommend import bias, frank_wolfe, grid, local, refine, spectral
+from curador.learn.recommend import bias, frank_wolfe, grid, local, refine, spectral, worth
 from curador.learn.recommend.fits import learn, parts_of
 from curador.learn.recommend.forecast import MOST_ITEMS, Prospect, assumed_popularity, prospect
 from curador.learn.recommend.model import ItemModel, expected, fold, held_out_error
-from curador.learn.recommend.outlook import outlook
+from curador.learn.recommend.outlook import COST, SAVED, hopeless, outlook
 from curador.learn.release import Releaser
 
 pytestmark = pytest.mark.slow
@@ -267,8 +267,7 @@ def test_more_users_let_more_components_stand_out():
     """And fewer items are taken where the noise is strong."""
     weak, strong = (prospect(assumed_popularity(500, n, 49), 0.0, users=n, per_user=49, noise=1.0) for n in (200, 20_000))
 
-    assert not weak.worthwhile
-    assert strong.worthwhile
+    assert weak.strength < 1 < strong.strength
     assert len(weak.chosen) < len(strong.chosen) <= 500
 
 
@@ -279,12 +278,106 @@ def test_no_more_items_than_fit_are_chosen():
     careful = prospect(popularity, 4990.0, users=10_000, per_user=50, noise=1e-9)
 
     assert found.chosen.tolist() == list(range(10_000 - MOST_ITEMS, 10_000))
-    assert careful.chosen.min() == 9981 or not careful.worthwhile
+    assert careful.chosen.min() == 9981 or careful.strength == 0
 
 
 def test_assumed_popularity_adds_up():
     """To what users of so many ratings rate."""
     assert assumed_popularity(500, 1000, 25).sum() == pytest.approx(5000, rel=0.01)
+
+
+# ---- what a split of the budget is worth ----------------------------------------------------------------------------------
+
+
+def made_audience(many=4000, seed=8):
+    """Items whose popularity falls as a power of their rank, and users of 100 ratings, of whom there are 2,000."""
+    popularity = 500.0 * (1 + 40 * np.arange(many) / many) ** -1.2
+    return worth.Audience(popularity, 0.0, 100.0, SCALE.half), np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("distance", [0.1, 0.3, 1.0, 5.0])
+def test_the_error_of_biases_is_forecast(distance):
+    """Biases of items that were drawn as a forecast takes them to be: what is left, within a tenth. Seeded."""
+    audience, draw = made_audience()
+    p = audience.popularity
+    likes, counts = np.square(bias.tally_noise(SCALE.half, distance)).tolist()
+    true = draw.normal(scale=SCALE.half / 4, size=len(p))
+    above = SCALE.half / 4  # the mean, above the centre
+    sampled = draw.normal(size=len(p)) * np.sqrt(p * (SCALE.half / 2) ** 2 / 10)
+    tally = bias.Tally(
+        p * (above + true) + sampled + draw.normal(scale=math.sqrt(likes), size=len(p)),
+        p + draw.normal(scale=math.sqrt(counts), size=len(p)),
+        likes,
+        counts,
+    )
+    found = bias.bias_model(tally, SCALE, int(p.sum() / 10))
+    left = np.average(np.square(found.mean + found.items - SCALE.centre - above - true), weights=p)
+
+    assert worth.bias_error(audience, likes, counts) == pytest.approx(left, rel=0.1)
+
+
+def test_forecasts_know_what_helps():
+    """Less noise, stronger tastes, more ratings, better directions and a larger head: never more error."""
+    audience, _ = made_audience()
+    head, some = np.arange(400), np.array([0.05, 0.03])
+    usual = worth.taste_saving(audience, head, some, np.array([0.7, 0.5]), [30.0])
+
+    assert worth.bias_error(audience, 100.0, 100.0) < worth.bias_error(audience, 400.0, 100.0)
+    assert worth.bias_error(audience, 100.0, 100.0) < worth.bias_error(audience, 100.0, 400.0)
+    assert usual < worth.taste_saving(audience, head, some, np.array([0.7, 0.5]), [10.0])
+    assert usual < worth.taste_saving(audience, head, some, np.array([0.9, 0.8]), [30.0])
+    assert usual < worth.taste_saving(audience, head, 2 * some, np.array([0.7, 0.5]), [30.0])
+    assert usual < worth.taste_saving(audience, np.arange(900), some, np.array([0.7, 0.5]), [30.0])
+    once, twice = (worth.taste_saving(audience, head, some, np.array([0.7, 0.5]), [5.0] * rounds) for rounds in (1, 2))
+    assert once < twice
+    assert 0 < usual < 0.08 * 0.8 * (SCALE.half / 2) ** 2
+    assert worth.taste_saving(audience, head, np.zeros(0), np.zeros(0), [30.0]) == 0
+
+
+def test_items_that_nobody_rated_weigh_nothing():
+    """Popularity that is likely to be noise does not make a forecast; none at all makes none."""
+    audience, draw = made_audience(many=400)
+    nobody = np.abs(draw.normal(scale=3.0, size=400))
+    noisy = worth.Audience(np.append(audience.popularity, nobody), 3.0, 100.0, SCALE.half)
+
+    assert worth.bias_error(noisy, 100.0, 9.0) == pytest.approx(worth.bias_error(audience, 100.0, 9.0), rel=0.15)
+    assert worth.bias_error(worth.Audience(np.zeros(5), 1.0, 1.0, 2.0), 1.0, 1.0) == 0
+
+
+PATTERNS = {"a million": (6040, 3706, 149), "a hundred thousand": (943, 1682, 100)}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "distance", "pays"),
+    [
+        ("a million", 0.268, False),  # ε = 1 at δ = 10⁻⁵, where components cost more than they save
+        ("a million", 0.925, True),  # ε = 4
+        ("a million", 2.0, True),  # ε = 10
+        ("a hundred thousand", 0.268, False),
+        ("a hundred thousand", 0.925, False),
+        ("a hundred thousand", 2.0, True),
+    ],
+)
+def test_components_are_for_where_they_pay(pattern, distance, pays):
+    """The patterns of two sets of films, by declared numbers only. By eigenvalues all but one would be worth it."""
+    users, items, rated = PATTERNS[pattern]
+    found = outlook("spectral", users=users, items=items, per_user=rated, distance=distance, half=2.0, rank=15)
+
+    assert found.worthwhile == pays
+    assert (found.numbers[SAVED] > 2 * found.numbers[COST]) == pays
+    assert (found.numbers["users needed"] > users) != pays
+
+
+def test_a_hopeless_forecast_is_far_from_paying():
+    """Where it is near, the first release decides."""
+    far, near, paying = (
+        outlook("spectral", users=943, items=1682, per_user=100, distance=one, half=2.0, rank=15) for one in (0.2, 1.2, 5.0)
+    )
+
+    assert hopeless(far)
+    assert not near.worthwhile
+    assert not hopeless(near)
+    assert not hopeless(paying)
 
 
 @pytest.mark.parametrize("method", ["bias", "spectral", "als", "frank_wolfe"])
@@ -306,7 +399,7 @@ def test_what_components_do_not_need_is_for_biases():
     found = learn(ratings, SCALE, 60, releaser, None)
 
     assert found.model.factors.shape == (12, 0)
-    assert {one.name: one.count for one in releaser.releases} == {"biases": 1, "second moment": 1, "factors": 2}
+    assert [one.count for one in releaser.releases] == [1, 1, 1, 1]
     assert all(one.numbers == 24 for one in releaser.releases)
 
 

@@ -213,6 +213,27 @@ def test_made_up_ratings_are_as_hard_as_they_are_said_to_be():
     assert 0.93 < float(np.sqrt(np.mean((test.values - mean - of_items[test.items]) ** 2))) < 1.0
 
 
+@pytest.mark.slow
+def test_made_up_films_are_rated_as_films_are():
+    """Popularity falls as a power, nobody rates few, ratings are whole; means explain what they explain of such sets."""
+    train, test = synthetic_ratings(943, 1682, seed=1, per_user=106, pattern="films")
+    counts = np.sort(np.bincount(train.items, minlength=1682))[::-1]
+    mean = train.values.mean()
+    of_items = np.bincount(train.items, weights=train.values - mean, minlength=1682) / (
+        np.bincount(train.items, minlength=1682) + 3
+    )
+
+    assert 95_000 < len(train.values) + len(test.values) < 115_000
+    assert counts[:168].sum() > 0.4 * counts.sum()
+    assert np.mean(counts < 10) > 0.25
+    assert (train.counts + test.counts).min() >= 20
+    assert set(train.values.tolist()) == {1.0, 2.0, 3.0, 4.0, 5.0}
+    assert 1.05 < float(np.std(test.values)) < 1.15
+    assert 0.95 < float(np.sqrt(np.mean((test.values - mean - of_items[test.items]) ** 2))) < 1.01
+    with pytest.raises(InvalidParameter, match="pattern must be 'even' or 'films'"):
+        synthetic_ratings(10, 10, pattern="books")
+
+
 def test_ids_that_floats_cannot_tell_apart_stay_apart():
     """As a list of tuples they stay whole numbers; as floats they are refused."""
     ids = [2**60, 2**60 + 1, 2**60 + 2]

@@ -10,17 +10,18 @@ columns  ──► records_of_columns  total: no value of any row is an error
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils import validation
 
 from curador.errors import InvalidParameter, sentence
-from curador.learn.base import Facts
+from curador.learn.base import Facts, no_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -80,6 +81,9 @@ def read_matrix(estimator: Any, X: Any, y: Any = None, *, numeric: bool = True) 
     numeric  whether targets are numbers; else they are labels of any kind
     Sets `n_features_in_` and, where columns have names, `feature_names_in_`.
     """
+    require_numbers(X, "X")
+    if y is not None and numeric:
+        require_numbers(y, "y")
     try:
         if y is None:
             rows: Any = _checks.validate_data(estimator, X, dtype=np.float64)
@@ -97,10 +101,59 @@ def read_matrix(estimator: Any, X: Any, y: Any = None, *, numeric: bool = True) 
 
 def read_more(estimator: Any, X: Any) -> Floats:  # noqa: N803 -- as scikit-learn names it
     """Return the rows of an array that a fitted estimator is asked about."""
+    require_numbers(X, "X")
     try:
         return np.asarray(_checks.validate_data(estimator, X, dtype=np.float64, reset=False), np.float64)
     except ValueError as problem:
         raise _refused(problem) from None
+
+
+def require_numbers(table: Any, name: str) -> None:
+    """Refuse texts, dates and whatever else is no number, in one sentence that says the column and no value.
+
+    By the types of columns, before any number is looked at; where a type says nothing, by whether there is a text.
+    """
+    for column, values in _columns(table):
+        kind = _kind_of(values)
+        if kind is not None:
+            raise no_numbers(name, kind, column)
+
+
+def _columns(table: Any) -> list[tuple[object, Any]]:
+    """The columns of a frame with their names; anything else as a whole, without."""
+    names = getattr(table, "columns", None)
+    if names is None or not hasattr(table, "__getitem__"):
+        return [(None, table)]
+    listed = list(names)
+    # of several columns of one name a frame gives all at once: those are looked at as a whole
+    return [(one, table[one]) for one in listed] if len(set(listed)) == len(listed) else [(None, table)]
+
+
+def _kind_of(values: Any) -> str | None:
+    """What is there in the place of numbers; None: nothing is."""
+    kind: Any = getattr(values, "dtype", None)
+    if kind is None:
+        return _looked_at(values) if isinstance(values, (list, tuple)) else None
+    if hasattr(kind, "categories") and hasattr(kind.categories, "dtype"):  # pandas: of what categories are
+        kind = kind.categories.dtype
+    letter = getattr(kind, "kind", None)
+    if letter is None and hasattr(kind, "is_temporal"):  # polars
+        return "dates" if kind.is_temporal() else None if kind.is_numeric() else _looked_at(values)
+    if isinstance(letter, str) and letter in _NO_NUMBERS:
+        return _NO_NUMBERS[letter]
+    return _looked_at(values) if letter == "O" else None
+
+
+_NO_NUMBERS = {"U": "texts", "S": "texts", "T": "texts", "M": "dates", "m": "durations"}
+
+
+def _looked_at(values: Any) -> str | None:
+    """Whether there is a text among things of any type."""
+    try:
+        things = np.asarray(values, dtype=object).ravel().tolist()
+    except ValueError:  # rows of several lengths: refused elsewhere
+        return None
+    return "texts" if any(isinstance(one, (str, bytes)) for one in things) else None
 
 
 def _refused(problem: ValueError) -> InvalidParameter:
@@ -197,18 +250,65 @@ _NOBODY = object()
 def bounds_of(bounds: Any, facts: Facts, *, name: str = "bounds") -> Bounds:
     """Return the bounds of the columns: as given, else as the study declares them, else refused.
 
-    bounds  a pair (low, high) of numbers, or of one number for each column
+    bounds  a pair (low, high) of numbers, or of one number for each column; or {column: (low, high)}, by names or, where
+            columns have none, by places from 0. What is not in the mapping is as the study declares it
     """
     if bounds is None:
         return _declared(facts, name)
+    if isinstance(bounds, Mapping):
+        return _declared(replace(facts, bounds=_by_column(bounds, facts, name)), name)
     rule = "a pair (low, high) of finite numbers, or of one for each column, with low below high"
     try:
         low, high = (np.broadcast_to(np.asarray(end, np.float64), (facts.features,)).copy() for end in bounds)
     except (TypeError, ValueError):
-        raise InvalidParameter(sentence(name, rule, bounds)) from None
+        length = width_of(bounds)
+        if length is not None and length != facts.features:
+            raise InvalidParameter(
+                sentence(name, f"a pair (low, high) for {facts.features} columns", f"one for {length}")
+            ) from None
+        hint = "or write {column: (low, high)}"
+        raise InvalidParameter(sentence(name, rule, bounds, hint)) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (high / 2 - low / 2 >= np.finfo(np.float64).tiny).all()):
         raise InvalidParameter(sentence(name, rule, bounds))
     return Bounds(low, high)
+
+
+def width_of(bounds: Any) -> int | None:
+    """Return of how many columns bounds are; None where they are the same for all, or none."""
+    if isinstance(bounds, Mapping):
+        return len(cast("Mapping[object, object]", bounds))
+    try:
+        lengths = {np.size(end) for end in bounds if np.ndim(end) == 1}
+    except (TypeError, ValueError):
+        return None
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def facts_of(records: int, features: int, bounds: Any) -> Facts:
+    """Return what a forecast is for: columns are called as bounds call them."""
+    names = tuple(str(one) for one in bounds) if isinstance(bounds, Mapping) else None
+    return Facts(records, features, names if names is not None and len(names) == features else None)
+
+
+def _by_column(given: Mapping[Any, Any], facts: Facts, name: str) -> tuple[tuple[float, float] | None, ...]:
+    """The bounds of each column, None where the mapping does not know it and no study does."""
+    names: Sequence[object] = facts.names or range(facts.features)
+    known = {one: place for place, one in enumerate(names)} | {place: place for place in range(facts.features)}
+    found = list(facts.bounds or [None] * facts.features)
+    rule = "{column: (low, high)}, with finite numbers, low below high"
+    for column, pair in given.items():
+        place = known.get(column) if isinstance(column, (str, int)) else None
+        if place is None:
+            hint = ", ".join(str(one) for one in names) if facts.names else f"columns are 0 to {facts.features - 1}"
+            raise InvalidParameter(sentence(name, "of columns that there are", column, hint))
+        try:
+            low, high = (float(end) for end in pair)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidParameter(sentence(name, rule, pair)) from None
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InvalidParameter(sentence(name, rule, pair))
+        found[place] = (low, high)
+    return tuple(found)
 
 
 def _declared(facts: Facts, name: str) -> Bounds:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +9,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from curador.errors import require
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.clusters import STEPS, SUMS, Space, clusters_of, count_unit, nearest, parts, sum_length
-from curador.learn.dry_run import DryRun
-from curador.learn.estimators.arrays import Bounds, Records, bounds_of, read_matrix, read_more, records_of_columns
+from curador.learn.clusters import STEPS, clusters_of, expected_noise, nearest, parts
+from curador.learn.dry_run import DryRun, records_first
+from curador.learn.estimators.arrays import (
+    Records,
+    bounds_of,
+    facts_of,
+    read_matrix,
+    read_more,
+    records_of_columns,
+    width_of,
+)
 from curador.learn.plan import Part, make_plan
-from curador.learn.regression.forecast import expected
+from curador.learn.regression.forecast import TYPICAL, expected
+from curador.learn.regression.frame import Frame, frame_of
 from curador.numerics.exact import whole
 
 if TYPE_CHECKING:
@@ -35,16 +43,20 @@ class PrivateKMeans(PrivateEstimator):
 
     n_clusters       how many
     epsilon, delta   what the fit may cost; delta=0 is pure privacy
-    bounds           (low, high) of features, numbers or one for each; values beyond are clamped. Required
+    bounds           (low, high) of features, numbers or one for each, or {column: (low, high)}; values beyond are clamped.
+                     Required. Every feature is scaled by its own, so distances are in half ranges: a feature counts by how
+                     far it spreads within its bounds. Features of one unit keep it if their bounds are of one width
     neighbours       "add_remove" or "replace_one"
     n_nominal        how many records are expected; only forecasts and fits through a curator need it
     Claim   (ε, δ)-private: second moments, a histogram and three rounds of counts and sums, of integers with exact
-            noise, each placed by what was released before.
+            noise, each placed by what was released before; all of rows scaled by public numbers, each row by itself.
     Needs   Bounds and parameters that were not taken from the data.
+    Rounds  Sensitivities up, to whole steps of a grid in the scaled frame (`clusters_of`).
     Source  [SCLBJ16] noisy Lloyd's steps and histograms; [DTTZ14] symmetric noise.
 
-    cluster_centers_, counts_ (noisy, of those nearest to the centres of the last step but one), privacy_. Who belongs where
-    says `predict`, of rows that it is given: the fit keeps no labels, and no inertia, which nobody bought.
+    cluster_centers_ (in the units of the data), scale_ (half the width of each feature's bounds: what distances are measured
+    in), counts_ (noisy, of those nearest to the centres of the last step but one), privacy_. Who belongs where, `predict`
+    says of rows that it is given: the fit keeps no labels, and no inertia, which nobody bought.
     """
 
     def __init__(
@@ -66,6 +78,7 @@ class PrivateKMeans(PrivateEstimator):
 
     cluster_centers_: Floats
     counts_: Floats
+    scale_: Floats
     n_features_in_: int
     _supervised = False
 
@@ -83,35 +96,45 @@ class PrivateKMeans(PrivateEstimator):
         require(count <= _MOST_CLUSTERS, "n_clusters", f"at most {_MOST_CLUSTERS}", count)
         return count
 
-    def _space(self, facts: Facts) -> tuple[Space, Bounds, float]:
+    def _frame(self, facts: Facts) -> Frame:
         bounds = bounds_of(self.bounds, facts, name="bounds")
-        widest = float(bounds.half.max())
-        return Space(bounds.half / widest), bounds, widest
+        return frame_of(bounds.low, bounds.high, centred=True, row_norm=None, pure=False)
 
     def _parts(self, facts: Facts) -> Sequence[Part]:
-        self._space(facts)
+        self._frame(facts)
         self._clusters()
         return parts()
 
-    def dry_run(self, n_features: int, n_records: int | None = None) -> DryRun:
-        """Return what can be expected of a fit to so many records (else `n_nominal`) of so many features. Reads no data."""
-        records, features = expected(self, n_features, n_records)
-        facts, goal, clusters = Facts(records, features), self._goal(), self._clusters()
-        plan = make_plan(goal, self._parts(facts))
-        counts = plan.deviation(SUMS, sum_length(goal) / count_unit(goal))
-        needed = math.ceil(10 * counts * clusters)
+    def _columns(self) -> int | None:
+        return width_of(self.bounds)
+
+    @records_first
+    def dry_run(self, n_records: int | None = None, n_features: int | None = None) -> DryRun:
+        """Return what can be expected of a fit to so many records of so many features. Reads no data.
+
+        By default as many as `n_nominal` and `bounds` say.
+        """
+        records, features = expected(self, n_records, n_features)
+        facts, goal, clusters = facts_of(records, features, self.bounds), self._goal(), self._clusters()
+        found = expected_noise(make_plan(goal, self._parts(facts)), records, clusters, features)
         numbers = {
-            "noise of a count": counts,
+            "noise of a count": found.count,
             "records of a cluster": records / clusters,
-            "records needed": float(needed),
+            "error of a centre": found.centre,
+            "spread of a feature": TYPICAL,
+            "records needed": float(found.needed),
             "steps": float(STEPS),
         }
-        enough = records >= needed
-        verdict = (
-            f"{records} records are enough: clusters of {records // clusters} stand ten times above their noise."
-            if enough
-            else f"Noise hides clusters of {records // clusters}: {needed} records, fewer clusters or a larger epsilon."
-        )
+        size = records // clusters
+        enough = records >= found.needed
+        if enough:
+            verdict = (
+                f"{records} records are enough: clusters of {size} have centres known to ±{found.centre:.2g} of a half range."
+            )
+        elif found.centre < TYPICAL:
+            verdict = f"Noise blurs clusters of {size}: {found.needed} records, fewer clusters or a larger epsilon."
+        else:
+            verdict = f"Noise hides clusters of {size}: {found.needed} records, fewer clusters or a larger epsilon."
         return DryRun(enough, verdict, numbers)
 
     # ---- data ---------------------------------------------------------------------------------------------------------
@@ -127,30 +150,36 @@ class PrivateKMeans(PrivateEstimator):
         return records_of_columns(columns, units, facts.names)
 
     def _learn(self, data: Records, facts: Facts, releaser: Releaser) -> None:
-        space, bounds, widest = self._space(facts)
-        rows = (np.clip(data.rows, bounds.low, bounds.high) - bounds.centre) / widest
+        frame = self._frame(facts)
         found = clusters_of(
             releaser,
-            np.nan_to_num(rows, nan=0.0),
-            space,
+            data.rows,
+            frame,
             self._clusters(),
             weights=data.weights,
             roots=data.roots,
             records=facts.records,
         )
-        self.cluster_centers_ = np.clip(found.centres * widest + bounds.centre, bounds.low, bounds.high)
+        self.cluster_centers_ = np.clip(found.centres * frame.scale + frame.centre, frame.low, frame.high)
+        self.scale_ = frame.scale
         self.counts_ = found.counts
 
     # ---- what a fitted one says ---------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Integers:  # noqa: N803 -- as scikit-learn names it
-        """Return the place of the nearest centre of each row."""
-        check_is_fitted(self)
-        middle = self.cluster_centers_.mean(axis=0)
-        return nearest(read_more(self, X) - middle, self.cluster_centers_ - middle)
+        """Return the place of the nearest centre of each row, in half ranges."""
+        return self._placed(X)[0]
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803 -- as scikit-learn names it
-        """Return minus the sum of squared distances of rows to their nearest centres."""
+        """Return minus the sum of squared distances of rows to their nearest centres, in half ranges."""
         del y
-        labels = self.predict(X)
-        return -float(np.square(read_more(self, X) - self.cluster_centers_[labels]).sum())
+        labels, rows, centres = self._placed(X)
+        return -float(np.square(rows - centres[labels]).sum())
+
+    def _placed(self, X: Any) -> tuple[Integers, Floats, Floats]:  # noqa: N803 -- idem
+        """Where rows belong; rows and centres from the middle of the centres, in the scale of the fit."""
+        check_is_fitted(self)
+        middle = self.cluster_centers_.mean(axis=0)
+        scale = getattr(self, "scale_", 1.0)  # a model from before features were scaled measures them as they come
+        rows, centres = (read_more(self, X) - middle) / scale, (self.cluster_centers_ - middle) / scale
+        return nearest(rows, centres), rows, centres

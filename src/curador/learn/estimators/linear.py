@@ -12,7 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from curador.errors import InvalidParameter, sentence
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.estimators.arrays import Records, bounds_of, read_matrix, read_more, records_of_columns
+from curador.learn.dry_run import records_first
+from curador.learn.estimators.arrays import (
+    Records,
+    bounds_of,
+    facts_of,
+    read_matrix,
+    read_more,
+    records_of_columns,
+    width_of,
+)
 from curador.learn.plan import Part, Plan
 from curador.learn.regression.forecast import TYPICAL, expected, forecast
 from curador.learn.regression.frame import Frame, design_of, frame_of, sizes_of
@@ -36,7 +45,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     """Least squares from noisy second moments.
 
     epsilon, delta   what the fit may cost; delta=0 is pure privacy
-    bounds_X         (low, high) of features, numbers or one for each; values beyond are clamped. Required
+    bounds_X         (low, high) of features, numbers or one for each, or {column: (low, high)}; values beyond are clamped.
+                     Required
     bounds_y         (low, high) of the target. Required
     fit_intercept    whether there is one. Without it features and target are measured from 0, and noise is larger
     neighbours       "add_remove" or "replace_one"
@@ -136,10 +146,17 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         frame = self._frame(facts, pure=goal.pure)
         return frame, grid_of(sizes_of(frame, intercept=bool(self.fit_intercept)), pure=goal.pure, squares=True)
 
-    def dry_run(self, n_features: int, n_records: int | None = None) -> DryRun:
-        """Return what can be expected of a fit to so many records (else `n_nominal`) of so many features. Reads no data."""
-        records, features = expected(self, n_features, n_records)
-        facts = Facts(records, features)
+    def _columns(self) -> int | None:
+        return width_of(self.bounds_X)
+
+    @records_first
+    def dry_run(self, n_records: int | None = None, n_features: int | None = None) -> DryRun:
+        """Return what can be expected of a fit to so many records of so many features. Reads no data.
+
+        By default as many as `n_nominal` and `bounds_X` say.
+        """
+        records, features = expected(self, n_records, n_features)
+        facts = facts_of(records, features, self.bounds_X)
         noise = self._noise(self._plan(self._goal(), facts), facts)
         return forecast(records, features, noise, {"error of a coefficient": noise[1] / (records * TYPICAL**2)})
 

@@ -11,7 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.estimators.arrays import Records, bounds_of, read_matrix, read_more, records_of_columns
+from curador.learn.dry_run import records_first
+from curador.learn.estimators.arrays import (
+    Records,
+    bounds_of,
+    facts_of,
+    read_matrix,
+    read_more,
+    records_of_columns,
+    width_of,
+)
 from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
 from curador.learn.regression.forecast import TYPICAL, expected, forecast
 from curador.learn.regression.frame import Frame, frame_of
@@ -40,7 +49,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     """Logistic regression of two classes, or multinomial of more.
 
     epsilon, delta   what the fit may cost; delta=0 is pure privacy
-    bounds_X         (low, high) of features, numbers or one for each; values beyond are clamped. Required
+    bounds_X         (low, high) of features, numbers or one for each, or {column: (low, high)}; values beyond are clamped.
+                     Required
     classes          the labels there may be. Through a curator: required, and rows with other labels are dropped. For arrays:
                      None takes the labels that occur; that set is then taken as public
     fit_intercept    whether there is one. Without it features are measured from 0
@@ -84,6 +94,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     n_features_in_: int
 
     _supervised = True
+    _labels = True
 
     def __sklearn_tags__(self) -> Any:
         """Noise makes fits differ and scores on few records poor."""
@@ -131,10 +142,17 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         found = parts(goal)
         return make_plan(goal, found) if rho is None or goal.pure else concentrated_plan(goal, rho, found)
 
-    def dry_run(self, n_features: int, n_records: int | None = None, n_classes: int = 2) -> DryRun:
-        """Return what can be expected of a fit to so many records (else `n_nominal`) of so many features. Reads no data."""
-        records, features = expected(self, n_features, n_records)
-        facts, goal = Facts(records, features), self._goal()
+    def _columns(self) -> int | None:
+        return width_of(self.bounds_X)
+
+    @records_first
+    def dry_run(self, n_records: int | None = None, n_features: int | None = None, n_classes: int = 2) -> DryRun:
+        """Return what can be expected of a fit to so many records of so many features. Reads no data.
+
+        By default as many as `n_nominal` and `bounds_X` say; `n_classes` only where `classes` are not declared.
+        """
+        records, features = expected(self, n_records, n_features)
+        facts, goal = facts_of(records, features, self.bounds_X), self._goal()
         classes = whole(n_classes, "n_classes", least=2) if self.classes is None else len(self._declared())
         plan = self._plan(goal, facts)
         noise, steps = noise_of(plan, Problem(self._frame(facts, pure=goal.pure), classes, bool(self.fit_intercept)))

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.dry_run import DryRun
-from curador.learn.estimators.arrays import floats_of, weights_of
+from curador.learn.dry_run import DryRun, once_called_n
+from curador.learn.estimators.arrays import floats_of, require_numbers, weights_of
 from curador.learn.nuclear import solvers
 from curador.learn.nuclear.losses import LEAST, MOST, Loss, clipped, loss_of, loss_text
 from curador.learn.nuclear.records import Records, dense_records, entry_records, factor_bits
@@ -193,8 +193,11 @@ class PrivateNuclearRegressor(PrivateEstimator):
             return loss.mean(((left @ self.coef_) * right).sum(axis=1))
         return loss.mean(((left @ factors[0]) * (right @ factors[1])).sum(axis=1))
 
-    def dry_run(self, n: int, shape: tuple[int, int] | None = None, *, signal: float | None = None) -> DryRun:
-        """Say whether a fit to n records can be expected to beat X = 0. Reads no data and spends nothing.
+    @once_called_n
+    def dry_run(
+        self, n_records: int | None = None, shape: tuple[int, int] | None = None, *, signal: float | None = None
+    ) -> DryRun:
+        """Say whether a fit to so many records (else `n_nominal`) can be expected to beat X = 0. Reads no data.
 
         signal  the operator norm of the mean gradient at 0 over its largest possible size, if there is an idea of it; else
                 one over the smaller side of X (of entries: over √(d₁d₂)), as for targets that are spread over many directions
@@ -204,9 +207,15 @@ class PrivateNuclearRegressor(PrivateEstimator):
         if sides is None:
             raise InvalidParameter(sentence("shape", "given", "nothing", "how many columns A and B have"))
         goal = self._goal()
-        task = self._task((int(sides[0]), int(sides[1])), whole(n, "n", least=1), goal)
+        task = self._task((int(sides[0]), int(sides[1])), self._expected(n_records), goal)
         usual = 1 / min(sides) if self.shape is None else 1 / math.sqrt(sides[0] * sides[1])
         return solvers.forecast(self._settings(task.count), task, goal, signal=usual if signal is None else signal)
+
+    def _expected(self, n_records: object) -> int:
+        given = self.n_nominal if n_records is None else n_records
+        if given is None:
+            raise InvalidParameter(sentence("n_records", "given, here or as n_nominal", "nothing"))
+        return whole(given, "n_records", least=1)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator as JSON; `curador.learn.load` reads it. The loss is written by its name."""
@@ -393,6 +402,7 @@ def _sides(A: Any, B: Any, shape: Any) -> tuple[Floats, Floats]:  # noqa: N803 -
 
 
 def _checked(values: Any, name: str, *, sides: int) -> Floats:
+    require_numbers(values, name)
     try:
         found: Any = _checks.check_array(values, dtype=np.float64, ensure_2d=sides == 2, input_name=name)
     except (TypeError, ValueError) as problem:

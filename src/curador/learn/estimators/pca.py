@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.dry_run import DryRun
-from curador.learn.estimators.arrays import Records, centred, read_matrix, read_more, records_of_columns
+from curador.learn.dry_run import DryRun, once_called_n
+from curador.learn.estimators.arrays import Records, centred, read_matrix, read_more, records_of_columns, width_of
 from curador.learn.estimators.components import find, forecast, parts_of
 from curador.learn.goal import Goal
 from curador.learn.oracles.choose import choose
 from curador.learn.plan import STEPS, Part
+from curador.learn.regression.forecast import expected
 from curador.learn.sums import Floats, Whole, moved, total, whole_rows
 from curador.numerics.exact import Number, positive, rational, whole
 
@@ -265,16 +266,21 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             raise InvalidParameter(sentence("X", f"of {len(self.components_)} columns, one a component", places.shape[1]))
         return places @ self.components_ + self.center_
 
-    def dry_run(self, n: int, n_features: int, *, share: float = 0.1) -> DryRun:
-        """Return what a fit of n records could show, before anything is spent and with no data at hand.
+    def _columns(self) -> int | None:
+        return None if self.center is None or isinstance(self.center, str) else width_of([self.center])
+
+    @once_called_n
+    def dry_run(self, n_records: int | None = None, n_features: int | None = None, *, share: float = 0.1) -> DryRun:
+        """Return what a fit to so many records (else `n_nominal`) could show. Reads no data.
 
         share  of row_norm², how much variance the component has that is looked for
         """
-        facts = Facts(whole(n, "n", least=1), whole(n_features, "n_features", least=1))
+        n, features = expected(self, n_records, n_features)
+        facts = Facts(n, features)
         wanted = float(positive(share, "share"))
         goal = self._goal()
         plan = self._plan(goal, self._facts(facts, goal))
-        return _forecast(self._chosen(n_features), plan, n=n, size=n_features, share=wanted, estimator=self)
+        return _forecast(self._chosen(features), plan, n=n, size=features, share=wanted, estimator=self)
 
 
 def _bought_count(data: Records, releaser: Releaser) -> float:

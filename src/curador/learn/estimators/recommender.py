@@ -15,7 +15,7 @@ from curador.learn.ratings import Catalogue, Ratings, Scale, catalogue_of, scale
 from curador.learn.recommend import als, frank_wolfe, spectral
 from curador.learn.recommend.fits import learn, parts_of
 from curador.learn.recommend.model import ItemModel, expected, fold, held_out_error
-from curador.learn.recommend.outlook import outlook
+from curador.learn.recommend.outlook import hopeless, outlook
 from curador.learn.recommend.reading import read_items, read_study, read_table, read_user
 from curador.numerics.exact import Number, positive, whole
 from curador.privacy.adjacency import REPLACE_ONE
@@ -113,8 +113,8 @@ class PrivateRecommender(PrivateEstimator):
             raise InvalidParameter(sentence("n_nominal", "declared", "nothing", hint))
         items, scale = len(catalogue_of(self.items).ids), self._scale(facts)
         components = True
-        if self.ratings_per_user is not None:
-            components = self._outlook(goal, rho, facts.records, items, self._per_user(), scale).worthwhile
+        if self.ratings_per_user is not None and self.method == "spectral":
+            components = not hopeless(self._outlook(goal, rho, facts.records, items, self._per_user(), scale))
         parts = parts_of(self.method, self._rank(), components=components)
         return make_plan(goal, parts) if rho is None else concentrated_plan(goal, rho, parts)
 
@@ -123,6 +123,10 @@ class PrivateRecommender(PrivateEstimator):
         rated = rows.columns[1] if y is None else y
         require(rows.types.get(rated) is not Type.STRING, "the column of ratings", "one of numbers", f"{rated}, of texts")
         return super()._planned_through(rows, y)
+
+    def _numbers(self, rows: Rows, y: str | None) -> Sequence[str]:
+        del rows, y  # items may be texts; ratings are looked at above
+        return ()
 
     def _learn(self, data: Any, facts: Facts, releaser: Releaser) -> None:
         catalogue, scale = catalogue_of(self.items), self._scale(facts)
@@ -196,7 +200,7 @@ class PrivateRecommender(PrivateEstimator):
         return self._outlook(goal, None, users, items, float(per_user), scale_of(self.rating_range))
 
     def _outlook(self, goal: Goal, rho: Fraction | None, users: int, items: int, per_user: float, scale: Scale) -> DryRun:
-        rank = self._rank() or {"als": als.RANK, "frank_wolfe": frank_wolfe.STEPS}.get(self.method, 1)
+        rank = self._rank() or {"als": als.RANK, "frank_wolfe": frank_wolfe.STEPS}.get(self.method, spectral.MOST_COMPONENTS)
         if rho is None:
             distance = float(gaussian_mu(epsilon=float(goal.epsilon), delta=float(goal.delta)))
         else:

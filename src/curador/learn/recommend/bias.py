@@ -23,6 +23,7 @@ BITS = 18
 _REACH = 0.75
 """A user's vector is clipped to this part of the longest that it may be: few are longer, and noise shrinks by as much."""
 
+_LENGTH = math.isqrt((5 << 2 * BITS) // 4) + 1
 USER_RIDGE = 5.0
 """How many ratings of a user weigh as much as knowing nothing of that user. Public."""
 
@@ -65,25 +66,29 @@ def bias_integers(ratings: Ratings, scale: Scale) -> tuple[Integers, int]:
     weights = 1.0 / np.sqrt(np.maximum(ratings.counts, 1)[ratings.owners])
     likes = whole_vectors(ratings, weights * (ratings.values - scale.centre), norm=_REACH * scale.half, bits=BITS)
     counts = whole_vectors(ratings, weights, norm=1.0, bits=BITS - 1)
-    length = math.isqrt((5 << 2 * BITS) // 4) + 1
-    return np.concatenate([item_sums(ratings, likes), item_sums(ratings, counts)]), length
+    return np.concatenate([item_sums(ratings, likes), item_sums(ratings, counts)]), _LENGTH
 
 
 def release_tally(ratings: Ratings, scale: Scale, releaser: Releaser, part: str) -> Tally:
     """Release likes and counts as one vector."""
     integers, length = bias_integers(ratings, scale)
-    length = moved(length, releaser.plan.goal.adjacency)
     unit = 1.0 / (1 << BITS)
-    noisy = releaser.noisy(part, integers, length=length, step=unit)
-    deviation = releaser.deviation(part, length=length, step=unit)
-    likes_step, counts_step = grid_step(_REACH * scale.half, BITS) / unit, grid_step(1.0, BITS - 1) / unit
+    noisy = releaser.noisy(part, integers, length=moved(length, releaser.plan.goal.adjacency), step=unit)
+    likes_step, counts_step = (step / unit for step in _steps(scale))
     items = ratings.catalogue
-    return Tally(
-        noisy[:items] * likes_step,
-        noisy[items:] * counts_step,
-        (deviation * likes_step) ** 2,
-        (deviation * counts_step) ** 2,
-    )
+    return Tally(noisy[:items] * likes_step, noisy[items:] * counts_step, *tally_variances(scale, releaser, part))
+
+
+def tally_variances(scale: Scale, releaser: Releaser, part: str) -> tuple[float, float]:
+    """Return the variances of likes and of counts in a tally that this part would pay for. Public."""
+    length = moved(_LENGTH, releaser.plan.goal.adjacency)
+    likes, counts = (releaser.deviation(part, length=length, step=step) ** 2 for step in _steps(scale))
+    return likes, counts
+
+
+def _steps(scale: Scale) -> tuple[float, float]:
+    """What one step of the grid is in likes and in counts."""
+    return grid_step(_REACH * scale.half, BITS), grid_step(1.0, BITS - 1)
 
 
 def tally_noise(half: float, distance: float) -> tuple[float, float]:

@@ -13,22 +13,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curador.learn.recommend import worth
+
 if TYPE_CHECKING:
     from curador.learn.sums import Floats, Integers
 
 MOST_ITEMS = 4096
 """No more items than these are in the second moment."""
 
-WORTH = 1.0
-"""What the expected first eigenvalue must be over the noise's, for the moment to be worth its part of the budget."""
-
 _WANTED = 2.0
 _FEWEST = 32
-_TASTE = 0.05
-"""The part of the variance of residuals that the first component is taken to explain. Public."""
-
-_SKEW = 1.0
-"""How popularity is assumed to vary where it is not known: by factors of e^±1."""
+_SKEW = 1.3
+"""How popularity is assumed to vary where it is not known: by factors of e^±1.3, as that of films about does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +41,6 @@ class Prospect:
     eigenvalue: float
     edge: float
 
-    @property
-    def worthwhile(self) -> bool:
-        """Whether a component can be expected to stand out."""
-        return self.strength >= WORTH
-
 
 def prospect(popularity: Floats, doubt: float, *, users: int, per_user: float, noise: float) -> Prospect:
     """Return what can be expected of the second moment of the most popular items.
@@ -64,7 +55,7 @@ def prospect(popularity: Floats, doubt: float, *, users: int, per_user: float, n
     mass = popularity[order]
     # a user's moment is of length 1 whatever part of the ratings is of chosen items: what is left out is not wasted
     stretch = np.minimum(popularity.sum() / np.cumsum(mass), max(per_user, 1.0))
-    eigenvalues = _TASTE * np.cumsum(mass**2) * stretch / users
+    eigenvalues = worth.TASTE * np.cumsum(mass**2) * stretch / users
     edges = 2 * noise * np.sqrt(np.arange(1, len(order) + 1))
     strength = eigenvalues / edges
     strength[: _FEWEST - 1] = 0.0

@@ -36,7 +36,7 @@ def read_table(table: Any, y: Any, catalogue: Catalogue, scale: Scale) -> Rating
         require(len(columns) == 3, "y", "given where X has no third column", "nothing")
     given = columns[2] if y is None else np.asarray(y)
     require(given.ndim == 1 and len(given) == len(columns[0]), "y", "one rating for each row of X", _shape(given))
-    require(given.dtype.kind in "biufO", "ratings", "numbers", given.dtype)
+    require(given.dtype.kind in "biufO" and not _texts(given), "ratings", "numbers", "something else")
     users, many = numbered(columns[0])
     return ratings_of(
         users, catalogue.codes(columns[1]), _floats(given), n_users=many, catalogue=len(catalogue.ids), scale=scale
@@ -116,6 +116,10 @@ def _floats(column: NDArray[Any]) -> Floats:
     from curador.learn.estimators.arrays import floats_of
 
     return floats_of(column)
+
+
+def _texts(column: NDArray[Any]) -> bool:
+    return column.dtype.kind == "O" and any(isinstance(one, (str, bytes)) for one in column.tolist())
 
 
 def _shape(value: Any) -> str:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats, Integers
 
-ROUNDS = 2
 WEIGHT_BITS = 12
 FACTOR_BITS = 10
+_LENGTH = math.isqrt((1 << 2 * (WEIGHT_BITS + FACTOR_BITS)) + (1 << 4 * FACTOR_BITS)) + 1
 _REACH = 0.5
 """Residuals of a user, weighted, are clipped to this part of the longest that they may be."""
 
@@ -37,8 +37,19 @@ def taste_integers(ratings: Ratings, left_over: Floats, factors: Floats, scale: 
     values: Any = ratings.matrix(rated).T
     above, beside = np.triu_indices(users.shape[1])
     taste = np.asarray(values @ users, np.int64)
-    length = math.isqrt((1 << 2 * (WEIGHT_BITS + FACTOR_BITS)) + (1 << 4 * FACTOR_BITS)) + 1
-    return np.concatenate([taste.reshape(-1), (users.T @ users)[above, beside]]), length
+    return np.concatenate([taste.reshape(-1), (users.T @ users)[above, beside]]), _LENGTH
+
+
+def taste_noise(scale: Scale, releaser: Releaser, part: str) -> float:
+    """Return the deviation of an item's sums in a round that this part pays for. Public."""
+    length = moved(_LENGTH, releaser.plan.goal.adjacency)
+    unit = grid_step(_REACH * scale.half, WEIGHT_BITS) / (1 << FACTOR_BITS)
+    return releaser.deviation(part, length=length, step=unit)
+
+
+def expected_noise(half: float, distance: float) -> float:
+    """Return about the same of a round that costs μ = distance: to decide with."""
+    return math.sqrt(1 + 1 / 16) / distance * _REACH * half
 
 
 def refined(
@@ -57,7 +68,6 @@ def refined(
     length = moved(length, releaser.plan.goal.adjacency)
     unit = 1.0 / (1 << (WEIGHT_BITS + FACTOR_BITS))
     noisy = releaser.noisy(part, integers, length=length, step=unit)
-    deviation = releaser.deviation(part, length=length, step=unit)
     # from here on: post-processing
     rank = factors.shape[1]
     step = grid_step(_REACH * scale.half, WEIGHT_BITS) * (1 << WEIGHT_BITS)
@@ -65,7 +75,7 @@ def refined(
     moment = np.zeros((rank, rank))
     above, beside = np.triu_indices(rank)
     moment[above, beside] = moment[beside, above] = noisy[ratings.catalogue * rank :] * (1 << (WEIGHT_BITS - FACTOR_BITS))
-    return _posterior(taste, deviation * step, moment / users, model, scale)
+    return _posterior(taste, taste_noise(scale, releaser, part), moment / users, model, scale)
 
 
 def _posterior(taste: Floats, noise: float, moment: Floats, model: BiasModel, scale: Scale) -> Floats:

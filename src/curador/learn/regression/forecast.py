@@ -13,13 +13,15 @@ TYPICAL = 0.2
 """The standard deviation, of its half range, that a forecast takes a feature to have."""
 
 
-def expected(estimator: Any, n_features: object, n_records: object) -> tuple[int, int]:
-    """Return how many records and features a forecast is for; records are those declared where none are named."""
-    features = whole(n_features, "n_features", least=1)
-    given = estimator.n_nominal if n_records is None else n_records
-    if given is None:
+def expected(estimator: Any, n_records: object, n_features: object) -> tuple[int, int]:
+    """Return how many records and features a forecast is for: as given, else as parameters declare them."""
+    records = estimator.n_nominal if n_records is None else n_records
+    if records is None:
         raise InvalidParameter(sentence("n_records", "given, here or as n_nominal", "nothing"))
-    return whole(given, "n_records", least=1), features
+    features = estimator._columns() if n_features is None else n_features  # noqa: SLF001 -- what its bounds are of
+    if features is None:
+        raise InvalidParameter(sentence("n_features", "given, here or by bounds of each column", "nothing"))
+    return whole(records, "n_records", least=1), whole(features, "n_features", least=1)
 
 
 def forecast(records: int, features: int, noise: tuple[float, float], more: dict[str, float]) -> DryRun:
