@@ -346,7 +346,7 @@ def open_study(
     if refresh:
         require_units_that_last(study)
         require_usable(study)
-    opened = ledger_of(study, new_ledger=new_ledger, verify=True)
+    opened = ledger_of(study, new_ledger=new_ledger, verify=True, checkpoint=True)
     try:
         if refresh:
             opened.refresh("opened with refresh=True")

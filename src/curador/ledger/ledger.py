@@ -115,19 +115,20 @@ class Ledger:
         witness: Path | str | None = None,
         witness_lost: str | None = None,
         verify: bool = True,
+        checkpoint: bool = False,
     ) -> Ledger:
         """Open the ledger of a study whose budget, neighbours and unit are those that it was created with.
 
         study_name, folder   whose marker must name this ledger (made where there is none)
         witness_lost         the owner's reason for going on without the witness; becomes an entry
         verify               read every entry again; otherwise only the first, the last and the one that the witness saw
+        checkpoint           with verify: read only what came after the last reading, where its checkpoint fits
         """
         places = opening.Places.of(path, witness, folder)
         ledger = cls(*opening.opened(places))
         try:
             ledger.limits.require_same(budget, adjacency=adjacency, unit=unit, owners=owners)
-            if verify:
-                ledger.verify(witness=False)
+            read = ledger._read(places, checkpoint=checkpoint) if verify else None
             with ledger._store.reading() as page:
                 seen = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
                 opening.ask_the_marker(page, places, study_name, ledger.id)
@@ -136,6 +137,8 @@ class Ledger:
             else:
                 ledger._mirrored = seen
                 ledger._remember(ledger.head)
+            if read is not None:
+                opening.keep_checkpoint(ledger._store, places, *read)
         except BaseException:
             ledger.close()
             raise
@@ -383,18 +386,19 @@ class Ledger:
             place = found[-1].sequence + 1
 
     def verify(self, *, witness: bool = True) -> None:
-        """Read every entry, sum and answer again; refuse the ledger by the first that is wrong.
+        """Read every entry, sum and answer again; refuse the ledger by the first that is wrong. No checkpoint is asked.
 
         witness   whether the witness is asked too
         """
-        self._store.integrity()
-        replay = Replay()
-        with self._store.reading() as page:
-            replay.read(page.all_rows())
-            opening.compare(replay, page, self.id)
+        opening.read_whole(self._store, self.id)
         if witness:
             with self._store.reading() as page:
                 opening.ask_the_witness(page, opening.Places(self.path, self._witness, None), self.id, excused=False)
+
+    def _read(self, places: opening.Places, *, checkpoint: bool) -> tuple[Replay, int]:
+        """Return what the ledger adds up to, and after which entry it was read: −1 where all of it was."""
+        found = opening.read_since(self._store, places, self.id, self.limits) if checkpoint else None
+        return (opening.read_whole(self._store, self.id), -1) if found is None else found
 
     # ---- one page ---------------------------------------------------------------------------------------------------
 
