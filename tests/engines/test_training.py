@@ -203,7 +203,7 @@ def test_a_target_that_is_missing_or_too_much_costs_nothing(tmp_path, made, colu
 
 def test_noise_of_any_size_is_no_failure(tmp_path):
     """A tiny ε has noise beyond 64 bits: it wraps around, which is useless, private and no incident."""
-    with opened(tmp_path) as curator:
+    with opened(tmp_path, least_spend=0) as curator:
         fitted = pca(epsilon="1e-9", delta=0).fit(curator.rows("people", columns=COLUMNS))
         assert not curator.ledger.closed
     assert np.isfinite(fitted.components_).all()
@@ -474,3 +474,33 @@ y = { type = "float", bounds = [-5, 5] }
     assert learn.load(out).components_.shape == (1, 2)
     assert run("train", study, "forest", *options, "--out", tmp_path / "b", "--yes") != 0
     assert run("train", study, "pca", *options, "--out", out, "--yes") != 0
+
+
+def test_a_fit_costs_the_least_spend_or_is_refused(tmp_path):
+    """Below it nothing is charged or read; exactly it is charged whole; what was fitted before stays free."""
+    with opened(tmp_path, least_spend=0) as curator:
+        first = pca(epsilon="0.0001").fit(curator.rows("people", columns=COLUMNS))
+        spent = curator.budget.spent
+    with opened(tmp_path) as curator:
+        least = curator.ledger.limits.share(Fraction(1, 10_000)).rho
+        assert spent.rho < least
+        again = pca(epsilon="0.0001").fit(curator.rows("people", columns=COLUMNS))
+        assert np.array_equal(again.components_, first.components_)
+        told = "the cost of a fit must be at least the study's least spend, 0.01% of your whole limit"
+        for wanted, model in (
+            ({}, pca(epsilon="0.00011")),
+            ({"spend": "0.0099%"}, pca(epsilon=None, delta=None)),
+            ({"rho": "1e-9"}, pca(epsilon=None, delta=None)),
+        ):
+            with pytest.raises(cu.errors.InvalidParameter, match=told):
+                model.fit(curator.rows("people", columns=COLUMNS, **wanted))
+        assert curator.budget.spent == spent
+        pca(epsilon=None, delta=None).fit(curator.rows("people", columns=COLUMNS, spend="0.01%"))
+        assert curator.budget.spent.rho - spent.rho == least
+
+
+def test_a_study_without_a_least_spend_says_what_that_means(tmp_path, capsys):
+    with opened(tmp_path, least_spend=0):
+        assert "curador: warning: least_spend is 0: questions may cost next to nothing" in capsys.readouterr().err
+    with opened(tmp_path):
+        assert "warning" not in capsys.readouterr().err

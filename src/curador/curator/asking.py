@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from curador.curator.grant import Wanted, priced_plan
+from curador.curator.grant import Wanted, is_enough, least_of, priced_plan, refuse_too_little
 from curador.curator.identity import Identity, identity, question_key
 from curador.errors import InvalidParameter, InvalidQuery, NotAllowed, Refused, sentence
 from curador.ledger.amounts import Amounts, down_to_tick
@@ -19,6 +19,7 @@ from curador.numerics.exact import Number, open_probability, rational, whole
 from curador.plan.caps import Asked
 from curador.plan.price import Grant, Priced, price
 from curador.query.tree import UnitGroup
+from curador.study.amounts import share_text
 from curador.study.model import Caps
 
 if TYPE_CHECKING:
@@ -50,7 +51,11 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A question with its price. `priced` holds the question's plan, then those of the bias estimates, if any."""
+    """A question with its price. `priced` holds the question's plan, then those of the bias estimates, if any.
+
+    enough   whether what was asked for is not below the owner's least spend; only a stored answer is given for less
+    notes    what the asker must know about the price
+    """
 
     text: str
     priced: tuple[Priced, ...]
@@ -59,6 +64,8 @@ class Ready:
     cost: Amounts
     confidence: Fraction
     tables: tuple[str, ...]
+    enough: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -137,18 +144,33 @@ class Asking:
             self.plans.keep(self.schema, key, (question, plan))
         return question, plan
 
-    def ready(self, text: str, how: How) -> Ready:
-        """Return the question with its price, or refuse."""
+    @property
+    def least(self) -> Amounts:
+        """What a question of this asker costs at least."""
+        return least_of(self.limits, self.share, self.schema.study.least_spend)
+
+    def ready(self, text: str, how: How, *, raised: bool = False) -> Ready:
+        """Return the question with its price, or refuse.
+
+        raised   refuse a cost below the least spend, and raise an accuracy to it; otherwise the price says that it is too low
+
+        Claim   What is charged is never below the least, however little of a grant the noise needs.
+        """
         confidence = open_probability(how.confidence, "confidence")
         question, plan = self.plan(text, how)
         wanted = _with_options(how.wanted, question)
         if not wanted.given:
             raise InvalidParameter(self._what_it_would_cost(plan, wanted, confidence))
         main = priced_plan(plan, wanted, self.limits, self.share)
+        notes: tuple[str, ...] = ()
+        enough = is_enough(main.grant, self.least)
+        if raised and not enough:
+            main, notes = self._raised(plan, wanted, confidence)
         priced = (main,) if not how.bias else self._with_bias(question, main, replace(how, wanted=wanted))
         identities = tuple(identity(one) for one in priced)
         key = question_key(identities, study_digest=self.schema.study.digest, data_version=self.data_version)
-        return Ready(text, priced, identities, key, cost_of(priced), confidence, plan.tables)
+        cost = cost_of(priced).most(self.least)
+        return Ready(text, priced, identities, key, cost, confidence, plan.tables, enough or raised, notes)
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
@@ -208,6 +230,22 @@ class Asking:
         counts = [sum(len(block.measurements) for block in plan.blocks) for plan in plans]
         grants = [Grant(kind, down_to_tick(extra * count / sum(counts))) for count in counts]
         return main, *(price(plan, grant) for plan, grant in zip(plans, grants, strict=True))
+
+    def _raised(self, plan: Plan, wanted: Wanted, confidence: Fraction) -> tuple[Priced, tuple[str, ...]]:
+        """Return the plan with the least spend, where an accuracy costs less; any other cost below it is refused."""
+        from curador.curator.preview import expected_errors
+
+        least = self.schema.study.least_spend
+        at_least = replace(wanted, spend=share_text(least), rho=None, epsilon=None, accuracy=None, at=None)
+        priced = priced_plan(plan, at_least, self.limits, self.share)
+        gives = "; ".join(one.sentence() for one in expected_errors(priced, confidence))
+        if wanted.accuracy is None:
+            (name,) = wanted.given
+            refuse_too_little(name, getattr(wanted, name), self.least, least, gives)
+        note = (
+            f"the accuracy costs less than the least spend ({share_text(least)} of your limit) and was raised to it: {gives}"
+        )
+        return priced, (note,)
 
     def _what_it_would_cost(self, plan: Plan, wanted: Wanted, confidence: Fraction) -> str:
         """The sentence for a question without a cost: what 5 % would give."""

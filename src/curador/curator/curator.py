@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from curador.curator.shown import shown_to
 from curador.curator.training import Rows, rows_of
 from curador.errors import InvalidParameter, NotAllowed, sentence
 from curador.plan.explain import explain
+from curador.study.check import opening_warnings
 from curador.study.rules import did_you_mean
 
 if TYPE_CHECKING:
@@ -153,7 +155,7 @@ class Asker:
         require_current(self._desk.ledger, self._desk.version)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        return self._flow().ask(self._ready(question, how), fresh=fresh)
+        return self._flow().ask(self._ready(question, how, fresh=fresh), fresh=fresh)
 
     def explain(
         self,
@@ -202,9 +204,14 @@ class Asker:
     def _flow(self) -> Flow:
         return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn)
 
-    def _ready(self, question: str, how: How) -> Ready:
-        """Return the question with its price; what the engine could not run is refused here, before it costs anything."""
+    def _ready(self, question: str, how: How, *, fresh: bool = False) -> Ready:
+        """Return the question with its price; what the engine could not run is refused here, before it costs anything.
+
+        A cost below the least spend buys nothing new; an answer that was given for it before is given again.
+        """
         ready = self._asking().ready(question, how)
+        if not ready.enough and (fresh or self._flow().stored(ready) is None):
+            ready = self._asking().ready(question, how, raised=True)
         self._desk.engine.check([block for one in ready.priced for block in one.plan.blocks])
         return ready
 
@@ -306,6 +313,7 @@ def open_study(
     analysts: Mapping[str, Any] | Sequence[Analyst] | None = None,
     public: Iterable[str] | None = None,
     max_units: int | None = None,
+    least_spend: str | int | None = None,
     ledger: str | os.PathLike[str] | None = None,
     engine: Mapping[str, Any] | EngineSettings | None = None,
     refresh: bool = False,
@@ -320,6 +328,7 @@ def open_study(
     bounds      { "spent": (0, 500) }: what a column may be; without bounds it is counted, never summed. Never from data
     values      { "city": ["Lima", "Quito"] }: all that may stand there; such keys cost no δ
     caps        { "rows": 10, "groups": 4 }: what one unit may contribute to one question
+    least_spend what one question or fit costs at least, of its asker's whole limit; "0.01%" by default
     refresh     declare the data as they are now a new data version
     new_ledger  the reason for starting a new ledger where the data had one; it becomes an entry
     progress    is told what preparation does
@@ -339,6 +348,7 @@ def open_study(
         "analysts": analysts,
         "public": public,
         "max_units": max_units,
+        "least_spend": least_spend,
         "ledger": ledger,
         "engine": engine,
     }
@@ -346,6 +356,8 @@ def open_study(
     if refresh:
         require_units_that_last(study)
         require_usable(study)
+    for warning in opening_warnings(study):
+        print(f"curador: warning: {warning}", file=sys.stderr)  # noqa: T201 -- what an owner lets in is never silent
     opened = ledger_of(study, new_ledger=new_ledger, verify=True, checkpoint=True)
     try:
         if refresh:

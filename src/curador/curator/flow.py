@@ -198,7 +198,7 @@ class Flow:
             receipt,
             charged.served,
             ready.confidence,
-            bounding_notes(ready.plan, study.unit_name),
+            (*ready.notes, *bounding_notes(ready.plan, study.unit_name)),
             bias,
             again=again,
         )

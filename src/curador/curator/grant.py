@@ -6,7 +6,8 @@ rho=x               refused under a pure budget
 epsilon=x           a question that is x-DP by itself: Laplace noise
 accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50
 
-Amounts are rounded down to the ledger's tick. Everything is a function of the question, the study and the share; nothing
+Amounts are rounded down to the ledger's tick. None may be below the owner's least spend, a part of the asker's whole limit;
+an accuracy that costs less is raised to it. Everything is a function of the question, the study and the share; nothing
 of data, nothing of what others asked.
 """
 
@@ -15,17 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
+from curador.curator.show import rounded
 from curador.errors import InvalidParameter, NotPrivate, require, sentence
-from curador.ledger.amounts import DELTA_TICK, TICK, down_to_tick, up_to_tick
+from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, positive, whole
 from curador.plan.error import linear_reach, mean_reach_at
 from curador.plan.model import Linear, Mean
 from curador.plan.price import Grant, GrantKind, Priced, checked_weights, price
 from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated
-from curador.study.amounts import read_share
+from curador.study.amounts import read_share, share_text
 from curador.study.spelling import Plain
 
 if TYPE_CHECKING:
@@ -98,6 +100,31 @@ def grant_of(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> Gra
     rho = LaplaceLoss(epsilon=asked).rho
     part = Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
     return _grant(plan, "laplace", down_to_tick(asked), part, limits, share)
+
+
+def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:
+    """Return what one question or fit of this asker costs at least.
+
+    Claim   ⌊1/least_spend⌋ questions of exactly that much fit into the asker's whole limit.
+    Rounds  Down to the tick, as a spend of the same part is.
+    """
+    whole = limits.share(least_spend * share)
+    return Amounts(epsilon=whole.epsilon, rho=whole.rho)
+
+
+def is_enough(grant: Grant, least: Amounts) -> bool:
+    """Whether a grant is not below the least, both in what the ledger counts."""
+    if grant.kind == "laplace":
+        return LaplaceLoss(epsilon=grant.amount).rho >= least.rho
+    return grant.amount >= (least.epsilon if grant.kind == "pure" else least.rho)
+
+
+def refuse_too_little(name: str, got: object, least: Amounts, least_spend: Fraction, gives: str = "") -> NoReturn:
+    """Refuse a cost below the least: one sentence that says the least and, where it is known, what it would give."""
+    unit, amount = ("epsilon", least.epsilon) if least.epsilon else ("rho", least.rho)
+    part = share_text(least_spend)
+    rule = f"at least the study's least spend, {part} of your whole limit ({unit} {rounded(amount, up=True)})"
+    raise InvalidParameter(sentence(name, rule, got, f'spend="{part}" would give {gives}.' if gives else None))
 
 
 def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits: Limits, share: Fraction) -> Grant:

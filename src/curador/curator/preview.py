@@ -188,7 +188,7 @@ def preview_of(ready: Ready, *, explanation: str, unit: str, limit: Amounts, lef
         pure=ready.priced[0].grant.kind == "pure",
         errors=tuple(expected_errors(ready.priced[0], ready.confidence)),
         keys=tuple(_threshold(one) for one in ready.priced[0].selections if one is not None),
-        notes=bounding_notes(ready.plan, unit),
+        notes=(*ready.notes, *bounding_notes(ready.plan, unit)),
         explanation=explanation,
         fits=times(ready.cost, left),
         stored=stored,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive
 from curador.privacy.adjacency import Adjacency
-from curador.study.amounts import DURATION, SHARE, SIZE, read_duration, read_size
+from curador.study.amounts import DURATION, SHARE, SIZE, TICK, duration_text, read_duration, read_size, read_tick
 from curador.study.rules import NAME, broken, column_bounds, column_length, column_type, column_values, is_name
 from curador.study.spelling import LONGEST_NUMBER, Plain, writable
 from curador.study.values import Type, Value
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 DEFAULT_ROWS = 10
 DEFAULT_GROUPS = 4
 DEFAULT_MAX_UNITS = 1_000_000_000
+DEFAULT_LEAST_SPEND = Fraction(1, 10_000)
+"""What one question costs at least, of the asker's whole limit: so there are at most 10,000 of them."""
 MOST_UNITS = 2**62
 MOST_THREADS = 1024
 PREPARE = ("auto", "always", "never")
@@ -221,7 +223,10 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How the embedded engine runs. Sizes in bytes, the deadline in seconds."""
+    """How the embedded engine runs. Sizes in bytes, durations in seconds.
+
+    answer_every   answers are released 1, 2, 4, 8 … times this after their turn came, never between; 0: when they are ready
+    """
 
     threads: int = 2
     memory: int = 4_000_000_000
@@ -229,6 +234,7 @@ class EngineSettings:
     deadline: Fraction = Fraction(60)
     prepare: str = "auto"
     worker: str = "process"
+    answer_every: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if type(self.threads) is not int or not 1 <= self.threads <= MOST_THREADS:
@@ -238,6 +244,11 @@ class EngineSettings:
                 raise broken(("engine", name), SIZE, size)
         if read_duration(self.deadline) is None:
             raise broken(("engine", "deadline"), DURATION, self.deadline)
+        if type(self.answer_every) is not Fraction or read_tick(self.answer_every) is None:
+            raise broken(("engine", "answer_every"), TICK, self.answer_every)
+        if self.answer_every and self.deadline % self.answer_every:
+            rule = f"a whole number of answer_every, which is {duration_text(self.answer_every)}"
+            raise broken(("engine", "deadline"), rule, duration_text(self.deadline))
         if self.prepare not in PREPARE:
             raise broken(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:
@@ -263,6 +274,8 @@ class Study:
     """Data frames or Arrow tables given from Python, by table name."""
     allow_large_delta: bool = False
     """The owner knows that δ is above 1/(100 · max_units) and wants it so; `check` then warns instead of refusing."""
+    least_spend: Fraction = DEFAULT_LEAST_SPEND
+    """What one question or fit costs at least, as a part of its asker's whole limit; 0: nothing is too little."""
 
     def __post_init__(self) -> None:
         from curador.study.consistency import check_whole
