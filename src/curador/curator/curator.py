@@ -205,12 +205,13 @@ class Asker:
     def _ready(self, question: str, how: How) -> Ready:
         """Return the question with its price; what the engine could not run is refused here, before it costs anything."""
         ready = self._asking().ready(question, how)
-        self._desk.engine.check([block for one in ready.priced for block in one.plan.blocks])
+        self._desk.engine.check(ready.blocks)
         return ready
 
     def _preview(self, question: str, how: How) -> Preview:
         flow = self._flow()
         ready = self._ready(question, how)
+        flow.try_out(ready)
         share = flow.asking.share
         return preview_of(
             ready,
