@@ -230,16 +230,43 @@ def test_an_engine_that_breaks_tells_nothing(file, worker, monkeypatch):
     with opened(file, engine={"worker": worker}) as curator:
         kind = runners.InlineRunner if worker == "inline" else runners.ProcessRunner
 
-        def broken(*_):
-            raise runners.BrokenError("row 17 holds a secret")
-
-        monkeypatch.setattr(kind, "run", broken)
+        monkeypatch.setattr(kind, "run", broken_by(runners.BrokenError("row 17 holds a secret"), kind.run))
         with pytest.raises(cu.Failed) as caught:
             curator.ask("SELECT COUNT(*) AS n FROM visits", spend="5%")
         assert re.search(r"Incident [0-9a-f]{16}", str(caught.value))
         assert "secret" not in str(caught.value)
         assert curator.log()[-1]["kind"] == "failed"
         assert curator.budget.spent.rho > 0
+
+
+@pytest.mark.parametrize("worker", ["inline", "process"])
+def test_what_fails_on_tables_without_rows_is_refused_before_it_is_charged(file, tmp_path, worker, monkeypatch):
+    """The engine is asked about tables without rows first; its words are the owner's, the refusal costs nothing."""
+    from curador.engines.duckdb import runners
+
+    with opened(file, engine={"worker": worker}) as curator:
+        kind, ran = runners.InlineRunner if worker == "inline" else runners.ProcessRunner, []
+        whole = kind.run
+
+        def failing(self, statements, seconds, *, empty=False):
+            ran.append((empty, whole(self, statements, seconds, empty=empty)))
+            if empty:
+                raise runners.BrokenError("no function matches")
+            return ran[-1][1]
+
+        monkeypatch.setattr(kind, "run", failing)
+        with pytest.raises(
+            cu.InvalidQuery, match="cannot run this question, even without rows; nothing was charged"
+        ) as caught:
+            curator.ask("SELECT COUNT(*) AS n FROM visits", spend="5%")
+        assert [empty for empty, _ in ran] == [True]
+        assert [table.to_pylist()[0]["n0"] for table in ran[0][1].values()] == [0]
+        assert len(curator.log()) == 1
+        assert curator.budget.spent.rho == 0
+    (line,) = map(json.loads, next(tmp_path.glob("*.prepared/incidents.log")).read_text().splitlines())
+    assert line["incident"] in str(caught.value)
+    assert "no function matches" in line["detail"]
+    assert "no function matches" not in str(caught.value)
 
 
 def test_an_empty_table_answers_like_any_other(tmp_path):
@@ -293,7 +320,9 @@ def test_what_an_analyst_sees_is_free_of_the_files(tmp_path, monkeypatch):
                 ana.ask(text, **options)
             seen.append(str(refusal.value))
         with monkeypatch.context() as patch:
-            patch.setattr(runners.InlineRunner, "run", broken_by(runners.BrokenError(f"{file} has 1237 rows")))
+            patch.setattr(
+                runners.InlineRunner, "run", broken_by(runners.BrokenError(f"{file} has 1237 rows"), runners.InlineRunner.run)
+            )
             with pytest.raises(cu.Failed) as failure:
                 ana.ask(BY_CITY, spend="5%")
         seen += [str(failure.value), json.dumps(ana.log()), str(ana.budget), repr(ana.schema.study), repr(ana.schema.tables)]
@@ -302,9 +331,13 @@ def test_what_an_analyst_sees_is_free_of_the_files(tmp_path, monkeypatch):
     assert len(leaks([f"of 1,237 rows in {file}: {hashlib.sha256(file.read_bytes()).hexdigest()}"], file, folder)) == 3
 
 
-def broken_by(problem):
-    def broken(*_):
-        raise problem
+def broken_by(problem, whole):
+    """A runner that breaks on data; on tables without rows it runs."""
+
+    def broken(self, statements, seconds, *, empty=False):
+        if not empty:
+            raise problem
+        return whole(self, statements, seconds, empty=True)
 
     return broken
 

@@ -24,7 +24,7 @@ from curador.study.model import Caps
 
 if TYPE_CHECKING:
     from curador.ledger.limits import Limits
-    from curador.plan.model import Plan
+    from curador.plan.model import BlockPlan, Plan
     from curador.query.tree import Question
     from curador.study.model import Analyst
     from curador.study.schema import Schema
@@ -71,6 +71,11 @@ class Ready:
     def plan(self) -> Plan:
         """The question's own plan."""
         return self.priced[0].plan
+
+    @property
+    def blocks(self) -> list[BlockPlan]:
+        """The blocks of all plans, in order."""
+        return [block for one in self.priced for block in one.plan.blocks]
 
     @property
     def plan_digest(self) -> str:

@@ -212,12 +212,13 @@ class Asker:
         ready = self._asking().ready(question, how)
         if not ready.enough and (fresh or self._flow().stored(ready) is None):
             ready = self._asking().ready(question, how, raised=True)
-        self._desk.engine.check([block for one in ready.priced for block in one.plan.blocks])
+        self._desk.engine.check(ready.blocks)
         return ready
 
     def _preview(self, question: str, how: How) -> Preview:
         flow = self._flow()
         ready = self._ready(question, how)
+        flow.try_out(ready)
         share = flow.asking.share
         return preview_of(
             ready,

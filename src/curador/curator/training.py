@@ -146,17 +146,19 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
             with flow.kept(reservation), warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # a warning could tell of a row
                 content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns))))
+                receipt = _receipt(flow, request, paid(reservation), content, exact=exact)
             said = STORING
-            entry = flow.ledger.commit(reservation, answer=content, answer_digest=_digest(content))
+            flow.ledger.commit(reservation, answer=content, answer_digest=_digest(content))
     except KeyboardInterrupt:
         if said is None:
             raise
         raise KeyboardInterrupt(said) from None
-    return content, _receipt(flow, request, paid(reservation, entry), content, exact=exact)
+    return content, receipt
 
 
 def _served(flow: Flow, request: Request, stored: Stored, *, exact: bool) -> tuple[bytes, Receipt]:
-    entry = flow.ledger.served(stored, request.analyst, question=request.question, answer_digest=_digest(stored.answer))
+    digest = _digest(stored.answer)
+    entry = flow.ledger.served(stored, request.analyst, question=request.question, answer_digest=digest, asked=request.asked)
     return stored.answer, _receipt(flow, request, flow.given_again(entry), stored.answer, exact=exact)
 
 

@@ -74,6 +74,21 @@ class Engine(Protocol):
         """Refuse blocks that the engine could not run, such as too deep ones: a function of the plan, no data are read."""
         ...
 
+    def rehearse(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+        """Return the integers of all blocks on a copy of the tables that has no rows; raises Refused where that fails.
+
+        What fails for the plan's sake fails here too, before anything is charged. No data are read, of public tables neither.
+        """
+        ...
+
+    def record_failure(self, incident: str, detail: str) -> None:
+        """Write what really happened to the owner's log, under the id that everybody else is told."""
+        ...
+
+    def record_duration(self, question: str, seconds: float) -> None:
+        """Write to the owner's log how long a question took: nobody else may know."""
+        ...
+
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
         ...

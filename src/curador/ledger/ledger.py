@@ -22,7 +22,7 @@ from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, r
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
 from curador.ledger.chain import STUDY, Replay, bad, holder_of, row_of
-from curador.ledger.entry import Entry, Kind, State, following, sealed
+from curador.ledger.entry import Entry, Kind, State, following, now, sealed
 from curador.ledger.limits import Limits
 from curador.ledger.request import Request, Reservation, Stored, admit, digest, label, note_text
 from curador.ledger.room import refuse_what_does_not_fit
@@ -177,6 +177,7 @@ class Ledger:
                 page,
                 replace(
                     following(head, Kind.RESERVED),
+                    time=request.asked,
                     after=replace(head.after, spent=total + request.amounts),
                     study_digest=request.study_digest,
                     analyst=request.analyst,
@@ -249,7 +250,6 @@ class Ledger:
                     own,
                     sequence=next_one.sequence,
                     previous=next_one.previous,
-                    time=next_one.time,
                     kind=kind,
                     id=next_one.id,
                     after=State(spent, head.after.data_version, failures),
@@ -285,15 +285,23 @@ class Ledger:
         return Stored(entry, found[1]) if allowed else None
 
     def served(
-        self, stored: Stored, analyst: str | None, *, question: str | None = None, answer_digest: str | None = None
+        self,
+        stored: Stored,
+        analyst: str | None,
+        *,
+        question: str | None = None,
+        answer_digest: str | None = None,
+        asked: str | None = None,
     ) -> Entry:
         """Record that a stored answer was given again. It costs nothing: it is the same release.
 
-        question, answer_digest: what this asker wrote and was shown, where that is not what the first one was.
+        question, answer_digest   what this asker wrote and was shown, where that is not what the first one was
+        asked                     when the question arrived; it may have waited for the first one to be answered
         """
         require(analyst is None or label(analyst), "analyst", "a name of at most 200 letters", analyst)
         shown = stored.entry.answer_digest if answer_digest is None else answer_digest
         require(shown is None or label(shown), "answer_digest", "a text of at most 200 letters", shown)
+        require(asked is None or label(asked), "asked", "a time as text", asked)
         own = stored.entry
         with self._store.writing() as page:
             head, found = self._head(page), page.at(own.sequence)
@@ -303,6 +311,7 @@ class Ledger:
                 page,
                 replace(
                     following(head, Kind.SERVED),
+                    time=now() if asked is None else asked,
                     study_digest=own.study_digest,
                     data_version=own.data_version,
                     analyst=analyst,

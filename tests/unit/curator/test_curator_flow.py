@@ -10,6 +10,7 @@ from fractions import Fraction
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, FakeEngine, make_study, open_curator
 
+from curador.curator.content import encoded
 from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
 from curador.engines.base import EngineFailed
@@ -176,13 +177,19 @@ def test_an_interrupt_after_the_charge_keeps_it_and_says_so(curator):
 def test_a_failure_of_ours_after_the_draw_releases_nothing(curator, monkeypatch):
     """An answer that could not be made is not stored and not shown."""
 
-    def broken(*_):
-        raise RuntimeError("the noisy count is 1003")
+    def broken(identities, released):
+        if released[0][0].values[0].any():
+            raise RuntimeError("the noisy count is 1003")
+        return encoded(identities, released)
 
     monkeypatch.setattr("curador.curator.flow.encoded", broken)
-    with pytest.raises(Failed, match="Incident"):
+    with pytest.raises(Failed, match="Incident") as caught:
         curator.ask(COUNT, spend="5%")
     assert kinds(curator)[-1] == "failed"
+    ((incident, detail),) = curator._desk.engine.incidents.items()  # noqa: SLF001 -- the owner's log
+    assert incident in str(caught.value)
+    assert "the noisy count is 1003" in detail
+    assert "1003" not in str(caught.value)
 
 
 def told_about(folder, each, shops):
