@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
@@ -18,6 +19,7 @@ import pytest
 import curador as cu
 from curador import learn
 from curador.cli import main
+from curador.curator.pace import Pace
 from curador.learn.estimators import arrays
 from curador.learn.estimators.linear import whole_targets
 from curador.learn.model_file import to_json
@@ -504,3 +506,28 @@ def test_a_study_without_a_least_spend_says_what_that_means(tmp_path, capsys):
         assert "curador: warning: least_spend is 0: questions may cost next to nothing" in capsys.readouterr().err
     with opened(tmp_path):
         assert "warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_fit_leaves_at_a_public_moment(tmp_path, monkeypatch, fails):
+    """Whatever reading and fitting took, and whether it failed; the same fit again waits for nothing."""
+    now = [0.0]
+    with opened(tmp_path) as curator:
+        desk = curator._desk  # noqa: SLF001 -- the clock is a test's
+        desk.pace = Pace(2.0, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
+        read = desk.engine.read
+
+        def slowly(*arguments):
+            now[0] += 5.3
+            if fails:
+                raise RuntimeError("a row")
+            return read(*arguments)
+
+        monkeypatch.setattr(desk.engine, "read", slowly)
+        rows = curator.rows("people", columns=COLUMNS)
+        with pytest.raises(cu.errors.Failed) if fails else contextlib.nullcontext():
+            pca().fit(rows)
+        assert now[0] == 8
+        if not fails:
+            pca().fit(rows)
+            assert now[0] == 8

@@ -17,6 +17,7 @@ from curador.curator.flow import Flow, require_current, require_open
 from curador.curator.grant import Wanted
 from curador.curator.log import log_lines
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
+from curador.curator.pace import Pace
 from curador.curator.preview import Preview, Previews, preview_of, previews_of
 from curador.curator.shown import shown_to
 from curador.curator.training import Rows, rows_of
@@ -28,6 +29,7 @@ from curador.study.rules import did_you_mean
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from curador.curator.answer import Answer
@@ -66,6 +68,7 @@ class Desk:
     version: int
     turn: threading.Lock = field(default_factory=threading.Lock)
     plans: Plans = field(default_factory=Plans)
+    pace: Pace = field(default_factory=Pace)
 
 
 class Asker:
@@ -84,7 +87,8 @@ class Asker:
     @property
     def budget(self) -> BudgetView:
         """What may be spent, what was, and what is left."""
-        return budget_view(self._desk.ledger, self._desk.study, self._name)
+        with self._still():
+            return budget_view(self._desk.ledger, self._desk.study, self._name)
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
@@ -112,14 +116,15 @@ class Asker:
 
         Spends nothing, reads nothing. The options are those of `ask`.
         """
-        require_current(self._desk.ledger, self._desk.version)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        if isinstance(question, str):
-            return self._preview(question, how)
-        if len(question) == 0:
-            raise InvalidParameter(sentence("questions", "at least one", "none"))
-        return previews_of([self._preview(one, how) for one in question])
+        with self._still():
+            require_current(self._desk.ledger, self._desk.version)
+            if isinstance(question, str):
+                return self._preview(question, how)
+            if len(question) == 0:
+                raise InvalidParameter(sentence("questions", "at least one", "none"))
+            return previews_of([self._preview(one, how) for one in question])
 
     def ask(
         self,
@@ -151,11 +156,13 @@ class Asker:
         bias        spend 5 % of it on estimates of what caps and bounds took away
         fresh       draw and pay again although the question was answered before
         """
-        require_open(self._desk.ledger, self._name)
-        require_current(self._desk.ledger, self._desk.version)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        return self._flow().ask(self._ready(question, how, fresh=fresh), fresh=fresh)
+        with self._still():
+            require_open(self._desk.ledger, self._name)
+            require_current(self._desk.ledger, self._desk.version)
+            ready = self._ready(question, how, fresh=fresh)
+        return self._flow().ask(ready, fresh=fresh)
 
     def explain(
         self,
@@ -183,13 +190,15 @@ class Asker:
         spend    "20%" of the asker's whole limit, or rho=; else the estimator's epsilon and delta say what a fit costs
         inexact  the owner's permission for methods that draw noise in floating point
         """
-        require_open(self._desk.ledger, self._name)
-        require_current(self._desk.ledger, self._desk.version)
+        with self._still():
+            require_open(self._desk.ledger, self._name)
+            require_current(self._desk.ledger, self._desk.version)
         return rows_of(self._flow(), table, columns, spend=spend, rho=rho, inexact=inexact)
 
     def log(self) -> list[dict[str, Any]]:
         """Return the ledger's entries as plain values: all of them for the owner, an analyst's own for an analyst."""
-        return log_lines(self._desk.ledger, self._name)
+        with self._still():
+            return log_lines(self._desk.ledger, self._name)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -197,12 +206,15 @@ class Asker:
     def _name(self) -> str | None:
         return None if self._analyst is None else self._analyst.name
 
+    def _still(self) -> AbstractContextManager[object]:
+        return self._desk.pace.still(self._desk.turn)
+
     def _asking(self) -> Asking:
         desk = self._desk
         return Asking(desk.engine.schema, desk.ledger.limits, self._analyst, desk.version, desk.plans)
 
     def _flow(self) -> Flow:
-        return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn)
+        return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn, self._desk.pace)
 
     def _ready(self, question: str, how: How, *, fresh: bool = False) -> Ready:
         """Return the question with its price; what the engine could not run is refused here, before it costs anything.
@@ -238,7 +250,7 @@ class Curator(Asker):
 
     def __init__(self, study: Study, ledger: Ledger, engine: Engine) -> None:
         """Put a study, its ledger and its engine together; `open` does it."""
-        super().__init__(Desk(study, ledger, engine, ledger.data_version))
+        super().__init__(Desk(study, ledger, engine, ledger.data_version, pace=Pace.of(study.engine)))
 
     @property
     def study(self) -> Study:

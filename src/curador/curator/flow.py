@@ -4,6 +4,7 @@
     tried out on tables without rows ──► refused: nothing is charged
     reserve ──► engine ──► noise ──► answer, receipt ──► commit      the charge is on disk before any data are read
                   └── failed: the charge is kept, the asker sees an id, the failure is counted
+    either is told at a public moment, where the owner set a pace
 
 After `reserve` nothing gives the charge back, and nothing that data could have caused is told.
 """
@@ -16,13 +17,14 @@ import logging
 import secrets
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from curador.curator.answer import Answer, table_digest
 from curador.curator.asking import Asking, Ready
 from curador.curator.bias import as_shares
 from curador.curator.content import decoded, encoded
+from curador.curator.pace import Pace
 from curador.curator.post import answer_columns
 from curador.curator.preview import bounding_notes
 from curador.curator.receipt import Charged, make_receipt
@@ -71,12 +73,16 @@ class Flow:
     ledger: Ledger
     engine: Engine
     turn: threading.Lock
+    pace: Pace = field(default_factory=Pace)
 
     def ask(self, ready: Ready, *, fresh: bool) -> Answer:
         """Return the stored answer of an identical question, or draw a new one and pay for it."""
         asked = now()  # before it waits for anybody
-        stored = None if fresh else self.stored(ready)
-        return self._served(ready, stored, asked) if stored is not None else self._asked(ready, asked, fresh=fresh)
+        with self.pace.still(self.turn):
+            stored = None if fresh else self.stored(ready)
+            if stored is not None:
+                return self._served(ready, stored, asked)
+        return self._asked(ready, asked, fresh=fresh)
 
     def stored(self, ready: Ready) -> Stored | None:
         """Return the last answer to the identical question on this data version."""
@@ -118,7 +124,7 @@ class Flow:
         A refresh waits, so that the version that is charged is the one that is read. Who waits with the same question finds
         its answer stored and does not pay for it again.
         """
-        with self.turn:
+        with self.turn, self.pace.released() as mark:
             require_current(self.ledger, self.asking.data_version)
             stored = None if fresh else self.stored(ready)
             if stored is not None:
@@ -126,7 +132,7 @@ class Flow:
             self.try_out(ready, self.engine.rehearse(ready.blocks))
             way.said = CHARGING
             reservation = self.ledger.reserve(request)
-            way.said = INTERRUPTED
+            mark.charged, way.said = True, INTERRUPTED
             with self.kept(reservation):
                 released = _released(ready, self.engine.tally(ready.blocks), release)
                 content = encoded(ready.identities, released)

@@ -130,11 +130,11 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
     if not flow.engine.ready:
         raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
     name = None if flow.asking.analyst is None else flow.asking.analyst.name
-    require_open(flow.ledger, name)
     request = _request(rows, description, plan, name)
     said: str | None = None
     try:
-        with flow.turn:
+        with flow.turn, flow.pace.released() as mark:
+            require_open(flow.ledger, name)
             require_current(flow.ledger, flow.asking.data_version)
             stored = flow.ledger.stored(request.question_key, request.data_version)
             if stored is not None:  # the identical fit again is the same model, for nothing
@@ -142,7 +142,7 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
             request = _enough(rows, request)
             said = CHARGING
             reservation = flow.ledger.reserve(request)
-            said = INTERRUPTED
+            mark.charged, said = True, INTERRUPTED
             with flow.kept(reservation), warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # a warning could tell of a row
                 content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns))))

@@ -21,7 +21,7 @@ from typing import Final
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require, sentence
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import STUDY, Replay, bad, holder_of, row_of
+from curador.ledger.chain import STUDY, bad, holder_of, row_of
 from curador.ledger.entry import Entry, Kind, State, following, now, sealed
 from curador.ledger.limits import Limits
 from curador.ledger.request import Request, Reservation, Stored, admit, digest, label, note_text
@@ -128,7 +128,7 @@ class Ledger:
         ledger = cls(*opening.opened(places))
         try:
             ledger.limits.require_same(budget, adjacency=adjacency, unit=unit, owners=owners)
-            read = ledger._read(places, checkpoint=checkpoint) if verify else None
+            read = opening.read(ledger._store, places, ledger.id, ledger.limits, since=checkpoint) if verify else None
             with ledger._store.reading() as page:
                 seen = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
                 opening.ask_the_marker(page, places, study_name, ledger.id)
@@ -137,8 +137,7 @@ class Ledger:
             else:
                 ledger._mirrored = seen
                 ledger._remember(ledger.head)
-            if read is not None:
-                opening.keep_checkpoint(ledger._store, places, *read)
+            opening.keep_checkpoint(ledger._store, places, read)
         except BaseException:
             ledger.close()
             raise
@@ -404,11 +403,6 @@ class Ledger:
             with self._store.reading() as page:
                 opening.ask_the_witness(page, opening.Places(self.path, self._witness, None), self.id, excused=False)
 
-    def _read(self, places: opening.Places, *, checkpoint: bool) -> tuple[Replay, int]:
-        """Return what the ledger adds up to, and after which entry it was read: −1 where all of it was."""
-        found = opening.read_since(self._store, places, self.id, self.limits) if checkpoint else None
-        return (opening.read_whole(self._store, self.id), -1) if found is None else found
-
     # ---- one page ---------------------------------------------------------------------------------------------------
 
     def _last(self) -> Entry:
@@ -443,9 +437,8 @@ def _admits(head: Entry, request: Request) -> None:
     """Refuse a question about data that are no longer current, or of an analyst while the study is closed."""
     if request.analyst is not None and head.after.failures >= CLOSED_AFTER:
         hint = "the owner looks into the failures and reopens the study"
-        raise NotAllowed(
-            f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures.\nHint: {hint}."
-        )
+        told = f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures"
+        raise NotAllowed(f"{told}.\nHint: {hint}.")
     current = head.after.data_version
     hint = "the owner declared a new data version; open the study again"
     require(request.data_version == current, "data_version", f"the current one ({current})", request.data_version, hint)

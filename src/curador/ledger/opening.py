@@ -168,6 +168,15 @@ def ask_the_marker(page: Page, places: Places, study_name: str | None, ledger_id
         claim(places.folder, study_name or str(creation["study_name"]), ledger_id)
 
 
+def read(store: SQLiteStore, places: Places, ledger_id: str, limits: Limits, *, since: bool) -> tuple[Replay, int]:
+    """Return what the ledger adds up to, and after which entry it was read: −1 where all of it was.
+
+    since   read what came after the checkpoint only, where it fits
+    """
+    found = read_since(store, places, ledger_id, limits) if since else None
+    return (read_whole(store, ledger_id), -1) if found is None else found
+
+
 def read_whole(store: SQLiteStore, ledger_id: str) -> Replay:
     """Read every page, entry, sum and answer; what is refused is not opened by its checkpoint either."""
     replay = Replay()
@@ -224,11 +233,11 @@ def read_since(store: SQLiteStore, places: Places, ledger_id: str, limits: Limit
     return replay, held.head.sequence
 
 
-def keep_checkpoint(store: SQLiteStore, places: Places, replay: Replay, since: int) -> None:
+def keep_checkpoint(store: SQLiteStore, places: Places, found: tuple[Replay, int] | None) -> None:
     """Remember how far the ledger was read, where that was far enough."""
-    if store.file is not None and replay.count - 1 - since >= points.EVERY:
-        found = points.taken(replay, file=store.file, witness=places.witness)
-        points.keep(points.checkpoint_of(places.ledger), found)
+    if found is not None and store.file is not None and found[0].count - 1 - found[1] >= points.EVERY:
+        made = points.taken(found[0], file=store.file, witness=places.witness)
+        points.keep(points.checkpoint_of(places.ledger), made)
 
 
 def compare(replay: Replay, page: Page, ledger_id: str, *, after: int = -1) -> None:
