@@ -99,4 +99,5 @@ def pace_text(settings: EngineSettings) -> str:
         return "answers leave when they are ready: how long one takes depends on rows (engine.answer_every)"
     bits = math.ceil(10 * math.log2(len(found))) / 10
     listed = f"{', '.join(found[:-1])} or {found[-1]}"
-    return f"answers leave {listed} s after their turn came: time tells at most {bits:g} bits of one"
+    most = f"{bits:g} bit{'' if bits == 1 else 's'}"
+    return f"answers leave {listed} s after their turn came: time tells at most {most} of one"

@@ -125,7 +125,7 @@ def test_there_are_few_and_they_are_said():
     assert moments(EngineSettings(answer_every=Fraction(60))) == (60, 120)
     said = "answers leave 2, 4, 8, 16, 32 or 64 s after their turn came: time tells at most 2.6 bits of one"
     assert pace_text(EngineSettings(answer_every=Fraction(2))) == said
-    assert "at most 1 bits" in pace_text(EngineSettings(answer_every=Fraction(60)))
+    assert "at most 1 bit of one" in pace_text(EngineSettings(answer_every=Fraction(60)))
     assert "depends on rows" in pace_text(EngineSettings())
 
 

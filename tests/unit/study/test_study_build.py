@@ -186,6 +186,11 @@ def test_a_study_of_a_file_may_be_run_elsewhere(here):
     assert (other.ledger_path, other.digest) == (here / "other.ledger", study.digest)
     assert override(study) == study
     assert override(study, engine=EngineSettings()).engine == EngineSettings()
+    paced = override(study, engine={"answer_every": "2s"})
+    assert (paced.engine.answer_every, paced.digest) == (2, study.digest)
+    assert override(paced, engine={"answer_every": "off"}) == study
+    with pytest.raises(InvalidStudy, match="deadline must be a whole number of answer_every"):
+        override(study, engine={"answer_every": "7s"})
     with pytest.raises(InvalidStudy, match=r"^engine\.memory must be a size such as .4GB.; got 'much'\.$"):
         override(study, engine={"memory": "much"})
     with pytest.raises(InvalidStudy, match=r"^engine\.treads must be a known key"):
