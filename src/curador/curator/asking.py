@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from curador.curator.grant import Wanted, priced_plan
 from curador.curator.identity import Identity, identity, question_key
-from curador.errors import InvalidParameter, InvalidQuery, NotAllowed, Refused, sentence
+from curador.errors import InvalidParameter, InvalidQuery, NotAllowed, Refused, require, sentence
 from curador.ledger.amounts import Amounts, down_to_tick
-from curador.numerics.exact import Number, open_probability, rational, whole
+from curador.numerics.exact import Number, confidence_level, rational, whole
 from curador.plan.caps import Asked
 from curador.plan.price import Grant, Priced, price
 from curador.query.tree import UnitGroup
 from curador.study.model import Caps
+from curador.study.typed import LARGEST, RANGES
+from curador.study.values import Type
 
 if TYPE_CHECKING:
     from curador.ledger.limits import Limits
@@ -144,7 +146,7 @@ class Asking:
 
     def ready(self, text: str, how: How) -> Ready:
         """Return the question with its price, or refuse."""
-        confidence = open_probability(how.confidence, "confidence")
+        confidence = confidence_level(how.confidence)
         question, plan = self.plan(text, how)
         wanted = _with_options(how.wanted, question)
         if not wanted.given:
@@ -274,5 +276,8 @@ def _bounds(bounds: Mapping[str, tuple[Number, Number]] | None) -> dict[str, tup
         ends = list(cast("Any", pair)) if isinstance(cast("object", pair), (tuple, list)) else []
         if len(ends) != 2:
             raise InvalidParameter(sentence(f"bounds[{name!r}]", "a lower and an upper one", pair))
-        out[name] = rational(ends[0], f"bounds[{name!r}]"), rational(ends[1], f"bounds[{name!r}]")
+        lower, upper = (rational(end, f"bounds[{name!r}]") for end in ends)
+        inside = max(abs(lower), abs(upper)) <= LARGEST[Type.FLOAT]
+        require(inside, f"bounds[{name!r}]", f"between {RANGES[Type.FLOAT]}", pair)
+        out[name] = lower, upper
     return out
