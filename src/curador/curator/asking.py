@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from curador.curator.grant import Wanted, priced_plan
 from curador.curator.identity import Identity, identity, question_key
-from curador.errors import InvalidParameter, InvalidQuery, NotAllowed, Refused, require, sentence
+from curador.errors import InvalidParameter, InvalidQuery, require, sentence
 from curador.ledger.amounts import Amounts, down_to_tick
 from curador.numerics.exact import Number, confidence_level, rational, whole
 from curador.plan.caps import Asked
@@ -164,13 +164,7 @@ class Asking:
 
         if type(text) is not str:
             raise InvalidQuery(sentence("the question", "SQL as text", type(text).__name__))
-        visible = self._visible()
-        if visible is None:
-            return parse(text, self.schema, dialect=dialect)
-        try:
-            return parse(text, self.visible_schema, dialect=dialect)
-        except InvalidQuery as refusal:
-            raise self._not_allowed(text, dialect, visible) or refusal from None
+        return parse(text, self.visible_schema, dialect=dialect)  # another table is one that does not exist
 
     def _visible(self) -> frozenset[str] | None:
         """The tables that the asker may read, None for all; public tables are everybody's."""
@@ -178,19 +172,6 @@ class Asking:
             return None
         public = {one.table.name for one in self.schema.tables if one.table.public}
         return frozenset(self.analyst.tables) | public
-
-    def _not_allowed(self, text: str, dialect: str, visible: frozenset[str]) -> NotAllowed | None:
-        """The refusal of a question that could be read if the asker were allowed the tables it names."""
-        from curador.query.sql import parse
-
-        try:
-            question = parse(text, self.schema, dialect=dialect)
-        except Refused:
-            return None
-        wrong = ", ".join(sorted(set(question.tables) - visible))
-        name = "" if self.analyst is None else self.analyst.name
-        hint = f"tables that {name} may ask about: {', '.join(sorted(visible))}"
-        return NotAllowed(f"{name} may not ask about {wrong}.\nHint: {hint}.")
 
     # ---- prices -----------------------------------------------------------------------------------------------------
 
