@@ -168,7 +168,7 @@ def test_several_tables_analysts_and_joins(tmp_path):
         joined = "SELECT AVG(born) AS a, COUNT(*) AS n FROM visits JOIN people ON visits.user_id = people.id"
         (row,) = curator.analyst("ana").ask(joined, spend="100%", bias=True).rows
         assert 1940 < row["a"] < 2010
-        with pytest.raises(cu.NotAllowed, match="leo may not ask about visits"):
+        with pytest.raises(cu.InvalidQuery, match='there is no table "visits"'):
             curator.analyst("leo").ask(joined, spend="5%")
     assert (tmp_path / ".study.ledger-id").exists()  # data in memory lie nowhere: the id is beside the ledger
 
@@ -267,6 +267,60 @@ def test_what_fails_on_tables_without_rows_is_refused_before_it_is_charged(file,
     assert line["incident"] in str(caught.value)
     assert "no function matches" in line["detail"]
     assert "no function matches" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ("rating = 1.5", []),
+        ("rating IN (1, 2.5)", [1]),
+        ("rating = 3.0", [3]),
+        ("rating = 99999999999999999999999", []),
+        ("rating IN (2, 1e300)", [2]),
+    ],
+)
+def test_a_literal_that_is_no_value_of_its_key_matches_nothing_and_fails_nothing(tmp_path, where, keys):
+    """A fraction or a number beyond 64 bits is no whole number: the key is not there, and nobody is charged for a failure."""
+    rated = pa.table({"user_id": [n % 50 for n in range(400)], "rating": [n % 5 + 1 for n in range(400)]})
+    pq.write_table(rated, tmp_path / "visits.parquet")
+    options = {"unit": "user_id", "budget": cu.Budget(epsilon=9, delta=1e-6), "ledger": tmp_path / "v.ledger"}
+    with cu.open(tmp_path / "visits.parquet", types={"rating": "integer"}, **options, engine=INLINE) as curator:
+        answer = curator.ask(f"SELECT rating, COUNT(*) AS n FROM visits WHERE {where} GROUP BY rating", rho="1e-7")
+        assert [row["rating"] for row in answer.rows] == keys
+        assert answer.to_arrow().num_rows == len(keys)
+        assert curator.ledger.failures == 0
+
+
+def test_every_failure_after_a_charge_stands_in_the_owners_log_under_its_id(file, tmp_path, monkeypatch):
+    """Also one that no engine raised: what is told leads to what happened."""
+    from curador.curator import flow
+
+    with opened(file) as curator:
+        monkeypatch.setattr(flow, "release", broken_release)
+        with pytest.raises(cu.Failed) as caught:
+            curator.ask("SELECT COUNT(*) AS n FROM visits", spend="5%")
+        assert curator.log()[-1]["kind"] == "failed"
+    lines = [json.loads(one) for one in next(tmp_path.glob("*.prepared/incidents.log")).read_text().splitlines()]
+    (line,) = (one for one in lines if one["incident"] in str(caught.value))
+    assert "the sampler broke" in line["detail"]
+    assert "the sampler broke" not in str(caught.value)
+
+
+def broken_release(*_):
+    raise ArithmeticError("the sampler broke")
+
+
+def test_a_lost_key_of_the_prepared_folder_is_told_in_one_sentence(file, tmp_path):
+    """Nothing is opened, and the way out is said: a new data version."""
+    with opened(file):
+        pass
+    next(tmp_path.glob("*.prepared/key")).unlink()
+    with pytest.raises(
+        cu.InvalidStudy, match=r"key must be 32 bytes; got 0 bytes\.\nHint: restore it; or run `curador refresh`"
+    ):
+        opened(file)
+    with opened(file, refresh=True) as curator:
+        assert curator.budget.data_version == 2
 
 
 def test_an_empty_table_answers_like_any_other(tmp_path):

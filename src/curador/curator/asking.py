@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from curador.curator.grant import Wanted, is_enough, least_of, priced_plan, refuse_too_little
 from curador.curator.identity import Identity, identity, question_key
-from curador.errors import InvalidParameter, InvalidQuery, NotAllowed, Refused, sentence
+from curador.errors import InvalidParameter, InvalidQuery, require, sentence
 from curador.ledger.amounts import Amounts, down_to_tick
-from curador.numerics.exact import Number, open_probability, rational, whole
+from curador.numerics.exact import Number, confidence_level, rational, whole
 from curador.plan.caps import Asked
 from curador.plan.price import Grant, Priced, price
 from curador.query.tree import UnitGroup
 from curador.study.amounts import share_text
 from curador.study.model import Caps
+from curador.study.typed import LARGEST, RANGES
+from curador.study.values import Type
 
 if TYPE_CHECKING:
     from curador.ledger.limits import Limits
@@ -161,7 +163,7 @@ class Asking:
 
         Claim   What is charged is never below the least, however little of a grant the noise needs.
         """
-        confidence = open_probability(how.confidence, "confidence")
+        confidence = confidence_level(how.confidence)
         question, plan = self.plan(text, how)
         wanted = _with_options(how.wanted, question)
         if not wanted.given:
@@ -184,13 +186,7 @@ class Asking:
 
         if type(text) is not str:
             raise InvalidQuery(sentence("the question", "SQL as text", type(text).__name__))
-        visible = self._visible()
-        if visible is None:
-            return parse(text, self.schema, dialect=dialect)
-        try:
-            return parse(text, self.visible_schema, dialect=dialect)
-        except InvalidQuery as refusal:
-            raise self._not_allowed(text, dialect, visible) or refusal from None
+        return parse(text, self.visible_schema, dialect=dialect)  # another table is one that does not exist
 
     def _visible(self) -> frozenset[str] | None:
         """The tables that the asker may read, None for all; public tables are everybody's."""
@@ -198,19 +194,6 @@ class Asking:
             return None
         public = {one.table.name for one in self.schema.tables if one.table.public}
         return frozenset(self.analyst.tables) | public
-
-    def _not_allowed(self, text: str, dialect: str, visible: frozenset[str]) -> NotAllowed | None:
-        """The refusal of a question that could be read if the asker were allowed the tables it names."""
-        from curador.query.sql import parse
-
-        try:
-            question = parse(text, self.schema, dialect=dialect)
-        except Refused:
-            return None
-        wrong = ", ".join(sorted(set(question.tables) - visible))
-        name = "" if self.analyst is None else self.analyst.name
-        hint = f"tables that {name} may ask about: {', '.join(sorted(visible))}"
-        return NotAllowed(f"{name} may not ask about {wrong}.\nHint: {hint}.")
 
     # ---- prices -----------------------------------------------------------------------------------------------------
 
@@ -312,5 +295,8 @@ def _bounds(bounds: Mapping[str, tuple[Number, Number]] | None) -> dict[str, tup
         ends = list(cast("Any", pair)) if isinstance(cast("object", pair), (tuple, list)) else []
         if len(ends) != 2:
             raise InvalidParameter(sentence(f"bounds[{name!r}]", "a lower and an upper one", pair))
-        out[name] = rational(ends[0], f"bounds[{name!r}]"), rational(ends[1], f"bounds[{name!r}]")
+        lower, upper = (rational(end, f"bounds[{name!r}]") for end in ends)
+        inside = max(abs(lower), abs(upper)) <= LARGEST[Type.FLOAT]
+        require(inside, f"bounds[{name!r}]", f"between {RANGES[Type.FLOAT]}", pair)
+        out[name] = lower, upper
     return out

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from curador.curator.show import rounded
-from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require, sentence
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, positive, whole
 from curador.plan.error import linear_reach, mean_reach_at
@@ -41,7 +41,8 @@ ACCURACY_CONFIDENCE = Fraction(95, 100)
 FINENESS = Fraction(1, 1 << 20)
 """How far above the smallest amount that keeps an accuracy the grant may be, relatively."""
 
-_WHOLES = 1 << 20  # an accuracy that needs more than so many times the whole limit is out of reach
+_MOST_ROWS = 1 << 62
+_WHOLES = 1 << 20  # what needs more than so many times the whole limit is out of reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +94,10 @@ def grant_of(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> Gra
         if pure:
             hint = "give epsilon=, or spend= as a percentage"
             raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", wanted.rho, hint))
+        _within_reach(asked, limits.rho_limit, "rho", wanted.rho)
         return _grant(plan, "concentrated", down_to_tick(asked), asked / limits.rho_limit, limits, share)
     asked = positive(wanted.epsilon, "epsilon")
+    _within_reach(asked, limits.epsilon, "epsilon", wanted.epsilon)
     if pure:
         return _grant(plan, "pure", down_to_tick(asked), asked / limits.epsilon, limits, share)
     rho = LaplaceLoss(epsilon=asked).rho
@@ -125,6 +128,12 @@ def refuse_too_little(name: str, got: object, least: Amounts, least_spend: Fract
     part = share_text(least_spend)
     rule = f"at least the study's least spend, {part} of your whole limit ({unit} {rounded(amount, up=True)})"
     raise InvalidParameter(sentence(name, rule, got, f'spend="{part}" would give {gives}.' if gives else None))
+
+
+def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> None:
+    """Refuse what no budget could pay, before its noise is made: there is none so small."""
+    if asked > whole * _WHOLES:
+        raise BudgetExceeded(sentence(name, f"at most the study's whole limit ({rounded(whole, up=False)})", got))
 
 
 def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits: Limits, share: Fraction) -> Grant:
@@ -206,6 +215,7 @@ class _Goal:
 def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> list[_Goal]:
     _named(accuracy, "accuracy", 'errors of columns, such as {"n": 50}')
     rows = None if at is None else whole(at, "at")
+    require(rows is None or rows <= _MOST_ROWS, "at", "a number of rows of at most 2^62", at)
     names = dict.fromkeys(item.name for block in plan.blocks for item in block.items if item.released)
     goals: list[_Goal] = []
     for name, value in accuracy.items():

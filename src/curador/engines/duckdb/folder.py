@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from curador.errors import InvalidStudy, sentence
+from curador.study.spelling import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -88,8 +89,8 @@ class Folder:
         except OSError:
             stored = b""
         if len(stored) != _KEY_BYTES:
-            hint = "restore it; or run `curador prepare --drop`, then `curador refresh`: ranks are drawn anew"
-            raise InvalidStudy(sentence(str(self.path / "key"), f"{_KEY_BYTES} bytes", f"{len(stored)} bytes", hint))
+            hint = "restore it; or run `curador refresh`: without the key nobody can tell whether the data are still the same"
+            raise InvalidStudy(sentence(str(self.path / "key"), f"{_KEY_BYTES} bytes", Plain(f"{len(stored)} bytes"), hint))
         return hmac.digest(stored, purpose.encode(), hashlib.sha256)
 
     def remove_versions(self, keep: int | None = None) -> None:
