@@ -37,6 +37,9 @@ class Cells:
 class Tallied:
     """A block's exact integers, by group, in no particular order. Without keys: one group, also when there is no row.
 
+    No two groups have one key, as `curator/rows.py:normal` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
+    NaN and −0, what is computed has neither (`lower/terms.py:value`), decimals are doubles: groups are those very values.
+
     keys       one list for each key
     tallies    by place in the block's tallies: rows, steps, squares, units, distinct
     cells      by place in the block's tallies: the histograms
