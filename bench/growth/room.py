@@ -1,4 +1,4 @@
-"""Task G: curador's time against the number of different records, and against the count of one record."""
+"""Task G: curador's time against the number of different records, the count of one record, and the entries of a ledger."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import environments
 from presentation import CONSOLE, Table, machine, page, seconds
 from subprocesses import lines
 
-SCRIPT = Path(__file__).resolve().parent / "ours.py"
+SCRIPTS = [Path(__file__).resolve().parent / name for name in ("ours.py", "ledger.py")]
 
 
 def run(folder: Path) -> int:
     """Measure, show, write `growth.md` and `.json`; return the exit code."""
-    found, reason = lines(environments.ours(), [str(SCRIPT)])
-    if reason:
-        CONSOLE.print(f"growth: curador: {reason}")
-        return 1
+    found: list[dict] = []
+    for script in SCRIPTS:
+        some, reason = lines(environments.ours(), [str(script)])
+        if reason:
+            CONSOLE.print(f"growth: curador: {reason}")
+            return 1
+        found += some
     tables = [_table(series, list(rows)) for series, rows in groupby(found, key=lambda row: row["series"])]
     for table in tables:
         table.show()
@@ -45,6 +48,9 @@ def _table(series: str, rows: list[dict]) -> Table:
     good = [row for row in rows if "reason" not in row]
     slope = exponent([row["size"] for row in good], [row["best_seconds"] for row in good])
     fitted = "no fit" if slope is None else f"time grows as size^{slope:.2f}"
+    if not any("upper" in row for row in good):
+        plain = tuple((f"{row['size']:,}", seconds(row["best_seconds"])) for row in rows)
+        return Table(f"G. {series}: {fitted}", ("entries", "best CPU s"), plain)
     cells = tuple(_cells(row) for row in rows)
     return Table(f"G. {series}: {fitted}", ("size", "epsilon", "interval width", "best s"), cells)
 

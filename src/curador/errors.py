@@ -70,7 +70,10 @@ def sentence(name: str, rule: str, value: object, hint: str | None = None) -> st
 
 def shown(value: object) -> str:
     """Return the value as its writer would recognise it, cut where it is long."""
-    text = repr(value) if isinstance(value, str) or not hasattr(value, "__str__") else str(value)
+    try:
+        text = repr(value) if isinstance(value, str) or not hasattr(value, "__str__") else str(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        text = "a number too long to be written"
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -168,7 +168,7 @@ def test_several_tables_analysts_and_joins(tmp_path):
         joined = "SELECT AVG(born) AS a, COUNT(*) AS n FROM visits JOIN people ON visits.user_id = people.id"
         (row,) = curator.analyst("ana").ask(joined, spend="100%", bias=True).rows
         assert 1940 < row["a"] < 2010
-        with pytest.raises(cu.NotAllowed, match="leo may not ask about visits"):
+        with pytest.raises(cu.InvalidQuery, match='there is no table "visits"'):
             curator.analyst("leo").ask(joined, spend="5%")
     assert (tmp_path / ".study.ledger-id").exists()  # data in memory lie nowhere: the id is beside the ledger
 
@@ -230,16 +230,97 @@ def test_an_engine_that_breaks_tells_nothing(file, worker, monkeypatch):
     with opened(file, engine={"worker": worker}) as curator:
         kind = runners.InlineRunner if worker == "inline" else runners.ProcessRunner
 
-        def broken(*_):
-            raise runners.BrokenError("row 17 holds a secret")
-
-        monkeypatch.setattr(kind, "run", broken)
+        monkeypatch.setattr(kind, "run", broken_by(runners.BrokenError("row 17 holds a secret"), kind.run))
         with pytest.raises(cu.Failed) as caught:
             curator.ask("SELECT COUNT(*) AS n FROM visits", spend="5%")
         assert re.search(r"Incident [0-9a-f]{16}", str(caught.value))
         assert "secret" not in str(caught.value)
         assert curator.log()[-1]["kind"] == "failed"
         assert curator.budget.spent.rho > 0
+
+
+@pytest.mark.parametrize("worker", ["inline", "process"])
+def test_what_fails_on_tables_without_rows_is_refused_before_it_is_charged(file, tmp_path, worker, monkeypatch):
+    """The engine is asked about tables without rows first; its words are the owner's, the refusal costs nothing."""
+    from curador.engines.duckdb import runners
+
+    with opened(file, engine={"worker": worker}) as curator:
+        kind, ran = runners.InlineRunner if worker == "inline" else runners.ProcessRunner, []
+        whole = kind.run
+
+        def failing(self, statements, seconds, *, empty=False):
+            ran.append((empty, whole(self, statements, seconds, empty=empty)))
+            if empty:
+                raise runners.BrokenError("no function matches")
+            return ran[-1][1]
+
+        monkeypatch.setattr(kind, "run", failing)
+        with pytest.raises(
+            cu.InvalidQuery, match="cannot run this question, even without rows; nothing was charged"
+        ) as caught:
+            curator.ask("SELECT COUNT(*) AS n FROM visits", spend="5%")
+        assert [empty for empty, _ in ran] == [True]
+        assert [table.to_pylist()[0]["n0"] for table in ran[0][1].values()] == [0]
+        assert len(curator.log()) == 1
+        assert curator.budget.spent.rho == 0
+    (line,) = map(json.loads, next(tmp_path.glob("*.prepared/incidents.log")).read_text().splitlines())
+    assert line["incident"] in str(caught.value)
+    assert "no function matches" in line["detail"]
+    assert "no function matches" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ("rating = 1.5", []),
+        ("rating IN (1, 2.5)", [1]),
+        ("rating = 3.0", [3]),
+        ("rating = 99999999999999999999999", []),
+        ("rating IN (2, 1e300)", [2]),
+    ],
+)
+def test_a_literal_that_is_no_value_of_its_key_matches_nothing_and_fails_nothing(tmp_path, where, keys):
+    """A fraction or a number beyond 64 bits is no whole number: the key is not there, and nobody is charged for a failure."""
+    rated = pa.table({"user_id": [n % 50 for n in range(400)], "rating": [n % 5 + 1 for n in range(400)]})
+    pq.write_table(rated, tmp_path / "visits.parquet")
+    options = {"unit": "user_id", "budget": cu.Budget(epsilon=9, delta=1e-6), "ledger": tmp_path / "v.ledger"}
+    with cu.open(tmp_path / "visits.parquet", types={"rating": "integer"}, **options, engine=INLINE) as curator:
+        answer = curator.ask(f"SELECT rating, COUNT(*) AS n FROM visits WHERE {where} GROUP BY rating", rho="1e-7")
+        assert [row["rating"] for row in answer.rows] == keys
+        assert answer.to_arrow().num_rows == len(keys)
+        assert curator.ledger.failures == 0
+
+
+def test_every_failure_after_a_charge_stands_in_the_owners_log_under_its_id(file, tmp_path, monkeypatch):
+    """Also one that no engine raised: what is told leads to what happened."""
+    from curador.curator import flow
+
+    with opened(file) as curator:
+        monkeypatch.setattr(flow, "release", broken_release)
+        with pytest.raises(cu.Failed) as caught:
+            curator.ask("SELECT COUNT(*) AS n FROM visits", spend="5%")
+        assert curator.log()[-1]["kind"] == "failed"
+    lines = [json.loads(one) for one in next(tmp_path.glob("*.prepared/incidents.log")).read_text().splitlines()]
+    (line,) = (one for one in lines if one["incident"] in str(caught.value))
+    assert "the sampler broke" in line["detail"]
+    assert "the sampler broke" not in str(caught.value)
+
+
+def broken_release(*_):
+    raise ArithmeticError("the sampler broke")
+
+
+def test_a_lost_key_of_the_prepared_folder_is_told_in_one_sentence(file, tmp_path):
+    """Nothing is opened, and the way out is said: a new data version."""
+    with opened(file):
+        pass
+    next(tmp_path.glob("*.prepared/key")).unlink()
+    with pytest.raises(
+        cu.InvalidStudy, match=r"key must be 32 bytes; got 0 bytes\.\nHint: restore it; or run `curador refresh`"
+    ):
+        opened(file)
+    with opened(file, refresh=True) as curator:
+        assert curator.budget.data_version == 2
 
 
 def test_an_empty_table_answers_like_any_other(tmp_path):
@@ -293,7 +374,9 @@ def test_what_an_analyst_sees_is_free_of_the_files(tmp_path, monkeypatch):
                 ana.ask(text, **options)
             seen.append(str(refusal.value))
         with monkeypatch.context() as patch:
-            patch.setattr(runners.InlineRunner, "run", broken_by(runners.BrokenError(f"{file} has 1237 rows")))
+            patch.setattr(
+                runners.InlineRunner, "run", broken_by(runners.BrokenError(f"{file} has 1237 rows"), runners.InlineRunner.run)
+            )
             with pytest.raises(cu.Failed) as failure:
                 ana.ask(BY_CITY, spend="5%")
         seen += [str(failure.value), json.dumps(ana.log()), str(ana.budget), repr(ana.schema.study), repr(ana.schema.tables)]
@@ -302,9 +385,13 @@ def test_what_an_analyst_sees_is_free_of_the_files(tmp_path, monkeypatch):
     assert len(leaks([f"of 1,237 rows in {file}: {hashlib.sha256(file.read_bytes()).hexdigest()}"], file, folder)) == 3
 
 
-def broken_by(problem):
-    def broken(*_):
-        raise problem
+def broken_by(problem, whole):
+    """A runner that breaks on data; on tables without rows it runs."""
+
+    def broken(self, statements, seconds, *, empty=False):
+        if not empty:
+            raise problem
+        return whole(self, statements, seconds, empty=True)
 
     return broken
 

@@ -226,11 +226,14 @@ def test_what_killed_processes_spilled_is_swept(tmp_path):
 def test_removing_everything_removes_the_log(tmp_path):
     """It may hold values."""
     folder = folder_of(visits_table(tmp_path, a_table(user=[1]), columns=()))
-    folder.incidents_file().close()
+    logs = (folder.incidents, folder.durations)
+    for log in logs:
+        folder.appending(log).close()
+        assert log.stat().st_mode & 0o777 == 0o600
     folder.remove_versions(keep=1)
-    assert folder.incidents.exists()
+    assert all(log.exists() for log in logs)
     folder.remove_versions()
-    assert not folder.incidents.exists()
+    assert not any(log.exists() for log in logs)
 
 
 def test_threads_agree_on_the_umask():

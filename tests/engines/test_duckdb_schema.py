@@ -267,3 +267,31 @@ def test_nothing_is_known_of_private_tables(tmp_path):
 
     with pytest.raises(AssertionError):
         facts.multiplicity("visits", ())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "frame"])
+def test_more_columns_than_any_question_can_be_planned_on_are_refused_unread(tmp_path, kind):
+    """Preparing takes time as columns squared; of text, the first line is enough to say no."""
+    wide = pa.table({f"c{place}": [place] for place in range(2_001)})
+    file = tmp_path / f"wide.{kind}"
+    if kind == "parquet":
+        pq.write_table(wide, file)
+    elif kind == "csv":
+        file.write_text(",".join(wide.column_names) + "\n", encoding="utf-8")
+    with pytest.raises(
+        InvalidStudy, match=r"a table of at most 2,000 columns; got 2,001\.\nHint: leave out what nobody asks"
+    ):
+        physical(wide if kind == "frame" else file)
+
+
+@pytest.mark.slow
+def test_a_thousand_columns_of_text_open_and_are_asked(tmp_path):
+    """No expression of ours is as deep as a table is wide."""
+    import curador as cu
+
+    file = tmp_path / "wide.csv"
+    names = ["user", *(f"c{place}" for place in range(1_100))]
+    file.write_text("\n".join([",".join(names), *(",".join([str(row)] * len(names)) for row in range(3))]), encoding="utf-8")
+    options = {"budget": cu.Budget(epsilon=1, delta="1e-6"), "ledger": tmp_path / "w.ledger", "engine": {"worker": "inline"}}
+    with cu.open({"wide": file}, name="wide", unit="user", **options) as curator:
+        assert len(curator.ask("SELECT COUNT(*) AS n FROM wide WHERE c1099 = 'x'", spend="5%")) == 1

@@ -1,6 +1,8 @@
 """Statements that are short and mean: planning stays quick, nothing fails after a charge, sums stay within their bounds."""
 
 import contextlib
+import decimal
+import math
 import time
 
 import numpy as np
@@ -9,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import curador as cu
+from curador.curator.rows import normal_columns
 from curador.plan.build import build_plan
 from curador.query.sql import parse
 
@@ -138,3 +141,48 @@ def test_a_file_s_statistics_decide_nothing(tmp_path, others, prepare):
     assert by_kind["rows"] == present
     assert by_kind["steps"] * steps.step == sum(min(one, 10.0) for one in others if one is not None)
     assert int(above.tallies[0][0]) == sum(one is not None and one > 5 for one in others)
+
+
+ODD = [
+    0.0,
+    -0.0,
+    math.nan,
+    None,
+    0.1 + 0.2,
+    0.3,
+    5e-324,
+    -5e-324,
+    math.inf,
+    -math.inf,
+    1e308,
+    1e308,
+    -1e308,
+    math.inf,
+    -math.inf,
+]
+PER_PERSON = "SELECT s, COUNT(*) AS n FROM (SELECT user_id, {} AS s FROM t GROUP BY user_id) GROUP BY s"
+
+
+@pytest.mark.parametrize("prepare", ["auto", "never"])
+def test_no_two_groups_have_one_key(tmp_path, prepare):
+    """NaN, both zeros, infinities that cancel, decimals of many digits: what an engine holds apart is apart as a key."""
+    people = [1, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 6, 7, 8, 9]
+    near = [decimal.Decimal(f"0.1{n:027d}") for n in range(len(ODD))]  # one double
+    table = pa.table({"user_id": people, "x": ODD, "d": pa.array(near, pa.decimal128(38, 28)), "o": range(len(ODD))})
+    asked = [
+        *(
+            f"SELECT {one} AS s, COUNT(*) AS n FROM t GROUP BY 1"
+            for one in ("x", "d", "-x", "x * 0", "x - x", "d - 0.1", "x / 3")
+        ),
+        *(PER_PERSON.format(f"{one}(x)") for one in ("SUM", "AVG", "VAR_POP", "MIN", "MAX", "MEDIAN")),
+        "SELECT s, COUNT(*) AS n FROM (SELECT user_id, SUM(x) OVER (PARTITION BY user_id ORDER BY o) AS s FROM t) GROUP BY s",
+    ]
+    budget, engine = cu.Budget(epsilon=9, delta="1e-6"), {"worker": "inline", "prepare": prepare}
+    with cu.open(
+        {"t": table}, name="t", unit="user_id", budget=budget, ledger=tmp_path / "t.ledger", engine=engine
+    ) as curator:
+        for question in asked:
+            (block,) = build_plan(parse(question, curator.schema), curator.schema).blocks
+            (tallied,) = curator._desk.engine.tally([block])  # noqa: SLF001 -- idem
+            (keys,) = normal_columns(tallied.keys, [block.keys[0].type])
+            assert len(set(keys)) == len(keys) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
@@ -18,6 +19,7 @@ import pytest
 import curador as cu
 from curador import learn
 from curador.cli import main
+from curador.curator.pace import Pace
 from curador.learn.estimators import arrays
 from curador.learn.estimators.linear import whole_targets
 from curador.learn.model_file import to_json
@@ -70,7 +72,7 @@ def test_a_fit_is_charged_what_its_plan_costs(tmp_path):
     with opened(tmp_path) as curator:
         fitted = pca().fit(curator.rows("people", columns=COLUMNS))
         spent = curator.budget.spent.rho
-        entry = curator.log()[-1]
+        entry = curator.log()[-2]
 
     assert fitted.components_.shape == (1, 2)
     assert Fraction(fitted.privacy_.rho) <= spent <= Fraction(fitted.privacy_.rho) + Fraction(1, 10**17)
@@ -259,7 +261,7 @@ def test_bounds_by_column_fill_in_for_the_study(tmp_path):
 
 def test_noise_of_any_size_is_no_failure(tmp_path):
     """A tiny ε has noise beyond 64 bits: it wraps around, which is useless, private and no incident."""
-    with opened(tmp_path) as curator:
+    with opened(tmp_path, least_spend=0) as curator:
         fitted = pca(epsilon="1e-9", delta=0).fit(curator.rows("people", columns=COLUMNS))
         assert not curator.ledger.closed
     assert np.isfinite(fitted.components_).all()
@@ -535,3 +537,58 @@ word = { type = "string" }
     assert not (tmp_path / "c").exists()
     assert run("train", study, "forest", *options, "--out", tmp_path / "b", "--yes") != 0
     assert run("train", study, "pca", *options, "--out", out, "--yes") != 0
+
+
+def test_a_fit_costs_the_least_spend_or_is_refused(tmp_path):
+    """Below it nothing is charged or read; exactly it is charged whole; what was fitted before stays free."""
+    with opened(tmp_path, least_spend=0) as curator:
+        first = pca(epsilon="0.0001").fit(curator.rows("people", columns=COLUMNS))
+        spent = curator.budget.spent
+    with opened(tmp_path) as curator:
+        least = curator.ledger.limits.share(Fraction(1, 10_000)).rho
+        assert spent.rho < least
+        again = pca(epsilon="0.0001").fit(curator.rows("people", columns=COLUMNS))
+        assert np.array_equal(again.components_, first.components_)
+        told = "the cost of a fit must be at least the study's least spend, 0.01% of your whole limit"
+        for wanted, model in (
+            ({}, pca(epsilon="0.00011")),
+            ({"spend": "0.0099%"}, pca(epsilon=None, delta=None)),
+            ({"rho": "1e-9"}, pca(epsilon=None, delta=None)),
+        ):
+            with pytest.raises(cu.errors.InvalidParameter, match=told):
+                model.fit(curator.rows("people", columns=COLUMNS, **wanted))
+        assert curator.budget.spent == spent
+        pca(epsilon=None, delta=None).fit(curator.rows("people", columns=COLUMNS, spend="0.01%"))
+        assert curator.budget.spent.rho - spent.rho == least
+
+
+def test_a_study_without_a_least_spend_says_what_that_means(tmp_path, capsys):
+    with opened(tmp_path, least_spend=0):
+        assert "curador: warning: least_spend is 0: questions may cost next to nothing" in capsys.readouterr().err
+    with opened(tmp_path):
+        assert "warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_fit_leaves_at_a_public_moment(tmp_path, monkeypatch, fails):
+    """Whatever reading and fitting took, and whether it failed; the same fit again waits for nothing."""
+    now = [0.0]
+    with opened(tmp_path) as curator:
+        desk = curator._desk  # noqa: SLF001 -- the clock is a test's
+        desk.pace = Pace(2.0, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
+        read = desk.engine.read
+
+        def slowly(*arguments):
+            now[0] += 5.3
+            if fails:
+                raise RuntimeError("a row")
+            return read(*arguments)
+
+        monkeypatch.setattr(desk.engine, "read", slowly)
+        rows = curator.rows("people", columns=COLUMNS)
+        with pytest.raises(cu.errors.Failed) if fails else contextlib.nullcontext():
+            pca().fit(rows)
+        assert now[0] == 8
+        if not fails:
+            pca().fit(rows)
+            assert now[0] == 8

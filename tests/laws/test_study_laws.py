@@ -126,6 +126,7 @@ def studies(draw):
     engine = st.builds(
         EngineSettings, st.integers(1, 1024), sizes, sizes, POSITIVE, st.sampled_from(PREPARE), st.sampled_from(WORKERS)
     )
+    paced = engine.flatmap(lambda one: st.integers(1, 9).map(lambda part: replace(one, answer_every=one.deadline / part)))
     return Study(
         name=draw(TEXTS),
         tables=made,
@@ -134,10 +135,11 @@ def studies(draw):
         unit_name=draw(TEXTS),
         adjacency=draw(st.sampled_from(Adjacency)),
         max_units=draw(st.integers(1, 2**62)),
-        engine=draw(st.just(EngineSettings()) | engine),
+        engine=draw(st.just(EngineSettings()) | engine | paced),
         analysts=tuple(Analyst(name, draw(SHARES), draw(some), draw(st.booleans())) for name in people),
         folder=FOLDER,
         allow_large_delta=draw(st.booleans()),
+        least_spend=draw(SHARES | st.just(Fraction(0))),
     )
 
 

@@ -96,3 +96,18 @@ def answer_some(path, releases, count):
             print(reservation.id, file=out, flush=True)
         print("done", file=out, flush=True)
         time.sleep(60)
+
+
+def open_and_ask(path, times, opened, barrier=None):
+    """Open with the checkpoint, ask once, close, and again; a line for each charge that is on disk."""
+    from curador.ledger import checkpoint
+
+    checkpoint.EVERY = 4
+    handle = os.open(opened, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    if barrier is not None:
+        barrier.wait()
+    for _ in range(times):
+        with reopen(path, Budget(epsilon=1_000_000), checkpoint=True) as ledger:
+            reservation = ledger.reserve(request(epsilon="0.001", question=secrets.token_hex(8)))
+            os.write(handle, f"{reservation.id}\n".encode())
+            ledger.commit(reservation, answer=b"answer", answer_digest="d")

@@ -234,7 +234,8 @@ def test_an_interrupt_before_the_charge_claims_nothing(study, run, monkeypatch):
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("curador.curator.flow.make_receipt", "the same question again is free"),
+        ("curador.curator.flow.release", "the charge is kept and nothing was released"),
+        ("curador.ledger.ledger.Ledger.commit", "asking again is free"),
         ("curador.ledger.ledger.Ledger.reserve", "the charge may be kept"),
         ("curador.cli.study.write_all", "interrupted"),
     ],

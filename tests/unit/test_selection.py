@@ -674,3 +674,12 @@ def test_bad_histograms_are_refused(counts):
     with pytest.raises(InvalidParameter, match=r"^counts must be") as refusal:
         median(cells=3).release_histogram(counts)
     assert "12345678" not in str(refusal.value)
+
+
+def test_a_rank_of_many_digits_fails_on_no_histogram():
+    """An empty group and a full one go the same way: whether a question fails must not tell which it was."""
+    mechanism = median(q="1e-300", cells=4)
+    for counts in ([0, 0, 0, 0], [0, 3, 0, 1]):
+        scores = mechanism.scores(np.array(counts, np.int64), 1)
+        assert [type(one) for one in scores.tolist()] == [int] * 4
+    assert mechanism.scores(np.zeros(4, np.int64), 1).tolist() == [0] * 4

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from curador.curator.pace import pace_text
 from curador.errors import InvalidStudy
+from curador.study.amounts import share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +57,8 @@ def _declared(study: Study) -> Iterator[str]:
     )
     yield f"study {study.name}: one {study.unit_name} is protected, {str(study.adjacency).replace('_', ' ')}"
     yield f"budget: ε = {float(budget.epsilon):g}{delta}, for ever"
+    yield f"least spend of a question: {share_text(study.least_spend)} of its asker's limit"
+    yield pace_text(study.engine)
     for analyst in study.analysts:
         tables = "all tables" if analyst.tables is None else ", ".join(analyst.tables)
         yield f"analyst {analyst.name}: {float(100 * analyst.share):g} % of it, {tables}"

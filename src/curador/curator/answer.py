@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from curador.curator.identity import as_text, plain, sha256
 from curador.curator.show import key_text, level_text, number, printed, reach_text, table, verbatim, with_lines
 from curador.ledger.amounts import Amounts
-from curador.numerics.exact import Number, open_probability
+from curador.numerics.exact import Number, confidence_level
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Answer:
 
     def with_confidence(self, confidence: Number) -> Answer:
         """Return the same answer with intervals of another confidence; that costs nothing."""
-        level = open_probability(confidence, "confidence")
+        level = confidence_level(confidence)
         return replace(self, parts=self.again(level), confidence=level)
 
     # ---- to other programs ------------------------------------------------------------------------------------------

@@ -11,19 +11,22 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from curador.curator.grant import Wanted, priced_plan
+from curador.curator.grant import Wanted, is_enough, least_of, priced_plan, refuse_too_little
 from curador.curator.identity import Identity, identity, question_key
-from curador.errors import InvalidParameter, InvalidQuery, NotAllowed, Refused, sentence
+from curador.errors import InvalidParameter, InvalidQuery, require, sentence
 from curador.ledger.amounts import Amounts, down_to_tick
-from curador.numerics.exact import Number, open_probability, rational, whole
+from curador.numerics.exact import Number, confidence_level, rational, whole
 from curador.plan.caps import Asked
 from curador.plan.price import Grant, Priced, price
 from curador.query.tree import UnitGroup
+from curador.study.amounts import share_text
 from curador.study.model import Caps
+from curador.study.typed import LARGEST, RANGES
+from curador.study.values import Type
 
 if TYPE_CHECKING:
     from curador.ledger.limits import Limits
-    from curador.plan.model import Plan
+    from curador.plan.model import BlockPlan, Plan
     from curador.query.tree import Question
     from curador.study.model import Analyst
     from curador.study.schema import Schema
@@ -50,7 +53,11 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A question with its price. `priced` holds the question's plan, then those of the bias estimates, if any."""
+    """A question with its price. `priced` holds the question's plan, then those of the bias estimates, if any.
+
+    enough   whether what was asked for is not below the owner's least spend; only a stored answer is given for less
+    notes    what the asker must know about the price
+    """
 
     text: str
     priced: tuple[Priced, ...]
@@ -59,11 +66,18 @@ class Ready:
     cost: Amounts
     confidence: Fraction
     tables: tuple[str, ...]
+    enough: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def plan(self) -> Plan:
         """The question's own plan."""
         return self.priced[0].plan
+
+    @property
+    def blocks(self) -> list[BlockPlan]:
+        """The blocks of all plans, in order."""
+        return [block for one in self.priced for block in one.plan.blocks]
 
     @property
     def plan_digest(self) -> str:
@@ -137,18 +151,33 @@ class Asking:
             self.plans.keep(self.schema, key, (question, plan))
         return question, plan
 
-    def ready(self, text: str, how: How) -> Ready:
-        """Return the question with its price, or refuse."""
-        confidence = open_probability(how.confidence, "confidence")
+    @property
+    def least(self) -> Amounts:
+        """What a question of this asker costs at least."""
+        return least_of(self.limits, self.share, self.schema.study.least_spend)
+
+    def ready(self, text: str, how: How, *, raised: bool = False) -> Ready:
+        """Return the question with its price, or refuse.
+
+        raised   refuse a cost below the least spend, and raise an accuracy to it; otherwise the price says that it is too low
+
+        Claim   What is charged is never below the least, however little of a grant the noise needs.
+        """
+        confidence = confidence_level(how.confidence)
         question, plan = self.plan(text, how)
         wanted = _with_options(how.wanted, question)
         if not wanted.given:
             raise InvalidParameter(self._what_it_would_cost(plan, wanted, confidence))
         main = priced_plan(plan, wanted, self.limits, self.share)
+        notes: tuple[str, ...] = ()
+        enough = is_enough(main.grant, self.least)
+        if raised and not enough:
+            main, notes = self._raised(plan, wanted, confidence)
         priced = (main,) if not how.bias else self._with_bias(question, main, replace(how, wanted=wanted))
         identities = tuple(identity(one) for one in priced)
         key = question_key(identities, study_digest=self.schema.study.digest, data_version=self.data_version)
-        return Ready(text, priced, identities, key, cost_of(priced), confidence, plan.tables)
+        cost = cost_of(priced).most(self.least)
+        return Ready(text, priced, identities, key, cost, confidence, plan.tables, enough or raised, notes)
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
@@ -157,13 +186,7 @@ class Asking:
 
         if type(text) is not str:
             raise InvalidQuery(sentence("the question", "SQL as text", type(text).__name__))
-        visible = self._visible()
-        if visible is None:
-            return parse(text, self.schema, dialect=dialect)
-        try:
-            return parse(text, self.visible_schema, dialect=dialect)
-        except InvalidQuery as refusal:
-            raise self._not_allowed(text, dialect, visible) or refusal from None
+        return parse(text, self.visible_schema, dialect=dialect)  # another table is one that does not exist
 
     def _visible(self) -> frozenset[str] | None:
         """The tables that the asker may read, None for all; public tables are everybody's."""
@@ -171,19 +194,6 @@ class Asking:
             return None
         public = {one.table.name for one in self.schema.tables if one.table.public}
         return frozenset(self.analyst.tables) | public
-
-    def _not_allowed(self, text: str, dialect: str, visible: frozenset[str]) -> NotAllowed | None:
-        """The refusal of a question that could be read if the asker were allowed the tables it names."""
-        from curador.query.sql import parse
-
-        try:
-            question = parse(text, self.schema, dialect=dialect)
-        except Refused:
-            return None
-        wrong = ", ".join(sorted(set(question.tables) - visible))
-        name = "" if self.analyst is None else self.analyst.name
-        hint = f"tables that {name} may ask about: {', '.join(sorted(visible))}"
-        return NotAllowed(f"{name} may not ask about {wrong}.\nHint: {hint}.")
 
     # ---- prices -----------------------------------------------------------------------------------------------------
 
@@ -208,6 +218,22 @@ class Asking:
         counts = [sum(len(block.measurements) for block in plan.blocks) for plan in plans]
         grants = [Grant(kind, down_to_tick(extra * count / sum(counts))) for count in counts]
         return main, *(price(plan, grant) for plan, grant in zip(plans, grants, strict=True))
+
+    def _raised(self, plan: Plan, wanted: Wanted, confidence: Fraction) -> tuple[Priced, tuple[str, ...]]:
+        """Return the plan with the least spend, where an accuracy costs less; any other cost below it is refused."""
+        from curador.curator.preview import expected_errors
+
+        least = self.schema.study.least_spend
+        at_least = replace(wanted, spend=share_text(least), rho=None, epsilon=None, accuracy=None, at=None)
+        priced = priced_plan(plan, at_least, self.limits, self.share)
+        gives = "; ".join(one.sentence() for one in expected_errors(priced, confidence))
+        if wanted.accuracy is None:
+            (name,) = wanted.given
+            refuse_too_little(name, getattr(wanted, name), self.least, least, gives)
+        note = (
+            f"the accuracy costs less than the least spend ({share_text(least)} of your limit) and was raised to it: {gives}"
+        )
+        return priced, (note,)
 
     def _what_it_would_cost(self, plan: Plan, wanted: Wanted, confidence: Fraction) -> str:
         """The sentence for a question without a cost: what 5 % would give."""
@@ -269,5 +295,8 @@ def _bounds(bounds: Mapping[str, tuple[Number, Number]] | None) -> dict[str, tup
         ends = list(cast("Any", pair)) if isinstance(cast("object", pair), (tuple, list)) else []
         if len(ends) != 2:
             raise InvalidParameter(sentence(f"bounds[{name!r}]", "a lower and an upper one", pair))
-        out[name] = rational(ends[0], f"bounds[{name!r}]"), rational(ends[1], f"bounds[{name!r}]")
+        lower, upper = (rational(end, f"bounds[{name!r}]") for end in ends)
+        inside = max(abs(lower), abs(upper)) <= LARGEST[Type.FLOAT]
+        require(inside, f"bounds[{name!r}]", f"between {RANGES[Type.FLOAT]}", pair)
+        out[name] = lower, upper
     return out

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,16 +17,19 @@ from curador.curator.flow import Flow, require_current, require_open
 from curador.curator.grant import Wanted
 from curador.curator.log import log_lines
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
+from curador.curator.pace import Pace
 from curador.curator.preview import Preview, Previews, preview_of, previews_of
 from curador.curator.shown import shown_to
 from curador.curator.training import Rows, rows_of
 from curador.errors import InvalidParameter, NotAllowed, sentence
 from curador.plan.explain import explain
+from curador.study.check import opening_warnings
 from curador.study.rules import did_you_mean
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from curador.curator.answer import Answer
@@ -64,6 +68,7 @@ class Desk:
     version: int
     turn: threading.Lock = field(default_factory=threading.Lock)
     plans: Plans = field(default_factory=Plans)
+    pace: Pace = field(default_factory=Pace)
 
 
 class Asker:
@@ -82,7 +87,8 @@ class Asker:
     @property
     def budget(self) -> BudgetView:
         """What may be spent, what was, and what is left."""
-        return budget_view(self._desk.ledger, self._desk.study, self._name)
+        with self._still():
+            return budget_view(self._desk.ledger, self._desk.study, self._name)
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
@@ -110,14 +116,15 @@ class Asker:
 
         Spends nothing, reads nothing. The options are those of `ask`.
         """
-        require_current(self._desk.ledger, self._desk.version)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        if isinstance(question, str):
-            return self._preview(question, how)
-        if len(question) == 0:
-            raise InvalidParameter(sentence("questions", "at least one", "none"))
-        return previews_of([self._preview(one, how) for one in question])
+        with self._still():
+            require_current(self._desk.ledger, self._desk.version)
+            if isinstance(question, str):
+                return self._preview(question, how)
+            if len(question) == 0:
+                raise InvalidParameter(sentence("questions", "at least one", "none"))
+            return previews_of([self._preview(one, how) for one in question])
 
     def ask(
         self,
@@ -149,11 +156,13 @@ class Asker:
         bias        spend 5 % of it on estimates of what caps and bounds took away
         fresh       draw and pay again although the question was answered before
         """
-        require_open(self._desk.ledger, self._name)
-        require_current(self._desk.ledger, self._desk.version)
         wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
         how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        return self._flow().ask(self._ready(question, how), fresh=fresh)
+        with self._still():
+            require_open(self._desk.ledger, self._name)
+            require_current(self._desk.ledger, self._desk.version)
+            ready = self._ready(question, how, fresh=fresh)
+        return self._flow().ask(ready, fresh=fresh)
 
     def explain(
         self,
@@ -181,13 +190,15 @@ class Asker:
         spend    "20%" of the asker's whole limit, or rho=; else the estimator's epsilon and delta say what a fit costs
         inexact  the owner's permission for methods that draw noise in floating point
         """
-        require_open(self._desk.ledger, self._name)
-        require_current(self._desk.ledger, self._desk.version)
+        with self._still():
+            require_open(self._desk.ledger, self._name)
+            require_current(self._desk.ledger, self._desk.version)
         return rows_of(self._flow(), table, columns, spend=spend, rho=rho, inexact=inexact)
 
     def log(self) -> list[dict[str, Any]]:
         """Return the ledger's entries as plain values: all of them for the owner, an analyst's own for an analyst."""
-        return log_lines(self._desk.ledger, self._name)
+        with self._still():
+            return log_lines(self._desk.ledger, self._name)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -195,22 +206,31 @@ class Asker:
     def _name(self) -> str | None:
         return None if self._analyst is None else self._analyst.name
 
+    def _still(self) -> AbstractContextManager[object]:
+        return self._desk.pace.still(self._desk.turn)
+
     def _asking(self) -> Asking:
         desk = self._desk
         return Asking(desk.engine.schema, desk.ledger.limits, self._analyst, desk.version, desk.plans)
 
     def _flow(self) -> Flow:
-        return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn)
+        return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn, self._desk.pace)
 
-    def _ready(self, question: str, how: How) -> Ready:
-        """Return the question with its price; what the engine could not run is refused here, before it costs anything."""
+    def _ready(self, question: str, how: How, *, fresh: bool = False) -> Ready:
+        """Return the question with its price; what the engine could not run is refused here, before it costs anything.
+
+        A cost below the least spend buys nothing new; an answer that was given for it before is given again.
+        """
         ready = self._asking().ready(question, how)
-        self._desk.engine.check([block for one in ready.priced for block in one.plan.blocks])
+        if not ready.enough and (fresh or self._flow().stored(ready) is None):
+            ready = self._asking().ready(question, how, raised=True)
+        self._desk.engine.check(ready.blocks)
         return ready
 
     def _preview(self, question: str, how: How) -> Preview:
         flow = self._flow()
         ready = self._ready(question, how)
+        flow.try_out(ready)
         share = flow.asking.share
         return preview_of(
             ready,
@@ -230,7 +250,7 @@ class Curator(Asker):
 
     def __init__(self, study: Study, ledger: Ledger, engine: Engine) -> None:
         """Put a study, its ledger and its engine together; `open` does it."""
-        super().__init__(Desk(study, ledger, engine, ledger.data_version))
+        super().__init__(Desk(study, ledger, engine, ledger.data_version, pace=Pace.of(study.engine)))
 
     @property
     def study(self) -> Study:
@@ -306,6 +326,7 @@ def open_study(
     analysts: Mapping[str, Any] | Sequence[Analyst] | None = None,
     public: Iterable[str] | None = None,
     max_units: int | None = None,
+    least_spend: str | int | None = None,
     ledger: str | os.PathLike[str] | None = None,
     engine: Mapping[str, Any] | EngineSettings | None = None,
     refresh: bool = False,
@@ -320,6 +341,7 @@ def open_study(
     bounds      { "spent": (0, 500) }: what a column may be; without bounds it is counted, never summed. Never from data
     values      { "city": ["Lima", "Quito"] }: all that may stand there; such keys cost no δ
     caps        { "rows": 10, "groups": 4 }: what one unit may contribute to one question
+    least_spend what one question or fit costs at least, of its asker's whole limit; "0.01%" by default
     refresh     declare the data as they are now a new data version
     new_ledger  the reason for starting a new ledger where the data had one; it becomes an entry
     progress    is told what preparation does
@@ -339,6 +361,7 @@ def open_study(
         "analysts": analysts,
         "public": public,
         "max_units": max_units,
+        "least_spend": least_spend,
         "ledger": ledger,
         "engine": engine,
     }
@@ -346,7 +369,9 @@ def open_study(
     if refresh:
         require_units_that_last(study)
         require_usable(study)
-    opened = ledger_of(study, new_ledger=new_ledger, verify=True)
+    for warning in opening_warnings(study):
+        print(f"curador: warning: {warning}", file=sys.stderr)  # noqa: T201 -- what an owner lets in is never silent
+    opened = ledger_of(study, new_ledger=new_ledger, verify=True, checkpoint=True)
     try:
         if refresh:
             opened.refresh("opened with refresh=True")

@@ -6,7 +6,8 @@ rho=x               refused under a pure budget
 epsilon=x           a question that is x-DP by itself: Laplace noise
 accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50
 
-Amounts are rounded down to the ledger's tick. Everything is a function of the question, the study and the share; nothing
+Amounts are rounded down to the ledger's tick. None may be below the owner's least spend, a part of the asker's whole limit;
+an accuracy that costs less is raised to it. Everything is a function of the question, the study and the share; nothing
 of data, nothing of what others asked.
 """
 
@@ -15,17 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
-from curador.errors import InvalidParameter, NotPrivate, require, sentence
-from curador.ledger.amounts import DELTA_TICK, TICK, down_to_tick, up_to_tick
+from curador.curator.show import rounded
+from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require, sentence
+from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, positive, whole
 from curador.plan.error import linear_reach, mean_reach_at
 from curador.plan.model import Linear, Mean
 from curador.plan.price import Grant, GrantKind, Priced, checked_weights, price
 from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated
-from curador.study.amounts import read_share
+from curador.study.amounts import read_share, share_text
 from curador.study.spelling import Plain
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ ACCURACY_CONFIDENCE = Fraction(95, 100)
 FINENESS = Fraction(1, 1 << 20)
 """How far above the smallest amount that keeps an accuracy the grant may be, relatively."""
 
-_WHOLES = 1 << 20  # an accuracy that needs more than so many times the whole limit is out of reach
+_MOST_ROWS = 1 << 62
+_WHOLES = 1 << 20  # what needs more than so many times the whole limit is out of reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +94,46 @@ def grant_of(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> Gra
         if pure:
             hint = "give epsilon=, or spend= as a percentage"
             raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", wanted.rho, hint))
+        _within_reach(asked, limits.rho_limit, "rho", wanted.rho)
         return _grant(plan, "concentrated", down_to_tick(asked), asked / limits.rho_limit, limits, share)
     asked = positive(wanted.epsilon, "epsilon")
+    _within_reach(asked, limits.epsilon, "epsilon", wanted.epsilon)
     if pure:
         return _grant(plan, "pure", down_to_tick(asked), asked / limits.epsilon, limits, share)
     rho = LaplaceLoss(epsilon=asked).rho
     part = Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
     return _grant(plan, "laplace", down_to_tick(asked), part, limits, share)
+
+
+def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:
+    """Return what one question or fit of this asker costs at least.
+
+    Claim   ⌊1/least_spend⌋ questions of exactly that much fit into the asker's whole limit.
+    Rounds  Down to the tick, as a spend of the same part is.
+    """
+    whole = limits.share(least_spend * share)
+    return Amounts(epsilon=whole.epsilon, rho=whole.rho)
+
+
+def is_enough(grant: Grant, least: Amounts) -> bool:
+    """Whether a grant is not below the least, both in what the ledger counts."""
+    if grant.kind == "laplace":
+        return LaplaceLoss(epsilon=grant.amount).rho >= least.rho
+    return grant.amount >= (least.epsilon if grant.kind == "pure" else least.rho)
+
+
+def refuse_too_little(name: str, got: object, least: Amounts, least_spend: Fraction, gives: str = "") -> NoReturn:
+    """Refuse a cost below the least: one sentence that says the least and, where it is known, what it would give."""
+    unit, amount = ("epsilon", least.epsilon) if least.epsilon else ("rho", least.rho)
+    part = share_text(least_spend)
+    rule = f"at least the study's least spend, {part} of your whole limit ({unit} {rounded(amount, up=True)})"
+    raise InvalidParameter(sentence(name, rule, got, f'spend="{part}" would give {gives}.' if gives else None))
+
+
+def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> None:
+    """Refuse what no budget could pay, before its noise is made: there is none so small."""
+    if asked > whole * _WHOLES:
+        raise BudgetExceeded(sentence(name, f"at most the study's whole limit ({rounded(whole, up=False)})", got))
 
 
 def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits: Limits, share: Fraction) -> Grant:
@@ -179,6 +215,7 @@ class _Goal:
 def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> list[_Goal]:
     _named(accuracy, "accuracy", 'errors of columns, such as {"n": 50}')
     rows = None if at is None else whole(at, "at")
+    require(rows is None or rows <= _MOST_ROWS, "at", "a number of rows of at most 2^62", at)
     names = dict.fromkeys(item.name for block in plan.blocks for item in block.items if item.released)
     goals: list[_Goal] = []
     for name, value in accuracy.items():

@@ -1,12 +1,17 @@
-"""The ledger as people and programs read it: all of it for the owner, an analyst's own entries for an analyst."""
+"""The ledger as people and programs read it: all of it for the owner, an analyst's own entries for an analyst.
+
+Nothing in an analyst's log tells how long an engine took, or what was ready before what: what settles a question stands
+beside it, with the time at which the question arrived.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from curador.curator.show import rounded, table, verbatim
-from curador.ledger.entry import Kind
+from curador.ledger.entry import Kind, shown_id
 from curador.ledger.ledger import ALL
 
 if TYPE_CHECKING:
@@ -23,8 +28,16 @@ _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
     """Return the entries as plain values; None: the owner, who sees all of them."""
-    entries = ledger.entries(analyst=ALL if analyst is None else analyst)
-    return [_line(entry, owner=analyst is None) for entry in entries]
+    if analyst is None:
+        return [_line(entry, owner=True) for entry in ledger.entries(analyst=ALL)]
+    asked: dict[str, list[Entry]] = {}
+    for entry in ledger.entries(analyst=analyst):
+        begun = asked.get(entry.refers or "") if entry.kind.settles else None
+        if begun is None:
+            asked[entry.id] = [entry]
+        else:  # entries of older ledgers have times of their own
+            begun.append(replace(entry, time=begun[0].time))
+    return [_line(entry, owner=False) for begun in asked.values() for entry in begun]
 
 
 def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
@@ -36,12 +49,12 @@ def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
         "time": entry.time,
         "kind": entry.kind.value,
-        "id": entry.id,
+        "id": entry.shown,
         "analyst": entry.analyst,
         "question": entry.question,
         "cost": {name: value for name, value in entry.amounts.record().items() if charged and Fraction(value)},
         "data_version": entry.data_version,
-        "refers": entry.refers,
+        "refers": None if entry.refers is None else shown_id(entry.refers),
         "note": entry.note,
     }
     return {**body, "sequence": entry.sequence, "hash": entry.hash} if owner else body

@@ -43,8 +43,11 @@ def study_of(source: Any, options: Mapping[str, Any]) -> Study:
     return build_study(source, physical=_physical(source), **given)
 
 
-def ledger_of(study: Study, *, new_ledger: str | None, verify: bool) -> Ledger:
-    """Return the study's ledger, made where there is none yet: then a line says so, as its limits hold for ever."""
+def ledger_of(study: Study, *, new_ledger: str | None, verify: bool, checkpoint: bool = False) -> Ledger:
+    """Return the study's ledger, made where there is none yet: then a line says so, as its limits hold for ever.
+
+    verify, checkpoint   how much of it is read; see `Ledger.open`
+    """
     path = study.ledger_path
     if path.exists() and new_ledger is None:
         return Ledger.open(
@@ -56,6 +59,7 @@ def ledger_of(study: Study, *, new_ledger: str | None, verify: bool) -> Ledger:
             study_name=study.name,
             folder=_beside(study),
             verify=verify,
+            checkpoint=checkpoint,
         )
     require_usable(study)
     made = Ledger.create(

@@ -18,7 +18,7 @@ from curador.curator.intervals import estimate_value, whole_value
 from curador.curator.rows import key_order, ranks
 from curador.curator.values import Frame, evaluate
 from curador.curator.vectors import Vector, vector_of
-from curador.numerics.exact import Number, open_probability
+from curador.numerics.exact import Number, confidence_level
 from curador.plan.error import linear_reach
 from curador.plan.model import Linear
 from curador.query.tree import Estimated, Key, Literal
@@ -53,7 +53,7 @@ def answer_columns(priced: Priced, released: Sequence[Released], confidence: Num
 
     Claim   An interval covers its number before noise, of that row, with at least this probability; a NULL end has no bound.
     """
-    level = open_probability(confidence, "confidence")
+    level = confidence_level(confidence)
     plan = priced.plan
     sights = [sight_of(*one) for one in zip(plan.blocks, priced.noises, released, strict=True)]
     columns = [_joined(place, sights, level) for place in range(len(plan.blocks[0].items))]

@@ -190,7 +190,7 @@ def preview_of(ready: Ready, *, explanation: str, schema: Schema, limit: Amounts
         pure=ready.priced[0].grant.kind == "pure",
         errors=tuple(expected_errors(ready.priced[0], ready.confidence)),
         keys=tuple(_threshold(one) for one in ready.priced[0].selections if one is not None),
-        notes=bounding_notes(ready.plan, schema),
+        notes=(*ready.notes, *bounding_notes(ready.plan, schema)),
         explanation=explanation,
         fits=times(ready.cost, left),
         stored=stored,

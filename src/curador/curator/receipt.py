@@ -1,9 +1,12 @@
-"""The receipt of an answer, version 1: what was released, what it cost, under which promise.
+"""The receipt of an answer, version 2: what was released, what it cost, under which promise.
 
 A contract: fields keep their meaning, new ones come with a new version. In it: the question, the plan's digest and text,
 every measurement with its sensitivity, noise and loss record, caps, bounds, keys, exact costs, the budget before and after,
-the place in the ledger, three sentences for a data-protection officer. Not in it, because each could tell two candidate
-tables apart: durations, numbers of rows, digests of the data. Nor anybody else's questions.
+the ledger and the hash of the entry that charged it, three sentences for a data-protection officer. Not in it, because each
+could tell two candidate tables apart: durations, numbers of rows, digests of the data. Nor anybody else's questions.
+
+Version 2 speaks of the entry that was made before any data were read: its time is when the question arrived, and its place
+among other entries, which may have been waiting for data, is left out. Version 1 spoke of the entry that settled it.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.study.model import Study
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Receipt:
 class Charged:
     """What the ledger said of an answer.
 
-    entry    the entry that committed or served it
+    entry    the entry that reserved or served it: nothing in it was known after data were read
     cost     of this answer; nothing if it was given before
     limit    of the asker, with what was spent of it before and after
     study    what all askers together had spent before and after
@@ -96,7 +99,7 @@ def make_receipt(
     entry, pure = charged.entry, limits.kind == "pure"
     record = {
         "version": VERSION,
-        "id": entry.id,
+        "id": entry.shown,
         "time": entry.time,
         "study": {"name": study.name, "digest": study.digest},
         "analyst": entry.analyst,
@@ -112,7 +115,7 @@ def make_receipt(
         "cost": _amounts(charged.cost, pure=pure),
         "budget": _budget(limits, charged),
         "answer_digest": answer_digest,
-        "ledger": {"id": entry.ledger, "sequence": entry.sequence, "previous": entry.previous, "hash": entry.hash},
+        "ledger": {"id": entry.ledger, "hash": entry.hash},
         "software": {"name": "curador", "version": _version()},
         "plain": " ".join(_sentences(study, limits, charged, [block for block, _, _ in blocks])),
     }
@@ -139,7 +142,7 @@ def fit_receipt(
     )
     record = {
         "version": VERSION,
-        "id": entry.id,
+        "id": entry.shown,
         "time": entry.time,
         "study": {"name": study.name, "digest": study.digest},
         "analyst": entry.analyst,
@@ -152,7 +155,7 @@ def fit_receipt(
         "cost": _amounts(charged.cost, pure=pure),
         "budget": _budget(limits, charged),
         "model_digest": model_digest,
-        "ledger": {"id": entry.ledger, "sequence": entry.sequence, "previous": entry.previous, "hash": entry.hash},
+        "ledger": {"id": entry.ledger, "hash": entry.hash},
         "software": {"name": "curador", "version": _version()},
         "plain": f"{first} {_spent(limits, charged)}",
     }

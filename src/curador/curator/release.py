@@ -113,18 +113,19 @@ def private_units(block: BlockPlan, tallied: Tallied) -> dict[tuple[KeyValue, ..
         raise Failed("the engine returned no numbers of units for private keys")
     columns, units = tallied.selection
     kinds = [block.keys[place].type for place in block.private_keys]
-    found: dict[tuple[KeyValue, ...], int] = {}
-    for key, number in zip(zip(*normal_columns(columns, kinds), strict=True), integers(units), strict=True):
-        found[key] = max(found.get(key, 0), number)
-    return found
+    groups: Rows = list(zip(*normal_columns(columns, kinds), strict=True))
+    _require_different(groups)
+    return dict(zip(groups, integers(units), strict=True))
 
 
 class Exact:
     """A block's measurements before noise, aligned to rows. Private.
 
-    Claim   Two groups whose keys are one value here (two decimals that are one float) give the largest of their numbers and
-            0, what a group without rows has: a maximum moves no more than what it is taken of, so no sensitivity grows,
-            and nothing fails because of data.
+    Claim   A row's integers are those of the one group that has its keys, 0 where there is none: a measurement moves with one
+            unit as far as its tallies do.
+    Needs   No two groups have one and the same key (`engines/base.py`: Tallied). Numbers for two such groups could not be put
+            together: caps were executed on each. An engine that breaks this has broken what sensitivities rest on, so nothing
+            is released.
     """
 
     def __init__(self, block: BlockPlan, tallied: Tallied, rows: Rows) -> None:
@@ -133,10 +134,9 @@ class Exact:
         groups: Rows = list(zip(*normal_columns(tallied.keys, [key.type for key in block.keys]), strict=True))
         if not block.keys:
             groups = [()] * min(max((len(one) for one in tallied.tallies.values()), default=1), 1)
+        _require_different(groups)
         self._rows = np.array([place_of.get(group, -1) for group in groups], np.int64)
         self._shown = np.flatnonzero(self._rows >= 0)
-        first = np.unique(self._rows[self._shown], return_index=True)[1]
-        self._again = np.delete(self._shown, first).tolist()
 
     def integers(self, place: int) -> NDArray[np.object_]:
         """Return a measurement's exact integers: Python's own, so that their size decides nothing."""
@@ -147,15 +147,17 @@ class Exact:
             held += column * coefficient
         total = np.zeros(self._count, object)
         total[self._rows[self._shown]] = held[self._shown]
-        for group in self._again:
-            same = np.flatnonzero(self._rows == self._rows[group])
-            total[self._rows[group]] = max(0, *held[same].tolist())
         return total
 
     def histograms(self, place: int) -> Histograms:
         """Return the cells of each row that has some."""
         (tally, _), *_ = self._block.measurements[place].combination
         return _by_row(self._tallied.cells[tally], self._rows)
+
+
+def _require_different(groups: Rows) -> None:
+    if len(set(groups)) < len(groups):
+        raise Failed("an engine must return every group once")
 
 
 def _noisy(noise: Noise, values: NDArray[np.object_]) -> NDArray[Any]:

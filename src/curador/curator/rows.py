@@ -33,7 +33,7 @@ _PLAIN = {Type.BOOLEAN: bool, Type.INTEGER: int, Type.STRING: str, Type.DATE: dt
 def normal(value: Any, kind: Type) -> KeyValue:
     """Return the one value that stands for a key: 0.0 for −0.0, NULL for NaN, Python's own types.
 
-    Claim   Two values that a grouping holds apart stay apart, except NaN and NULL, and the two zeros, which are one group.
+    Claim   Two values that an engine's grouping holds apart stay apart: it groups doubles without NaN, and the zeros as one.
     """
     if value is None:
         return None

@@ -12,14 +12,16 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from curador.curator.flow import CHARGING, INTERRUPTED, STORING, paid, require_current, require_open
+from curador.curator.grant import refuse_too_little
 from curador.curator.receipt import fit_receipt
+from curador.curator.show import amounts_text
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, NotPrivate, sentence
 from curador.ledger.amounts import Amounts, down_to_tick
 from curador.ledger.request import Request, least_cost
@@ -29,6 +31,7 @@ from curador.privacy.records import to_record
 from curador.randomness.entropy import entropy
 from curador.study.amounts import read_share
 from curador.study.rules import did_you_mean
+from curador.study.spelling import Plain
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -127,32 +130,35 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
     if not flow.engine.ready:
         raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
     name = None if flow.asking.analyst is None else flow.asking.analyst.name
-    require_open(flow.ledger, name)
     request = _request(rows, description, plan, name)
     said: str | None = None
     try:
-        with flow.turn:
+        with flow.turn, flow.pace.released() as mark:
+            require_open(flow.ledger, name)
             require_current(flow.ledger, flow.asking.data_version)
             stored = flow.ledger.stored(request.question_key, request.data_version)
             if stored is not None:  # the identical fit again is the same model, for nothing
                 return _served(flow, request, stored, exact=exact)
+            request = _enough(rows, request)
             said = CHARGING
             reservation = flow.ledger.reserve(request)
-            said = INTERRUPTED
+            mark.charged, said = True, INTERRUPTED
             with flow.kept(reservation), warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # a warning could tell of a row
                 content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns))))
+                receipt = _receipt(flow, request, paid(reservation), content, exact=exact)
             said = STORING
-            entry = flow.ledger.commit(reservation, answer=content, answer_digest=_digest(content))
+            flow.ledger.commit(reservation, answer=content, answer_digest=_digest(content))
     except KeyboardInterrupt:
         if said is None:
             raise
         raise KeyboardInterrupt(said) from None
-    return content, _receipt(flow, request, paid(reservation, entry), content, exact=exact)
+    return content, receipt
 
 
 def _served(flow: Flow, request: Request, stored: Stored, *, exact: bool) -> tuple[bytes, Receipt]:
-    entry = flow.ledger.served(stored, request.analyst, question=request.question, answer_digest=_digest(stored.answer))
+    digest = _digest(stored.answer)
+    entry = flow.ledger.served(stored, request.analyst, question=request.question, answer_digest=digest, asked=request.asked)
     return stored.answer, _receipt(flow, request, flow.given_again(entry), stored.answer, exact=exact)
 
 
@@ -193,6 +199,16 @@ def _request(rows: Rows, description: Mapping[str, Any], plan: Priced, analyst: 
         analyst=analyst,
         share=flow.asking.share,
     )
+
+
+def _enough(rows: Rows, request: Request) -> Request:
+    """Return the request with a charge that is not below the owner's least spend; refused where less was meant."""
+    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- idem
+    least, meant = flow.asking.least, request.amounts if rows.granted is None else rows.granted
+    if not least.within(meant):
+        told = Plain(amounts_text(meant, pure=bool(least.epsilon), up=False))
+        refuse_too_little("the cost of a fit", told, least, flow.asking.schema.study.least_spend)
+    return replace(request, amounts=request.amounts.most(least))
 
 
 def _arrays(rows: Rows, table: Any) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:

@@ -37,6 +37,9 @@ class Cells:
 class Tallied:
     """A block's exact integers, by group, in no particular order. Without keys: one group, also when there is no row.
 
+    No two groups have one key, as `curator/rows.py:normal` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
+    NaN and −0, what is computed has neither (`lower/terms.py:value`), decimals are doubles: groups are those very values.
+
     keys       one list for each key
     tallies    by place in the block's tallies: rows, steps, squares, units, distinct
     cells      by place in the block's tallies: the histograms
@@ -72,6 +75,21 @@ class Engine(Protocol):
 
     def check(self, blocks: Sequence[BlockPlan]) -> None:
         """Refuse blocks that the engine could not run, such as too deep ones: a function of the plan, no data are read."""
+        ...
+
+    def rehearse(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+        """Return the integers of all blocks on a copy of the tables that has no rows; raises Refused where that fails.
+
+        What fails for the plan's sake fails here too, before anything is charged. No data are read, of public tables neither.
+        """
+        ...
+
+    def record_failure(self, incident: str, detail: str) -> None:
+        """Write what really happened to the owner's log, under the id that everybody else is told."""
+        ...
+
+    def record_duration(self, question: str, seconds: float) -> None:
+        """Write to the owner's log how long a question took: nobody else may know."""
         ...
 
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:

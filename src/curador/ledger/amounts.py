@@ -87,6 +87,10 @@ class Amounts:
             max(limit.delta - self.delta, ZERO),
         )
 
+    def most(self, other: Amounts) -> Amounts:
+        """Return the larger of each amount."""
+        return Amounts(max(self.epsilon, other.epsilon), max(self.rho, other.rho), max(self.delta, other.delta))
+
     def least(self, other: Amounts) -> Amounts:
         """Return the smaller of each amount."""
         return Amounts(min(self.epsilon, other.epsilon), min(self.rho, other.rho), min(self.delta, other.delta))

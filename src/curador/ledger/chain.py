@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol
 
 from curador.errors import CuradorError, InvalidStudy
 from curador.ledger.amounts import NOTHING, Amounts
 from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, hash_of
 from curador.ledger.limits import Limits
+from curador.ledger.witness import Head
 
 STUDY = "study"
 OWNER = "owner"
@@ -74,12 +75,28 @@ def bad(sequence: int, rule: str) -> NoReturn:
     raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.\nHint: {DAMAGED}.")
 
 
+class Earlier(Protocol):
+    """Entries before a checkpoint, looked up one at a time."""
+
+    def at(self, sequence: int) -> Entry | None:
+        """Return one entry."""
+        ...
+
+    def named(self, id_: str) -> Entry | None:
+        """Return the entry of an id."""
+        ...
+
+
 @dataclass(slots=True)
 class Replay:
-    """Everything that the entries read so far add up to."""
+    """Everything that the entries read so far add up to.
+
+    waiting   open reservations before a checkpoint, with their hashes; `earlier` finds them
+    """
 
     limits: Limits | None = None
     ledger: str = ""
+    first: str = ""
     schema: str = ""
     count: int = 0
     hash: str = BEFORE_ALL
@@ -88,6 +105,8 @@ class Replay:
     reserved: dict[str, Entry] = field(default_factory=dict[str, Entry])
     contents: dict[int, Content] = field(default_factory=dict[int, Content])
     committed: set[str] = field(default_factory=set[str])
+    waiting: dict[str, Head] = field(default_factory=dict[str, Head])
+    earlier: Earlier | None = None
 
     def read(self, rows: Iterable[Row]) -> None:
         """Read the entries in order; the first that breaks a rule is named."""
@@ -117,7 +136,7 @@ class Replay:
         try:
             creation = entry.creation or {}
             self.limits = Limits.from_record(creation["limits"])
-            self.ledger, self.schema = entry.ledger, str(creation["schema"])
+            self.ledger, self.first, self.schema = entry.ledger, entry.hash, str(creation["schema"])
         except (KeyError, TypeError, ValueError, ZeroDivisionError, CuradorError):
             bad(0, "must state limits that keep the budget")
 
@@ -131,7 +150,7 @@ class Replay:
             spent = self._reserve(entry)
         elif entry.amounts:
             bad(entry.sequence, "must cost nothing")
-        elif entry.kind is Kind.SERVED and entry.refers not in self.committed:
+        elif entry.kind is Kind.SERVED and not self._committed(entry.refers or ""):
             bad(entry.sequence, "must serve an answer of this ledger")
         if entry.kind is Kind.REFRESHED:
             version += 1
@@ -152,8 +171,23 @@ class Replay:
         self.reserved[entry.id] = entry
         return spent
 
+    def _committed(self, id_: str) -> bool:
+        """Whether an answer was stored under this id, among what was read or before it."""
+        if id_ in self.committed or self.earlier is None:
+            return id_ in self.committed
+        found = self.earlier.named(id_)
+        return found is not None and found.kind is Kind.COMMITTED and found.sequence < self.count
+
+    def _reserved(self, id_: str) -> Entry | None:
+        """Return an open reservation, among what was read or before it, and close it."""
+        found, head = self.reserved.pop(id_, None), self.waiting.pop(id_, None)
+        if found is not None or head is None or self.earlier is None:
+            return found
+        before = self.earlier.at(head.sequence)
+        return before if before is not None and (before.id, before.hash) == (id_, head.hash) else None
+
     def _settle(self, entry: Entry) -> Amounts:
-        own = self.reserved.pop(entry.refers or "", None)
+        own = self._reserved(entry.refers or "")
         same = own is not None and (own.amounts, own.analyst, own.data_version, own.question_key) == (
             (entry.amounts, entry.analyst, entry.data_version, entry.question_key)
         )

@@ -72,8 +72,9 @@ class State:
 class Entry:
     """One line of the ledger.
 
-    sequence        0, 1, 2, …: the owner's; ids that analysts see are random (`id`)
-    time            UTC, whole seconds; nothing is decided by it
+    sequence        0, 1, 2, …: the owner's
+    time            UTC, whole seconds: when its question arrived, also of what settles it; nothing is decided by it
+    id              random and never shown; whoever may know of the entry sees `shown`, so that nobody else can compute a hash
     analyst         None: the owner
     share           the analyst's share of the limits when the question was asked
     question_key    what makes two questions identical, and a retry the same question
@@ -106,6 +107,11 @@ class Entry:
     note: str | None = None
     creation: Mapping[str, Any] | None = None
     hash: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The id for everybody."""
+        return shown_id(self.id)
 
     @classmethod
     def from_text(cls, text: str) -> Entry:
@@ -160,13 +166,22 @@ def following(head: Entry, kind: Kind) -> Entry:
 
 
 def now() -> str:
-    """Return the time for people to read: whole seconds, so that two entries do not tell how long an engine took."""
+    """Return the time for people to read, in whole seconds; taken after data were read it would tell how long that took."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
 def new_id() -> str:
     """Return a random id: it says nothing about how many others there are."""
     return secrets.token_hex(16)
+
+
+def shown_id(own: str) -> str:
+    """Return the id that is shown instead of an entry's own: it does not lead to it.
+
+    Claim   Who knows everything that is shown of an entry cannot compute its hash: 128 random bits are missing. So the hash
+            in a receipt tells neither which entry came before it nor when another was settled.
+    """
+    return hashlib.sha256(b"shown id\0" + own.encode()).hexdigest()[:32]
 
 
 def sealed(entry: Entry) -> tuple[Entry, str]:

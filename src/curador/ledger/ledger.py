@@ -21,8 +21,8 @@ from typing import Final
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require, sentence
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import STUDY, Replay, bad, holder_of, row_of
-from curador.ledger.entry import Entry, Kind, State, following, sealed
+from curador.ledger.chain import STUDY, bad, holder_of, row_of
+from curador.ledger.entry import Entry, Kind, State, following, now, sealed
 from curador.ledger.limits import Limits
 from curador.ledger.request import Request, Reservation, Stored, admit, digest, label, note_text
 from curador.ledger.room import refuse_what_does_not_fit
@@ -115,19 +115,20 @@ class Ledger:
         witness: Path | str | None = None,
         witness_lost: str | None = None,
         verify: bool = True,
+        checkpoint: bool = False,
     ) -> Ledger:
         """Open the ledger of a study whose budget, neighbours and unit are those that it was created with.
 
         study_name, folder   whose marker must name this ledger (made where there is none)
         witness_lost         the owner's reason for going on without the witness; becomes an entry
         verify               read every entry again; otherwise only the first, the last and the one that the witness saw
+        checkpoint           with verify: read only what came after the last reading, where its checkpoint fits
         """
         places = opening.Places.of(path, witness, folder)
         ledger = cls(*opening.opened(places))
         try:
             ledger.limits.require_same(budget, adjacency=adjacency, unit=unit, owners=owners)
-            if verify:
-                ledger.verify(witness=False)
+            read = opening.read(ledger._store, places, ledger.id, ledger.limits, since=checkpoint) if verify else None
             with ledger._store.reading() as page:
                 seen = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
                 opening.ask_the_marker(page, places, study_name, ledger.id)
@@ -136,6 +137,7 @@ class Ledger:
             else:
                 ledger._mirrored = seen
                 ledger._remember(ledger.head)
+            opening.keep_checkpoint(ledger._store, places, read)
         except BaseException:
             ledger.close()
             raise
@@ -174,6 +176,7 @@ class Ledger:
                 page,
                 replace(
                     following(head, Kind.RESERVED),
+                    time=request.asked,
                     after=replace(head.after, spent=total + request.amounts),
                     study_digest=request.study_digest,
                     analyst=request.analyst,
@@ -246,7 +249,6 @@ class Ledger:
                     own,
                     sequence=next_one.sequence,
                     previous=next_one.previous,
-                    time=next_one.time,
                     kind=kind,
                     id=next_one.id,
                     after=State(spent, head.after.data_version, failures),
@@ -282,15 +284,23 @@ class Ledger:
         return Stored(entry, found[1]) if allowed else None
 
     def served(
-        self, stored: Stored, analyst: str | None, *, question: str | None = None, answer_digest: str | None = None
+        self,
+        stored: Stored,
+        analyst: str | None,
+        *,
+        question: str | None = None,
+        answer_digest: str | None = None,
+        asked: str | None = None,
     ) -> Entry:
         """Record that a stored answer was given again. It costs nothing: it is the same release.
 
-        question, answer_digest: what this asker wrote and was shown, where that is not what the first one was.
+        question, answer_digest   what this asker wrote and was shown, where that is not what the first one was
+        asked                     when the question arrived; it may have waited for the first one to be answered
         """
         require(analyst is None or label(analyst), "analyst", "a name of at most 200 letters", analyst)
         shown = stored.entry.answer_digest if answer_digest is None else answer_digest
         require(shown is None or label(shown), "answer_digest", "a text of at most 200 letters", shown)
+        require(asked is None or label(asked), "asked", "a time as text", asked)
         own = stored.entry
         with self._store.writing() as page:
             head, found = self._head(page), page.at(own.sequence)
@@ -300,6 +310,7 @@ class Ledger:
                 page,
                 replace(
                     following(head, Kind.SERVED),
+                    time=now() if asked is None else asked,
                     study_digest=own.study_digest,
                     data_version=own.data_version,
                     analyst=analyst,
@@ -383,15 +394,11 @@ class Ledger:
             place = found[-1].sequence + 1
 
     def verify(self, *, witness: bool = True) -> None:
-        """Read every entry, sum and answer again; refuse the ledger by the first that is wrong.
+        """Read every entry, sum and answer again; refuse the ledger by the first that is wrong. No checkpoint is asked.
 
         witness   whether the witness is asked too
         """
-        self._store.integrity()
-        replay = Replay()
-        with self._store.reading() as page:
-            replay.read(page.all_rows())
-            opening.compare(replay, page, self.id)
+        opening.read_whole(self._store, self.id)
         if witness:
             with self._store.reading() as page:
                 opening.ask_the_witness(page, opening.Places(self.path, self._witness, None), self.id, excused=False)
@@ -430,9 +437,8 @@ def _admits(head: Entry, request: Request) -> None:
     """Refuse a question about data that are no longer current, or of an analyst while the study is closed."""
     if request.analyst is not None and head.after.failures >= CLOSED_AFTER:
         hint = "the owner looks into the failures and reopens the study"
-        raise NotAllowed(
-            f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures.\nHint: {hint}."
-        )
+        told = f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures"
+        raise NotAllowed(f"{told}.\nHint: {hint}.")
     current = head.after.data_version
     hint = "the owner declared a new data version; open the study again"
     require(request.data_version == current, "data_version", f"the current one ({current})", request.data_version, hint)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from curador.errors import InvalidStudy, require, sentence
+from curador.ledger import checkpoint as points
 from curador.ledger import witness as mirror
 from curador.ledger.amounts import NOTHING
 from curador.ledger.chain import DAMAGED, STUDY, Replay, bad, row_of
@@ -122,7 +123,8 @@ def opened(places: Places) -> tuple[SQLiteStore, Entry, Limits, Path]:
 def _first(store: SQLiteStore) -> tuple[Entry, Limits]:
     replay = Replay()
     with store.reading() as page:
-        replay.read(page.rows(0)[:1])
+        row = page.row(0)
+        replay.read([] if row is None else [row])
         first, head, spent = page.at(0), page.head(), page.total(STUDY)
     if first is None or replay.limits is None or head.ledger != first.ledger:
         bad(0, "must be of the same ledger as the last")
@@ -166,14 +168,86 @@ def ask_the_marker(page: Page, places: Places, study_name: str | None, ledger_id
         claim(places.folder, study_name or str(creation["study_name"]), ledger_id)
 
 
-def compare(replay: Replay, page: Page, ledger_id: str) -> None:
-    """Refuse a ledger whose sums or answers are not those that its entries say."""
+def read(store: SQLiteStore, places: Places, ledger_id: str, limits: Limits, *, since: bool) -> tuple[Replay, int]:
+    """Return what the ledger adds up to, and after which entry it was read: −1 where all of it was.
+
+    since   read what came after the checkpoint only, where it fits
+    """
+    found = read_since(store, places, ledger_id, limits) if since else None
+    return (read_whole(store, ledger_id), -1) if found is None else found
+
+
+def read_whole(store: SQLiteStore, ledger_id: str) -> Replay:
+    """Read every page, entry, sum and answer; what is refused is not opened by its checkpoint either."""
+    replay = Replay()
+    try:
+        store.integrity()
+        with store.reading() as page:
+            replay.read(page.all_rows())
+            compare(replay, page, ledger_id)
+    except InvalidStudy:
+        points.forget(points.checkpoint_of(store.path))
+        raise
+    return replay
+
+
+def read_since(store: SQLiteStore, places: Places, ledger_id: str, limits: Limits) -> tuple[Replay, int] | None:
+    """Read what came after the checkpoint and add it to what stood there; None where only a whole reading can tell.
+
+    Returns what it all adds up to, and the sequence of the checkpoint.
+
+    Claim   The entries after the checkpoint follow it without a gap, obey every rule of `chain.py`, and add up to the
+            running sums when they begin with the checkpoint's; their answers have their digests; the first entry and the
+            one of the checkpoint are the same as when it was written.
+    Needs   The checkpoint is one that a reading of this file wrote.
+    """
+    held = points.recall(points.checkpoint_of(places.ledger))
+    if held is None:
+        return None
+    seen = mirror.recall(places.witness)
+    if not held.fits(ledger=ledger_id, file=store.file, witness=places.witness, seen=seen):
+        return None
+    try:
+        with store.reading() as page:
+            first, last = page.at(0), page.at(held.head.sequence)
+            if first is None or last is None or (first.hash, last.hash) != (held.first, held.head.hash):
+                return None
+            if held.totals.get(STUDY) != last.after.spent:
+                return None
+            replay = Replay(
+                limits=limits,
+                ledger=ledger_id,
+                first=first.hash,
+                count=last.sequence + 1,
+                hash=last.hash,
+                state=last.after,
+                totals=dict(held.totals),
+                waiting=dict(held.waiting),
+                earlier=page,
+            )
+            replay.read(page.all_rows(replay.count))
+            compare(replay, page, ledger_id, after=last.sequence)
+            replay.earlier = None  # the page ends here
+    except InvalidStudy:  # the ledger is wrong, or the checkpoint is: a whole reading tells, and says where
+        return None
+    return replay, held.head.sequence
+
+
+def keep_checkpoint(store: SQLiteStore, places: Places, found: tuple[Replay, int] | None) -> None:
+    """Remember how far the ledger was read, where that was far enough."""
+    if found is not None and store.file is not None and found[0].count - 1 - found[1] >= points.EVERY:
+        made = points.taken(found[0], file=store.file, witness=places.witness)
+        points.keep(points.checkpoint_of(places.ledger), made)
+
+
+def compare(replay: Replay, page: Page, ledger_id: str, *, after: int = -1) -> None:
+    """Refuse a ledger whose sums, or answers after a sequence, are not those that its entries say."""
     if replay.ledger != ledger_id:
         bad(0, "must be of this ledger")
     if page.totals() != replay.totals:
         bad(replay.count - 1, "must agree with the running totals")
     waiting = dict(replay.contents)
-    for sequence, key, version, content in page.answers():
+    for sequence, key, version, content in page.answers(after):
         said = waiting.pop(sequence, None)
         if said != (key, version, hashlib.sha256(content).hexdigest()):
             bad(sequence, "must have the answer that its digest says")
@@ -185,3 +259,4 @@ def sweep(places: Places) -> None:
     """Remove what killed processes left behind."""
     mirror.sweep(places.ledger)
     mirror.sweep(places.witness)
+    mirror.sweep(points.checkpoint_of(places.ledger))

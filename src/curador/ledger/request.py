@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
 from curador.errors import InvalidParameter, NotPrivate, require, sentence
 from curador.ledger.amounts import Amounts
-from curador.ledger.entry import Entry
+from curador.ledger.entry import Entry, now
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import compose
@@ -29,6 +29,7 @@ class Request:
     losses        the records (`privacy.records.to_record`) of everything that will be released; `amounts` cover them
     question_key  SHA-256 in hex of what makes two questions identical
     tables        the tables that the plan reads
+    asked         when the question arrived: before it waited for another, whose duration a later time would tell
     """
 
     amounts: Amounts
@@ -42,6 +43,7 @@ class Request:
     tables: tuple[str, ...]
     analyst: str | None = None
     share: Fraction = Fraction(1)
+    asked: str = field(default_factory=now, compare=False)
 
     def __post_init__(self) -> None:
         require(type(self.amounts) is Amounts, "amounts", "the Amounts of a question", self.amounts)
@@ -58,6 +60,7 @@ class Request:
         require(type(self.adjacency) is Adjacency, "adjacency", "an Adjacency", self.adjacency)
         names = type(self.tables) is tuple and all(type(name) is str for name in self.tables)
         require(names, "tables", "a tuple of names", self.tables)
+        require(label(self.asked), "asked", "a time as text", self.asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ class Reservation:
 
     @property
     def id(self) -> str:
-        """The random id that an analyst may see."""
+        """The random id by which the ledger knows it."""
         return self.entry.id
 
 

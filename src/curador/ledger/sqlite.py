@@ -61,6 +61,11 @@ class SQLiteStore:
         self._engine = _engine(self.path)
         self._statements = _statements()
 
+    @property
+    def file(self) -> tuple[int, int] | None:
+        """Device and number of the file that was opened."""
+        return self._file
+
     @contextlib.contextmanager
     def reading(self) -> Generator[Page]:
         """One moment of the ledger. Readers never wait for writers."""

@@ -74,6 +74,7 @@ _COLUMNS = [ENTRY.c[name] for name in Row._fields]
 _HEAD = sa.select(*_COLUMNS).order_by(ENTRY.c.sequence.desc()).limit(1)
 _TIP = sa.select(ENTRY.c.sequence, ENTRY.c.hash).order_by(ENTRY.c.sequence.desc()).limit(1)
 _AT = sa.select(*_COLUMNS).where(ENTRY.c.sequence == sa.bindparam("place"))
+_NAMED = sa.select(*_COLUMNS).where(ENTRY.c.id == sa.bindparam("own"))
 _FROM = sa.select(*_COLUMNS).where(ENTRY.c.sequence >= sa.bindparam("place")).order_by(ENTRY.c.sequence).limit(PAGE)
 _FROM_OF = _FROM.where(ENTRY.c.analyst == sa.bindparam("who"))
 _FROM_OWNER = _FROM.where(ENTRY.c.analyst.is_(None))
@@ -104,6 +105,7 @@ _ALL: Final[Mapping[str, ClauseElement]] = {
     "head": _HEAD,
     "tip": _TIP,
     "at": _AT,
+    "named": _NAMED,
     "onward": _FROM,
     "onward_of": _FROM_OF,
     "onward_owner": _FROM_OWNER,
@@ -201,7 +203,17 @@ class Page:
 
     def at(self, sequence: int) -> Entry | None:
         """Return one entry."""
+        row = self.row(sequence)
+        return None if row is None else entry_of(row)
+
+    def row(self, sequence: int) -> Row | None:
+        """Return one row, as it is stored."""
         row = self._one("at", place=sequence)
+        return None if row is None else Row(*row)
+
+    def named(self, id_: str) -> Entry | None:
+        """Return the entry of an id."""
+        row = self._one("named", own=id_)
         return None if row is None else entry_of(Row(*row))
 
     def tip(self) -> Head:
@@ -213,9 +225,9 @@ class Page:
         """Return a page of rows in order, as they are stored."""
         return [Row(*row) for row in self._all("onward", place=start)]
 
-    def all_rows(self) -> Iterator[Row]:
-        """Yield every row in order."""
-        place = 0
+    def all_rows(self, start: int = 0) -> Iterator[Row]:
+        """Yield every row in order, from a sequence on."""
+        place = start
         while found := self.rows(place):
             yield from found
             place = found[-1].sequence + 1
@@ -243,9 +255,9 @@ class Page:
             return None
         return (row[0], row[1]) if type(row[1]) is bytes else bad(row[0], "must have an answer of bytes")
 
-    def answers(self) -> Iterator[tuple[int, str, int, bytes]]:
-        """Yield every stored answer with the columns by which it is found, one at a time."""
-        place = -1
+    def answers(self, after: int = -1) -> Iterator[tuple[int, str, int, bytes]]:
+        """Yield every stored answer after a sequence, with the columns by which it is found, one at a time."""
+        place = after
         while (row := self._one("answers", place=place)) is not None:
             place, key, version, content = row
             yield place, key, version, content if type(content) is bytes else bad(place, "must have an answer of bytes")

@@ -28,7 +28,7 @@ from curador.mechanisms.grid import (
 )
 from curador.mechanisms.parameters import Accuracy, power_of_two, rounded_down
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, open_probability, whole
+from curador.numerics.exact import Number, confidence_level, whole
 from curador.numerics.rounding import float_up
 from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.sensitivity import Norm
@@ -268,7 +268,7 @@ def kept(make: Callable[[Fraction], M], scale: Fraction, wanted: Accuracy) -> M:
 
 def missed(confidence: Number, together: Number) -> Fraction:
     """Return m with (1 − m)^together ≥ confidence. Rounds: down."""
-    exact = open_probability(confidence, "confidence")
+    exact = confidence_level(confidence)
     count = whole(together, "together")
     if count == 1:
         return 1 - exact

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from curador.errors import InvalidParameter, NotPrivate, require
-from curador.numerics.exact import Number, at_least_zero, open_probability, positive, probability, whole
+from curador.numerics.exact import Number, at_least_zero, confidence_level, positive, probability, whole
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.sensitivity import Norm, Sensitivity
@@ -136,6 +136,9 @@ def rounded_down(value: float | Fraction, digits: int = 12) -> Fraction:
     return exact // place * place
 
 
+_MODERATE = Fraction(10) ** 100
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """What a mechanism is calibrated to: (ε, δ), or ρ, after `count` releases, each perhaps on a subsample."""
@@ -187,11 +190,11 @@ def goal(
         )
     require(rho is None or (delta is None and rate is None), "rho", "given without delta and rate", rho)
     return Goal(
-        epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
-        delta=Fraction(0) if delta is None else probability(delta, "delta"),
-        rho=None if rho is None else positive(rho, "rho"),
-        count=whole(count, "count"),
-        rate=None if rate is None else positive(rate, "rate"),
+        epsilon=None if epsilon is None else _moderate(epsilon, "epsilon"),
+        delta=Fraction(0) if delta is None else _apart_from_one(probability(delta, "delta"), "delta"),
+        rho=None if rho is None else _moderate(rho, "rho"),
+        count=int(_moderate(whole(count, "count"), "count")),
+        rate=None if rate is None else _rate(rate),
         scheme=scheme,
         adjacency=adjacency,
     )
@@ -210,4 +213,22 @@ def accuracy_goal(accuracy: Number, confidence: Number, **others: object) -> Acc
     given = [name for name, value in others.items() if value is not None]
     if given:
         raise InvalidParameter(f"calibrate needs exactly one of epsilon, rho and accuracy; got accuracy and {given[0]}.")
-    return Accuracy(positive(accuracy, "accuracy"), open_probability(confidence, "confidence"))
+    return Accuracy(_moderate(accuracy, "accuracy"), confidence_level(confidence))
+
+
+def _moderate(value: Number, name: str) -> Fraction:
+    """Refuse a goal that no certified answer reaches."""
+    exact = positive(value, name)
+    require(1 / _MODERATE <= exact <= _MODERATE, name, "between 1e-100 and 1e100", value)
+    return exact
+
+
+def _rate(value: Number) -> Fraction:
+    exact = _moderate(value, "rate")
+    require(exact <= 1, "rate", "above 0 and at most 1", value)
+    return exact
+
+
+def _apart_from_one(exact: Fraction, name: str) -> Fraction:
+    require(1 - exact >= 1 / _MODERATE, name, "at most 1 − 1e-100", "more")
+    return exact

@@ -183,7 +183,8 @@ class Quantile:
         a, b = self.q.numerator, self.q.denominator
         total = sum(counts.tolist()) if int(counts.max()) > CAP // len(counts) else int(counts.sum())
         moved = _away(self.shift * b * weight)
-        exact: Steps = counts if total * b + abs(moved) < CAP else counts.astype(object)
+        # also of a histogram of nothing: q itself may not fit, and an empty group must not fail where another would not
+        exact: Steps = counts if max(total, 1) * b + abs(moved) < CAP else counts.astype(object)
         below = np.cumsum(exact)
         strictly, above = below - exact, total - below
         too_high = (b - a) * strictly - a * (total - strictly) - moved

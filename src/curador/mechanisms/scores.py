@@ -14,7 +14,7 @@ from curador.errors import require
 from curador.mechanisms.grid import array_steps, as_array, refused, to_steps
 from curador.mechanisms.parameters import floor_log2, goal, rounded_down
 from curador.mechanisms.search import largest
-from curador.numerics.exact import Number, open_probability
+from curador.numerics.exact import Number, confidence_level
 from curador.numerics.rounding import float_down
 from curador.privacy.loss import Loss
 from curador.randomness.entropy import U64, BoolArray, Entropy, IntArray
@@ -102,7 +102,7 @@ def calibrated_epsilon(
 
 def failure_of(confidence: Number) -> Fraction:
     """Return 1 − confidence."""
-    return 1 - open_probability(confidence, "confidence")
+    return 1 - confidence_level(confidence)
 
 
 def steps_for(log_odds: float, rate: Fraction) -> int:

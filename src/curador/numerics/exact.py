@@ -1,14 +1,15 @@
 """Exact rationals at the border.
 
 A number that a person writes is the decimal that he or she sees: the float 0.1 means 1/10, not
-3602879701896397/36028797018963968. NaN, infinities, booleans and words are refused here, so that no
-function behind the border has to think of them.
+3602879701896397/36028797018963968. NaN, infinities, booleans, words, digits of other scripts and numbers too long to be
+written out again are refused here, so that no function behind the border has to think of them.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias, cast
@@ -17,7 +18,12 @@ from curador.errors import InvalidParameter, require, sentence
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
-_LONGEST = 400  # characters of a number's text; 1e400 would already be a denial of service as a rational
+_LONGEST = 400  # characters of a number's text
+_FURTHEST = 400  # and its exponent: beyond every double in both directions, and short enough to be written out
+_LEAST_MISS = Fraction(1, 10**300)
+_MOST_BITS = 8192  # of a numerator or denominator that is given as one
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\s*/\s*\d+|(?:\d+\.?\d*|\.\d+)(?:e([+-]?\d+))?)\s*", re.ASCII | re.IGNORECASE)
+_WRITABLE = f"of at most {_LONGEST} digits, with an exponent within ±{_FURTHEST}"
 
 
 def rational(value: object, name: str) -> Fraction:
@@ -27,16 +33,14 @@ def rational(value: object, name: str) -> Fraction:
     Rounds  Exact.
     """
     kind = type(value)  # the usual kinds first: a mixture of a thousand mechanisms parses thousands of numbers
-    if kind is Fraction:
-        return cast("Fraction", value)
-    if kind is int:
-        return Fraction(cast("int", value))
+    if kind is Fraction or kind is int:
+        return _short(Fraction(cast("Fraction | int", value)), name)
     if isinstance(value, float) and math.isfinite(value):  # NumPy's doubles too
         return Fraction(*Decimal(repr(float(value))).as_integer_ratio())
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
         raise InvalidParameter(sentence(name, "a number", value))
     if isinstance(value, numbers.Integral):
-        return Fraction(int(value))
+        return _short(Fraction(int(value)), name)
     if isinstance(value, numbers.Real) and not isinstance(value, Decimal):
         as_float = float(value)
         require(math.isfinite(as_float), name, "a finite number", value)
@@ -46,14 +50,24 @@ def rational(value: object, name: str) -> Fraction:
 
 def _rational_of_text(value: object, name: str) -> Fraction:
     text = str(value) if isinstance(value, (str, Decimal)) else ""
-    mantissa, _, exponent = text.lower().partition("e")
-    usable = 0 < len(text) <= _LONGEST and len(exponent.lstrip("+-0")) <= 4 and mantissa != ""
-    if usable:
-        try:
-            return Fraction(text.strip())
-        except (ValueError, ZeroDivisionError):
-            pass
-    raise InvalidParameter(sentence(name, "a number", value, 'write 0.1, "1e-6", "1/3" or a Fraction'))
+    found = _NUMBER.fullmatch(text)
+    if found is not None and not (len(text) <= _LONGEST and _near(found[1] or "0")):
+        raise InvalidParameter(sentence(name, _WRITABLE, value))
+    try:
+        return Fraction(text.strip() if found is not None else "")
+    except (ValueError, ZeroDivisionError):
+        raise InvalidParameter(sentence(name, "a number", value, 'write 0.1, "1e-6", "1/3" or a Fraction')) from None
+
+
+def _near(exponent: str) -> bool:
+    return len(exponent) < 10 and abs(int(exponent)) <= _FURTHEST
+
+
+def _short(exact: Fraction, name: str) -> Fraction:
+    """Refuse a rational that nobody could write: what is printed, stored or charged later is made of it."""
+    if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _MOST_BITS:
+        raise InvalidParameter(f"{name} must be {_WRITABLE}; got a longer one.")
+    return exact
 
 
 def positive(value: object, name: str) -> Fraction:
@@ -83,6 +97,13 @@ def open_probability(value: object, name: str) -> Fraction:
     """Return the rational, refused outside (0, 1)."""
     exact = rational(value, name)
     require(0 < exact < 1, name, "strictly between 0 and 1", value)
+    return exact
+
+
+def confidence_level(value: object) -> Fraction:
+    """Return the confidence of an interval, refused outside (0, 1) and so close to 1 that no double holds the miss."""
+    exact = open_probability(value, "confidence")
+    require(1 - exact >= _LEAST_MISS, "confidence", "at most 1 − 1e-300", value)
     return exact
 
 

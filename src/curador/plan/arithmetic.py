@@ -19,6 +19,7 @@ EVERYTHING = Range(None, None)
 _FINE = 1 << 40
 _FARTHEST = 1 << 1000
 _LONGEST = 1024
+_MOST_POWER = Fraction(700)  # e to it is a double with room to spare
 
 
 def tame(one: Range) -> Range:
@@ -127,8 +128,8 @@ def logarithm(one: Range, base: float) -> Range:
 
 def exponential(one: Range) -> Range:
     """Return the range of e^x."""
-    lower = Fraction(0) if one.lower is None else _exp(one.lower, up=False)
-    return Range(lower, None if one.upper is None or one.upper > 700 else _exp(one.upper, up=True))
+    lower = Fraction(0) if one.lower is None else _exp(min(one.lower, _MOST_POWER), up=False)
+    return Range(lower, None if one.upper is None or one.upper > _MOST_POWER else _exp(one.upper, up=True))
 
 
 def power(one: Range, exponent: Fraction) -> Range:
@@ -183,7 +184,7 @@ def _log(value: Fraction) -> float:
 
 
 def _exp(value: Fraction, *, up: bool) -> Fraction:
-    if value < -700:
+    if value < -_MOST_POWER:
         return Fraction(1, _FINE) if up else Fraction(0)
     return _outward(math.exp(value), up=up)
 

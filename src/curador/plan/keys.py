@@ -13,6 +13,7 @@ x IN (literals), x = literal             WHERE
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ MOST_WHOLE = 1_000
 MOST_TIMES = 10_000
 MOST_PUBLIC = 100_000
 _TRUTHS: tuple[bool, ...] = (False, True)
+_MOST_INTEGER = 1 << 63
+_MOST_DOUBLE = Fraction(sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +202,8 @@ def _selected(
         if len(literals) != len(conjunct.arguments) - 1:
             continue
         kind = relation.columns[index].type
-        written = dict.fromkeys(_as(one.value, kind) for one in literals if one.value is not None)
+        read = [_as(one.value, kind) for one in literals if one.value is not None]
+        written = dict.fromkeys(value for value in read if _can_be(value, kind))  # others match no row
         if known is None:
             known = (_sorted(written), False, "WHERE")
         else:
@@ -270,7 +274,26 @@ def _as(value: Value | None, kind: Type) -> Value:
         return Fraction(value)
     if kind is Type.TIMESTAMP and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    if kind is Type.DATE and isinstance(value, dt.datetime) and value.time() == dt.time():
+        return value.date()
     return value
+
+
+def _can_be(value: Value, kind: Type) -> bool:
+    """Whether a value of `_as` is one that a column of this type can have."""
+    match kind:
+        case Type.BOOLEAN:
+            return isinstance(value, bool)
+        case Type.INTEGER:
+            return isinstance(value, int) and not isinstance(value, bool) and -_MOST_INTEGER <= value < _MOST_INTEGER
+        case Type.DECIMAL | Type.FLOAT:
+            return isinstance(value, Fraction) and abs(value) <= _MOST_DOUBLE
+        case Type.STRING:
+            return isinstance(value, str)
+        case Type.DATE:
+            return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+        case Type.TIMESTAMP:
+            return isinstance(value, dt.datetime)
 
 
 def _sorted(values: dict[Value, None]) -> tuple[Value, ...]:

@@ -177,7 +177,7 @@ def _gaussian(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, 
     moves = Sensitivity(squared, Norm.L2, adjacency)
     dimension = moved_entries(block, adjacency)
     wanted = squared / (2 * rho)
-    require(wanted < _MOST_VARIANCE, "the cost", "enough for noise below 2^120 steps", float(rho))
+    require(wanted < _MOST_VARIANCE, "the cost", "enough for noise below 2^120 steps", rho)
     sigma = rounded_up(Fraction(math.sqrt(wanted)) or Fraction(1, 1 << 20))
     while squared > 2 * rho * sigma * sigma:
         sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -110,8 +111,16 @@ def ratio_law(numerator: Terms, denominator: Terms, noises: Sequence[Noise], con
     Rounds  Up.
     """
     held = sorted({index for index, _ in (*numerator, *denominator)})
-    laws = [_additive(noises[index]) for index in held]
-    above, below = _along(numerator, held), _along(denominator, held)
+    along = (tuple(_along(terms, held).tolist()) for terms in (numerator, denominator))
+    return _ratio_law(*along, tuple(_additive(noises[index]) for index in held), confidence)
+
+
+@lru_cache(maxsize=16)
+def _ratio_law(
+    above_: tuple[float, ...], below_: tuple[float, ...], laws: tuple[Additive, ...], confidence: Fraction
+) -> RatioLaw | None:
+    """The same for coefficients along each noise; a question is tried out before it is asked, with the same laws."""
+    above, below = np.array(above_), np.array(below_)
     deviations = np.array([deviation(law) for law in laws])
     upper, lower = above * deviations, below * deviations
     size = float(np.linalg.norm(lower))

@@ -21,7 +21,10 @@ MOST_TABLES = 16
 """Tables one question may read, a CTE that is used twice counted twice."""
 
 MOST_COLUMNS = 1_000
-"""Columns of a relation, and columns of an answer over all its blocks."""
+"""Columns of an answer over all its blocks."""
+
+WIDEST = 2_000
+"""Columns of a table, and of a relation."""
 
 MOST_STEPS = 100
 """Relations one above the other."""
@@ -129,8 +132,8 @@ def grown(rows: Rows, place: Place | None = None) -> Rows:
     """Return the rows unless the relation has become too large to be planned."""
     if len(rows.tables) > MOST_TABLES:
         raise invalid(place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
-    if len(rows.columns) > MOST_COLUMNS:
-        raise invalid(place, f"a relation must have at most {MOST_COLUMNS:,} columns", "name those that are needed.")
+    if len(rows.columns) > WIDEST:
+        raise invalid(place, f"a relation must have at most {WIDEST:,} columns", "name those that are needed.")
     if rows.steps > MOST_STEPS:
         raise invalid(place, f"subqueries must be at most {MOST_STEPS} steps deep")
     return rows

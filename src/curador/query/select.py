@@ -10,7 +10,7 @@ from sqlglot import exp
 from curador.query import kinds
 from curador.query.aggregates import holds_aggregate
 from curador.query.conditions import filtered
-from curador.query.context import MOST_COLUMNS, Context, Environment, Released, Rows
+from curador.query.context import MOST_COLUMNS, WIDEST, Context, Environment, Released, Rows
 from curador.query.expressions import read
 from curador.query.grouping import Keys, Matcher, Release, check_released, keys_of, over_columns
 from curador.query.messages import invalid, not_private, quoted
@@ -164,8 +164,8 @@ def _listed(parts: Parts, scope: Scope, context: Context, windows: Windows) -> l
                 raise invalid(context.place(item), "* must have no alias")
             table = inner.table if isinstance(inner, exp.Column) else ""
             found += _without(star, table or None, scope, context)
-            if len(found) > MOST_COLUMNS:
-                raise invalid(context.place(star), f"a relation must have at most {MOST_COLUMNS:,} columns")
+            if len(found) > WIDEST:
+                raise invalid(context.place(star), f"a relation must have at most {WIDEST:,} columns")
             continue
         term = reading.of(inner)
         name = item_name(item, term, context.text)

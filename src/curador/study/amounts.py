@@ -10,7 +10,9 @@ from curador.study.spelling import number_text, writable
 
 SIZE = 'a size such as "4GB"'
 DURATION = 'a duration such as "60s"'
+TICK = 'a duration such as "2s", or "off"'
 SHARE = 'a share above 0 % and at most 100 %, such as "20%"'
+LEAST = 'a share from 0 % to 100 %, such as "0.01%"'
 
 _SIZES = {
     "kib": 2**10,
@@ -50,6 +52,17 @@ def read_duration(value: object) -> Fraction | None:
     return exact if exact is not None and exact > 0 and writable(exact) else None
 
 
+def read_tick(value: object) -> Fraction | None:
+    """Return the number of seconds, 0 for "off", None if the value is neither."""
+    off = value == "off" or (type(value) in {int, Fraction} and value == 0)
+    return Fraction(0) if off else read_duration(value)
+
+
+def tick_text(seconds: Fraction) -> str:
+    """Return the duration in seconds, "off" for none."""
+    return duration_text(seconds) if seconds else "off"
+
+
 def duration_text(seconds: Fraction) -> str:
     """Return the duration in seconds."""
     return f"{number_text(seconds)}s"
@@ -59,6 +72,12 @@ def read_share(value: object) -> Fraction | None:
     """Return the part of the whole, None if the value is no percentage in (0, 100]."""
     percent = _measured(value, {"%": Fraction(1)})
     return percent / 100 if percent is not None and 0 < percent <= 100 else None
+
+
+def read_least(value: object) -> Fraction | None:
+    """Return the part of the whole, None if the value is no percentage from 0 to 100."""
+    percent = Fraction(0) if type(value) is int and value == 0 else _measured(value, {"%": Fraction(1)})
+    return percent / 100 if percent is not None and 0 <= percent <= 100 else None
 
 
 def share_text(share: Fraction) -> str:

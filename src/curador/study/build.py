@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -52,6 +53,7 @@ def build_study(
     analysts: Mapping[str, Any] | Sequence[Analyst] | None = None,
     public: Iterable[str] | None = None,
     max_units: int = DEFAULT_MAX_UNITS,
+    least_spend: str | int | Fraction | None = None,
     allow_large_delta: bool = False,
 ) -> Study:
     """Return the study of one source, or of several given as { table name: source }.
@@ -63,6 +65,7 @@ def build_study(
     physical  types that the source itself shows: the type of a column that has bounds or values and no declared one
     caps      { "rows": 20 }; for several tables one for all, or { table: caps }
     public    names of tables that are of public knowledge
+    least_spend  what one question costs at least, of its asker's whole limit; "0.01%" by default
     ledger    default: beside the file, <name>.ledger; must be said for frames and for several sources
     """
     try:
@@ -75,6 +78,7 @@ def build_study(
             engine=engine,
             analysts=analysts,
             max_units=max_units,
+            least_spend=least_spend,
             allow_large_delta=allow_large_delta,
         )
     except BrokenRule as rule:
@@ -149,6 +153,7 @@ def assemble(
     engine: object,
     analysts: object,
     max_units: int,
+    least_spend: object = None,
     allow_large_delta: bool,
 ) -> Study:
     """Return the study of tables that are declared as in a file, but for their sources. None means absent."""
@@ -159,6 +164,7 @@ def assemble(
         "budget": _budget(budget),
         "ledger": str(ledger),
         "max_units": max_units,
+        "least_spend": least_spend,
         "allow_large_delta": allow_large_delta,
         "engine": _engine(engine),
         "unit": {"name": unit_name},

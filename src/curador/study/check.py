@@ -26,6 +26,14 @@ def check_study(study: Study) -> None:
         raise found
 
 
+def opening_warnings(study: Study) -> tuple[str, ...]:
+    """Return what an owner is told whenever the study is opened."""
+    if study.least_spend:
+        return ()
+    how = "how long answers take depends on rows, and who times enough of them reads off what single people have in the table"
+    return (f'least_spend is 0: questions may cost next to nothing and never end; {how}. Write least_spend = "0.01%".',)
+
+
 def owner_warnings(study: Study) -> tuple[str, ...]:
     """Return what an owner should know although the study is accepted. Nothing in it comes from data."""
     warnings: list[str] = []
@@ -36,7 +44,7 @@ def owner_warnings(study: Study) -> tuple[str, ...]:
     told = (
         f"{dotted(('tables', table.name))} declares no bounds: its rows can be counted, never summed." for table in unbounded
     )
-    return (*warnings, *told)
+    return (*opening_warnings(study), *warnings, *told)
 
 
 def _large_delta(study: Study) -> BrokenRule | None:

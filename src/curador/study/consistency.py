@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from curador.study.amounts import LEAST
 from curador.study.model import MOST_UNITS, Caps, Column, Table, Unit, UnitColumn, UnitPath, UnitRow
 from curador.study.rules import LONGEST_NAME, NAME, Where, broken, did_you_mean, dotted, is_name, is_text, same_but_for_case
-from curador.study.spelling import Plain, key_text, string_text
+from curador.study.spelling import Plain, key_text, string_text, writable
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -100,6 +102,9 @@ def check_whole(study: Study) -> None:
         raise broken(("ledger",), "a file name", "" if study.ledger == Path() else str(study.ledger))
     if type(study.max_units) is not int or not 1 <= study.max_units <= MOST_UNITS:
         raise broken(("max_units",), "a whole number from 1 to 2^62", study.max_units)
+    least: object = study.least_spend
+    if type(least) is not Fraction or not 0 <= least <= 1 or not writable(100 * least):
+        raise broken(("least_spend",), LEAST, study.least_spend)
     if type(study.allow_large_delta) is not bool:
         raise broken(("allow_large_delta",), "true or false", study.allow_large_delta)
     _check_tables(study)

@@ -3,8 +3,8 @@
 In it     name, word for the unit, adjacency, budget, max_units, and of every table its name, source as declared, unit,
           caps and highest caps, uniqueness, keys and columns.
 Not in it the engine's settings, the folder and the ledger's place (the same study on another machine is the same),
-          data frames (their contents are a data version), analysts (who may ask does not change what an answer means),
-          the order in which tables, columns and values were written.
+          data frames (their contents are a data version), analysts and the least spend (who may ask, and for how little,
+          does not change what an answer means), the order in which tables, columns and values were written.
 """
 
 from __future__ import annotations

@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from curador.errors import InvalidParameter
 from curador.privacy.adjacency import as_adjacency
-from curador.study.amounts import DURATION, SHARE, SIZE, read_duration, read_share, read_size
+from curador.study.amounts import (
+    DURATION,
+    LEAST,
+    SHARE,
+    SIZE,
+    TICK,
+    read_duration,
+    read_least,
+    read_share,
+    read_size,
+    read_tick,
+)
 from curador.study.consistency import UNIT, references
 from curador.study.model import (
+    DEFAULT_LEAST_SPEND,
     DEFAULT_MAX_UNITS,
     DEFAULT_ROWS,
     Analyst,
@@ -57,6 +69,7 @@ def study_from(
         unit_name=word if raw.unit is None else raw.unit.name,
         adjacency=_parameter(lambda: as_adjacency(raw.adjacency)),
         max_units=DEFAULT_MAX_UNITS if raw.max_units is None else raw.max_units,
+        least_spend=_least_spend(raw.least_spend),
         engine=_engine(raw.engine, EngineSettings()),
         analysts=tuple(_analyst(name, analyst) for name, analyst in raw.analysts.items()),
         folder=folder,
@@ -165,6 +178,7 @@ def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
         memory=_amount("memory", raw.memory, usual.memory, read_size, SIZE),
         spill=_amount("spill", raw.spill, usual.spill, read_size, SIZE),
         deadline=_amount("deadline", raw.deadline, usual.deadline, read_duration, DURATION),
+        answer_every=_amount("answer_every", raw.answer_every, usual.answer_every, read_tick, TICK),
         prepare=usual.prepare if raw.prepare is None else raw.prepare,
         worker=usual.worker if raw.worker is None else raw.worker,
         unit_rows=usual.unit_rows if raw.unit_rows is None else raw.unit_rows,
@@ -176,6 +190,15 @@ def _amount(name: str, written: object, usual: T, read: Callable[[object], T | N
     found = usual if written is None else read(written)
     if found is None:
         raise broken(("engine", name), rule, written)
+    return found
+
+
+def _least_spend(written: object) -> Fraction:
+    if written is None:
+        return DEFAULT_LEAST_SPEND
+    found = written if isinstance(written, Fraction) else read_least(written)
+    if found is None:
+        raise broken(("least_spend",), LEAST, written)
     return found
 
 

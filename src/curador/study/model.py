@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive
 from curador.privacy.adjacency import Adjacency
-from curador.study.amounts import DURATION, SHARE, SIZE, read_duration, read_size
+from curador.study.amounts import DURATION, SHARE, SIZE, TICK, duration_text, read_duration, read_size, read_tick
 from curador.study.rules import NAME, broken, column_bounds, column_length, column_type, column_values, is_name
 from curador.study.spelling import LONGEST_NUMBER, Plain, writable
 from curador.study.values import Type, Value
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 DEFAULT_ROWS = 10
 DEFAULT_GROUPS = 4
 DEFAULT_MAX_UNITS = 1_000_000_000
+DEFAULT_LEAST_SPEND = Fraction(1, 10_000)
+"""What one question costs at least, of the asker's whole limit: so there are at most 10,000 of them."""
 MOST_UNITS = 2**62
 MOST_THREADS = 1024
 MOST_UNIT_ROWS = 1_000_000
@@ -227,6 +229,7 @@ class EngineSettings:
     unit_rows  rows of one unit that a prepared table holds at most; never less than a cap allows
     unit_work  the most work that one unit's rows may cause in one question, by the measured costs of `plan/costs.py`: what
                would cause more is refused, since its duration would tell about one unit
+    answer_every  answers are released 1, 2, 4, 8 … times this after their turn came, never between; 0: when they are ready
     """
 
     threads: int = 2
@@ -237,6 +240,7 @@ class EngineSettings:
     worker: str = "process"
     unit_rows: int = 16_384
     unit_work: Fraction = Fraction(2, 1000)
+    answer_every: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if type(self.unit_rows) is not int or not 1 <= self.unit_rows <= MOST_UNIT_ROWS:
@@ -250,6 +254,11 @@ class EngineSettings:
                 raise broken(("engine", name), SIZE, size)
         if read_duration(self.deadline) is None:
             raise broken(("engine", "deadline"), DURATION, self.deadline)
+        if type(self.answer_every) is not Fraction or read_tick(self.answer_every) is None:
+            raise broken(("engine", "answer_every"), TICK, self.answer_every)
+        if self.answer_every and self.deadline % self.answer_every:
+            rule = f"a whole number of answer_every, which is {duration_text(self.answer_every)}"
+            raise broken(("engine", "deadline"), rule, duration_text(self.deadline))
         if self.prepare not in PREPARE:
             raise broken(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:
@@ -275,6 +284,8 @@ class Study:
     """Data frames or Arrow tables given from Python, by table name."""
     allow_large_delta: bool = False
     """The owner knows that δ is above 1/(100 · max_units) and wants it so; `check` then warns instead of refusing."""
+    least_spend: Fraction = DEFAULT_LEAST_SPEND
+    """What one question or fit costs at least, as a part of its asker's whole limit; 0: nothing is too little."""
 
     def __post_init__(self) -> None:
         from curador.study.consistency import check_whole

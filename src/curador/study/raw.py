@@ -40,6 +40,7 @@ class RawEngine(_Raw):
     memory: Any = None
     spill: Any = None
     deadline: Any = None
+    answer_every: Any = None
     prepare: str | None = None
     worker: str | None = None
     unit_rows: int | None = None
@@ -111,6 +112,7 @@ class RawStudy(_Raw):
     budget: RawBudget
     ledger: str
     max_units: int | None = None
+    least_spend: Any = None
     allow_large_delta: bool = False
     engine: RawEngine = RawEngine()
     unit: RawUnitName | None = None

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidStudy, sentence
-from curador.study.amounts import duration_text, share_text, size_text
+from curador.study.amounts import duration_text, share_text, size_text, tick_text
 from curador.study.consistency import references
 from curador.study.lines import nearest, places
-from curador.study.model import Caps, EngineSettings, UnitColumn, UnitPath
+from curador.study.model import DEFAULT_LEAST_SPEND, Caps, EngineSettings, UnitColumn, UnitPath
 from curador.study.rules import BrokenRule, Where, broken
 from curador.study.spelling import Plain, key_text, number_text, value_text
 
@@ -104,6 +104,8 @@ def _lines(study: Study) -> Iterator[str]:
     yield f"budget = {value_text(_budget(study))}"
     yield f"ledger = {value_text(str(study.ledger))}"
     yield f"max_units = {study.max_units:_}"
+    if study.least_spend != DEFAULT_LEAST_SPEND:
+        yield f"least_spend = {value_text(share_text(study.least_spend))}"
     if study.allow_large_delta:
         yield "allow_large_delta = true"
     if study.engine != EngineSettings():
@@ -133,6 +135,7 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
         "memory": size_text(engine.memory),
         "spill": size_text(engine.spill),
         "deadline": duration_text(engine.deadline),
+        "answer_every": tick_text(engine.answer_every),
         "prepare": engine.prepare,
         "worker": engine.worker,
         "unit_rows": engine.unit_rows,

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
+from curador.curator.rehearsal import without_rows
 from curador.engines.base import Cells, Tallied
 from curador.study.model import Analyst, Budget, Caps, Column, Study, Table, UnitColumn
 from curador.study.schema import Field, Schema, TableSchema
@@ -93,9 +94,20 @@ class FakeEngine:
         self.shops = {"north": 5000, "corner": 1} if shops is None else shops
         self.tallied = []
         self.prepared = []
+        self.incidents, self.durations = {}, {}
         self.problem = None
         self.before = None
         self.closed = False
+
+    def rehearse(self, blocks):
+        """Tables without rows."""
+        return [without_rows(block) for block in blocks]
+
+    def record_failure(self, incident, detail):
+        self.incidents[incident] = detail
+
+    def record_duration(self, question, seconds):
+        self.durations[question] = seconds
 
     def tally(self, blocks):
         self.tallied.append(list(blocks))

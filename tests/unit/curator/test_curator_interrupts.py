@@ -20,12 +20,15 @@ def curator(tmp_path):
         yield made
 
 
-def stopping(whole):
-    """The same function, interrupted just before it returns."""
+def stopping(whole, *, place=1):
+    """The same function, interrupted just before it returns from the call of this number."""
+    calls = []
 
     def stopped(*arguments, **options):
-        whole(*arguments, **options)
-        raise KeyboardInterrupt
+        calls.append(whole(*arguments, **options))
+        if len(calls) == place:
+            raise KeyboardInterrupt
+        return calls[-1]
 
     return stopped
 
@@ -37,20 +40,20 @@ def interrupted(curator):
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "said", "stored"),
+    ("where", "name", "place", "said", "stored"),
     [
-        (Ledger, "reserve", flow.CHARGING, False),
-        (flow, "_released", flow.INTERRUPTED, False),
-        (flow, "encoded", flow.INTERRUPTED, False),
-        (Ledger, "commit", flow.STORING, True),
-        (flow, "make_receipt", flow.ANSWERED, True),
-        (flow, "bounding_notes", flow.ANSWERED, True),
+        (Ledger, "reserve", 1, flow.CHARGING, False),
+        (flow, "_released", 2, flow.INTERRUPTED, False),
+        (flow, "encoded", 2, flow.INTERRUPTED, False),
+        (flow, "make_receipt", 2, flow.INTERRUPTED, False),
+        (flow, "bounding_notes", 2, flow.INTERRUPTED, False),
+        (Ledger, "commit", 1, flow.STORING, True),
     ],
 )
-def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, said, stored):
+def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, place, said, stored):
     """From the call of reserve on, no interrupt can be taken for one that cost nothing."""
     with monkeypatch.context() as patch:
-        patch.setattr(where, name, stopping(getattr(where, name)))
+        patch.setattr(where, name, stopping(getattr(where, name), place=place))
         told = interrupted(curator)
     assert told == said
     assert "charge" in told
@@ -61,8 +64,10 @@ def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, sai
 
 def test_an_interrupt_before_the_charge_claims_nothing(curator, monkeypatch):
     """Nothing was charged, and nothing is said about it."""
-    monkeypatch.setattr(flow.Flow, "_request", stopping(lambda *_: None))
-    assert interrupted(curator) == ""
+    for where, name in ((flow.Flow, "_request"), (flow, "_released"), (flow, "encoded"), (flow, "make_receipt")):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, stopping(getattr(where, name)))
+            assert interrupted(curator) == ""
     monkeypatch.setattr(flow.Flow, "stored", stopping(lambda *_: None))
     assert interrupted(curator) == ""
     assert curator.ledger.spent() == NOTHING

@@ -1,6 +1,7 @@
 """From tallies to released integers: which rows, which inputs at the seam, in which order."""
 
 import itertools
+from fractions import Fraction
 
 import hand_made as hand
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from curador.audit.replay import replay
 from curador.curator import release as releasing
 from curador.curator.post import answer_columns
-from curador.curator.release import Ends, release
+from curador.curator.release import Ends, Exact, private_units, release
 from curador.engines.base import Tallied
 from curador.errors import Failed
 from curador.mechanisms.keys.noisy import GaussianKeys
@@ -155,12 +156,28 @@ def test_declared_values_that_are_one_float_are_one_row():
     assert calls[0].value.tolist() == [2, 1]
 
 
-def test_groups_that_become_one_key_give_the_larger_number():
-    """NaN and NULL are one group here; a maximum moves no more than its parts, so no sensitivity grows."""
-    one = hand.block([hand.key("x", [None], Type.FLOAT)], [hand.count_item()])
-    calls, _ = seen(hand.priced(hand.plan(one)), [hand.tallied(one, {(float("nan"),): [1, 2], (None,): [3]})])
+def test_groups_that_become_one_key_are_an_engine_failure():
+    """Caps were executed on each, so nothing is known of both together: no number is made of them."""
+    one = hand.block([hand.key("x", [None, Fraction(0)], Type.FLOAT)], [hand.count_item()])
+    with pytest.raises(Failed, match="an engine must return every group once"):
+        release(hand.priced(hand.plan(one)), [hand.tallied(one, {(float("nan"),): [1, 2], (None,): [3]})])
 
-    assert calls[0].value.tolist() == [2]
+
+def test_selected_groups_that_become_one_key_are_an_engine_failure():
+    """Their numbers of units, too."""
+    one = hand.block([hand.key("x", None, Type.FLOAT)], [hand.count_item()])
+    tallied = Tallied(([None],), {0: np.array([3])}, {}, (([None, float("nan")],), np.array([3, 4])))
+    with pytest.raises(Failed, match="an engine must return every group once"):
+        private_units(one, tallied)
+
+
+def test_one_more_row_under_an_equal_key_cannot_move_a_centred_sum_beyond_what_was_declared():
+    """A sum from the middle of 1,000 rows is far below 0; put together with another it became 2: nothing is released."""
+    one = hand.block([hand.key("x", [None], Type.FLOAT)], [hand.count_item()])
+    apart = Exact(one, Tallied(([None],), {0: np.array([-2000])}), [(None,)])
+    assert apart.integers(0).tolist() == [-2000]
+    with pytest.raises(Failed, match="every group once"):
+        Exact(one, Tallied(([None, float("nan")],), {0: np.array([-2000, 2])}), [(None,)])
 
 
 def test_keys_of_another_type_are_an_engine_failure():

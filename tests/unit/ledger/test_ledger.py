@@ -626,7 +626,7 @@ def test_the_clock_decides_nothing(ledger, monkeypatch):
     """A clock set back or forward gives nothing back and refuses nothing."""
     for time in ("1990-01-01T00:00:00+00:00", "2090-01-01T00:00:00+00:00", "1970-01-01T00:00:00+00:00"):
         monkeypatch.setattr(entries, "now", lambda time=time: time)
-        ask(ledger, request(epsilon="0.1"))
+        ask(ledger, request(epsilon="0.1", asked=time))
     assert ledger.spent() == eps("0.3")
     assert [one.sequence for one in ledger.entries()] == list(range(7))
     assert next(reversed(list(ledger.entries()))).time.startswith("1970")

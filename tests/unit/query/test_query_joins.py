@@ -204,5 +204,5 @@ def test_tables_are_counted_as_often_as_they_are_read():
 
     with pytest.raises(InvalidQuery, match="at most 16 tables"):
         read(f"WITH c0 AS (SELECT * FROM people){steps} SELECT COUNT(*) FROM c60")
-    with pytest.raises(InvalidQuery, match="at most 1,000 columns"):
+    with pytest.raises(InvalidQuery, match="at most 2,000 columns"):
         read("SELECT COUNT(*) FROM " + "(SELECT *, *, *, * FROM " * 10 + "people" + ")" * 10)

@@ -16,7 +16,7 @@ from bad_files import BAD_FILES, GOOD, change, column, more, path, table
 from curador.errors import InvalidParameter, InvalidStudy, Refused
 from curador.privacy.adjacency import Adjacency
 from curador.study import toml
-from curador.study.check import check_study, owner_warnings
+from curador.study.check import check_study, opening_warnings, owner_warnings
 from curador.study.lines import nearest, places
 from curador.study.model import (
     Analyst,
@@ -330,10 +330,11 @@ def test_a_study_reads_back():
         adjacency=Adjacency.REPLACE_ONE,
         unit_name=odd,
         max_units=2**62,
-        engine=EngineSettings(1, 1, 2**62, Fraction(1, 7), "always", "inline"),
+        engine=EngineSettings(1, 1, 2**62, Fraction(1, 7), "always", "inline", Fraction(1, 21)),
         analysts=(Analyst(odd, Fraction(1, 7), (odd, "p"), train=True), Analyst("a")),
         folder=HERE,
         allow_large_delta=True,
+        least_spend=Fraction(1, 300_000),
     )
 
     assert read(study.to_toml()) == study
@@ -399,6 +400,7 @@ def test_the_digest_tells_kinds_of_units_apart():
         replace(BASE, folder=Path("/elsewhere"), ledger=Path("other.ledger")),
         replace(BASE, analysts=()),
         replace(BASE, allow_large_delta=True),
+        replace(BASE, least_spend=Fraction(0)),
         replace(BASE, tables=BASE.tables[::-1]),
         replace(
             BASE, tables=(*BASE.tables[:2], replace(BASE.tables[2], columns=BASE.tables[2].columns[::-1]), BASE.tables[3])
@@ -414,6 +416,28 @@ def test_the_digest_ignores_what_does_not(same):
 def test_the_digest_never_changes():
     """Fingerprints stand in ledgers: a study of today has the same one tomorrow."""
     assert read(GOOD).digest == "393dcd85434aaa71713e4023913274d1254fab5ddd9f86fdec7df1c13442ef8c"
+
+
+@pytest.mark.parametrize(
+    ("written", "least"),
+    [('"0.05%"', Fraction(5, 10_000)), ('"0%"', 0), ("0", 0), ('"100%"', 1), ('"1/3%"', Fraction(1, 300))],
+)
+def test_the_least_spend_is_read(written, least):
+    """A share of the limit; nothing at all is a share too. Where nothing is said it is a ten-thousandth."""
+    study = read(change("version = 1\n", f"version = 1\nleast_spend = {written}\n"))
+    assert (study.least_spend, read(GOOD).least_spend) == (least, Fraction(1, 10_000))
+    assert read(study.to_toml()) == study
+    assert study.digest == read(GOOD).digest
+    assert ["least_spend is 0" in one for one in opening_warnings(study)] == [True] * (least == 0)
+    assert opening_warnings(study) == owner_warnings(study)[: least == 0]
+
+
+@pytest.mark.parametrize(("written", "tick"), [('"2s"', 2), ('"500ms"', Fraction(1, 2)), ('"off"', 0), ("0", 0), ("3", 3)])
+def test_the_tick_is_read(written, tick):
+    """A duration of which the deadline is a multiple, or none."""
+    study = read(f"{GOOD}\n[engine]\nanswer_every = {written}\n")
+    assert (study.engine.answer_every, read(GOOD).engine.answer_every) == (tick, 0)
+    assert read(study.to_toml()) == study
 
 
 BY_HAND = [
@@ -455,6 +479,19 @@ BY_HAND = [
     ),
     (lambda: EngineSettings(threads=0), "engine.threads must be a whole number from 1 to 1,024; got 0."),
     (lambda: EngineSettings(memory=0), 'engine.memory must be a size such as "4GB"; got 0.'),
+    (lambda: EngineSettings(answer_every=2), 'engine.answer_every must be a duration such as "2s", or "off"; got 2.'),
+    (
+        lambda: EngineSettings(answer_every=Fraction(7)),
+        "engine.deadline must be a whole number of answer_every, which is 7s; got '60s'.",
+    ),
+    (
+        lambda: replace(read(GOOD), least_spend=Fraction(2)),
+        'least_spend must be a share from 0 % to 100 %, such as "0.01%"; got 2.',
+    ),
+    (
+        lambda: replace(read(GOOD), least_spend=0.5),
+        'least_spend must be a share from 0 % to 100 %, such as "0.01%"; got 0.5.',
+    ),
     (lambda: Caps(rows=0), "caps.rows must be a whole number from 1 to 1,000,000; got 0."),
     (
         lambda: Budget(epsilon=Fraction(1, 3**2000)),

@@ -7,14 +7,15 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from curador.engines.base import EngineFailed
 from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.folder import Folder, prepared_folder
-from curador.engines.duckdb.incidents import failure
+from curador.engines.duckdb.incidents import failure, note_duration, note_failure
 from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
 from curador.engines.duckdb.schema import describe
 from curador.engines.duckdb.versions import is_prepared, specification, take_version
 from curador.engines.duckdb.worker import open_connection
-from curador.errors import Failed, InvalidStudy, sentence
+from curador.errors import Failed, InvalidQuery, InvalidStudy, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from curador.plan.model import BlockPlan
     from curador.study.model import Study
     from curador.study.schema import Schema
+
+
+_REHEARSAL = 10.0
+"""Seconds for a question on tables without rows: nobody pays for them."""
 
 
 class DuckDBEngine:
@@ -76,14 +81,27 @@ class DuckDBEngine:
         for block in blocks:
             lower_block(block, self._schema)
 
+    def rehearse(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+        """Return the integers of all blocks on tables without rows; a failure there is a refusal. Nothing is read."""
+        try:
+            return self._tallied(blocks, empty=True)
+        except EngineFailed as problem:
+            hint = f"ask it in another way; the owner finds the reason under incident {problem.incident}"
+            raise InvalidQuery(
+                f"the engine cannot run this question, even without rows; nothing was charged.\nHint: {hint}."
+            ) from None
+
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
+        return self._tallied(blocks, empty=False)
+
+    def _tallied(self, blocks: Sequence[BlockPlan], *, empty: bool) -> list[Tallied]:
         from curador.engines.lower.block import lower_block
         from curador.engines.lower.collect import collect
 
         lowered = [lower_block(block, self._schema) for block in blocks]
         named = [(f"{place}.{one.name}", one) for place, each in enumerate(lowered) for one in each.statements]
-        results = self.run(named)
+        results = self.run(named, empty=empty)
         try:
             return [
                 collect(block, each, {one.name: results[f"{place}.{one.name}"] for one in each.statements})
@@ -91,6 +109,14 @@ class DuckDBEngine:
             ]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
             raise failure(self._folder, self._version, traceback.format_exc()) from None
+
+    def record_failure(self, incident: str, detail: str) -> None:
+        """Write what really happened to incidents.log, under the id that everybody else is told."""
+        note_failure(self._folder, self._version, incident, detail)
+
+    def record_duration(self, question: str, seconds: float) -> None:
+        """Write to durations.log how long a question took."""
+        note_duration(self._folder, self._version, question, seconds)
 
     def read(self, table: str, columns: Sequence[str]) -> Any:
         """Return columns of a private table and the unit of each row as an Arrow table: for learners, and for nobody else.
@@ -101,15 +127,17 @@ class DuckDBEngine:
 
         return self.run([(STATEMENT, lower_rows(self._schema, table, columns))])[STATEMENT]
 
-    def run(self, statements: Sequence[tuple[str, Statement]]) -> Mapping[str, Any]:
-        """Run lowered statements in one transaction; refuse anything that the lowering did not make."""
+    def run(self, statements: Sequence[tuple[str, Statement]], *, empty: bool = False) -> Mapping[str, Any]:
+        """Run lowered statements in one transaction, on the data or on tables without rows; refuse what is not lowered."""
         from curador.engines.lower.sql import GeneratedSQL
 
         for _, statement in statements:
             if type(statement.sql) is not GeneratedSQL:
                 raise Failed(sentence("a statement", "made by the lowering", type(statement.sql).__name__))
         try:
-            return self._opened().run([(name, str(one.sql)) for name, one in statements], float(self._study.engine.deadline))
+            seconds = float(self._study.engine.deadline)
+            texts = [(name, str(one.sql)) for name, one in statements]
+            return self._opened().run(texts, min(seconds, _REHEARSAL) if empty else seconds, empty=empty)
         except BrokenError as problem:
             raise failure(self._folder, self._version, str(problem)) from None
 

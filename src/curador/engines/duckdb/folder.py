@@ -6,7 +6,8 @@ v<N>.duckdb     data version N, prepared
 frames/         tables given from Python, where nothing is prepared
 spill/          what DuckDB moves out of memory while it works
 lock            held by the process that prepares
-incidents.log   what really happened when the engine failed; analysts see an id only
+incidents.log   what really happened when a question failed; analysts see an id only
+durations.log   how long questions took, by the id in their receipts; analysts see the time at which they asked only
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from curador.errors import InvalidStudy, sentence
+from curador.study.spelling import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -63,6 +65,11 @@ class Folder:
         """The owner's log of failures."""
         return self.path / "incidents.log"
 
+    @property
+    def durations(self) -> Path:
+        """The owner's log of how long questions took."""
+        return self.path / "durations.log"
+
     def version(self, number: int) -> Path:
         """Return the file of a prepared version."""
         return self.path / f"v{number}.duckdb"
@@ -77,13 +84,17 @@ class Folder:
 
     def key(self, purpose: str) -> bytes:
         """Return the study's key for one purpose: 32 bytes."""
-        stored = (self.path / "key").read_bytes()
+        try:
+            stored = (self.path / "key").read_bytes()
+        except OSError:
+            stored = b""
         if len(stored) != _KEY_BYTES:
-            raise InvalidStudy(sentence(str(self.path / "key"), f"{_KEY_BYTES} bytes", f"{len(stored)} bytes"))
+            hint = "restore it; or run `curador refresh`: without the key nobody can tell whether the data are still the same"
+            raise InvalidStudy(sentence(str(self.path / "key"), f"{_KEY_BYTES} bytes", Plain(f"{len(stored)} bytes"), hint))
         return hmac.digest(stored, purpose.encode(), hashlib.sha256)
 
     def remove_versions(self, keep: int | None = None) -> None:
-        """Remove prepared versions but one and what a broken preparation left; without one also frames and the log."""
+        """Remove prepared versions but one and what a broken preparation left; without one also frames and the logs."""
         for file in self.path.glob("v*.duckdb*"):
             if keep is None or file.name != self.version(keep).name:
                 file.unlink(missing_ok=True)
@@ -91,6 +102,7 @@ class Folder:
         if keep is None:
             shutil.rmtree(self.frames, ignore_errors=True)
             self.incidents.unlink(missing_ok=True)
+            self.durations.unlink(missing_ok=True)
 
     def sweep(self) -> None:
         """Remove what killed processes had moved out of memory: it holds rows."""
@@ -118,9 +130,9 @@ class Folder:
         """Return a place of its own for what a worker, or a preparation, moves out of memory; it tells whose it is."""
         return self.spill / f"{os.getpid()}-{secrets.token_hex(4)}"
 
-    def incidents_file(self) -> IO[bytes]:
-        """Open the owner's log to append to it."""
-        handle = os.open(self.incidents, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    def appending(self, log: Path) -> IO[bytes]:
+        """Open one of the owner's logs to append to it."""
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         return os.fdopen(handle, "ab", buffering=0)
 
     def size(self) -> int:

@@ -178,7 +178,7 @@ def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: O
     fixed = sum(_TEXT_BYTES if field.type == "string" else 8 for field in fields) + _OWN_BYTES
     texts = [f"coalesce(strlen(c{place}), 0)" for place, field in enumerate(fields) if field.type == "string"]
     if texts:
-        sample = f"SELECT {' + '.join(texts)} AS n FROM {owned.rows} LIMIT {_SAMPLE}"
+        sample = f"SELECT list_sum([{listed(texts)}]) AS n FROM {owned.rows} LIMIT {_SAMPLE}"
         fixed += int(connection.execute(f"SELECT coalesce(avg(n), 0) FROM ({sample})").fetchall()[0][0])
     whole = count * fixed
     part = min(max(_SMALL, whole // _PASSES + 1), max(_SMALL // 8, memory // 6))

@@ -19,12 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from curador.engines.duckdb.connection import private_files
-from curador.engines.duckdb.worker import LENGTH, answer, open_connection, write_frame
+from curador.engines.duckdb.worker import LENGTH, Connections, answer, write_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import duckdb
 
     from curador.engines.duckdb.folder import Folder
 
@@ -43,8 +41,8 @@ class BrokenError(Exception):
 class Runner(Protocol):
     """Runs the statements of one question in one transaction."""
 
-    def run(self, statements: Sequence[tuple[str, str]], seconds: float) -> Mapping[str, Any]:
-        """Return the Arrow tables by name, or raise BrokenError."""
+    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+        """Return the Arrow tables by name, or raise BrokenError. `empty`: of the same tables without rows."""
         ...
 
     def close(self) -> None:
@@ -63,13 +61,13 @@ class ProcessRunner:
         self._end: weakref.finalize[[subprocess.Popen[bytes], str], ProcessRunner] | None = None
         self._owner = os.getpid()
 
-    def run(self, statements: Sequence[tuple[str, str]], seconds: float) -> Mapping[str, Any]:
+    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
         """Return the Arrow tables by name. A worker that is late, or gone, is killed and forgotten."""
         with self._lock:
             finished = False
             try:
                 process = self._started()
-                head, tables = self._ask(process, json.dumps(list(statements)).encode(), seconds)
+                head, tables = self._ask(process, json.dumps([empty, list(statements)]).encode(), seconds)
                 finished = True
             finally:
                 if not finished:  # late, gone or interrupted: what it does now is unknown
@@ -89,7 +87,7 @@ class ProcessRunner:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._kill()
-        with self._folder.incidents_file() as log:
+        with self._folder.appending(self._folder.incidents) as log:
             self._process = subprocess.Popen(  # noqa: S603 -- our own program
                 [sys.executable, "-I", "-c", _PROGRAM, *_paths()],
                 stdin=subprocess.PIPE,
@@ -134,16 +132,16 @@ class InlineRunner:
     def __init__(self, specification: Mapping[str, Any]) -> None:
         self._specification = specification
         self._lock = threading.Lock()
-        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._connections: Connections | None = None
 
-    def run(self, statements: Sequence[tuple[str, str]], seconds: float) -> Mapping[str, Any]:
+    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
         """Return the Arrow tables by name."""
         with self._lock, private_files():
             timer: threading.Timer | None = None
             try:
-                if self._connection is None:
-                    self._connection = open_connection(self._specification)
-                cursor = self._connection.cursor()
+                if self._connections is None:
+                    self._connections = Connections(self._specification)
+                cursor = self._connections.cursor(empty=empty)
                 timer = threading.Timer(seconds, cursor.interrupt)
                 timer.daemon = True
                 timer.start()
@@ -157,9 +155,9 @@ class InlineRunner:
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            if self._connections is not None:
+                self._connections.close()
+                self._connections = None
 
 
 def _end(process: subprocess.Popen[bytes], spill: str) -> None:

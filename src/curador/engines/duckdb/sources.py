@@ -17,6 +17,7 @@ from typing import Literal as OneOf
 from curador.engines.duckdb import separated
 from curador.engines.duckdb.frames import SameNamesError, to_arrow
 from curador.engines.duckdb.quoting import identifier, listed, text
+from curador.query.context import WIDEST
 from curador.study.rules import Where, broken
 from curador.study.spelling import Plain
 
@@ -124,7 +125,15 @@ def columns(connection: duckdb.DuckDBPyConnection, source: Source) -> list[Sourc
         kinds = {"database": "a table of that DuckDB file", "frame": "a frame that Arrow can hold"}
         given = source.table if source.kind == "database" else Plain(source.files[0].name if source.files else source.kind)
         raise broken(source.where, kinds.get(source.kind, "files of one schema that can be read"), given) from None
+    _require_few(source.where, len(found))
     return [SourceColumn(str(row[0]), str(row[1])) for row in found]
+
+
+def _require_few(where: Where, number: int) -> None:
+    """Refuse a table that no question could be planned on, before it is read: that takes time as columns squared."""
+    if number > WIDEST:
+        hint = "leave out what nobody asks about: write the other columns to a file, or name a view of a DuckDB file"
+        raise broken(where, f"a table of at most {WIDEST:,} columns", Plain(f"{number:,}"), hint)
 
 
 def _files(source: str, folder: Path, where: Where) -> tuple[Path, ...]:
@@ -153,6 +162,7 @@ def _separated(files: tuple[Path, ...], alias: str, where: Where) -> Source:
         except (separated.HeaderError, OSError):
             rule = "separated text whose first line names every column, each once, in UTF-8"
             raise broken(where, rule, file.name) from None
+    _require_few(where, max(len(names) for _, names in heads))  # counted in the first line: to describe them takes long
     if any(head != heads[0] for head in heads):
         raise broken(where, "files with the same first line", Plain("different ones"))
     return Source(where, "text", alias, files, separated.scan(files, *heads[0]))

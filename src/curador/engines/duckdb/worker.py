@@ -1,9 +1,10 @@
 """The worker: a process that holds the data version and runs the statements it is sent. It reads frames from standard input.
 
 A frame is eight bytes of length and so many bytes. First comes the specification of the connection, to which the
-worker answers when it is ready; then one question a frame: JSON, a list of [name, statement]. The answer to a question is a
-frame of JSON, {"ok": true, "names": […]}, and one frame of Arrow for each name; or {"ok": false, "names": [], "detail": "…"}.
-When standard input ends, so does the worker, whatever it is doing: it does not outlive its parent. Nothing is unpickled.
+worker answers when it is ready; then one question a frame: JSON, [whether it is for tables without rows, [[name, statement],
+…]]. The answer to a question is a frame of JSON, {"ok": true, "names": […]}, and one frame of Arrow for each name; or
+{"ok": false, "names": [], "detail": "…"}. When standard input ends, so does the worker, whatever it is doing: it does not
+outlive its parent. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import threading
 from typing import IO, TYPE_CHECKING, Any
 
 from curador.engines.duckdb.connection import close_doors, connect, run_in_order
+from curador.engines.duckdb.quoting import identifier, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +46,49 @@ def open_connection(specification: Mapping[str, Any]) -> duckdb.DuckDBPyConnecti
     return connection
 
 
+class Connections:
+    """The connection that questions run on, and beside it one to the same tables without rows, made when first asked for."""
+
+    def __init__(self, specification: Mapping[str, Any]) -> None:
+        self._specification = specification
+        self._data = open_connection(specification)
+        self._empty: duckdb.DuckDBPyConnection | None = None
+
+    def cursor(self, *, empty: bool) -> duckdb.DuckDBPyConnection:
+        """Return a cursor for one question."""
+        if not empty:
+            return self._data.cursor()
+        if self._empty is None:
+            self._empty = self._without_rows()
+        return self._empty.cursor()
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._data.close()
+        if self._empty is not None:
+            self._empty.close()
+
+    def _without_rows(self) -> duckdb.DuckDBPyConnection:
+        """A database whose tables have the columns and types of the version's, from its catalogue: no row is read."""
+        own = "NOT internal AND database_name = current_database()"  # not the files that views read
+        named = "SELECT table_name, column_name, data_type FROM duckdb_columns()"
+        tables: dict[str, list[str]] = {}
+        for table, column, kind in (
+            self._data.cursor().execute(f"{named} WHERE {own} ORDER BY table_name, column_index").fetchall()
+        ):
+            tables.setdefault(table, []).append(f"{identifier(column)} {kind}")
+        config = {**self._specification["config"], "threads": 1}
+        connection = connect(":memory:", config)
+        try:
+            for table, held in tables.items():
+                connection.execute(f"CREATE TABLE {identifier(table)} ({listed(held)})").fetchall()
+            close_doors(connection, [])
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
 def answer(cursor: duckdb.DuckDBPyConnection, statements: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the Arrow table of every statement: one transaction, so one snapshot. The cursor is this question's alone."""
     try:
@@ -62,10 +107,11 @@ def main() -> None:
     threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
     specification = json.loads(requests.get())
     _limit(specification["memory"])
-    connection = open_connection(specification)
+    connections = Connections(specification)
     write_frame(out, b"ready")
     while True:
-        _serve(connection, json.loads(requests.get()), out)
+        empty, statements = json.loads(requests.get())
+        _serve(connections, statements, out, empty=empty)
 
 
 def _listen(source: IO[bytes], requests: queue.SimpleQueue[bytes]) -> None:
@@ -75,9 +121,9 @@ def _listen(source: IO[bytes], requests: queue.SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def _serve(connection: duckdb.DuckDBPyConnection, statements: list[tuple[str, str]], out: IO[bytes]) -> None:
+def _serve(connections: Connections, statements: list[tuple[str, str]], out: IO[bytes], *, empty: bool) -> None:
     try:
-        tables = {name: _stream(table) for name, table in answer(connection.cursor(), statements).items()}
+        tables = {name: _stream(table) for name, table in answer(connections.cursor(empty=empty), statements).items()}
     except Exception as problem:  # noqa: BLE001 -- the parent decides what anybody may know of it
         write_frame(out, json.dumps({"ok": False, "names": [], "detail": f"{type(problem).__name__}: {problem}"}).encode())
         return

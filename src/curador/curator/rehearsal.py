@@ -1,0 +1,84 @@
+"""A question tried out before it is charged: everything after the engine, on tables without rows and without noise.
+
+Nothing of the data, and nothing of what is drawn later, is in it: values are those of empty groups, a private key has one
+made-up value of its type, each mechanism draws once from a stream that is thrown away. What fails for the plan's sake, a
+key, a type, a number too long to be written, fails here, where a failure is a refusal that costs nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curador.curator.release import Ends, Exact, Released, dense, fitted
+from curador.curator.rows import crossed, key_columns
+from curador.engines.base import Cells, Tallied
+from curador.mechanisms.quantile import Ranks
+from curador.plan.price import QuantileNoise
+from curador.randomness.entropy import Keystream
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.engines.base import KeyValue
+    from curador.plan.model import BlockPlan, Measurement
+    from curador.plan.price import KeyNoise, Noise, Priced
+    from curador.randomness.entropy import Entropy
+
+_MADE_UP: dict[Type, KeyValue] = {
+    Type.BOOLEAN: True,
+    Type.INTEGER: 1,
+    Type.DECIMAL: 0.5,
+    Type.FLOAT: 0.5,
+    Type.STRING: "a",
+    Type.DATE: dt.date(2000, 1, 1),
+    Type.TIMESTAMP: dt.datetime(2000, 1, 1),  # noqa: DTZ001 -- keys have no zone
+}
+
+
+def rehearsed(priced: Priced, tallied: Sequence[Tallied]) -> list[Released]:
+    """Return what an empty table would give if noise were 0, having drawn each noise once and thrown it away."""
+    thrown = Keystream()
+    thrown.pools = None  # nothing is drawn ahead
+    blocks = zip(priced.plan.blocks, tallied, priced.noises, priced.selections, strict=True)
+    return [_block(*one, thrown) for one in blocks]
+
+
+def without_rows(block: BlockPlan) -> Tallied:
+    """Return what an engine gives for a block where no table has a row."""
+    nothing, one = np.zeros(0, np.int64), np.zeros(0 if block.keys else 1, np.int64)
+    tallies = {place: one for place, tally in enumerate(block.tallies) if tally.kind != "cells"}
+    cells = {place: Cells(nothing, nothing, nothing) for place, tally in enumerate(block.tallies) if tally.kind == "cells"}
+    selection = (tuple([] for _ in block.private_keys), nothing) if block.private_keys else None
+    return Tallied(tuple([] for _ in block.keys), tallies, cells, selection)
+
+
+def _block(
+    block: BlockPlan, tallied: Tallied, noises: Sequence[Noise], selection: KeyNoise | None, thrown: Entropy
+) -> Released:
+    made_up = tuple(_MADE_UP[block.keys[place].type] for place in block.private_keys)
+    rows = crossed(block.keys, [made_up])
+    exact = Exact(block, tallied, rows)
+    values: list[Any] = []
+    for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True)):
+        if isinstance(noise, QuantileNoise):
+            values.append(_quantile(noise, measurement, exact, place, len(rows), thrown))
+            continue
+        integers = exact.integers(place)
+        if len(integers):
+            noise.draw(integers[:1], thrown)
+        values.append(fitted(integers) if len(integers) else np.empty(0, np.int64))
+    units = None if selection is None else np.full(len(rows), float(selection.threshold))
+    return Released(key_columns(rows, len(block.keys)), tuple(values), units)
+
+
+def _quantile(noise: QuantileNoise, measurement: Measurement, exact: Exact, place: int, count: int, thrown: Entropy) -> Ends:
+    histograms, weight, drawn = exact.histograms(place), measurement.unit_weight, list[float]()
+    for mechanism in (noise.point, noise.low, noise.high):
+        scores = mechanism.scores(dense(histograms, 0, noise.point.cells), weight)
+        cell = int(mechanism.draw(Ranks(scores, weight), thrown))
+        drawn.append(float(mechanism.points[cell]))
+    return Ends(*(np.full(count, one) for one in drawn))
