@@ -197,6 +197,9 @@ def test_bias_estimates_are_near_the_truth(tmp_path):
     rows, groups, clamped = answer.bias
     assert rows.name == "rows beyond 10 a person"
     assert abs(rows.values[0] - lost) < 0.05
+    assert rows.low[0] <= 1 - np.minimum(counts, 10).sum() / counts.sum() <= rows.high[0]  # of all rows, not of 100 each
+    assert "rows beyond 10 a person: at least about" in str(answer)
+    assert "a larger cap on rows" in str(answer)
     assert groups.name == "persons in more than 4 groups"
     assert 0 < groups.values[0] < 1
     assert clamped.name == "spent outside 0 … 500"

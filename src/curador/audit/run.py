@@ -85,8 +85,18 @@ class Report:
         return tuple(dict.fromkeys(row.mechanism for row in self.rows if row.mechanism not in able))
 
     @property
+    def tried(self) -> tuple[str, ...]:
+        """The mechanisms that were looked at."""
+        return tuple(dict.fromkeys(row.mechanism for row in self.rows))
+
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """The mechanisms of the roster that were not looked at: nothing is said of them."""
+        return tuple(entry.name for entry in ROSTER if entry.name not in set(self.tried))
+
+    @property
     def passed(self) -> bool:
-        """Whether every claim stands, every seeded bug was caught, and every mechanism was looked at with power."""
+        """Whether every claim tried stands, every seeded bug tried was caught, and all was looked at with power."""
         return bool(self.rows) and not self.violations and not self.survivors and not self.powerless
 
     def to_record(self) -> dict[str, Any]:
@@ -96,6 +106,8 @@ class Report:
             "violations": list(self.violations),
             "survivors": list(self.survivors),
             "powerless": list(self.powerless),
+            "tried": list(self.tried),
+            "untried": list(self.untried),
             "passed": self.passed,
         }
 

@@ -125,8 +125,11 @@ def _print(report: Report, beside: Exhibits | None) -> None:
     refuted = f"{len(violations)} claims refuted" if violations else "no claim refuted"
     caught = sum(row.caught for row in report.mutants)
     bugs = f"{caught} of {len(report.mutants)} seeded bugs caught" if report.mutants else "no seeded bugs tried"
-    power = f"no power for {len(report.powerless)} mechanisms" if report.powerless else "power for every mechanism"
+    power = f"no power for {len(report.powerless)} mechanisms" if report.powerless else "power for every mechanism tried"
     print(f"{refuted}; {bugs}; {power}.")
+    if report.untried:
+        every = len(report.tried) + len(report.untried)
+        print(f"Only {len(report.tried)} of {every} mechanisms were tried; of the others this says nothing.")
     print(
         f"{report.samples:,} releases a world, a quarter to choose events and the rest to test them.\n"
         f"A false alarm anywhere has probability at most {report.family:g} ({report.alpha:.1e} a bound): a red run is red."

@@ -7,6 +7,7 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from curador.curator.bias import advice, told
 from curador.curator.identity import as_text, plain, sha256
 from curador.curator.show import key_text, level_text, number, printed, reach_text, table, verbatim, with_lines
 from curador.ledger.amounts import Amounts
@@ -140,8 +141,9 @@ class Answer:
     def _footer(self) -> list[str]:
         hidden = len(self) - SHOWN_ROWS
         lines = [f"… {hidden:,} more rows"] if hidden > 0 else []
-        lines += [_bias_line(part) for part in self.bias]
-        return [*lines, *self.notes]
+        lines += [told(part) for part in self.bias]
+        advised = advice(self.bias)
+        return [*lines, *([] if advised is None else [advised]), *self.notes]
 
     def _flat(self) -> list[tuple[str, Type, Sequence[Any]]]:
         flat: list[tuple[str, Type, Sequence[Any]]] = []
@@ -181,12 +183,3 @@ def _interval(value: Any, low: Any, high: Any) -> str:
     if value is None or width is None or abs((high - value) - (value - low)) > 1e-9 * max(width, 1e-300):
         return f"{number(low, width)} … {number(high, width)}"
     return f"± {width:,.0f}" if isinstance(value, int) else reach_text(width)
-
-
-def _bias_line(part: Column) -> str:
-    value = part.values[0]
-    if value is None:
-        return f"{part.name}: too little to say"
-    told = f"{part.name}: about {100 * float(value):.3g} %"
-    low, high = part.low[0] if part.low else None, part.high[0] if part.high else None
-    return told if low is None or high is None else f"{told} ({100 * float(low):.3g} … {100 * float(high):.3g} %)"

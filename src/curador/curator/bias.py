@@ -1,7 +1,8 @@
 """What caps and bounds took away, as questions of their own: planned, proved and paid for like any other.
 
 rows beyond m a unit      1 − Σ min(c, m) / Σ min(c, 10 m) over units, c the unit's rows after joins and filters. A unit with
-                          more than ten times the cap counts as one with ten times: the estimate errs downward there.
+                          more than ten times the cap counts as one with ten times, so the share is at least that: what is
+                          told is a lower bound, and its interval ends at 100 %.
 units in over g groups    the share of units whose rows lie in more groups than the cap on groups lets through
 x outside its bounds      the share of kept rows whose x was clamped
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 FURTHEST = 10
 """How many times the cap a unit's rows are counted up to."""
 
+MANY = 0.05
+"""The share of rows from which on their loss is worth a word."""
+
+_ROWS_BEYOND, _OUTSIDE = "rows beyond ", " outside "
 _CLAMPED = frozenset({"sum", "avg", "var_pop", "var_samp", "quantile"})
 
 
@@ -53,7 +58,11 @@ def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Quest
 
 
 def as_shares(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return estimated shares with everything outside 0 … 1 moved to the nearer end: that is what a share can be."""
+    """Return estimated shares with everything outside 0 … 1 moved to the nearer end: that is what a share can be.
+
+    Claim   An interval holds the share that its column names with the confidence asked for: where only a lower bound of the
+            share was measured, it ends at 1.
+    """
 
     def inside(values: list[Any]) -> list[Any]:
         return [None if one is None else min(max(one, 0.0), 1.0) for one in values]
@@ -61,7 +70,44 @@ def as_shares(columns: Sequence[Column]) -> tuple[Column, ...]:
     def ends(values: list[Any] | None) -> list[Any] | None:
         return None if values is None else inside(values)
 
-    return tuple(replace(one, values=inside(one.values), low=ends(one.low), high=ends(one.high)) for one in columns)
+    def highest(one: Column) -> list[Any] | None:
+        return [1.0] * len(one.values) if is_lower_bound(one.name) and one.high is not None else ends(one.high)
+
+    return tuple(replace(one, values=inside(one.values), low=ends(one.low), high=highest(one)) for one in columns)
+
+
+def is_lower_bound(name: str) -> bool:
+    """Whether the estimate of this name is of something that is at least as large."""
+    return name.startswith(_ROWS_BEYOND)
+
+
+def told(part: Column) -> str:
+    """Return an estimate in words that claim no more than was measured."""
+    value, least = part.values[0], part.low[0] if part.low else None
+    if value is None:
+        return f"{part.name}: too little to say"
+    share, ends = _percent(value), "" if least is None or part.high is None else _ends(least, part.high[0])
+    if not is_lower_bound(part.name):
+        kept = " of the rows that were kept" if _OUTSIDE in part.name else ""
+        return f"{part.name}: about {share} %{kept}{ends}"
+    if not least:
+        return f"{part.name}: perhaps none, perhaps many; a larger spend would tell"
+    return f"{part.name}: at least about {share} %{ends}"
+
+
+def advice(parts: Sequence[Column]) -> str | None:
+    """Return what to do where many rows were left out; None where it is not known that many were."""
+    if any(is_lower_bound(part.name) and part.low and (part.low[0] or 0) > MANY for part in parts):
+        return "a larger cap on rows, which the owner sets in the study, would leave out fewer of them, with more noise"
+    return None
+
+
+def _percent(share: Any) -> str:
+    return f"{100 * float(share):.3g}"
+
+
+def _ends(low: Any, high: Any) -> str:
+    return "" if high is None else f" ({_percent(low)} … {_percent(high)} %)"
 
 
 def with_wider_caps(schema: Schema, plan: Plan) -> Schema:
@@ -85,7 +131,7 @@ def _rows_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     rows = Ref(len(counted.keys), Type.INTEGER)
     kept = _sum(Call("least", (rows, _whole(cap)), Type.INTEGER))
     share = Call("-", (_whole(1), Call("/", (kept, _sum(rows)), Type.FLOAT)), Type.FLOAT)
-    return [Block(counted, (), (Item(f"rows beyond {cap:,} a {unit}", share),))]
+    return [Block(counted, (), (Item(f"{_ROWS_BEYOND}{cap:,} a {unit}", share),))]
 
 
 def _groups_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
@@ -110,7 +156,7 @@ def _clamped(block: Block, planned: BlockPlan) -> Block | None:
         outside = Call("or", (_compared("<", one.argument, lower), _compared(">", one.argument, upper)), Type.BOOLEAN)
         there = Call("not", (Call("is_null", (one.argument,), Type.BOOLEAN),), Type.BOOLEAN)
         where = there if one.filter is None else Call("and", (one.filter, there), Type.BOOLEAN)
-        name = f"{written(one.argument, block.relation)} outside {float(ends[0]):g} … {float(ends[1]):g}"
+        name = f"{written(one.argument, block.relation)}{_OUTSIDE}{float(ends[0]):g} … {float(ends[1]):g}"
         items.setdefault(name, Item(name, _share_of(outside, where)))
     return Block(block.relation, (), tuple(items.values())) if items else None
 

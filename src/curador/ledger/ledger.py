@@ -284,13 +284,7 @@ class Ledger:
         return Stored(entry, found[1]) if allowed else None
 
     def served(
-        self,
-        stored: Stored,
-        analyst: str | None,
-        *,
-        question: str | None = None,
-        answer_digest: str | None = None,
-        asked: str | None = None,
+        self, stored: Stored, analyst: str | None, *, asked: str = "", question: str | None = None, answer_digest: str = ""
     ) -> Entry:
         """Record that a stored answer was given again. It costs nothing: it is the same release.
 
@@ -298,9 +292,8 @@ class Ledger:
         asked                     when the question arrived; it may have waited for the first one to be answered
         """
         require(analyst is None or label(analyst), "analyst", "a name of at most 200 letters", analyst)
-        shown = stored.entry.answer_digest if answer_digest is None else answer_digest
+        shown = answer_digest or stored.entry.answer_digest
         require(shown is None or label(shown), "answer_digest", "a text of at most 200 letters", shown)
-        require(asked is None or label(asked), "asked", "a time as text", asked)
         own = stored.entry
         with self._store.writing() as page:
             head, found = self._head(page), page.at(own.sequence)
@@ -310,7 +303,7 @@ class Ledger:
                 page,
                 replace(
                     following(head, Kind.SERVED),
-                    time=now() if asked is None else asked,
+                    time=asked or now(),
                     study_digest=own.study_digest,
                     data_version=own.data_version,
                     analyst=analyst,

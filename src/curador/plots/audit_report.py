@@ -152,7 +152,11 @@ def _header(found: _Findings) -> str:
     caught = sum(row.caught for row in report.mutants)
     bugs = f"{caught} of {len(report.mutants)} seeded bugs were caught" if report.mutants else "No seeded bugs were tried"
     blind = f"Nothing was learned about {', '.join(report.powerless)}"
-    power = blind if report.powerless else "Every mechanism was looked at with power"
+    every = len(report.tried) + len(report.untried)
+    part = f"Only {len(report.tried)} of {every} mechanisms were looked at, and of the others this page says nothing"
+    whole = part if report.untried else "Every mechanism was looked at with power"
+    power = blind if report.powerless else whole
+    passed = "Passed" if not report.untried else f"Passed for {len(report.tried)} of {every} mechanisms"
     when = found.when.strftime("%d %B %Y, %H:%M %Z").strip()
     alarms = [
         *(f"Refuted: {told}." for told in found.violations),
@@ -164,7 +168,7 @@ def _header(found: _Findings) -> str:
             f"<h1>{text(words.TITLE)}</h1>",
             f'<p class="soft">{text(f"{when}. {report.samples:,} releases of each mechanism in each of two worlds.")}</p>',
             f'<div class="verdict {"good" if found.passed else "bad"}">',
-            f'<p class="word">{"Passed" if found.passed else "Not passed"}</p>',
+            f'<p class="word">{passed if found.passed else "Not passed"}</p>',
             paragraph(f"{refuted}. {bugs}. {power}."),
             paragraph(
                 f"If everything is right, any alarm on this page has a probability of at most {found.false_alarm:.2g}."

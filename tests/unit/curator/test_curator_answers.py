@@ -12,7 +12,7 @@ from curator_studies import BY_CITY, BY_SHOP, COUNT, open_curator
 from rich.console import Console
 
 from curador.curator.answer import table_digest
-from curador.curator.bias import as_shares
+from curador.curator.bias import advice, as_shares, told
 from curador.curator.log import log_table
 from curador.curator.post import Column
 from curador.curator.preview import Preview, Previews, times
@@ -371,9 +371,27 @@ def test_bias_estimates_cost_a_twentieth_of_the_spend(tmp_path):
         answer = curator.ask(BY_CITY, spend="20%", bias=True)
         assert [part.name for part in answer.bias] == ["rows beyond 5 a person", "spent outside 0 … 500"]
         assert all(0 <= part.low[0] <= part.values[0] <= part.high[0] <= 1 for part in answer.bias)
-        assert "rows beyond 5 a person: about" in str(answer)
+        assert "rows beyond 5 a person: " in str(answer)
+        assert "of the rows that were kept" in str(answer)
         assert len(answer.receipt["caps"]) == 3
         assert curator.ask(BY_CITY, spend="20%", bias=True).bias == answer.bias
+
+
+def test_an_estimate_of_lost_rows_claims_no_more_than_a_lower_bound():
+    """Rows are counted up to ten times the cap: at least so many were lost, at most all, and what to do stands below."""
+    rows = Column("rows beyond 10 a person", Type.FLOAT, [0.63], [0.61], [0.65])
+    clamped = Column("spent outside 0 … 500", Type.FLOAT, [0.02], [-0.01], [0.03])
+    shares = as_shares([rows, clamped])
+    assert (shares[0].low, shares[0].high) == ([0.61], [1.0])
+    assert (shares[1].low, shares[1].high) == ([0.0], [0.03])
+    assert told(shares[0]) == "rows beyond 10 a person: at least about 63 % (61 … 100 %)"
+    assert told(shares[1]) == "spent outside 0 … 500: about 2 % of the rows that were kept (0 … 3 %)"
+    assert "a larger cap on rows" in advice(shares)
+    small = as_shares([replace(rows, values=[0.13], low=[-0.2], high=[0.27])])
+    assert told(small[0]) == "rows beyond 10 a person: perhaps none, perhaps many; a larger spend would tell"
+    assert advice(small) is None
+    assert advice(shares[1:]) is None
+    assert told(replace(rows, values=[None], low=[None], high=[None])) == "rows beyond 10 a person: too little to say"
 
 
 def test_bias_beside_an_accuracy_costs_more(tmp_path):
