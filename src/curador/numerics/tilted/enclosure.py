@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from curador.errors import NumericalFailure
@@ -93,12 +94,14 @@ class Enclosure:
     infinite: Interval
     options: Options = Options()
 
-    def delta(self, epsilon: float) -> Interval:
-        """Return the certified interval of δ(ε)."""
+    def delta(self, epsilon: float, last: float | None = None) -> Interval:
+        """Return the certified interval of δ(ε), or of all δ between ε and `last` if that is given, from one sum."""
         if not self.total.families:
             return self.infinite
         try:
-            low, high = self.sum_at_epsilon(epsilon).enclose(epsilon)
+            source = self.sum_at_epsilon(epsilon)
+            low, high = source.enclose(epsilon)
+            low = low if last is None else source.enclose(last)[0]
         except NumericalFailure:
             low, high = 0.0, 1.0
         return Interval(max(low * (1 - 1e-15) + self.infinite.lower, 0.0), min(high + self.infinite.upper, 1.0))
@@ -125,6 +128,8 @@ class Enclosure:
         Claim   An end moves to a point only where the certified δ of that point says on which side of it ε lies.
         """
         low, high = found
+        if high - low > _WIDE * high and self.delta(0.0).upper <= delta * (1 - 4e-16):
+            return Interval(0.0, 0.0)
         for _ in range(_HALVINGS):
             if not (math.isfinite(high) and high - low > _WIDE * high):
                 break
@@ -178,9 +183,14 @@ class Enclosure:
         if atoms is not None:
             top = float(atoms.law.losses[-1])
             return atoms, 0.5 * max(top, 0.0), -1.0
-        table = tilts(self.total)
-        aim, table = aim_at_delta(self.total, table, math.log(target))
-        return self._closed() or self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
+        closed = self._closed()
+        try:
+            aim, table = aim_at_delta(self.total, tilts(self.total), math.log(target))
+        except NumericalFailure:
+            if closed is None:
+                raise
+            return closed, 1.0, -1.0  # a closed form needs no tilt, which is only where the search starts
+        return closed or self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
 
     def _closed(self) -> Sum | None:
         families = self.total.families
@@ -198,7 +208,7 @@ class Enclosure:
         paths = self.options.paths
         lattice = self.total.lattice() if "lattice" in paths else None
         if lattice is not None:
-            points = math.ceil(period(table, aim, self.total.top) / lattice.step) + 2
+            points = math.ceil(Fraction(period(table, aim, self.total.top)) / lattice.step) + 2  # a float step might be 0
             if points <= 2 * (self.options.nodes or MOST_NODES):
                 return lattice_sum(self.total, table, lattice, theta=aim.theta, points=points)
         smooth = None if "direct" in paths else True

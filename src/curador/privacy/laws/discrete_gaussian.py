@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from curador.numerics.rounding import UNIT
-from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
+from curador.numerics.tilted.moments import Atoms, Lattice, Transform, common_step, too_many
 from curador.privacy.laws.chunks import in_chunks, product
 
 if TYPE_CHECKING:
@@ -95,6 +94,8 @@ class DiscreteGaussianLaw:
 
     def atoms(self, limit: int) -> list[Atoms] | None:
         """The atoms of single releases on coarse grids; what lies beyond 27 σ is below the AtomSum's own allowance."""
+        if too_many(self.count, limit):
+            return None
         out: list[Atoms] = []
         for sigma2, shift, count in zip(self.sigma2, self.sensitivity, self.count, strict=True):
             if count > 1 or 54.0 * math.sqrt(sigma2) + 8 > limit:
@@ -105,8 +106,11 @@ class DiscreteGaussianLaw:
     def lattice(self) -> Lattice | None:
         """Losses are (Δ² − 2xΔ)/(2σ²)."""
         pairs = list(zip(self.sigma2, self.sensitivity, strict=True))
+        step = common_step(d / s for s, d in pairs)
+        if step is None:
+            return None
         offset = sum((int(n) * d * d / (2 * s) for (s, d), n in zip(pairs, self.count, strict=True)), Fraction(0))
-        return Lattice(offset, reduce(rational_gcd, (d / s for s, d in pairs)))
+        return Lattice(offset, step)
 
 
 def gaussian_atoms(sigma2: Fraction, shift: int) -> tuple[Atoms, float]:
