@@ -342,22 +342,29 @@ def _cells(
     direction: Direction,
     out: Sides,
 ) -> None:
-    """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise."""
+    """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise.
+
+    Claim   Without replacement the symmetric pair dominates and none has it: below stands the directed pair of the data set
+            in which everybody else holds the other value, which is that of a Poisson sample of the same rate.
+    Source  [BBG18, Thm. 9] above; docs/explanation/accounting.md, "What a reading is", below.
+    """
     parts = parts_of(record.base)
     if not parts or record.base.pure_epsilon == 0:
         return
     rows = finite_rows(record.base) if shape is None else None
     if rows is not None:
-        _finite(_subsampled_rows(rows, record, direction), count, out)
+        _finite(_dominating_rows(rows, record, direction), count, Sides(out.above, out.above))
+        if out.below is not out.above:
+            _finite(_directed_rows(rows, record.rate, direction), count, Sides(out.below, out.below))
         return
     upper, lower = _base_cells(record.base, shape)
     for pair, side, build in ((upper, out.above, cells.above), (lower, out.below, cells.below)):
         if pair is None:  # a bounded range: attained by randomized response of half its length
             base = next(part for part, _ in parts if isinstance(part, BoundedRange))
-            rows = _subsampled_rows(_response_rows(base.epsilon0 / 2, 2, Fraction(0)), record, direction)
-            _finite(rows, count, Sides(Side(), side))
+            rows = _directed_rows(_response_rows(base.epsilon0 / 2, 2, Fraction(0)), record.rate, direction)
+            _finite(rows, count, Sides(side, side))
             continue
-        if record.scheme == "poisson":
+        if record.scheme == "poisson" or side is out.below:
             mixed = cells.poisson(pair, record.rate, leaves=direction is Direction.LEAVES)
         else:
             mixed = cells.without_replacement(pair, record.rate)
@@ -437,13 +444,20 @@ def _response_rows(epsilon: Fraction, categories: int, delta: Fraction) -> list[
     return [row for row in rows if row != (0, 0)]
 
 
-def _subsampled_rows(
+def _directed_rows(
+    rows: list[tuple[Fraction, Fraction]], rate: Fraction, direction: Direction
+) -> list[tuple[Fraction, Fraction]]:
+    """((1 − r)Q + rP, Q), or its mirror."""
+    mixed = [((1 - rate) * q + rate * p, q) for p, q in rows]
+    return mixed if direction is Direction.LEAVES else [(q, p) for p, q in mixed]
+
+
+def _dominating_rows(
     rows: list[tuple[Fraction, Fraction]], record: Subsampled, direction: Direction
 ) -> list[tuple[Fraction, Fraction]]:
-    rate = record.rate
-    mixed = [((1 - rate) * q + rate * p, q) for p, q in rows]
     if record.scheme == "poisson":
-        return mixed if direction is Direction.LEAVES else [(q, p) for p, q in mixed]
+        return _directed_rows(rows, record.rate, direction)
+    mixed = _directed_rows(rows, record.rate, Direction.LEAVES)
     up = [(p, q) for p, q in mixed if p > q]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
     rest = 1 - sum((p + q for p, q in up), Fraction(0))
     return [*up, *((q, p) for p, q in up), (rest, rest)]
