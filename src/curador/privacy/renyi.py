@@ -260,7 +260,7 @@ def _(record: DiscreteLaplaceLoss) -> float | None:
 
 @mean_loss.register
 def _(record: BoundedRange) -> float | None:
-    return range_mean(float_up(record.epsilon0))
+    return min(range_mean(float_up(record.epsilon0)), float_up(record.epsilon0**2 / 8))
 
 
 @mean_loss.register(RandomizedResponseLoss)

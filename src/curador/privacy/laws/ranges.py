@@ -1,7 +1,7 @@
 """Rényi orders of bounded-range mechanisms: the worst pair of each order, in closed form.
 
-L lies in some [a, a + ε], so y = e^(−L) lies in [e^(−a−ε), e^(−a)] and has mean 1 under P. y^(−θ) is convex: its mean is largest on
-the two ends, where P[L = a + ε] = (1 − e^a)/(1 − e^(−ε)). With v = e^a and c = (e^(θε) − 1)/(1 − e^(−ε))
+L lies in some [a, a + ε], so y = e^(−L) lies in [e^(−a−ε), e^(−a)] and has mean 1 under P. y^(−θ) is convex: its mean is
+largest on the two ends, where P[L = a + ε] = (1 − e^a)/(1 − e^(−ε)). With v = e^a and c = (e^(θε) − 1)/(1 − e^(−ε))
 
     E_P[e^(θL)] ≤ v^θ (1 + c (1 − v)) ≤ (1 + c)/(1 + θ) · (θ (1 + c)/((1 + θ) c))^θ,
 
@@ -48,4 +48,4 @@ def range_mean(epsilon: float) -> float:
     # log(s/ε) + ε/s − 1 = g(x), g(x) = eˣ − 1 − x, x = log(ε/s) ≥ 0
     stretch = float(expm1_minus(np.array(-epsilon))) / share  # ε/s − 1
     log_stretch = math.log1p(stretch)
-    return min(up(float(expm1_minus(np.array(log_stretch))), 64), up(epsilon * epsilon / 8.0, 4))
+    return up(float(expm1_minus(np.array(log_stretch))), 64)

@@ -83,7 +83,7 @@ def _two_faced(record: Loss, count: int) -> bool:
     if isinstance(record, DiscreteGaussianVectorLoss):
         if worst_shift(record.sensitivity_squared, record.dimension) is not None:
             return record.sigma2 < SMALLEST
-        fine = sandwich(float(record.sigma2), count * record.dimension) <= FINE
+        fine = _vector_doubt(record, count) <= FINE
         return not fine or attained_square(record.sensitivity_squared, record.dimension) < record.sensitivity_squared
     if isinstance(record, DiscreteGaussianLoss):
         return record.sigma2.numerator < 4 * record.sigma2.denominator  # its tail is cut off, upwards above and away below
@@ -121,7 +121,8 @@ def _discrete_gaussian(sigma2: Fraction, shift: int, count: int, out: Sides) -> 
     """Claim: a fine grid by the sandwich, a coarse one by the theta series, a very coarse one atom by atom."""
     if shift == 0:
         return
-    spread = sandwich(sigma2.numerator / sigma2.denominator, count)
+    near = sigma2.numerator / sigma2.denominator
+    spread = sandwich(near, count, shift / math.sqrt(near))
     if spread <= FINE:
         mu2 = shift * shift * sigma2.denominator / sigma2.numerator  # integers: rounded once
         for side in out.both:
@@ -149,7 +150,7 @@ def _(record: DiscreteGaussianVectorLoss, count: int, direction: Direction, out:
         for shift in set(worst):
             _discrete_gaussian(sigma2, shift, count * worst.count(shift), out)
         return
-    spread = sandwich(float(sigma2), count * dimension)
+    spread = _vector_doubt(record, count)
     if spread <= FINE:
         out.above.gaussian(squared * sigma2.denominator / sigma2.numerator, count, spread)
         if out.below is not out.above:
@@ -162,6 +163,11 @@ def _(record: DiscreteGaussianVectorLoss, count: int, direction: Direction, out:
         out.above.gaussian(squared * sigma2.denominator / sigma2.numerator * (1.0 + spread), count)
     for shift in attained_shift(squared, dimension):
         _discrete_gaussian(sigma2, shift, count, Sides(Side(), out.below))
+
+
+def _vector_doubt(record: DiscreteGaussianVectorLoss, count: int) -> float:
+    near = float(record.sigma2)
+    return sandwich(near, count * record.dimension, math.sqrt(record.sensitivity_squared / near))
 
 
 def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw, float]:
@@ -291,7 +297,7 @@ def _log_ratio(p: Fraction, q: Fraction) -> float:
 def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
     """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24]."""
     base = record.base
-    shape = gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
+    shape = gaussian_shape(base.base, count, base.rate) if isinstance(base, Subsampled) else None
     if shape is None or not isinstance(base, Subsampled):
         raise NotPrivate(f"no group rule is proved for {type(base).__name__} losses of this kind")
     rate, size = base.rate, record.size
@@ -301,7 +307,7 @@ def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
 
 @law.register
 def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
-    shape = gaussian_shape(record.base, count)
+    shape = gaussian_shape(record.base, count, record.rate)
     weights = (float(1 - record.rate), float(record.rate))
     if record.scheme == "poisson" and record.relation is not ADD_OR_REMOVE_ONE:
         if shape is None:
