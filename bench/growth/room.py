@@ -1,4 +1,4 @@
-"""Task G: curador's time against the number of different records, and against the count of one record."""
+"""Task G: curador's time against the number of different records, of one kind or mixed, and the count of one record."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pytest
 
 from curador.cli.expression import loss_of
 from curador.errors import InvalidParameter, NotPrivate, NumericalFailure
+from curador.numerics.guard import attempt
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import MOST_REPORTS, GaussianLoss, LaplaceLoss, Pure, Shuffled
 from curador.privacy.records import loss_from_record, to_record
@@ -139,10 +140,8 @@ def test_an_epsilon_whose_square_leaves_the_floats_is_never_nothing(epsilon, rep
             with pytest.raises(NumericalFailure, match="for a certified answer"):
                 question(one)
         for question, nothing in ((lambda one: one.delta(0), 0.0), (lambda one: -one.tradeoff("0.1"), -0.9)):
-            try:
-                assert question(one) > nothing
-            except NumericalFailure as refused:
-                assert "for a certified answer" in str(refused)
+            got = attempt(lambda one=one, question=question: question(one))
+            assert got is None or got > nothing
     assert loss.pure_epsilon == Fraction(epsilon)
     assert 0 < loss.rho <= Pure(epsilon=epsilon).rho
 
