@@ -31,6 +31,7 @@ from curador.privacy.laws.side import Side
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import (
     Approx,
+    BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
     DiscreteGaussianVectorLoss,
@@ -39,6 +40,7 @@ from curador.privacy.losses import (
     Shuffled,
 )
 from curador.privacy.shuffle import delta_bounds, epsilon_bounds, stronger
+from curador.privacy.zcdp import Amounts, concentrated
 
 _NEVER_BASIC = (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss, Concentrated, KeySelection)
 
@@ -226,7 +228,7 @@ def _least(*values: float | None) -> float:
 
 def _largest_loss(loss: Loss, pure: Fraction | None) -> float:
     """ε at δ = 0 from below: attained where the largest loss is."""
-    from curador.privacy.losses import BoundedRange, Finite, Group, KeySelection, Subsampled
+    from curador.privacy.losses import Finite, Group, KeySelection, Subsampled
 
     if pure is None:
         return 0.0 if any(isinstance(record, (Group, KeySelection)) for record, _ in parts_of(loss)) else math.inf
@@ -307,7 +309,7 @@ def _basic(loss: Loss, delta: Fraction) -> list[float]:
 
 
 def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
-    from curador.privacy.convert import curve_to_epsilon
+    from curador.privacy.convert import curve_to_epsilon, rho_to_epsilon
     from curador.privacy.renyi import curve
 
     reading = curve(loss)
@@ -315,13 +317,26 @@ def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
     if room <= 0:
         return math.inf
     found, _ = curve_to_epsilon(reading.divergence, delta=float_down(room))
+    amounts = _ranged(loss)
+    if amounts is not None and amounts[1] < delta:
+        found = min(found, rho_to_epsilon(amounts[0], delta=delta - amounts[1]))
     return max(found, 0.0)
 
 
+def _ranged(loss: Loss) -> Amounts | None:
+    """(ρ, δ) of a loss with bounded ranges: theirs is a line in α, whose best order may lie beyond all that are tried."""
+    kinds = {type(record) for record, _ in parts_of(loss)}
+    return concentrated(loss) if BoundedRange in kinds and Shuffled not in kinds else None
+
+
 def _renyi_delta(loss: Loss, epsilon: Fraction) -> float:
-    from curador.privacy.convert import curve_to_delta
+    from curador.privacy.convert import curve_to_delta, rho_to_delta
     from curador.privacy.renyi import curve
 
     reading = curve(loss)
     found, _ = curve_to_delta(reading.divergence, epsilon=float_down(epsilon))
-    return min(1.0, up(found + float_up(reading.infinite), 2))
+    least = up(found + float_up(reading.infinite), 2)
+    amounts = _ranged(loss)
+    if amounts is not None:
+        least = min(least, up(rho_to_delta(amounts[0], epsilon=epsilon) + float_up(amounts[1]), 2))
+    return min(1.0, least)
