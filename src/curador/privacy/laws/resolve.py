@@ -22,6 +22,7 @@ from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import sandwich
 from curador.privacy.laws.mixture import MixtureLaw
+from curador.privacy.laws.rows import directed_rows, dominating_rows, finite_rows, response_rows
 from curador.privacy.laws.shapes import Shape, gaussian_shape
 from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, twins
 from curador.privacy.laws.side import Side
@@ -357,21 +358,22 @@ def _cells(
     parts = parts_of(record.base)
     if not parts or record.base.pure_epsilon == 0:
         return
+    leaves = direction is Direction.LEAVES
     rows = finite_rows(record.base) if shape is None else None
     if rows is not None:
-        _finite(_dominating_rows(rows, record, direction), count, Sides(out.above, out.above))
+        _finite(dominating_rows(rows, record, leaves=leaves), count, Sides(out.above, out.above))
         if out.below is not out.above:
-            _finite(_directed_rows(rows, record.rate, direction), count, Sides(out.below, out.below))
+            _finite(directed_rows(rows, record.rate, leaves=leaves), count, Sides(out.below, out.below))
         return
     upper, lower = _base_cells(record.base, shape)
     for pair, side, build in ((upper, out.above, cells.above), (lower, out.below, cells.below)):
         if pair is None:  # a bounded range: attained by randomized response of half its length
             base = next(part for part, _ in parts if isinstance(part, BoundedRange))
-            rows = _directed_rows(_response_rows(base.epsilon0 / 2, 2, Fraction(0)), record.rate, direction)
+            rows = directed_rows(response_rows(base.epsilon0 / 2, 2, Fraction(0)), record.rate, leaves=leaves)
             _finite(rows, count, Sides(side, side))
             continue
         if record.scheme == "poisson" or side is out.below:
-            mixed = cells.poisson(pair, record.rate, leaves=direction is Direction.LEAVES)
+            mixed = cells.poisson(pair, record.rate, leaves=leaves)
         else:
             mixed = cells.without_replacement(pair, record.rate)
         built = build(mixed, count)
@@ -402,68 +404,3 @@ def _base_cells(base: Loss, shape: Shape | None) -> tuple[cells.CellPair | None,
         "no subsampling rule is proved for this base: it is neither finite, nor Gaussian, nor a single noise record.\n"
         "Hint: subsample each mechanism by itself if each sees its own sample."
     )
-
-
-MOST_ROWS = 4_000
-
-
-def finite_rows(base: Loss) -> list[tuple[Fraction, Fraction]] | None:
-    """(p, q) of every output of the base, exact, if it is finite and small; None otherwise."""
-    rows = [(Fraction(1), Fraction(1))]
-    for record, count in parts_of(base):
-        single = _single_rows(record)
-        if single is None or len(single) ** min(count, 64) * len(rows) > MOST_ROWS:
-            return None
-        for _ in range(count):
-            rows = [(p * a, q * b) for p, q in rows for a, b in single]
-    return rows
-
-
-def _single_rows(record: Loss) -> list[tuple[Fraction, Fraction]] | None:
-    match record:
-        case Finite():
-            return list(zip(record.p, record.q, strict=True))
-        case RandomizedResponseLoss():
-            return _response_rows(record.epsilon0, record.categories, Fraction(0))
-        case Pure():
-            return _response_rows(record.epsilon0, 2, Fraction(0))
-        case Approx():
-            return _response_rows(record.epsilon0, 2, record.delta0)
-        case _:
-            return None
-
-
-def _response_rows(epsilon: Fraction, categories: int, delta: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Randomized response with the rational next to e^ε; the law's stated error covers the difference both ways."""
-    halvings = max(0, math.ceil(epsilon / 600) - 1).bit_length()  # e^ε beyond the floats, as a power of a float
-    ratio = Fraction(math.exp(epsilon / 2**halvings)) ** (2**halvings)
-    total = ratio + categories - 1
-    high, low, middle = ratio / total, 1 / total, (categories - 2) / total
-    keep = 1 - delta
-    rows = [
-        (high * keep, low * keep),
-        (low * keep, high * keep),
-        (middle * keep, middle * keep),
-        (delta, Fraction(0)),
-        (Fraction(0), delta),
-    ]
-    return [row for row in rows if row != (0, 0)]
-
-
-def _directed_rows(
-    rows: list[tuple[Fraction, Fraction]], rate: Fraction, direction: Direction
-) -> list[tuple[Fraction, Fraction]]:
-    """((1 − r)Q + rP, Q), or its mirror."""
-    mixed = [((1 - rate) * q + rate * p, q) for p, q in rows]
-    return mixed if direction is Direction.LEAVES else [(q, p) for p, q in mixed]
-
-
-def _dominating_rows(
-    rows: list[tuple[Fraction, Fraction]], record: Subsampled, direction: Direction
-) -> list[tuple[Fraction, Fraction]]:
-    if record.scheme == "poisson":
-        return _directed_rows(rows, record.rate, direction)
-    mixed = _directed_rows(rows, record.rate, Direction.LEAVES)
-    up = [(p, q) for p, q in mixed if p > q]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
-    rest = 1 - sum((p + q for p, q in up), Fraction(0))
-    return [*up, *((q, p) for p, q in up), (rest, rest)]
