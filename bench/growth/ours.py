@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
+
+import numpy as np
 
 import curador as cu
 import stopwatch
@@ -11,6 +14,8 @@ from accounting import tasks
 
 DELTA = 1e-6
 DISTINCT = (50, 100, 200, 400)
+MANY = (100, 1_000, 10_000)
+DRAW = np.random.default_rng(2)
 COUNTS = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -45,6 +50,34 @@ def repeated(kind: str, count: int) -> tuple[float, float]:
     return _ends(count * record)
 
 
+def _draw(low: float, high: float, wider: float = 1.0) -> Fraction:
+    return Fraction(DRAW.uniform(low, high) * wider).limit_denominator(100_000)
+
+
+KINDS = {
+    "Laplace": lambda wider: cu.losses.LaplaceLoss(epsilon=1 / _draw(5, 50, wider)),
+    "Laplace on its grid": lambda wider: cu.Laplace(scale=_draw(5, 50, wider), sensitivity=1).loss,
+    "discrete Laplace": lambda wider: cu.DiscreteLaplace(scale=_draw(5, 50, wider), sensitivity=1).loss,
+    "Gaussian": lambda wider: cu.Gaussian(sigma=_draw(10, 100, wider), sensitivity=1).loss,
+    "discrete Gaussian": lambda wider: cu.losses.DiscreteGaussianLoss(sigma2=_draw(10, 100, wider) ** 2, sensitivity=1),
+    "randomized response": lambda wider: cu.losses.RandomizedResponseLoss(epsilon=1 / _draw(5, 50, wider)),
+    "k-ary response": lambda wider: cu.losses.RandomizedResponseLoss(
+        epsilon=1 / _draw(5, 50, wider), categories=int(DRAW.integers(3, 10))
+    ),
+    "staircase": lambda wider: cu.Staircase(epsilon=1 / _draw(5, 50, wider), sensitivity=1).loss,
+    "truncated Laplace": lambda wider: cu.losses.Approx(
+        epsilon=1 / _draw(5, 50, wider), delta=Fraction(int(DRAW.integers(1, 1000)), 10**14)
+    ),
+    "bounded range": lambda wider: cu.losses.BoundedRange(epsilon=1 / _draw(5, 50, wider)),
+}
+
+
+def different(kind: str, count: int) -> list[cu.Loss]:
+    """Make that many different records of a kind, or of all kinds; their noise widens so that epsilon stays put."""
+    names = sorted(KINDS) if kind == "mixed" else [kind]
+    return [KINDS[names[DRAW.integers(len(names))]](math.sqrt(count / 100)) for _ in range(count)]
+
+
 def report(series: str, size: int, call) -> None:
     """Measure one size and print its line; a failure is a line too."""
     line = {"series": series, "size": size}
@@ -63,3 +96,7 @@ if __name__ == "__main__":
     for kind in ("Laplace", "Gaussian", "randomized response"):
         for count in COUNTS:
             report(f"one {kind}, repeated", count, lambda kind=kind, count=count: repeated(kind, count))
+    for kind in (*KINDS, "mixed"):
+        for count in MANY:
+            records = different(kind, count)
+            report(f"different records, {kind}", count, lambda records=records: _ends(cu.compose(records)))

@@ -1,4 +1,4 @@
-"""Task G: curador's time against the number of different records, the count of one record, and the entries of a ledger."""
+"""Task G: curador's time against the number of records, of one kind or mixed, the count of one, and entries of a ledger."""
 
 from __future__ import annotations
 

@@ -431,7 +431,7 @@ FAMILIES = {
     "grouped": Family(grouped, 20, 1e-2, 1e-2),
     "bounded": Family(bounded, 60, ANY, 1e-6, lowest=(-30, -40)),
     "integer-with-gaussian": Family(integer_with_gaussian, 20, 1e-8, 1e-8, Public),
-    "ranges": Family(ranges, 30, ANY, 1e-3, Public),
+    "ranges": Family(ranges, 30, ANY, 1e-3),  # the pair above; other readings may lie below it
     "sampled-many": Family(sampled_many, 5, 1e-6, 1e-6, batch=1),
 }
 SLOW = {

@@ -16,7 +16,7 @@ from truth import MP
 
 from curador.privacy import compose
 from curador.privacy.account import enclosure
-from curador.privacy.convert import pure_to_rho
+from curador.privacy.convert import pure_to_rho, rho_to_epsilon
 from curador.privacy.laws.gaussian import sandwich
 from curador.privacy.laws.resolve import Direction, sides
 from curador.privacy.losses import (
@@ -102,16 +102,91 @@ def test_renyi_randomized_response(epsilon, categories, alpha):
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("alpha", ORDERS)
-def test_renyi_bounded_range(epsilon, alpha):
+def test_moments_of_the_pair_above_bounded_ranges(epsilon, alpha):
     """The pair that dominates bounded ranges; its cancelling terms cost 1e-15/(α − 1)."""
     order = float(alpha)
     exact = divergence(truth.bounded_range(Fraction(epsilon)), order)
+    total, _ = sides(BoundedRange(epsilon=epsilon), Direction.LEAVES)[0].total()
     check(
-        BoundedRange(epsilon=epsilon).renyi(alpha),
+        min(float(total.log_moment(np.array([order - 1]))[0]) / (order - 1), float(Fraction(epsilon))),
         exact,
         tight=1e-10,
         absolute=3e-15 / (order - 1) + overflow(epsilon, alpha),
     )
+
+
+def worst_range(epsilon, order):
+    """D_α of the worst two-point mechanism whose losses span ε, by thirds: the logarithm is concave in e^(lower loss)."""
+    e, theta = truth.number(Fraction(epsilon)), truth.number(order) - 1
+
+    def value(v):
+        high = (1 - v) / -MP.expm1(-e)  # probability of the upper loss
+        return MP.log(high * MP.exp(theta * (MP.log(v) + e)) + (1 - high) * v**theta)
+
+    low, top = MP.exp(-e), MP.mpf(1)
+    for _ in range(220):
+        first, second = low + (top - low) / 3, top - (top - low) / 3
+        low, top = (first, top) if value(first) < value(second) else (low, second)
+    return value(low) / theta
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.01", "1", "5", "50"])
+@pytest.mark.parametrize("alpha", ["1.001", "2", "32", "10000"])
+def test_renyi_bounded_range(epsilon, alpha):
+    """The worst bounded-range mechanism of each order, found by search; small ranges by ε²/8, which is as good there."""
+    check(BoundedRange(epsilon=epsilon).renyi(alpha), worst_range(epsilon, float(alpha)), tight=1e-5, absolute=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "1e-3", "0.1", "1", "5", "50"])
+def test_a_bounded_range_loses_no_more_than_its_rho(epsilon):
+    """D_α ≤ α ρ at every order, and ε at δ is no more than ρ alone converts into."""
+    record = BoundedRange(epsilon=epsilon)
+    rho = float(record.rho)
+    assert record.renyi(1) <= rho * (1 + 1e-14)
+    for alpha in (1.001, 2, 7, 100, 10**5):
+        assert record.renyi(alpha) <= alpha * rho * (1 + 1e-14)
+    for count in (1, 20, 1000):
+        for delta in ("1e-2", "1e-6", "1e-15"):
+            assert (count * record).epsilon(delta) <= rho_to_epsilon(count * record.rho, delta=delta)
+
+
+def attacked(epsilon, times, x):
+    """δ at x of the best bounded ranges chosen one after the other, each knowing the losses so far, on a grid of ranges."""
+    if times == 0:
+        return np.maximum(-np.expm1(x), 0.0)
+    if times == 1:  # the best of all ranges, in closed form: (1 − e^((x−ε)/2))²/(1 − e^(−ε)) inside of ±ε
+        inside = np.expm1((np.clip(x, -epsilon, epsilon) - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
+        return np.where(x < -epsilon, -np.expm1(x), inside)
+    size = 61 if times == 2 else 31
+    best = np.zeros_like(x)
+    for start in np.linspace(-epsilon, 0.0, size):
+        high = -math.expm1(start) / -math.expm1(-epsilon)
+        value = high * attacked(epsilon, times - 1, x - start - epsilon) + (1 - high) * attacked(
+            epsilon, times - 1, x - start
+        )
+        best = np.maximum(best, value)
+    return best
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_no_adaptive_choice_of_ranges_beats_the_upper_end(epsilon, times):
+    """The attack's choices are mechanisms, so its δ is a lower bound; one alone has a closed form."""
+    loss = times * BoundedRange(epsilon=epsilon)
+    places = np.linspace(0.0, 0.9, 7) * times * epsilon
+    for place, got in zip(places, attacked(epsilon, times, places), strict=True):
+        upper = loss.delta(float(place))
+        assert got <= upper * (1 + 1e-12)
+        assert times > 1 or upper <= got * (1 + 1e-9)
+
+
+def test_the_mean_loss_of_a_bounded_range():
+    """log((1 − e^(−ε))/ε) + ε/(1 − e^(−ε)) − 1: 0.12330 at ε = 1, where the pair that dominates all orders has 0.16395."""
+    assert BoundedRange(epsilon=1).renyi(1) == pytest.approx(0.1233015614822, rel=1e-12)
+    for epsilon in ("1e-7", "0.02", "3", "40"):
+        e = truth.number(Fraction(epsilon))
+        share = -MP.expm1(-e)
+        check(BoundedRange(epsilon=epsilon).renyi(1), MP.log(share / e) + e / share - 1, tight=1e-10)
 
 
 def discrete_gaussian_divergence(sigma2, shift, alpha):
@@ -321,7 +396,7 @@ def test_zcdp_scalars_add():
 @pytest.mark.parametrize("shift", [1, 4])
 def test_discrete_gaussian_lies_between_gaussians(sigma, shift):
     """δ of discrete Gaussian noise lies between those of Gaussian noise a little wider and a little narrower."""
-    spread = truth.number(sandwich(float(sigma**2), 1))
+    spread = truth.number(sandwich(float(sigma**2), 1, shift / sigma))
     assert 0 < spread < 1
     mu2 = MP.mpf(shift * shift) / sigma**2
     curve = truth.terms_curve(truth.discrete_gaussian(sigma**2, shift))
@@ -347,8 +422,28 @@ def test_a_tenth_of_the_sandwich_would_be_false_on_a_coarse_grid():
 
 def test_the_sandwich_is_refused_where_the_grid_is_too_coarse():
     """Without room for the rounding there is no claim, and the claim costs more for more releases."""
-    assert sandwich(4.0, 1) == math.inf
-    assert sandwich(900.0, 10**6) > sandwich(900.0, 1) > 60 / (2 * math.pi**2) / 900
+    assert sandwich(4.0, 1, 1.0) == math.inf
+    assert sandwich(900.0, 10**6, 1.0) > sandwich(900.0, 1, 1.0) > 60 / (2 * math.pi**2) / 900
+
+
+@pytest.mark.parametrize("mu", [1e-60, 1e-24, 1e-6, 1.0, 50.0])
+def test_the_shift_of_the_sandwich_is_small_beside_delta(mu):
+    """η = 5 e^(−2π²t) of the rounding moves ε; that is 3e-24 of δ at most, down to δ = 1e-300, for any μ.
+
+    |δ'|/δ = e^ε Φ(−b)/δ with b = ε/μ + μ/2 is taken from 60 digits, not from the bound of the page.
+    """
+    sigma2 = 1e6
+    t = sandwich(sigma2, 7, mu) * sigma2 / (1 + sandwich(sigma2, 7, mu))
+    with MP.workdps(60):
+        eta = 7 * 5 * MP.exp(-2 * MP.pi**2 * MP.mpf(t))
+        for a in (-10, 0, 5, 20, 36):
+            epsilon = (a + MP.mpf(mu) / 2) * mu
+            if epsilon >= 0:
+                b = epsilon / mu + MP.mpf(mu) / 2
+                with MP.workdps(60 + 4 * max(0, -int(math.log10(mu)))):
+                    after = MP.exp(epsilon) * MP.erfc(b / MP.sqrt(2)) / 2
+                    delta = MP.erfc(MP.mpf(a) / MP.sqrt(2)) / 2 - after
+                    assert 3 * eta * after / delta < 3e-24
 
 
 @pytest.mark.parametrize("count", [1, 30])

@@ -277,10 +277,31 @@ def test_sampling_without_replacement_from_a_curve_is_above_the_pair():
 
 @pytest.mark.parametrize("count", [1, 3, 50])
 @pytest.mark.slow
-def test_samples_without_replacement_are_tight(count):
-    """The dominating and the attained law of a Gaussian sample are a percent apart at most, also for a few of them."""
+def test_samples_without_replacement_have_an_end_that_occurs(count):
+    """The lower end is the directed pair's, that of a Poisson sample; one sample has no other, several have one above."""
     low, high = (count * GaussianLoss(mu="0.5").subsample(rate="0.1", scheme="without_replacement")).epsilon_interval("1e-6")
-    assert low <= high <= 1.01 * low
+    directed = (count * GaussianLoss(mu="0.5").subsample(rate="0.1")).epsilon_interval("1e-6")
+    assert 0.99 * directed.lower <= low <= directed.upper
+    assert low <= high <= (1.01 if count == 1 else 1.25) * low
+
+
+def _twice(rows):
+    return [(p * a, q * b) for p, q in rows for a, b in rows]
+
+
+def test_no_data_set_needs_more_than_the_lower_end_claims():
+    """Half of the people are sampled twice, each time a coin of 3/4 is thrown: everything is enumerated.
+
+    The largest δ over both directed pairs is what occurs; the symmetric pair, which dominates, is larger and does not.
+    """
+    heavy, light, middle = Fraction(3, 4), Fraction(1, 4), Fraction(1, 2)
+    sampled = RandomizedResponseLoss(epsilon=Fraction(math.log(3))).subsample(rate="0.5", scheme="without_replacement")
+    rows = [(middle * heavy + middle * light, light), (middle * light + middle * heavy, heavy)]
+    ratio = Fraction(math.exp(0.3))
+    occurs = max(sum(max(p - ratio * q, 0) for p, q in _twice(pair)) for pair in (rows, [(q, p) for p, q in rows]))
+    low, high = (2 * sampled).delta_interval("0.3")
+    assert low == pytest.approx(float(occurs), rel=1e-9)
+    assert high > 1.09 * low
 
 
 def test_the_renyi_divergence_of_a_gaussian_sample_without_replacement_is_finite():

@@ -87,7 +87,7 @@ def test_an_amount_is_read_or_refused_and_what_is_refused_is_free(curator, place
 
 def test_some_of_them_are_answered(curator):
     """The table is no list of refusals only."""
-    assert asked(curator, *API["rho"]("1e-18"))
+    assert asked(curator, *API["rho"]("0.01"))
     assert asked(curator, *API["confidence"]("1e-400"))
     assert asked(curator, *API["upper"]("1e-300"))
     assert asked(curator, *API["literal"]("1e-308"))

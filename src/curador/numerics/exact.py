@@ -12,9 +12,12 @@ import numbers
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from curador.errors import InvalidParameter, require, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
@@ -114,3 +117,12 @@ def whole(value: object, name: str, *, least: int = 1) -> int:
     exact = rational(value, name)
     require(exact.denominator == 1 and exact >= least, name, f"a whole number of at least {least}", value)
     return int(exact)
+
+
+def exact_sum(terms: Iterable[Fraction]) -> Fraction:
+    """Return the exact sum, by halves: the denominators of thousands of terms then grow in the last few additions only."""
+    parts = list(terms)
+    while len(parts) > 1:
+        halved = [first + second for first, second in zip(parts[::2], parts[1::2], strict=False)]
+        parts = halved + parts[2 * len(halved) :]
+    return parts[0] if parts else Fraction(0)

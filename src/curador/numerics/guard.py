@@ -1,4 +1,4 @@
-"""The last line: arithmetic that leaves the floats becomes a refusal to certify, never a number and never a trace."""
+"""Where arithmetic leaves the floats: a reading falls silent, and a question that no reading answers is refused."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from curador.errors import CuradorError, NumericalFailure
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+OUT_OF_RANGE = "parameters must be moderate for a certified answer; got some that leave the range of floats."
 
 
 def certified(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -28,8 +30,21 @@ def certified(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
         except CuradorError:
             raise
         except (ArithmeticError, ValueError):
-            raise NumericalFailure(
-                "parameters must be moderate for a certified answer; got some that leave the range of floats."
-            ) from None
+            raise NumericalFailure(OUT_OF_RANGE) from None
 
     return guarded
+
+
+def attempt(reading: Callable[[], Result]) -> Result | None:
+    """Return what one of several readings says; None where it fails, so that the others are heard.
+
+    Claim   Only failures of arithmetic are silenced. A refusal (no rule, a bad parameter) is an answer and is passed on.
+    """
+    try:
+        return reading()
+    except NumericalFailure:
+        return None
+    except CuradorError:
+        raise
+    except (ArithmeticError, ValueError):
+        return None

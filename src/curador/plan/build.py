@@ -38,17 +38,16 @@ from curador.plan.model import (
     Range,
     Tally,
     Variance,
-    Work,
 )
 from curador.plan.narrowing import narrowed
 from curador.plan.ownership import at, is_unit
 from curador.plan.parts import aggregates_of
 from curador.plan.ranges import Ranges
 from curador.plan.sensitivity import moves, presence_moves
-from curador.plan.words import written
-from curador.plan.work import Demand, cutting, fit_height, work_of
+from curador.plan.words import both_ends, key_names, shown, written
+from curador.plan.work import cutting, fit_height
 from curador.privacy.adjacency import Adjacency
-from curador.query.tree import Aggregate, Call, Estimated, Filter, Key, Ref
+from curador.query.tree import Aggregate, Call, Estimated, Filter, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -108,13 +107,7 @@ def _build_block(
     """Return a block with the largest height with which one unit's work fits; refuse it where none does."""
     builder = _Builder(block, schema, asked, narrow)
     planned, expressions = builder.build(order)
-    demand = Demand(planned.relation, planned.keys, planned.tallies, block.place)
-
-    def work(height: int) -> Work:
-        cap, contribution = builder.bounded(height)
-        return work_of(demand, schema, height, cap, contribution.groups)
-
-    found = fit_height(schema, schema.study, planned.relation, work)
+    found = fit_height(planned, schema, builder.bounded, block.place)
     if (height := cutting(found.height, planned.relation, schema)) is not None:
         planned, expressions = _Builder(block, schema, asked, narrow, height=height).build(order)
     return replace(planned, work=found), expressions
@@ -189,7 +182,7 @@ class _Builder:
 
     def _keys(self, *, only_keys: bool) -> tuple[KeyPlan, ...]:
         finder = Keys(self.schema, self.ranges)
-        names = _key_names(self.block)
+        names = key_names(self.block)
         found: list[KeyPlan] = []
         selectable = only_keys and not self.schema.study.budget.pure
         for place, expression in enumerate(self.block.keys):
@@ -334,7 +327,7 @@ class _Builder:
         pattern = self._pattern(one)
         centre, total = self._centred(argument, pattern, grid)
         count = self._count(pattern)
-        return Mean(total, count, grid.step, grid.value(centre), *_both(known))
+        return Mean(total, count, grid.step, grid.value(centre), *both_ends(known))
 
     def _variance(self, one: Aggregate) -> Variance:
         argument, known = self._bounded_argument(one)
@@ -353,7 +346,7 @@ class _Builder:
         name = Measurement(
             "squares", "noise", combination, first, second, text=self._text("squares from the middle", argument, pattern)
         )
-        lower, upper = _both(known)
+        lower, upper = both_ends(known)
         square_step = grid.step * grid.step * (1 << shift)
         most = (upper - lower) ** 2 / 4
         sample = one.function == "var_samp"
@@ -361,7 +354,7 @@ class _Builder:
 
     def _quantile(self, one: Aggregate) -> Point:
         argument, known = self._bounded_argument(one)
-        lower, upper = _both(known)
+        lower, upper = both_ends(known)
         if lower == upper:
             raise NotPrivate(
                 at(one.place, f"a quantile needs a range of values; {written(argument, self.relation)} has one value.")
@@ -397,17 +390,15 @@ class _Builder:
             lower, upper = self.bounds
             inside = (known.lower is None or known.lower <= lower) and (known.upper is None or upper <= known.upper)
             if not (inside and lower < upper):
-                text = (
-                    f"bounds must be narrower than those known ({_shown(known)}); got [{float(lower):g}, {float(upper):g}]."
-                )
+                text = f"bounds must be narrower than those known ({shown(known)}); got [{float(lower):g}, {float(upper):g}]."
                 raise NotPrivate(at(one.place, text))
             known = Range(lower, upper, known.integer and lower.denominator == upper.denominator == 1, "asked for")
         name = written(argument, self.relation)
         if not known.bounded:
-            text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {_shown(known)}."
+            text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {shown(known)}."
             hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
             raise NotPrivate(at(one.place, f"{text}\nHint: {hint}."))
-        self.notes[f"{name} in {_shown(known)}{f' ({known.why})' if known.why else ''}"] = None
+        self.notes[f"{name} in {shown(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known
 
     def _range(self, argument: Expression, where: Expression | None) -> Range:
@@ -419,7 +410,7 @@ class _Builder:
         return self.ranges.of(argument, Filter(self.relation, where))
 
     def _grid(self, known: Range) -> Grid:
-        lower, upper = _both(known)
+        lower, upper = both_ends(known)
         grid = grid_between(lower, upper, integer=known.integer)
         most = max(abs(grid.start), abs(grid.start + grid.steps), grid.steps)
         if most * self.contribution.rows * self.schema.study.max_units >= _WIDEST:
@@ -450,21 +441,3 @@ def _place(kept: list[_T], one: _T) -> int:
     if one not in kept:
         kept.append(one)
     return kept.index(one)
-
-
-def _key_names(block: Block) -> list[str]:
-    names = [f"key {place + 1}" for place in range(len(block.keys))]
-    for item in block.items:
-        if isinstance(item.expression, Key):
-            names[item.expression.index] = item.name
-    return names
-
-
-def _both(known: Range) -> tuple[Fraction, Fraction]:
-    return known.lower or Fraction(0), known.upper or Fraction(0)
-
-
-def _shown(known: Range) -> str:
-    lower = "-∞" if known.lower is None else f"{float(known.lower):g}"
-    upper = "∞" if known.upper is None else f"{float(known.upper):g}"
-    return f"[{lower}, {upper}]"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from curador.query.tree import Aggregate, Call, Estimated, Key, Literal, Ref
 
 if TYPE_CHECKING:
-    from curador.query.tree import Node, Relation
+    from curador.plan.model import Range
+    from curador.query.tree import Block, Node, Relation
 
 _BETWEEN = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">="}
 
@@ -52,3 +53,24 @@ def _literal(literal: Literal) -> str:
     if isinstance(value, Fraction):
         return f"{float(value):g}"
     return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def key_names(block: Block) -> list[str]:
+    """Return what the keys of a block are called: their column of the answer, or their place."""
+    names = [f"key {place + 1}" for place in range(len(block.keys))]
+    for item in block.items:
+        if isinstance(item.expression, Key):
+            names[item.expression.index] = item.name
+    return names
+
+
+def both_ends(known: Range) -> tuple[Fraction, Fraction]:
+    """Return the ends of a bounded range."""
+    return known.lower or Fraction(0), known.upper or Fraction(0)
+
+
+def shown(known: Range) -> str:
+    """Return a range as a person reads it."""
+    lower = "-∞" if known.lower is None else f"{float(known.lower):g}"
+    upper = "∞" if known.upper is None else f"{float(known.upper):g}"
+    return f"[{lower}, {upper}]"

@@ -33,7 +33,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.plan.model import BlockPlan, Cap, KeyPlan, Tally
+    from curador.plan.model import BlockPlan, Cap, Contribution, KeyPlan, Tally
     from curador.query.tree import Expression, Node, Out, Place, Relation
     from curador.study.model import Study, Table
     from curador.study.schema import Schema
@@ -76,25 +76,27 @@ class Demand:
     place: Place | None = None
 
 
-def fit_height(schema: Schema, study: Study, relation: Relation, work: Callable[[int], Work]) -> Work:
-    """Return the work at the largest height that fits the study's limit; refuse the plan if no height does.
+def fit_height(
+    block: BlockPlan, schema: Schema, bounded: Callable[[int], tuple[Cap, Contribution]], place: Place | None
+) -> Work:
+    """Return a block's work at the largest height that fits the study's limit; refuse the block if no height does.
+
+    bounded  the caps and contributions at a height
 
     Claim   The work that one unit's rows cause, at this height, is at most the limit.
-    Needs   `work` is a bound at every height; the engine executes the height on every private table.
+    Needs   As `work_of`; the engine executes the height on every private table.
     """
-    limit = study.engine.unit_work * 1_000_000_000
-    height = _most_stored(relation, schema)
-    found = work(height)
-    if found.nanoseconds <= limit:
-        return found
-    height = 1 << (height - 1).bit_length() if height > 1 else 1
-    least = min(LEAST_HEIGHT, height)
-    while height > least:
-        height //= 2
-        found = work(height)
+    demand = Demand(block.relation, block.keys, block.tallies, place)
+    limit = schema.study.engine.unit_work * 1_000_000_000
+    most = height = _most_stored(block.relation, schema)
+    while True:
+        cap, contribution = bounded(height)
+        found = work_of(demand, schema, height, cap, contribution.groups)
         if found.nanoseconds <= limit:
             return found
-    raise NotPrivate(_refusal(found, study, relation))
+        if height <= min(LEAST_HEIGHT, most):
+            raise NotPrivate(_refusal(found, schema.study, block.relation))
+        height = (1 << (height - 1).bit_length()) // 2
 
 
 def rows_read(block: BlockPlan, schema: Schema) -> int | None:

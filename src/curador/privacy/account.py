@@ -8,6 +8,7 @@
 | basic     | pure and approximate losses                     | Σ ε, Σ δ                                                     |
 
 Lower ends come from mechanisms that the records describe, so they bound every reading from below.
+A reading whose arithmetic fails is silent: +∞ above, 0 below; the others answer. Only if none can is the question refused.
 These readings hold for losses fixed in advance or composed adaptively with fixed parameters; they never decide whether a
 further question fits a budget (that is `filters`).
 """
@@ -19,7 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from curador.numerics.exact import Number, at_least_zero, probability
+from curador.errors import NumericalFailure
+from curador.numerics.exact import Number, at_least_zero, exact_sum, probability
+from curador.numerics.guard import OUT_OF_RANGE, attempt
 from curador.numerics.rounding import float_down, float_up, up
 from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Interval, Options, Path
 from curador.privacy.laws.gaussian import GaussianLaw
@@ -28,6 +31,7 @@ from curador.privacy.laws.side import Side
 from curador.privacy.loss import Loss, parts_of
 from curador.privacy.losses import (
     Approx,
+    BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
     DiscreteGaussianVectorLoss,
@@ -36,6 +40,7 @@ from curador.privacy.losses import (
     Shuffled,
 )
 from curador.privacy.shuffle import delta_bounds, epsilon_bounds, stronger
+from curador.privacy.zcdp import Amounts, concentrated
 
 _NEVER_BASIC = (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss, Concentrated, KeySelection)
 
@@ -71,18 +76,22 @@ class NumericalReading:
             found = Interval(max(found.lower, one.lower), max(found.upper, one.upper))
         return found
 
-    def delta(self, epsilon: float) -> Interval:
-        """Return the interval of δ at ε, over both directions."""
-        epsilon = float(epsilon)
-        pairs = [_joined(a, b, lambda e: _delta(e, epsilon), 1.0) for a, b in zip(self.above, self.below, strict=True)]
+    def delta(self, epsilon: float, last: float | None = None) -> Interval:
+        """Return the interval of δ at ε, or of all δ between ε and `last`, over both directions."""
+        ends = (float(epsilon), float(epsilon if last is None else last))
+        pairs = [_joined(a, b, lambda e: _delta(e, *ends), 1.0) for a, b in zip(self.above, self.below, strict=True)]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
 
 def _joined(
     above: Enclosure | None, below: Enclosure | None, ask: Callable[[Enclosure], Interval], nothing: float
 ) -> Interval:
-    upper = ask(above) if above is not None else Interval(0.0, nothing)
-    lower = upper if below is above else ask(below) if below is not None else Interval(0.0, nothing)
+    silent = Interval(0.0, nothing)
+    upper = attempt(lambda: ask(above)) if above is not None else silent
+    lower = upper if below is above else attempt(lambda: ask(below)) if below is not None else silent
+    if upper is None and lower is None:
+        raise NumericalFailure(OUT_OF_RANGE)
+    upper, lower = upper or silent, lower or silent
     return Interval(min(lower.lower, upper.upper), upper.upper)
 
 
@@ -102,13 +111,13 @@ def _epsilon(enclosure: Enclosure, delta: float) -> Interval:
     return Interval(gaussian_epsilon(_mu(law, -1), delta=low)[0], gaussian_epsilon(_mu(law, +1), delta=high)[1])
 
 
-def _delta(enclosure: Enclosure, epsilon: float) -> Interval:
+def _delta(enclosure: Enclosure, epsilon: float, last: float) -> Interval:
     law = _gaussian_only(enclosure)
     if law is None:
-        return enclosure.delta(epsilon)
+        return enclosure.delta(epsilon, last)
     from curador.privacy.gaussian import gaussian_delta
 
-    return Interval(gaussian_delta(_mu(law, -1), epsilon=epsilon)[0], gaussian_delta(_mu(law, +1), epsilon=epsilon)[1])
+    return Interval(gaussian_delta(_mu(law, -1), epsilon=last)[0], gaussian_delta(_mu(law, +1), epsilon=epsilon)[1])
 
 
 def _mu(law: GaussianLaw, side: int) -> float:
@@ -139,8 +148,12 @@ class ShuffledReading:
         """Return the interval of ε at δ."""
         return epsilon_bounds(stronger, self.record.epsilon0, self.record.reports, Fraction(delta))
 
-    def delta(self, epsilon: float) -> Interval:
-        """Return the interval of δ at ε."""
+    def delta(self, epsilon: float, last: float | None = None) -> Interval:
+        """Return the interval of δ at ε, or of all δ between ε and `last`."""
+        ends = [self._delta(point) for point in ({epsilon} if last is None else {epsilon, last})]
+        return Interval(min(end.lower for end in ends), max(end.upper for end in ends))
+
+    def _delta(self, epsilon: float) -> Interval:
         return delta_bounds(stronger, self.record.epsilon0, self.record.reports, Fraction(epsilon))
 
 
@@ -192,16 +205,30 @@ def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Inte
         from curador.privacy.verify import verify_epsilon
 
         verify_epsilon(enclosure(loss), float_down(exact))
-    found = _numerical(loss).epsilon(float(exact))
-    upper = min([found.upper, *_basic(loss, exact)])
-    if math.isinf(upper) or upper - found.lower > WIDE * upper:
-        upper = min(upper, _renyi_epsilon(loss, exact))
-    return Interval(min(found.lower, upper), upper)
+    numerical = attempt(lambda: _numerical(loss).epsilon(float(exact)))
+    lower, upper = numerical or (0.0, math.inf)
+    upper = _least(upper, *(attempt(lambda: _basic(loss, exact)) or []))
+    if math.isinf(upper) or upper - lower > WIDE * upper:
+        renyi = attempt(lambda: _renyi_epsilon(loss, exact))
+        _require_one(numerical, renyi, answered=upper < math.inf)
+        upper = _least(upper, renyi)
+    return Interval(min(lower, upper), upper)
+
+
+def _require_one(*readings: object, answered: bool) -> None:
+    """Refuse where every reading failed and nothing else answers."""
+    if not answered and all(reading is None for reading in readings):
+        raise NumericalFailure(OUT_OF_RANGE)
+
+
+def _least(*values: float | None) -> float:
+    """The least of the bounds that were found; a NaN or a silent reading is +∞."""
+    return min((value for value in values if value is not None and not math.isnan(value)), default=math.inf)
 
 
 def _largest_loss(loss: Loss, pure: Fraction | None) -> float:
     """ε at δ = 0 from below: attained where the largest loss is."""
-    from curador.privacy.losses import BoundedRange, Finite, Group, KeySelection, Subsampled
+    from curador.privacy.losses import Finite, Group, KeySelection, Subsampled
 
     if pure is None:
         return 0.0 if any(isinstance(record, (Group, KeySelection)) for record, _ in parts_of(loss)) else math.inf
@@ -216,14 +243,15 @@ def delta_interval(loss: Loss, epsilon: Number, *, verify: bool = False) -> Inte
         from curador.privacy.verify import verify_delta
 
         verify_delta(enclosure(loss), float_down(exact))
-    numerical = _numerical(loss)
-    found = numerical.delta(float_down(exact))
-    lower = found.lower if float_up(exact) == float_down(exact) else numerical.delta(float_up(exact)).lower
-    upper = found.upper
-    if loss.pure_epsilon is not None and loss.pure_epsilon <= exact:
+    numerical = attempt(lambda: _numerical(loss).delta(float_down(exact), float_up(exact)))
+    lower, upper = numerical or (0.0, 1.0)
+    pure = attempt(lambda: loss.pure_epsilon)
+    if pure is not None and pure <= exact:
         upper = 0.0
     if upper - lower > WIDE * upper:
-        upper = min(upper, _renyi_delta(loss, exact))
+        renyi = attempt(lambda: _renyi_delta(loss, exact))
+        _require_one(numerical, renyi, answered=False)
+        upper = _least(upper, renyi)
     return Interval(min(lower, upper), min(upper, 1.0))
 
 
@@ -237,28 +265,25 @@ def readings(loss: Loss, delta: Number) -> dict[str, float]:
             "renyi": math.inf,
             "basic": math.inf if pure is None else float_up(pure),
         }
-    return {
-        "numerical": _numerical(loss).epsilon(float(exact)).upper,
-        "renyi": _renyi_epsilon(loss, exact),
-        "basic": min(_basic(loss, exact), default=math.inf),
-    }
+    numerical = attempt(lambda: _numerical(loss).epsilon(float(exact)).upper)
+    renyi = attempt(lambda: _renyi_epsilon(loss, exact))
+    basic = attempt(lambda: _basic(loss, exact)) or []
+    _require_one(numerical, renyi, answered=bool(basic))
+    return {"numerical": _least(numerical), "renyi": _least(renyi), "basic": _least(*basic)}
 
 
 def epsilon(loss: Loss, delta: Number) -> float:
     """Return the least proved ε at δ. Rounds: up."""
     if _plainly_least(loss):
         return epsilon_interval(loss, delta).upper
-    least = min(readings(loss, delta).values())
-    if math.isnan(least):
-        return math.inf
-    return least
+    return min(readings(loss, delta).values())
 
 
 def delta(loss: Loss, epsilon: Number) -> float:
     """Return the least proved δ at ε. Rounds: up."""
     exact = at_least_zero(epsilon, "epsilon")
     upper = delta_interval(loss, exact).upper
-    return upper if _plainly_least(loss) else min(upper, _renyi_delta(loss, exact))
+    return upper if _plainly_least(loss) else _least(upper, attempt(lambda: _renyi_delta(loss, exact)))
 
 
 # ---- the readings that are not numerical ------------------------------------------------------------------------------
@@ -268,22 +293,23 @@ def _basic(loss: Loss, delta: Fraction) -> list[float]:
     """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14]."""
     if any(isinstance(record, _NEVER_BASIC) for record, _ in parts_of(loss)):
         return []
-    total_delta = Fraction(0)
+    deltas: list[Fraction] = []
     terms: list[float] = []
     for record, count in parts_of(loss):
         if isinstance(record, Approx):
-            terms.append(count * float_up(record.epsilon0))
-            total_delta += count * record.delta0
+            terms.append(float_up(count * record.epsilon0))
+            deltas.append(count * record.delta0)
         elif (pure := record.pure_epsilon) is not None:
-            terms.append(count * float_up(pure))
+            terms.append(float_up(count * pure))
         else:
             return []
     # the exact sum of many rationals grows with their number; floats rounded up do not
-    return [up(math.fsum(terms), 2)] if total_delta <= delta else []
+    total = math.fsum(terms)
+    return [total if len(terms) == 1 else up(total)] if exact_sum(deltas) <= delta else []
 
 
 def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
-    from curador.privacy.convert import curve_to_epsilon
+    from curador.privacy.convert import curve_to_epsilon, rho_to_epsilon
     from curador.privacy.renyi import curve
 
     reading = curve(loss)
@@ -291,13 +317,26 @@ def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
     if room <= 0:
         return math.inf
     found, _ = curve_to_epsilon(reading.divergence, delta=float_down(room))
+    amounts = _ranged(loss)
+    if amounts is not None and amounts[1] < delta:
+        found = min(found, rho_to_epsilon(amounts[0], delta=delta - amounts[1]))
     return max(found, 0.0)
 
 
+def _ranged(loss: Loss) -> Amounts | None:
+    """(ρ, δ) of a loss with bounded ranges: theirs is a line in α, whose best order may lie beyond all that are tried."""
+    kinds = {type(record) for record, _ in parts_of(loss)}
+    return concentrated(loss) if BoundedRange in kinds and Shuffled not in kinds else None
+
+
 def _renyi_delta(loss: Loss, epsilon: Fraction) -> float:
-    from curador.privacy.convert import curve_to_delta
+    from curador.privacy.convert import curve_to_delta, rho_to_delta
     from curador.privacy.renyi import curve
 
     reading = curve(loss)
     found, _ = curve_to_delta(reading.divergence, epsilon=float_down(epsilon))
-    return min(1.0, up(found + float_up(reading.infinite), 2))
+    least = up(found + float_up(reading.infinite), 2)
+    amounts = _ranged(loss)
+    if amounts is not None:
+        least = min(least, up(rho_to_delta(amounts[0], epsilon=epsilon) + float_up(amounts[1]), 2))
+    return min(1.0, least)

@@ -21,11 +21,13 @@ from curador.numerics.rounding import UNIT, float_up, up
 from curador.numerics.tilted.moments import Total
 from curador.privacy.amplify import without_replacement_renyi
 from curador.privacy.laws.discrete_gaussian import SMALLEST
+from curador.privacy.laws.ranges import range_log_moments, range_mean
 from curador.privacy.laws.resolve import Direction, one_sided, sides
 from curador.privacy.laws.shuffled import MOST_COMPOSED, log_moments, twins
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.loss import Composed, Loss, parts_of
 from curador.privacy.losses import (
+    BoundedRange,
     Concentrated,
     DiscreteGaussianLoss,
     DiscreteGaussianVectorLoss,
@@ -69,6 +71,10 @@ def curve(loss: Loss) -> Curve:
     shuffles = [(record, count) for record, count in parts_of(loss) if isinstance(record, Shuffled)]
     if shuffles:
         return _with_shuffles(curve(Composed([part for part in parts_of(loss) if part not in shuffles])), shuffles)
+    ranges = [(record, count) for record, count in parts_of(loss) if isinstance(record, BoundedRange)]
+    if ranges:
+        rest = [part for part in parts_of(loss) if not isinstance(part[0], BoundedRange)]
+        return _with_ranges(curve(Composed(rest)), ranges)
     directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
     gathered = [sides(loss, direction)[0] for direction in directions]
     totals = [side.total() for side in gathered]
@@ -107,6 +113,24 @@ def _with_shuffles(rest: Curve, shuffles: list[tuple[Shuffled, int]]) -> Curve:
                 one = log_moments(record.epsilon0, record.reports, record.variation, theta) / theta
                 total = total + count * np.where(finite, np.minimum(one, top), top) * (1.0 + 8 * UNIT)
         return total
+
+    return Curve(divergence, rest.infinite)
+
+
+def _with_ranges(rest: Curve, ranges: list[tuple[BoundedRange, int]]) -> Curve:
+    """Bounded ranges by the worst of all their pairs, an order at a time: no single pair is the worst at every order."""
+    epsilon = np.array([float_up(record.epsilon0) for record, _ in ranges])
+    count = np.array([float(count) for _, count in ranges])
+
+    def divergence(alpha: FloatArray) -> FloatArray:
+        orders = np.asarray(alpha, dtype=np.float64)
+        flat = orders.ravel()
+        finite = np.isfinite(flat) & (flat > 1.0)
+        theta = np.where(finite, flat - 1.0, 1.0)
+        top = float(count @ epsilon)
+        own = count @ range_log_moments(epsilon, theta) / theta
+        total = np.where(finite, np.minimum(own, top), top) * (1.0 + UNIT * (8 + len(ranges)))
+        return rest.divergence(orders) + total.reshape(orders.shape)
 
     return Curve(divergence, rest.infinite)
 
@@ -232,6 +256,11 @@ def _(record: LaplaceLoss) -> float | None:
 @mean_loss.register
 def _(record: DiscreteLaplaceLoss) -> float | None:
     return float_up(laplace_rho(record.sensitivity / record.scale, float(1 / record.scale)))
+
+
+@mean_loss.register
+def _(record: BoundedRange) -> float | None:
+    return min(range_mean(float_up(record.epsilon0)), float_up(record.epsilon0**2 / 8))
 
 
 @mean_loss.register(RandomizedResponseLoss)

@@ -8,8 +8,9 @@ from typing import overload
 
 import numpy as np
 
-from curador.errors import NumericalFailure, require
+from curador.errors import require
 from curador.numerics.exact import Number, rational
+from curador.numerics.guard import attempt
 from curador.numerics.rounding import FloatArray, float_up, up
 from curador.numerics.tilted.enclosure import Enclosure, Sum
 from curador.privacy.account import NumericalReading, enclosure
@@ -56,7 +57,7 @@ def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
             return np.asarray(tradeoff_gaussian(rates, mu=mu))
     if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], LaplaceLoss):
         return np.asarray(tradeoff_laplace(rates, epsilon=parts[0][0].epsilon0))
-    reading = enclosure(loss)
+    reading = attempt(lambda: enclosure(loss)) or NumericalReading((None,), (None,))
     source = _Profile(loss, reading, [[] for _ in reading.above])
     points = profile(source)
     for _ in range(3 if points else 0):
@@ -104,10 +105,10 @@ def _upper(side: Enclosure, sums: list[Sum], epsilon: float) -> float:
         low, high = source.enclose(epsilon)
         if high - low <= _NARROW * high:
             return min(1.0, up(high + side.infinite.upper, 2))
-    try:
-        sums.append(side.sum_at_epsilon(epsilon))
-    except NumericalFailure:
+    made = attempt(lambda: side.sum_at_epsilon(epsilon))
+    if made is None:
         return 1.0
+    sums.append(made)
     return min(1.0, up(sums[-1].enclose(epsilon)[1] + side.infinite.upper, 2))
 
 

@@ -12,6 +12,7 @@ from functools import singledispatch
 import numpy as np
 
 from curador.errors import NotPrivate
+from curador.numerics.exact import exact_sum
 from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import float_up, log_up, up
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
@@ -43,19 +44,18 @@ def pure_epsilon(loss: Loss) -> Fraction | None:
     singles = [(single_pure(record), count) for record, count in parts_of(loss)]
     if any(single is None for single, _ in singles):
         return None
-    return sum((count * single for single, count in singles if single is not None), Fraction(0))
+    return exact_sum(count * single for single, count in singles if single is not None)
 
 
 def concentrated(loss: Loss) -> Amounts | None:
     """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16]. Rounds: up."""
-    rho_total, delta_total = Fraction(0), Fraction(0)
+    amounts: list[Amounts] = []
     for record, count in parts_of(loss):
         single = single_concentrated(record)
         if single is None:
             return None
-        rho_total += count * single[0]
-        delta_total += count * single[1]
-    return rho_total, delta_total
+        amounts.append((count * single[0], count * single[1]))
+    return exact_sum(rho for rho, _ in amounts), exact_sum(delta for _, delta in amounts)
 
 
 def rho(loss: Loss) -> Fraction | float:

@@ -238,9 +238,9 @@ class EngineSettings:
     deadline: Fraction = Fraction(60)
     prepare: str = "auto"
     worker: str = "process"
+    answer_every: Fraction = Fraction(0)
     unit_rows: int = 16_384
     unit_work: Fraction = Fraction(2, 1000)
-    answer_every: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if type(self.unit_rows) is not int or not 1 <= self.unit_rows <= MOST_UNIT_ROWS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from curador.errors import NumericalFailure
@@ -93,12 +94,14 @@ class Enclosure:
     infinite: Interval
     options: Options = Options()
 
-    def delta(self, epsilon: float) -> Interval:
-        """Return the certified interval of δ(ε)."""
+    def delta(self, epsilon: float, last: float | None = None) -> Interval:
+        """Return the certified interval of δ(ε), or of all δ between ε and `last` if that is given, from one sum."""
         if not self.total.families:
             return self.infinite
         try:
-            low, high = self.sum_at_epsilon(epsilon).enclose(epsilon)
+            source = self.sum_at_epsilon(epsilon)
+            low, high = source.enclose(epsilon)
+            low = low if last is None else source.enclose(last)[0]
         except NumericalFailure:
             low, high = 0.0, 1.0
         return Interval(max(low * (1 - 1e-15) + self.infinite.lower, 0.0), min(high + self.infinite.upper, 1.0))
@@ -112,12 +115,14 @@ class Enclosure:
             )
         if delta < self.infinite.lower:
             return Interval(math.inf, math.inf)
-        lower = self._solve(max(delta - self.infinite.lower, 1e-300)) if self._split else None
-        room = delta - self.infinite.upper
+        room, most = delta - self.infinite.upper, max(delta - self.infinite.lower, 1e-300)
         if room <= 0.0:  # δ cannot be told from P[L = ∞]
-            return Interval(0.0 if lower is None else lower.lower, math.inf)
-        upper = self._solve(room)
-        return self._narrowed(Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper), delta)
+            return Interval(self._solve(most)[0].lower, math.inf)
+        if most > 1.5 * room:  # too far apart for one sum to be sharp at both
+            found = [*self._solve(room), *self._solve(most)]
+        else:
+            found = self._solve(room, most) if most > room else self._solve(room)
+        return self._narrowed(Interval(min(found[-1].lower, found[0].upper), found[0].upper), delta)
 
     def _narrowed(self, found: Interval, delta: float) -> Interval:
         """The same interval, or a narrower one: far atoms of a law can lead the search for ε astray, but not δ at a given ε.
@@ -125,6 +130,8 @@ class Enclosure:
         Claim   An end moves to a point only where the certified δ of that point says on which side of it ε lies.
         """
         low, high = found
+        if low == 0.0 < high and self.delta(0.0).upper <= delta * (1 - 4e-16):  # no search: nothing has to be spent
+            return Interval(0.0, 0.0)
         for _ in range(_HALVINGS):
             if not (math.isfinite(high) and high - low > _WIDE * high):
                 break
@@ -152,16 +159,13 @@ class Enclosure:
         bounds = (table.log_chernoff - math.log(room)) / table.theta
         return max(0.0, float(bounds.min()) * (1 + 1e-12) + 1e-12)
 
-    @property
-    def _split(self) -> bool:
-        return self.infinite.upper > 0.0
-
-    def _solve(self, target: float) -> Interval:
+    def _solve(self, *targets: float) -> list[Interval]:
+        """The intervals of ε with D(ε) = target, for targets so near that a sum made for the first serves them all."""
         try:
-            source, start, slope = self.sum_at_delta(target)
+            source, start, slope = self.sum_at_delta(targets[0])
         except NumericalFailure:
-            return Interval(0.0, self.total.top)
-        return _invert(source, target, start=start, slope=slope, top=self.total.top)
+            return [Interval(0.0, self.total.top) for _ in targets]
+        return [_invert(source, target, start=start, slope=slope, top=self.total.top) for target in targets]
 
     def sum_at_epsilon(self, epsilon: float) -> Sum:
         """Return the enclosure of D that is sharpest around ε."""
@@ -178,9 +182,14 @@ class Enclosure:
         if atoms is not None:
             top = float(atoms.law.losses[-1])
             return atoms, 0.5 * max(top, 0.0), -1.0
-        table = tilts(self.total)
-        aim, table = aim_at_delta(self.total, table, math.log(target))
-        return self._closed() or self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
+        closed = self._closed()
+        try:
+            aim, table = aim_at_delta(self.total, tilts(self.total), math.log(target))
+        except NumericalFailure:
+            if closed is None:
+                raise
+            return closed, 1.0, -1.0  # a closed form needs no tilt, which is only where the search starts
+        return closed or self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
 
     def _closed(self) -> Sum | None:
         families = self.total.families
@@ -198,7 +207,7 @@ class Enclosure:
         paths = self.options.paths
         lattice = self.total.lattice() if "lattice" in paths else None
         if lattice is not None:
-            points = math.ceil(period(table, aim, self.total.top) / lattice.step) + 2
+            points = math.ceil(Fraction(period(table, aim, self.total.top)) / lattice.step) + 2  # a float step might be 0
             if points <= 2 * (self.options.nodes or MOST_NODES):
                 return lattice_sum(self.total, table, lattice, theta=aim.theta, points=points)
         smooth = None if "direct" in paths else True

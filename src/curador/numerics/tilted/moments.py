@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from curador.numerics.rounding import UNIT, FloatArray
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 ComplexArray: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 
@@ -54,9 +54,23 @@ class Lattice:
     offset: Fraction
     step: Fraction
 
-    def join(self, other: Lattice) -> Lattice:
-        """Return the lattice that carries the sum of a loss of each."""
-        return Lattice(self.offset + other.offset, rational_gcd(self.step, other.step))
+
+FINEST = 2**17
+"""Steps of a joint lattice within the largest step of its parts, from which on it has too many points to be of use."""
+
+
+def common_step(steps: Iterable[Fraction]) -> Fraction | None:
+    """Return the largest rational of which all are whole multiples; None if it is too fine beside one of them.
+
+    No lattice is always a valid answer. The search ends where the step gets too fine, so its integers stay short: the joint
+    step of thousands of different records has as many digits as they have together.
+    """
+    joint = largest = Fraction(0)
+    for step in steps:
+        joint, largest = rational_gcd(joint, step), max(largest, step)
+        if joint * FINEST < largest:
+            return None
+    return joint or None
 
 
 def rational_gcd(a: Fraction, b: Fraction) -> Fraction:
@@ -134,13 +148,14 @@ class Total:
 
     def lattice(self) -> Lattice | None:
         """The common lattice, if every family has one."""
-        joint: Lattice | None = None
+        parts: list[Lattice] = []
         for family in self.families:
             own = family.lattice()
             if own is None:
                 return None
-            joint = own if joint is None else joint.join(own)
-        return joint
+            parts.append(own)
+        step = common_step(part.step for part in parts)
+        return None if step is None else Lattice(sum((part.offset for part in parts), Fraction(0)), step)
 
     def atoms(self, limit: int) -> Atoms | None:
         """The whole law, if it has at most `limit` atoms."""
@@ -153,6 +168,11 @@ class Total:
         if math.prod(len(one.losses) for one in everything) > limit:
             return None
         return _product(everything)
+
+
+def too_many(count: FloatArray, limit: int) -> bool:
+    """Whether so many records, of two atoms at least each, have more than `limit` atoms together: none need be listed."""
+    return len(count) > limit.bit_length()
 
 
 def _product(laws: Sequence[Atoms]) -> Atoms:

@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CellPair:
-    """Edges of the cells, their masses under P and Q, exact atoms (loss, p, q), and P-mass that lies above all cells."""
+    """Edges of the cells, their masses under P and Q, exact atoms (loss, p, q), and what lies outside of all cells.
+
+    beyond   P-mass above the highest edge: an infinite loss, above
+    under    Q-mass below the lowest edge, where P has less; it is `beyond` of the reversed pair
+    """
 
     edges: FloatArray
     p: FloatArray
     q: FloatArray
     atoms: tuple[tuple[float, float, float], ...] = ()
     beyond: float = 0.0
+    under: float = 0.0
     doubt: float = 1e-13  # relative to the masses from here up: round-off of tails
     whole: bool = False  # relative to all masses instead: the tails were taken from the other end
 
@@ -44,7 +49,8 @@ class CellPair:
             p=self.q[::-1],
             q=self.p[::-1],
             atoms=tuple((-loss, q, p) for loss, p, q in self.atoms),
-            beyond=0.0,
+            beyond=self.under,
+            under=self.beyond,
             whole=True,
         )
 
@@ -72,6 +78,7 @@ def above(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
     masses = np.zeros(len(pair.edges))
     masses[1:] += right
     masses[:-1] += np.maximum(pair.p + doubt - right, 0.0)
+    masses[0] += pair.under  # P has less than Q there, and the loss is lower
     losses = np.concatenate([pair.edges, [loss + 4 * UNIT * (1 + abs(loss)) for loss, _, _ in pair.atoms]])
     return _law(losses, np.concatenate([masses, [p for _, p, _ in pair.atoms]]), count), pair.beyond
 
@@ -116,7 +123,8 @@ def poisson(base: CellPair, rate: Fraction, *, leaves: bool) -> CellPair:
         atoms=tuple(
             (float(_mixed_loss(np.array([loss]), share, stay)[0]), stay * q + share * p, q) for loss, p, q in base.atoms
         ),
-        beyond=share * base.beyond,
+        beyond=base.beyond,  # Q has no more there than P
+        under=base.under,
         doubt=base.doubt,
     )
     return mixed if leaves else mixed.reversed()

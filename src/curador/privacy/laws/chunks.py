@@ -40,10 +40,15 @@ def product(phi: ComplexArray, error: FloatArray, angle: FloatArray, count: Floa
 
     Records that happen once are multiplied before the logarithm is taken, which is most of the cost of a long sum.
     """
-    if np.all(count == 1.0):
+    once = count == 1.0
+    if once.all():
         turn = angle.sum(axis=0)
         value = safe_log(phi.prod(axis=0)) + 1j * turn
         return value, np.log((np.abs(phi) + error).prod(axis=0) + SMALLEST) + 4 * UNIT * (2.0 * len(count) + 2.0 * turn)
+    if 2 * once.sum() > len(count):  # the few that happen more often must not cost all the others a logarithm each
+        error = np.broadcast_to(error, phi.shape)
+        single, several = (product(phi[rows], error[rows], angle[rows], count[rows]) for rows in (once, ~once))
+        return single[0] + several[0], single[1] + several[1]
     weight = count[:, None]
     logs = safe_log(phi)
     turn = (weight * angle).sum(axis=0)

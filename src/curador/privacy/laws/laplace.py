@@ -15,14 +15,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from curador.numerics.logspace import expm1_minus, sinh_minus
 from curador.numerics.rounding import UNIT
-from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
+from curador.numerics.tilted.moments import Atoms, Lattice, Transform, common_step, too_many
 from curador.privacy.laws.chunks import in_chunks, product
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ class LaplaceLaw:
 
     def atoms(self, limit: int) -> list[Atoms] | None:
         """Atoms of discrete records of small sensitivity."""
-        if len(self.exact) != len(self.count):
+        if len(self.exact) != len(self.count) or too_many(self.count, limit):
             return None
         out: list[Atoms] = []
         for (scale, sensitivity), count in zip(self.exact, self.count, strict=True):
@@ -207,8 +206,11 @@ class LaplaceLaw:
         """Discrete Laplace losses are (Δ − 2x)/T."""
         if len(self.exact) != len(self.count) or not self.exact:
             return None
+        step = common_step(2 / t for t, _ in self.exact)
+        if step is None:
+            return None
         offset = sum((int(n) * Fraction(d) / t for (t, d), n in zip(self.exact, self.count, strict=True)), Fraction(0))
-        return Lattice(offset, reduce(rational_gcd, (2 / t for t, _ in self.exact)))
+        return Lattice(offset, step)
 
 
 def _grid_step(exact: tuple[Fraction, int], epsilon: float) -> tuple[float, float]:

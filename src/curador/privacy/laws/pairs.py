@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from curador.numerics.rounding import UNIT
 from curador.privacy.laws.cells import CellPair
 
 _CELLS = 2_400
@@ -50,9 +51,15 @@ def bounded_range_cells(epsilon: float) -> CellPair:
 
 
 def gaussian_cells(mu: float) -> CellPair:
-    """Gaussian noise, cut 14 standard deviations beyond both means."""
+    """Gaussian noise, cut 14 standard deviations beyond both means.
+
+    Rounds  A tail Φ(z) has |z| ≤ μ + 14 where it is small. z is the difference of two rounded numbers of at most μ + 14, the
+            slope of log Φ is at most |z| + 1, and e^(−z²/2) adds z² units: less than 4 (μ + 15)² + 256 units of each tail.
+    """
     from scipy.special import ndtr
 
     edges = _edges(mu * mu / 2.0 + 14.0 * mu)
     p_tail, q_tail = ndtr(mu / 2.0 - edges / mu), ndtr(-mu / 2.0 - edges / mu)
-    return CellPair(edges=edges, p=-np.diff(p_tail), q=-np.diff(q_tail), beyond=float(p_tail[-1]) * (1 + 1e-12))
+    outside, doubt = float(p_tail[-1]), UNIT * (4.0 * (mu + 15.0) ** 2 + 256.0)  # as much of Q lies below as of P above
+    outside *= 1.0 + 2.0 * doubt
+    return CellPair(edges=edges, p=-np.diff(p_tail), q=-np.diff(q_tail), beyond=outside, under=outside, doubt=doubt)

@@ -22,6 +22,7 @@ from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import sandwich
 from curador.privacy.laws.mixture import MixtureLaw
+from curador.privacy.laws.rows import directed_rows, dominating_rows, finite_rows, response_rows
 from curador.privacy.laws.shapes import Shape, gaussian_shape
 from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, twins
 from curador.privacy.laws.side import Side
@@ -83,7 +84,7 @@ def _two_faced(record: Loss, count: int) -> bool:
     if isinstance(record, DiscreteGaussianVectorLoss):
         if worst_shift(record.sensitivity_squared, record.dimension) is not None:
             return record.sigma2 < SMALLEST
-        fine = sandwich(float(record.sigma2), count * record.dimension) <= FINE
+        fine = _vector_doubt(record, count) <= FINE
         return not fine or attained_square(record.sensitivity_squared, record.dimension) < record.sensitivity_squared
     if isinstance(record, DiscreteGaussianLoss):
         return record.sigma2.numerator < 4 * record.sigma2.denominator  # its tail is cut off, upwards above and away below
@@ -121,7 +122,8 @@ def _discrete_gaussian(sigma2: Fraction, shift: int, count: int, out: Sides) -> 
     """Claim: a fine grid by the sandwich, a coarse one by the theta series, a very coarse one atom by atom."""
     if shift == 0:
         return
-    spread = sandwich(sigma2.numerator / sigma2.denominator, count)
+    near = sigma2.numerator / sigma2.denominator
+    spread = sandwich(near, count, shift / math.sqrt(near))
     if spread <= FINE:
         mu2 = shift * shift * sigma2.denominator / sigma2.numerator  # integers: rounded once
         for side in out.both:
@@ -149,7 +151,7 @@ def _(record: DiscreteGaussianVectorLoss, count: int, direction: Direction, out:
         for shift in set(worst):
             _discrete_gaussian(sigma2, shift, count * worst.count(shift), out)
         return
-    spread = sandwich(float(sigma2), count * dimension)
+    spread = _vector_doubt(record, count)
     if spread <= FINE:
         out.above.gaussian(squared * sigma2.denominator / sigma2.numerator, count, spread)
         if out.below is not out.above:
@@ -162,6 +164,11 @@ def _(record: DiscreteGaussianVectorLoss, count: int, direction: Direction, out:
         out.above.gaussian(squared * sigma2.denominator / sigma2.numerator * (1.0 + spread), count)
     for shift in attained_shift(squared, dimension):
         _discrete_gaussian(sigma2, shift, count, Sides(Side(), out.below))
+
+
+def _vector_doubt(record: DiscreteGaussianVectorLoss, count: int) -> float:
+    near = float(record.sigma2)
+    return sandwich(near, count * record.dimension, math.sqrt(record.sensitivity_squared / near))
 
 
 def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw, float]:
@@ -291,7 +298,7 @@ def _log_ratio(p: Fraction, q: Fraction) -> float:
 def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
     """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24]."""
     base = record.base
-    shape = gaussian_shape(base.base, count) if isinstance(base, Subsampled) else None
+    shape = gaussian_shape(base.base, count, base.rate) if isinstance(base, Subsampled) else None
     if shape is None or not isinstance(base, Subsampled):
         raise NotPrivate(f"no group rule is proved for {type(base).__name__} losses of this kind")
     rate, size = base.rate, record.size
@@ -301,7 +308,7 @@ def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
 
 @law.register
 def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
-    shape = gaussian_shape(record.base, count)
+    shape = gaussian_shape(record.base, count, record.rate)
     weights = (float(1 - record.rate), float(record.rate))
     if record.scheme == "poisson" and record.relation is not ADD_OR_REMOVE_ONE:
         if shape is None:
@@ -342,23 +349,31 @@ def _cells(
     direction: Direction,
     out: Sides,
 ) -> None:
-    """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise."""
+    """Subsampling of everything else: exact where the base is finite, by the two twins of its cells otherwise.
+
+    Claim   Without replacement the symmetric pair dominates and none has it: below stands the directed pair of the data set
+            in which everybody else holds the other value, which is that of a Poisson sample of the same rate.
+    Source  [BBG18, Thm. 9] above; docs/explanation/accounting.md, "What a reading is", below.
+    """
     parts = parts_of(record.base)
     if not parts or record.base.pure_epsilon == 0:
         return
+    leaves = direction is Direction.LEAVES
     rows = finite_rows(record.base) if shape is None else None
     if rows is not None:
-        _finite(_subsampled_rows(rows, record, direction), count, out)
+        _finite(dominating_rows(rows, record, leaves=leaves), count, Sides(out.above, out.above))
+        if out.below is not out.above:
+            _finite(directed_rows(rows, record.rate, leaves=leaves), count, Sides(out.below, out.below))
         return
     upper, lower = _base_cells(record.base, shape)
     for pair, side, build in ((upper, out.above, cells.above), (lower, out.below, cells.below)):
         if pair is None:  # a bounded range: attained by randomized response of half its length
             base = next(part for part, _ in parts if isinstance(part, BoundedRange))
-            rows = _subsampled_rows(_response_rows(base.epsilon0 / 2, 2, Fraction(0)), record, direction)
-            _finite(rows, count, Sides(Side(), side))
+            rows = directed_rows(response_rows(base.epsilon0 / 2, 2, Fraction(0)), record.rate, leaves=leaves)
+            _finite(rows, count, Sides(side, side))
             continue
-        if record.scheme == "poisson":
-            mixed = cells.poisson(pair, record.rate, leaves=direction is Direction.LEAVES)
+        if record.scheme == "poisson" or side is out.below:
+            mixed = cells.poisson(pair, record.rate, leaves=leaves)
         else:
             mixed = cells.without_replacement(pair, record.rate)
         built = build(mixed, count)
@@ -389,61 +404,3 @@ def _base_cells(base: Loss, shape: Shape | None) -> tuple[cells.CellPair | None,
         "no subsampling rule is proved for this base: it is neither finite, nor Gaussian, nor a single noise record.\n"
         "Hint: subsample each mechanism by itself if each sees its own sample."
     )
-
-
-MOST_ROWS = 4_000
-
-
-def finite_rows(base: Loss) -> list[tuple[Fraction, Fraction]] | None:
-    """(p, q) of every output of the base, exact, if it is finite and small; None otherwise."""
-    rows = [(Fraction(1), Fraction(1))]
-    for record, count in parts_of(base):
-        single = _single_rows(record)
-        if single is None or len(single) ** min(count, 64) * len(rows) > MOST_ROWS:
-            return None
-        for _ in range(count):
-            rows = [(p * a, q * b) for p, q in rows for a, b in single]
-    return rows
-
-
-def _single_rows(record: Loss) -> list[tuple[Fraction, Fraction]] | None:
-    match record:
-        case Finite():
-            return list(zip(record.p, record.q, strict=True))
-        case RandomizedResponseLoss():
-            return _response_rows(record.epsilon0, record.categories, Fraction(0))
-        case Pure():
-            return _response_rows(record.epsilon0, 2, Fraction(0))
-        case Approx():
-            return _response_rows(record.epsilon0, 2, record.delta0)
-        case _:
-            return None
-
-
-def _response_rows(epsilon: Fraction, categories: int, delta: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Randomized response with the rational next to e^ε; the law's stated error covers the difference both ways."""
-    halvings = max(0, math.ceil(epsilon / 600) - 1).bit_length()  # e^ε beyond the floats, as a power of a float
-    ratio = Fraction(math.exp(epsilon / 2**halvings)) ** (2**halvings)
-    total = ratio + categories - 1
-    high, low, middle = ratio / total, 1 / total, (categories - 2) / total
-    keep = 1 - delta
-    rows = [
-        (high * keep, low * keep),
-        (low * keep, high * keep),
-        (middle * keep, middle * keep),
-        (delta, Fraction(0)),
-        (Fraction(0), delta),
-    ]
-    return [row for row in rows if row != (0, 0)]
-
-
-def _subsampled_rows(
-    rows: list[tuple[Fraction, Fraction]], record: Subsampled, direction: Direction
-) -> list[tuple[Fraction, Fraction]]:
-    rate = record.rate
-    mixed = [((1 - rate) * q + rate * p, q) for p, q in rows]
-    if record.scheme == "poisson":
-        return mixed if direction is Direction.LEAVES else [(q, p) for p, q in mixed]
-    up = [(p, q) for p, q in mixed if p > q]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
-    rest = 1 - sum((p + q for p, q in up), Fraction(0))
-    return [*up, *((q, p) for p, q in up), (rest, rest)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from curador.numerics.rounding import UNIT
 from curador.privacy.laws.gaussian import sandwich
@@ -24,27 +25,34 @@ class Shape:
     doubt: float
 
 
-def gaussian_shape(base: Loss, count: int) -> Shape | None:
-    """μ from above and from below if the base is Gaussian noise and nothing else."""
+def gaussian_shape(base: Loss, count: int, rate: Fraction) -> Shape | None:
+    """μ from above and from below if the base is Gaussian noise and nothing else; it sees a sample of the rate."""
     above: list[float] = []
     below: list[float] = []
-    doubt = 0.0
+    worst = 0.0
     for record, times in parts_of(base):
         match record:
             case GaussianLoss(mu=mu):
                 single = (mu * mu, mu * mu, 0.0)
             case DiscreteGaussianLoss(sigma2=sigma2, sensitivity=shift):
-                single = (shift**2 / sigma2, shift**2 / sigma2, sandwich(float(sigma2), count * times))
+                square = shift**2 / sigma2
+                single = (square, square, _doubt(sigma2, count * times, square, rate))
             case DiscreteGaussianVectorLoss(sigma2=sigma2, sensitivity_squared=squared, dimension=dimension):
                 reached = attained_square(squared, dimension)
                 most = squared if worst_shift(squared, dimension) is None else reached
-                single = (most / sigma2, reached / sigma2, sandwich(float(sigma2), count * times * dimension))
+                doubt = _doubt(sigma2, count * times * dimension, most / sigma2, rate)
+                single = (most / sigma2, reached / sigma2, doubt)
             case _:
                 return None
         if single[2] > COARSEST:
             return None
         above.append(float(single[0]) * times)
         below.append(float(single[1]) * times)
-        doubt = max(doubt, single[2])
+        worst = max(worst, single[2])
     total = math.fsum(above)
-    return Shape(math.sqrt(total), math.sqrt(math.fsum(below)), doubt + 4 * UNIT) if total > 0 else None
+    return Shape(math.sqrt(total), math.sqrt(math.fsum(below)), worst + 4 * UNIT) if total > 0 else None
+
+
+def _doubt(sigma2: Fraction, count: int, square: Fraction, rate: Fraction) -> float:
+    """What the sandwich leaves open; a shift of 0 costs nothing."""
+    return sandwich(float(sigma2), count, math.sqrt(square) * float(rate)) if square > 0 else 0.0

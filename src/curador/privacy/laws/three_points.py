@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from curador.numerics.rounding import UNIT
-from curador.numerics.tilted.moments import Atoms, Lattice, Transform, rational_gcd
+from curador.numerics.tilted.moments import Atoms, Lattice, Transform, common_step, too_many
 from curador.privacy.laws.chunks import in_chunks, product
 
 if TYPE_CHECKING:
@@ -99,6 +98,8 @@ class ThreePointLaw:
 
     def atoms(self, limit: int) -> list[Atoms] | None:
         """Binary records by binomials, k-ary ones only if single."""
+        if too_many(self.count, limit):
+            return None
         out: list[Atoms] = []
         for index, count in enumerate(self.count):
             single = self._single(index)
@@ -119,9 +120,10 @@ class ThreePointLaw:
 
     def lattice(self) -> Lattice | None:
         """Steps of 2ε for binary records, of ε for k-ary ones."""
-        steps = [(2 if k == 2 else 1) * e for e, k in zip(self.exact, self.categories, strict=True)]
-        offset = sum((int(n) * e for e, n in zip(self.exact, self.count, strict=True)), Fraction(0))
-        return Lattice(offset, reduce(rational_gcd, steps)) if all(steps) else None
+        step = common_step((2 if k == 2 else 1) * e for e, k in zip(self.exact, self.categories, strict=True))
+        if step is None:
+            return None
+        return Lattice(sum((int(n) * e for e, n in zip(self.exact, self.count, strict=True)), Fraction(0)), step)
 
 
 def _binomial(single: Atoms, count: int) -> Atoms:
