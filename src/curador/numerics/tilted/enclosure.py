@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from curador.errors import NumericalFailure
 from curador.numerics.roots import secant
+from curador.numerics.rounding import up
 from curador.numerics.tilted.atoms import MOST_ATOMS, AtomSum
 from curador.numerics.tilted.fourier import fourier_sum
 from curador.numerics.tilted.lattice import lattice_sum
 from curador.numerics.tilted.plan import (
+    FEW,
     MOST_NODES,
     Aim,
     Tilts,
@@ -97,6 +99,10 @@ class Enclosure:
         """Return the certified interval of δ(ε)."""
         if not self.total.families:
             return self.infinite
+        if self.asks_to_be_cut:
+            from curador.numerics.tilted.cutting import cut_delta
+
+            return cut_delta(self, epsilon)
         try:
             low, high = self.sum_at_epsilon(epsilon).enclose(epsilon)
         except NumericalFailure:
@@ -112,14 +118,18 @@ class Enclosure:
             )
         if delta < self.infinite.lower:
             return Interval(math.inf, math.inf)
-        lower = self._solve(max(delta - self.infinite.lower, 1e-300)) if self._split else None
+        if self.asks_to_be_cut:
+            from curador.numerics.tilted.cutting import cut_epsilon
+
+            return cut_epsilon(self, delta)
         room = delta - self.infinite.upper
+        lower = self._solve(max(delta - self.infinite.lower, 1e-300)) if self._split else None
         if room <= 0.0:  # δ cannot be told from P[L = ∞]
             return Interval(0.0 if lower is None else lower.lower, math.inf)
         upper = self._solve(room)
-        return self._narrowed(Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper), delta)
+        return self.narrowed(Interval(upper.lower if lower is None else min(lower.lower, upper.upper), upper.upper), delta)
 
-    def _narrowed(self, found: Interval, delta: float) -> Interval:
+    def narrowed(self, found: Interval, delta: float) -> Interval:
         """The same interval, or a narrower one: far atoms of a law can lead the search for ε astray, but not δ at a given ε.
 
         Claim   An end moves to a point only where the certified δ of that point says on which side of it ε lies.
@@ -139,14 +149,16 @@ class Enclosure:
         return Interval(low, high)
 
     def chernoff(self, delta: float) -> float:
-        """Return a cheap upper bound of ε at δ: Chernoff's on 64 tilts. Rounds: up."""
+        """Return a cheap upper bound of ε at δ: Chernoff's on a few tilts. Rounds: up."""
         room = (delta - self.infinite.upper) * (1 - 1e-15)
         if not self.total.families:
             return 0.0 if room >= 0.0 else math.inf
         if room <= 0.0:
             return math.inf
+        if self.total.uncut:
+            return self.cut(1e-3 * room).chernoff(delta)
         try:
-            table = tilts(self.total)
+            table = tilts(self.total, FEW)
         except NumericalFailure:
             return math.inf
         bounds = (table.log_chernoff - math.log(room)) / table.theta
@@ -156,12 +168,22 @@ class Enclosure:
     def _split(self) -> bool:
         return self.infinite.upper > 0.0
 
+    def cut(self, mass: float) -> Enclosure:
+        """Return the same without outputs of about that chance, which count as infinite losses above and not at all below."""
+        total, outside = self.total.cut(mass)
+        return replace(self, total=total, infinite=Interval(self.infinite.lower, up(self.infinite.upper + outside)))
+
+    @property
+    def asks_to_be_cut(self) -> bool:
+        """Whether the sum needs a law without its far outputs."""
+        return self.total.uncut and self._closed() is None
+
     def _solve(self, target: float) -> Interval:
         try:
             source, start, slope = self.sum_at_delta(target)
         except NumericalFailure:
             return Interval(0.0, self.total.top)
-        return _invert(source, target, start=start, slope=slope, top=self.total.top)
+        return invert(source, target, more=target, start=start, slope=slope, top=self.total.top)
 
     def sum_at_epsilon(self, epsilon: float) -> Sum:
         """Return the enclosure of D that is sharpest around ε."""
@@ -205,12 +227,12 @@ class Enclosure:
         return fourier_sum(self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth))
 
 
-def _invert(source: Sum, target: float, *, start: float, slope: float, top: float) -> Interval:
-    """Return [ε₋, ε₊] with certified lower(ε₋) ≥ target and upper(ε₊) ≤ target.
+def invert(source: Sum, target: float, *, more: float, start: float, slope: float, top: float) -> Interval:
+    """Return [ε₋, ε₊] with certified lower(ε₋) ≥ more and upper(ε₊) ≤ target.
 
     Claim   D is non-increasing, so the smallest ε ≥ 0 with D(ε) ≤ target lies in the interval.
     """
-    less, more = target * (1 - 1e-15), target * (1 + 1e-15)  # δ was rounded to a float on its way here
+    less, more = target * (1 - 1e-15), more * (1 + 1e-15)  # δ was rounded to a float on its way here
     if source.enclose(0.0)[1] <= less:
         return Interval(0.0, 0.0)
     log_target = math.log(target)
