@@ -1,18 +1,20 @@
 """Values of ε for Poisson-subsampled Gaussian noise, computed with 34 digits and kept in subsampled_grid.json.
 
-    python tests/oracle/subsampled_grid.py            every cell, an hour or so
+    python tests/oracle/subsampled_grid.py            every cell that the file does not hold yet (an hour of CPU in all)
     python tests/oracle/subsampled_grid.py 0.1 7      a tenth of the cells, drawn with seed 7, against the file
 
-It knows nothing of curador. One step is the closed form. More steps: with one step's loss L(x) = log(1 − q + q e^((2x−1)/2σ²)),
-x from the mixture P, and x kept within two ends beyond which P has at most 1e-12 to 1e-7 of δ (all steps together),
+It knows nothing of curador. One step is the closed form. More steps: with one step's loss
+L(x) = log(1 − q + q e^((2x−1)/2σ²)), x from the mixture P, and x kept within two ends beyond which P has at most 1e-12
+to 1e-7 of δ (all steps together),
 
-    M(s) = ∫ P(x) e^(sL(x)) dx        double-exponential rule between the ends, as fixed-point integers of 170 bits
+    M(s) = ∫ P(x) e^(sL(x)) dx        double-exponential rule between the ends, as fixed-point integers of 145 bits
     D(ε) = (1/T) Σ_k M(s_k)^n e^(−s_k ε) F(s_k(s_k+1)) / (s_k(s_k+1)),     s_k = θ + 2πik/T.
 
-F(y) = e^z Σ_{j ≤ J} (−z)^j/j!, z = τ²y/2, is 1 up to (τθ)^(2J+2) at low frequencies and 0 at high ones: a filter that removes what the sum
-could not reach, and nothing of a curve that is smooth on the scale τ. `doubt` adds up, relative to δ: what was cut off, Chernoff's
-bound of the neighbouring periods, the last terms, and the difference between J = 12 and J = 9. The value is the larger of both
-directions'; the one that adds a record is computed only where Chernoff's bound does not already show that it lies lower.
+F(y) = e^z Σ_{j ≤ J} (−z)^j/j!, z = τ²y/2, is 1 up to (τθ)^(2J+2) at low frequencies and 0 at high ones: a filter that
+removes what the sum could not reach, and nothing of a curve that is smooth on the scale τ. `doubt` adds up, relative to δ:
+what was cut off, Chernoff's bound of the neighbouring periods, the last terms, and the difference between J = 12 and J = 9.
+The first two are proved, the last two observed. The value is the larger of both directions'; the one that adds a record is
+computed only where Chernoff's bound does not already show that it lies lower.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ RATES = ("1e-5", "1e-4", "1e-3", "1e-2", "0.1", "0.5")
 STEPS = (1, 3, 10, 100, 1_000, 10_000, 1_000_000)
 DELTAS = ("1e-5", "1e-8", "1e-12")
 DIGITS = 34
-BITS = 170
+BITS = 145
 ORDERS = (12, 9)
 mp = mpmath.mp
 
@@ -103,9 +105,10 @@ class Line:
             self.k = np.array([self.log_m(t) for t in self.theta])
         self.chernoff = self.k + self.theta * np.log(self.theta) - (1 + self.theta) * np.log1p(self.theta)
         if epsilon is None:
-            epsilon = float(np.nanmin((self.chernoff - math.log(delta)) / self.theta)) - 1.0 / self.theta[
-                int(np.nanargmin((self.chernoff - math.log(delta)) / self.theta))
-            ]
+            epsilon = (
+                float(np.nanmin((self.chernoff - math.log(delta)) / self.theta))
+                - 1.0 / self.theta[int(np.nanargmin((self.chernoff - math.log(delta)) / self.theta))]
+            )
         self.epsilon = max(epsilon, 1e-9)
         self._choose(delta)
 
@@ -157,6 +160,9 @@ def nodes(line, sigma, q, frequency):
     s2, root = sigma**2, sigma * mp.sqrt(2 * mp.pi)
     found = []
     for k in range(-int(4.6 * fineness), int(4.6 * fineness) + 1):
+        rough = line.low + (line.high - line.low) / (1 + math.exp(-math.sinh(k / fineness)))
+        if rough * rough / (2 * line.sigma**2) + abs(math.sinh(k / fineness)) > 140:
+            continue  # far below every digit
         u = mp.mpf(k) / fineness
         share = 1 / (1 + mp.exp(-mp.sinh(u)))
         x = low + (high - low) * share
@@ -169,12 +175,12 @@ def nodes(line, sigma, q, frequency):
     return found
 
 
-def moments(rows, theta, step, size):
-    """M(θ), and M(θ + i k step)/M(θ) for k < size: powers of one turn a node, in fixed-point integers."""
+def moments(rows, theta, step, size, quiet):
+    """M(θ), and M(θ + i k step)/M(θ) for k < size or until its n-th power is nothing: turns of the nodes, as integers."""
     tilted = [weight * mp.exp(theta * loss) for weight, loss in rows]
     total = mp.fsum(tilted)
     one = 1 << BITS
-    keep = [(w / total, loss) for w, (_, loss) in zip(tilted, rows, strict=True) if w / total > mp.mpf(10) ** -38]
+    keep = [(w / total, loss) for w, (_, loss) in zip(tilted, rows, strict=True) if w / total > mp.mpf(10) ** -34]
     weight = np.array([int(w * one) for w, _ in keep], dtype=object)
     cos = np.array([int(mp.cos(step * loss) * one) for _, loss in keep], dtype=object)
     sin = np.array([int(mp.sin(step * loss) * one) for _, loss in keep], dtype=object)
@@ -182,6 +188,8 @@ def moments(rows, theta, step, size):
     values = []
     for _ in range(size):
         values.append(mp.mpc(mp.mpf(int(real.sum())) / one, mp.mpf(int(imaginary.sum())) / one))
+        if abs(values[-1]) < quiet:
+            break
         real, imaginary = (real * cos - imaginary * sin) >> BITS, (real * sin + imaginary * cos) >> BITS
     return total, values
 
@@ -204,7 +212,7 @@ class Curve:
         theta, step = mp.mpf(line.tilt), 2 * mp.pi / mp.mpf(line.period)
         frequency = float(step) * size
         rows = nodes(line, sigma, q, frequency)
-        total, values = moments(rows, theta, step, size)
+        total, values = moments(rows, theta, step, size, math.exp(-110.0 / steps))
         self.scale = steps * mp.log(total)
         tau2 = (mp.mpf("13.4") / (step * size)) ** 2 / 2
         self.theta = theta
@@ -216,7 +224,7 @@ class Curve:
             plain = (1 if k == 0 else 2) * step / (2 * mp.pi) * size_of / (s * (s + 1))
             for order in ORDERS:
                 self.terms[order].append(plain * filtered(tau2 * s * (s + 1), order))
-        self.last = max(abs(term) for term in self.terms[ORDERS[0]][-20:]) * 20
+        self.last = max(abs(term) for term in self.terms[ORDERS[0]][-3:]) * 20
 
     def at(self, epsilon, order=ORDERS[0]):
         """The sum at ε."""
@@ -273,7 +281,7 @@ def epsilon_of(sigma, q, steps, delta):
 
 
 LADDER = (("1e-12", 110, 3e-12), ("1e-11", 320, 1e-10), ("1e-9", 700, 5e-8), ("1e-7", 1300, 1.0))
-"""Share of δ that is cut off, frequencies, and the doubt that is good enough: longer sums where shorter ones do not settle it."""
+"""Share of δ that is cut off, frequencies, and the doubt that is good enough: longer sums where shorter ones fail."""
 
 
 def _laddered(sigma, q, steps, delta, *, adds, epsilon=None):
@@ -313,7 +321,10 @@ def main():
             apart = abs(found - mp.mpf(kept[key]["epsilon"])) / max(found, mp.mpf("1e-6"))
             allowed = 1e3 * (float(doubt) + float(kept[key]["doubt"]))
             wrong += apart > allowed
-            print(f"{key}: {line['epsilon']}, {float(apart):.1e} from the file ({time.process_time() - began:.0f} s)", flush=True)
+            print(
+                f"{key}: {line['epsilon']}, {float(apart):.1e} from the file ({time.process_time() - began:.0f} s)",
+                flush=True,
+            )
             continue
         print(f"{key}: {line['epsilon']} doubt {line['doubt']} ({time.process_time() - began:.1f} s)", flush=True)
         kept[key] = line

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from curador.errors import NumericalFailure
 from curador.numerics.tilted.enclosure import Enclosure, Interval, Sum, invert
 from curador.numerics.tilted.fourier import fourier_sum
-from curador.numerics.tilted.plan import Aim, Plan, Tilts, aim_at_delta, aim_at_epsilon, plan, tilts
+from curador.numerics.tilted.plan import TOLERANCE, Aim, Plan, Tilts, aim_at_delta, aim_at_epsilon, plan, tilts
 
-LITTLE, MORE = 1e-10, 2e-6
+LITTLE, MORE, MOST = 1e-10, 2e-6, 1e-4
 """Shares of δ that are set apart."""
 
 SHORT = 400
@@ -24,8 +24,13 @@ SHORT = 400
 LEAST = 1e-300
 """The least chance that is set apart."""
 
-_WIDE = 3e-5
-"""Relative width of an interval of ε from which the sum is aimed again, at its middle."""
+LONG = 12_000
+"""Frequencies of a sum that must be long."""
+
+_WIDE, _VERY_WIDE = 3e-5, 3e-4
+"""Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long."""
+
+_SMALL = 1e-2
 
 
 class Ready(NamedTuple):
@@ -43,8 +48,8 @@ class Ready(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """The longer and the more smoothed, the worse."""
-        return self.plan.size * (1.0 + 50.0 * (self.plan.smoothing > 0.0)) / self.plan.step
+        """How much was smoothed, and where nothing was, how long the sum is: both grow with the far losses."""
+        return self.plan.smoothing + 1e-12 * self.plan.size
 
     def summed(self) -> Sum:
         """Evaluate the sum."""
@@ -54,7 +59,8 @@ class Ready(NamedTuple):
 def cut_epsilon(whole: Enclosure, delta: float) -> Interval:
     """Return the certified interval of ε at δ.
 
-    Claim   D'(ε) ≤ D(ε) ≤ D'(ε) + P(E): the lower end is a point with D' ≥ δ − P[L = ∞], the upper one with D' ≤ that less P(E).
+    Claim   D'(ε) ≤ D(ε) ≤ D'(ε) + P(E): the lower end is a point with D' ≥ δ − P[L = ∞], the upper one a point with D' ≤ that
+            less P(E).
     Source  docs/explanation/accounting.md, theorem 10.
     """
     if not delta > whole.infinite.upper:
@@ -63,60 +69,62 @@ def cut_epsilon(whole: Enclosure, delta: float) -> Interval:
     if ready is None:
         return Interval(0.0, whole.total.top)
     found = _solved(ready, delta)
-    for _ in range(2):
-        if not (math.isfinite(found.upper) and found.upper - found.lower > _WIDE * found.upper):
-            return found
-        again = _aimed_again(ready, 0.5 * (found.lower + found.upper))
-        if again is None:
+    log_delta = math.log(delta - whole.infinite.upper)
+    for wide, nodes in ((_WIDE, whole.options.nodes), (_VERY_WIDE, whole.options.nodes or LONG)):
+        if math.isinf(found.upper) or found.upper - found.lower <= wide * max(found.upper, _SMALL):
             break
-        one = _solved(again, delta)
-        narrower = Interval(max(found.lower, one.lower), min(found.upper, one.upper))
-        if narrower.upper - narrower.lower > 0.5 * (found.upper - found.lower):
-            found = narrower
-            break
-        found = narrower
-    return ready.enclosure.narrowed(found, delta)
+        again = _aimed_again(ready, 0.5 * (found.lower + found.upper), log_delta, nodes)
+        if again is not None:
+            one = _solved(again, delta)
+            found = Interval(max(found.lower, one.lower), min(found.upper, one.upper))
+    return found
 
 
 def ready_at_delta(whole: Enclosure, delta: float) -> Ready | None:
     """Return the handiest cut for the question at which ε is D = δ, or nothing if no tilt has a finite moment."""
 
-    def aimed(cut: Enclosure, table: Tilts) -> tuple[Aim, Tilts]:
-        return aim_at_delta(cut.total, table, math.log(delta - cut.infinite.upper))
+    def aimed(cut: Enclosure, table: Tilts, tolerance: float) -> tuple[Aim, Tilts]:
+        return aim_at_delta(cut.total, table, math.log(delta - cut.infinite.upper), tolerance)
 
     return _handiest(whole, delta - whole.infinite.upper, aimed)
 
 
 def ready_at_epsilon(whole: Enclosure, epsilon: float, size: float) -> Ready | None:
     """Return the handiest cut for the question what D(ε) is, where it is about `size`."""
-    return _handiest(whole, size, lambda cut, table: aim_at_epsilon(cut.total, table, epsilon))
+
+    def aimed(cut: Enclosure, table: Tilts, tolerance: float) -> tuple[Aim, Tilts]:
+        return aim_at_epsilon(cut.total, table, epsilon, tolerance, math.log(size))
+
+    return _handiest(whole, size, aimed, epsilon)
 
 
-def _handiest(whole: Enclosure, size: float, aimed: Callable[[Enclosure, Tilts], tuple[Aim, Tilts]]) -> Ready | None:
+def _handiest(
+    whole: Enclosure, size: float, aimed: Callable[[Enclosure, Tilts, float], tuple[Aim, Tilts]], epsilon: float = 0.0
+) -> Ready | None:
     best: Ready | None = None
-    for share in (LITTLE, MORE):
-        cut = whole.cut(max(share * size, LEAST))
+    for share in (LITTLE, MORE, MOST):
+        cut = whole.cut(max(share * size, LEAST), epsilon)
         try:
-            aim, table = aimed(cut, tilts(cut.total))
+            aim, table = aimed(cut, tilts(cut.total), max(TOLERANCE, 0.1 * share))
             found = _ready(cut, table, aim)
         except (NumericalFailure, ValueError):  # ValueError: nothing is left of δ, or no period is finite
             continue
-        if best is None or found.cost < 0.7 * best.cost:
+        if best is None or found.cost < 0.8 * best.cost:
             best = found
         if best.short:
             break
     return best
 
 
-def _ready(cut: Enclosure, table: Tilts, aim: Aim) -> Ready:
+def _ready(cut: Enclosure, table: Tilts, aim: Aim, nodes: int | None = None) -> Ready:
     smooth = None if "direct" in cut.options.paths else True
-    return Ready(cut, table, aim, plan(cut.total, table, aim, nodes=cut.options.nodes, smooth=smooth))
+    return Ready(cut, table, aim, plan(cut.total, table, aim, nodes=nodes or cut.options.nodes, smooth=smooth))
 
 
-def _aimed_again(ready: Ready, epsilon: float) -> Ready | None:
+def _aimed_again(ready: Ready, epsilon: float, log_delta: float, nodes: int | None) -> Ready | None:
     try:
-        aim, table = aim_at_epsilon(ready.enclosure.total, ready.table, epsilon)
-        return _ready(ready.enclosure, table, aim)
+        aim, table = aim_at_epsilon(ready.enclosure.total, ready.table, epsilon, ready.aim.tolerance, log_delta)
+        return _ready(ready.enclosure, table, aim, nodes)
     except NumericalFailure:
         return None
 
@@ -145,7 +153,8 @@ def cut_delta(whole: Enclosure, epsilon: float) -> Interval:
     """
     found = Interval(0.0, 1.0)
     for _ in range(3):
-        size = _about(whole, epsilon) if found.upper == 1.0 else found.lower or 1e-3 * found.upper
+        known = found.lower - whole.infinite.upper
+        size = _about(whole, epsilon) if found.upper == 1.0 else known if known > 0.0 else 1e-3 * found.upper
         ready = ready_at_epsilon(whole, epsilon, size)
         if ready is None:
             break
@@ -156,7 +165,8 @@ def cut_delta(whole: Enclosure, epsilon: float) -> Interval:
             break
         low, high = low * (1 - 1e-15) + cut.infinite.lower, high + cut.infinite.upper
         found = Interval(max(found.lower, low, 0.0), min(found.upper, high))
-        if cut.infinite.upper - whole.infinite.upper <= 4.0 * MORE * found.lower:
+        known = found.lower - whole.infinite.upper
+        if found.upper - found.lower <= _WIDE * found.upper or (size < 4.0 * known and found.lower > 0.0):
             break
     return found
 
@@ -165,7 +175,7 @@ def _about(whole: Enclosure, epsilon: float) -> float:
     """Chernoff's bound of D(ε), less what it usually exceeds D by."""
     size = 1e-9
     for _ in range(3):  # far losses that are set apart for a rough answer make room for a finer one
-        cut = whole.cut(max(1e-4 * size, LEAST))
+        cut = whole.cut(max(1e-4 * size, LEAST), epsilon)
         try:
             table = tilts(cut.total)
         except NumericalFailure:

@@ -156,21 +156,24 @@ class Enclosure:
         if room <= 0.0:
             return math.inf
         if self.total.uncut:
-            return self.cut(1e-3 * room).chernoff(delta)
+            return min(self.cut(1e-3 * room).chernoff(delta), self.total.top)
         try:
             table = tilts(self.total, FEW)
         except NumericalFailure:
             return math.inf
         bounds = (table.log_chernoff - math.log(room)) / table.theta
-        return max(0.0, float(bounds.min()) * (1 + 1e-12) + 1e-12)
+        return min(max(0.0, float(bounds.min()) * (1 + 1e-12) + 1e-12), self.total.top)
 
     @property
     def _split(self) -> bool:
         return self.infinite.upper > 0.0
 
-    def cut(self, mass: float) -> Enclosure:
-        """Return the same without outputs of about that chance, which count as infinite losses above and not at all below."""
-        total, outside = self.total.cut(mass)
+    def cut(self, mass: float, epsilon: float = 0.0) -> Enclosure:
+        """Return the same without outputs of about that chance, which count as infinite losses above and not at all below.
+
+        Needs   It is asked of no ε below the one given.
+        """
+        total, outside = self.total.cut(mass, epsilon)
         return replace(self, total=total, infinite=Interval(self.infinite.lower, up(self.infinite.upper + outside)))
 
     @property

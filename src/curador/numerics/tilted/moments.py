@@ -97,9 +97,9 @@ class Cut(Moments, Protocol):
 
 @runtime_checkable
 class Uncut(Protocol):
-    """A family that the sum takes only without far outputs, of at most `mass` chance in all."""
+    """A family that the sum takes only without far outputs: `mass` chance at most, beside losses below `least`."""
 
-    def cut(self, mass: float) -> Cut: ...
+    def cut(self, mass: float, least: float) -> Cut: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +113,20 @@ class Total:
         """Whether a family asks to be cut."""
         return any(isinstance(family, Uncut) for family in self.families)
 
-    def cut(self, mass: float) -> tuple[Total, float]:
-        """Return the total without outputs of about that chance, and an upper bound of their chance.
+    def cut(self, mass: float, epsilon: float) -> tuple[Total, float]:
+        """Return the total without outputs of about that chance, and an upper bound of the chance of those that matter.
 
-        Claim   Let E be the event that an output was set apart, D' the curve of the rest: D'(ε) ≤ D(ε) ≤ D'(ε) + P(E), because
-                0 ≤ (1 − e^(ε−L))₊ ≤ 1 on E. Source: docs/explanation/accounting.md, theorem 10.
+        Claim   Let E be the event that an output was set apart, D' the curve of the rest: D'(ε) ≤ D(ε) ≤ D'(ε) + P(E),
+                because 0 ≤ (1 − e^(ε−L))₊ ≤ 1 on E. An output whose loss is below ε less the largest total matters to no
+                larger ε: on it the sum of all losses is below ε. Source: docs/explanation/accounting.md, theorem 10.
         """
+        least = min(epsilon, 0.0) - self.top * (1 + 1e-9) if self.top >= 0.0 else -math.inf
         asked = sum(isinstance(family, Uncut) for family in self.families)
         families: list[Moments] = []
         outside = 0.0
         for family in self.families:
             if isinstance(family, Uncut):
-                part = family.cut(mass / asked)
+                part = family.cut(mass / asked, least)
                 outside += part.outside
                 families.append(part)
             else:

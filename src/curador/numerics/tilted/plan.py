@@ -62,6 +62,7 @@ class Aim:
     theta: float
     epsilon: float
     log_delta: float
+    tolerance: float = TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def tilts(total: Total, which: tuple[float, float, int] = MANY) -> Tilts:
     raise NumericalFailure("the moment function is not finite near 0")
 
 
-def aim_at_delta(total: Total, table: Tilts, log_delta: float) -> tuple[Aim, Tilts]:
+def aim_at_delta(total: Total, table: Tilts, log_delta: float, tolerance: float = TOLERANCE) -> tuple[Aim, Tilts]:
     """Choose the tilt whose Chernoff bound gives the smallest ε with D(ε) ≤ δ."""
 
     def objective(rows: Tilts) -> FloatArray:
@@ -102,12 +103,14 @@ def aim_at_delta(total: Total, table: Tilts, log_delta: float) -> tuple[Aim, Til
     best = int(np.argmin(objective(table)))
     theta = float(table.theta[best])
     epsilon = float(objective(table)[best]) - 2.5 / theta  # the sum lies below Chernoff's bound by about this
-    aim = Aim(theta, min(epsilon, total.top), log_delta)
+    aim = Aim(theta, min(epsilon, total.top), log_delta, tolerance)
     return _handier(_with_room(total, table, theta), aim, total.top)
 
 
-def aim_at_epsilon(total: Total, table: Tilts, epsilon: float) -> tuple[Aim, Tilts]:
-    """Choose the tilt whose Chernoff bound gives the smallest δ at ε."""
+def aim_at_epsilon(
+    total: Total, table: Tilts, epsilon: float, tolerance: float = TOLERANCE, log_delta: float = math.inf
+) -> tuple[Aim, Tilts]:
+    """Choose the tilt whose Chernoff bound gives the smallest δ at ε; `log_delta` is what is known of it already."""
 
     def objective(rows: Tilts) -> FloatArray:
         return rows.log_chernoff - rows.theta * epsilon
@@ -115,7 +118,7 @@ def aim_at_epsilon(total: Total, table: Tilts, epsilon: float) -> tuple[Aim, Til
     table = _refined(total, table, objective)
     best = int(np.argmin(objective(table)))
     theta = float(table.theta[best])
-    aim = Aim(theta, epsilon, float(objective(table)[best]) - 2.5)
+    aim = Aim(theta, epsilon, min(float(objective(table)[best]) - 2.5, log_delta), tolerance)
     return _handier(_with_room(total, table, theta), aim, total.top)
 
 
@@ -163,7 +166,7 @@ def _with_room(total: Total, table: Tilts, theta: float) -> Tilts:
 
 
 def period(table: Tilts, aim: Aim, top: float) -> float:
-    """Return a period whose aliasing terms are below TOLERANCE · δ on both sides."""
+    """Return a period whose aliasing terms are below the aim's tolerance on both sides."""
     length = float(_periods(table, aim, np.array([aim.theta]), top)[0])
     if not math.isfinite(length):
         raise NumericalFailure("no tilt beyond the chosen one has a finite moment")
@@ -172,7 +175,7 @@ def period(table: Tilts, aim: Aim, top: float) -> float:
 
 def _periods(table: Tilts, aim: Aim, theta: FloatArray, top: float) -> FloatArray:
     """The same for other tilts; +∞ where none is found."""
-    wanted = math.log(TOLERANCE) + aim.log_delta - 0.7
+    wanted = math.log(aim.tolerance) + aim.log_delta - 0.7
     reach = table.log_chernoff - table.theta * aim.epsilon - wanted
     gap = table.theta - theta[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -191,7 +194,7 @@ def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smoo
     budget = nodes or max(64, min(MOST_NODES, MOST_PAIRS // max(1, total.records)))
     limit = step * budget
     log_scale = float(np.interp(aim.theta, table.theta, table.log_moment)) - aim.theta * aim.epsilon
-    wanted = math.log(TOLERANCE) + aim.log_delta
+    wanted = math.log(aim.tolerance) + aim.log_delta
     start = min(0.3 / table.spread, limit)
 
     horizons = sorted({family.horizon for family in total.families if family.horizon < math.inf})

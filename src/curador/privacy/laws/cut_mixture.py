@@ -34,7 +34,8 @@ class CutMixtureLaw:
     """Pairs of one shape, each on x in [low, high] only.
 
     Claim   transform is within its stated errors of M(s)/M(θ), M(s) = ∏ (∫_low^high N A^(s+1) B^(−s) dx)^n; log_moment is an
-            upper bound; log_decay bounds |M(θ + iu)|/M(θ) for all u beyond. `outside` bounds Σ n P(x outside) from above.
+            upper bound; log_decay bounds |M(θ + iu)|/M(θ) for all u beyond. `outside` bounds the chance, over all
+            steps, of the outputs left out that matter, from above.
     Rounds  Outward. All errors are relative to φ − 1 and M − 1, so that they do not grow with the number of steps.
     Source  docs/explanation/accounting.md, theorem 5 (panels), 2 (layers) and 10 (cutting).
     """
@@ -86,7 +87,9 @@ class CutMixtureLaw:
             width = max(1, _MOST_PAIRS // (600 * max(1, len(some))))
             for first in range(0, len(self.pairs) if some.size else 0, width):
                 rows = (first, first + width)
-                out[first : first + width, some] = self._moments_of(self._nodes_for(most, *rows), theta[some])
+                out[first : first + width, some] = self._moments_of(
+                    self._nodes_for(most, *rows), theta[some], self._survival[slice(*rows)]
+                )
             if some.size > 8:  # where Chernoff's bound has long passed its best, larger tilts are of no use
                 reached = (self.pairs.count @ out[:, some] + 700.0) / theta[some]
                 if reached[int(np.argmax(theta[some]))] > 2.0 * reached.min():
@@ -104,8 +107,8 @@ class CutMixtureLaw:
             self._kept_nodes[key] = self._nodes(first, last, steep / self.steepest, 0.0)[0]
         return self._kept_nodes[key]
 
-    def _moments_of(self, found: Nodes, theta: FloatArray) -> FloatArray:
-        """Return log M(θ) from above, for some pairs."""
+    def _moments_of(self, found: Nodes, theta: FloatArray, lost: FloatArray) -> FloatArray:
+        """Return log M(θ) from above, for some pairs: M(θ) = ∫ P (e^(θL) − 1) + 1 − P(x outside)."""
         exponent = np.multiply.outer(found.loss, theta)
         mass = np.exp(found.log_p)[:, None, :]
         grown = np.expm1(np.minimum(exponent, _SMALL))
@@ -117,7 +120,7 @@ class CutMixtureLaw:
         missed = np.exp(np.minimum(log_missed, _SMALL))
         missed = missed[:, :-1] + missed[:, -1:]  # of e^(θL) and of 1
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.log1p(gain + 2.0 * wrong + missed)
+            value = np.log1p(gain + 2.0 * wrong + missed - (1 - 1e-9) * lost[:, None])
             if not small.all():
                 value = np.where(small, value, self._large(found, theta, log_missed[:, :-1]))
         return np.where(np.isnan(value), np.inf, value)
@@ -164,7 +167,7 @@ class CutMixtureLaw:
         weights = np.exp(exponent - peak)
         total = weights.sum(axis=1, keepdims=True)
         weights /= total
-        rough = found.doubt + theta * found.wobble + _adding(found)
+        rough = found.doubt + theta * found.wobble + _adding(found) + 8 * UNIT * (_block(size) + 1)
         log_scale = (peak + np.log(total))[:, 0]
         missed = np.exp(np.minimum(log_missed - log_scale[:, None], 1.0)).sum(axis=1)  # at every frequency, and at 0
         log_error = 2.0 * ((weights * rough).sum(axis=1) + missed) + 8 * UNIT * np.abs(log_scale)
@@ -279,9 +282,9 @@ def _less_one(weights: FloatArray, loss: FloatArray, step: float, size: int) -> 
     e^(i(u+v)) − 1 = (e^(iu) − 1)(e^(iv) − 1) + (e^(iu) − 1) + (e^(iv) − 1), so two small tables and one matrix product serve
     all frequencies, and every error stays relative to what is small.
     """
-    block = math.isqrt(max(size - 1, 1)) + 1
-    fine = _turned(np.multiply.outer(step * np.arange(block), loss).transpose(1, 0, 2))
-    coarse = _turned(np.multiply.outer(step * block * np.arange(-(-size // block)), loss).transpose(1, 0, 2))
+    block = _block(size)
+    fine = _powers(step * loss, block)
+    coarse = _powers(step * block * loss, -(-size // block))
     coarse *= weights[:, None, :]
     both = np.matmul(coarse, fine.transpose(0, 2, 1))
     both += coarse.sum(axis=2)[:, :, None]
@@ -289,12 +292,19 @@ def _less_one(weights: FloatArray, loss: FloatArray, step: float, size: int) -> 
     return both.reshape(len(weights), -1)[:, :size]
 
 
-def _turned(angle: FloatArray) -> ComplexArray:
-    """e^(i angle) − 1, each part within a few ulps of the modulus."""
+def _block(size: int) -> int:
+    return math.isqrt(max(size - 1, 1)) + 1
+
+
+def _powers(angle: FloatArray, size: int) -> ComplexArray:
+    """e^(ik angle) − 1, k < size, each within 4k ulps of min(2, k angle): one turn after the other, from the sines of one."""
     half = np.sin(0.5 * angle)
-    out = np.empty(angle.shape, dtype=np.complex128)
-    out.real = -2.0 * half * half
-    out.imag = np.sin(angle)
+    turn = -2.0 * half * half + 1j * np.sin(angle)
+    out = np.zeros((len(angle), size, angle.shape[1]), dtype=np.complex128)
+    for k in range(1, size):
+        np.multiply(out[:, k - 1], turn, out=out[:, k])
+        out[:, k] += out[:, k - 1]
+        out[:, k] += turn
     return out
 
 
@@ -307,10 +317,10 @@ def _tails(weights: tuple[FloatArray, ...], sign: int, sigma: FloatArray, low: F
     return np.sum(masses, axis=0) * (1 + 1e-11)
 
 
-def cut(pairs: Pairs, mass: float) -> CutMixtureLaw:
-    """Set apart outputs of at most that chance in all.
+def cut(pairs: Pairs, mass: float, least: float) -> CutMixtureLaw:
+    """Set apart outputs of at most that chance in all, and outputs of losses below `least`, whose chance does not count.
 
-    Claim   `outside` ≥ Σ n P(x outside). The ends are chosen, their chance is computed: any ends are valid.
+    Claim   `outside` ≥ Σ n P(x outside and L(x) ≥ least). The ends are chosen, their chance is computed: any ends are valid.
     """
     from scipy.special import ndtri
 
@@ -323,8 +333,23 @@ def cut(pairs: Pairs, mass: float) -> CutMixtureLaw:
             ends = [-ndtri(np.minimum(share / (kinds * np.maximum(weight, 1e-300)), 0.5)) for share in (left, right)]
         low = np.minimum(low, j - pairs.sigma * ends[0])
         high = np.maximum(high, j + pairs.sigma * ends[1])
-    lost = _tails(pairs.above, 1, pairs.sigma, low, high)[:, 0]
+    counted = high
+    if not pairs.rising and least > -math.inf:  # the loss falls with x: far to the right nothing matters
+        end = _falls_to(pairs, least, low, high)
+        counted = np.where(end < high, np.inf, high)
+        high = np.minimum(end, high)
+    lost = _tails(pairs.above, 1, pairs.sigma, low, counted)[:, 0]
     return CutMixtureLaw(pairs, low, high, float((pairs.count * lost).sum()) * (1 + 1e-12))
+
+
+def _falls_to(pairs: Pairs, least: float, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Where a falling loss is below `least`, or the right end."""
+    start, end = low, high
+    for _ in range(40):
+        middle = 0.5 * (start + end)
+        below = pairs.log_a(middle)[0] - pairs.log_b(middle)[0] < least
+        start, end = np.where(below, start, middle), np.where(below, middle, end)
+    return end
 
 
 def _sinc_ceiling(u: FloatArray) -> FloatArray:

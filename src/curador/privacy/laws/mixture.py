@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _REACH = 9.3  # standard deviations kept beyond the outermost centre: e^(−9.3²/2) = 1.7e-19
 _MOST_PAIRS = 1_000_000  # numbers held at once
+_MOST_NODES = 10_000
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ class MixtureLaw:
         """How many pairs."""
         return len(self.members)
 
-    def cut(self, mass: float) -> CutMixtureLaw:
-        """Return the law without outputs of at most that chance in all."""
-        return cut(self.pairs, mass)
+    def cut(self, mass: float, least: float) -> CutMixtureLaw:
+        """Return the law without outputs of at most that chance in all, and without those of losses below `least`."""
+        return cut(self.pairs, mass, least)
 
     def log_moment(self, theta: FloatArray) -> FloatArray:
         """Σ count · log M(θ). Rounds: up; +∞ where the quadrature cannot be trusted or would be too long."""
@@ -84,11 +85,14 @@ class MixtureLaw:
             parts = [_log_moments(self.pairs.rows(row, row + width), theta) for row in range(0, len(self.pairs), width)]
         except NumericalFailure:  # too many nodes: perhaps not for the smaller half
             half = len(theta) // 2
-            return np.append(self._of_one_size(theta[:half]), np.full(len(theta) - half, np.inf)) if half else np.array([np.inf])
+            return (
+                np.append(self._of_one_size(theta[:half]), np.full(len(theta) - half, np.inf)) if half else np.array([np.inf])
+            )
         return self.pairs.count @ np.concatenate(parts)
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """Refuse: the sum asks the cut law."""
+        del theta, step, size
         raise NumericalFailure("a mixture is summed only where it was cut")
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
@@ -161,7 +165,7 @@ def _threshold(law: Mixture, epsilon: float, flip: float) -> float:
 def _log_moments(pairs: Pairs, theta: FloatArray) -> FloatArray:
     """log M(θ) over the whole axis, one row a pair. Rounds: up."""
     low, high = _window(pairs, float(theta.max()))
-    found, _ = nodes(pairs, low, high, theta=float(theta.max()), frequency=0.0)
+    found, _ = nodes(pairs, low, high, theta=float(theta.max()), frequency=0.0, most=_MOST_NODES)
     exponent = np.multiply.outer(found.loss, theta)
     logs = found.log_p[..., None] + exponent
     peak = logs.max(axis=1)

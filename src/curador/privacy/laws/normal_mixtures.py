@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
 
 POINTS = 24
-MOST_NODES = 60_000
+MOST_NODES = 120_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(POINTS)  # within 8 units of 2^-53 of the true ones, relative
 _ELLIPSES = (2.2, 3.3, 5.0, 8.0, 13.0)  # r of the Bernstein ellipses tried: half-axes h(r ± 1/r)/2
 _WANTED = 1e-17
@@ -172,11 +172,11 @@ class Nodes:
     def missed(self, theta: FloatArray, frequency: float) -> FloatArray:
         """Return log of what the rule misses of ∫ N A^(s+1) B^(−s), |Im s| ≤ frequency; shape (pairs, tilts).
 
-        Claim   On a panel of half-length h about c, Gauss's rule with m points misses at most (64/15) h W r^(−2m)/(1 − r^(−2)),
+        Claim   On a panel of half-length h about c Gauss's rule with m points misses (64/15) h W r^(−2m)/(1 − r^(−2)),
                 W the largest modulus on the ellipse with half-axes e, b = h(r ± 1/r)/2. There, with α = b/σ² and z = x + iy:
                 |N(z)| ≤ N(x) e^(b²/2σ²); |A(z)| ≤ A(x); |B(z)| ≥ B(x) cos(k_B α/2) and, taking real parts,
-                ≥ B(x)(1 − k_B α² σ² (log B)'/2); |arg A| ≤ k_A α and ≤ b (log A)'/cos(k_A α), B alike; the slopes are monotone,
-                so their ends bound them, and log f changes by at most e times its steepest slope.
+                ≥ B(x)(1 − k_B α² σ² (log B)'/2); |arg A| ≤ k_A α and ≤ b (log A)'/cos(k_A α), B alike; the slopes are
+                monotone, so their ends bound them, and log f changes by at most e times its steepest slope.
         Source  docs/explanation/accounting.md, theorem 5; the rule's error: Trefethen, ATAP, Thm. 19.3.
         """
         pairs = self.pairs
@@ -214,21 +214,23 @@ class Nodes:
 
 
 def _turn(shifts: int, alpha: FloatArray, height: FloatArray, slope: FloatArray) -> FloatArray:
-    """|arg| of a mixture at a height above x, where its log-slope is given: at most the largest shift's, and about the slope's."""
+    """|arg| of a mixture at a height above x: at most the largest shift's, about its slope's."""
     if shifts == 0:
         return np.zeros_like(alpha)
     angle = shifts * alpha
     return np.where(angle < 1.4, np.minimum(angle, height * slope / np.cos(np.minimum(angle, 1.4))), angle)
 
 
-def nodes(pairs: Pairs, low: FloatArray, high: FloatArray, *, theta: float, frequency: float) -> tuple[Nodes, FloatArray]:
+def nodes(
+    pairs: Pairs, low: FloatArray, high: FloatArray, *, theta: float, frequency: float, most: int = MOST_NODES
+) -> tuple[Nodes, FloatArray]:
     """Return nodes that serve tilts up to θ and frequencies up to the given one, and log of what they miss at θ and at 0.
 
     Nothing here is a choice that has to be right: `missed` is evaluated for whatever was chosen.
     """
     share = 1.0
     while True:
-        found = _placed(pairs, low, high, theta + frequency, share)
+        found = _placed(pairs, low, high, theta + frequency, share, most)
         missed = found.missed(np.array([theta, 0.0]), frequency)
         share *= 0.75
         if share < 0.15 or (missed[:, 0] - _log_sum(found, theta)).max() <= math.log(_WANTED):
@@ -241,18 +243,18 @@ def _log_sum(found: Nodes, theta: float) -> FloatArray:
     return peak + np.log(np.exp(logs - peak[:, None]).sum(axis=1))
 
 
-def _placed(pairs: Pairs, low: FloatArray, high: FloatArray, turning: float, share: float) -> Nodes:
+def _placed(pairs: Pairs, low: FloatArray, high: FloatArray, turning: float, share: float, most: int) -> Nodes:
     """Panels of at most 2 σ (2.2 σ² over the largest shift) whose loss moves by at most 22 over θ + t."""
     widest = np.minimum(2.0 * pairs.sigma, 2.2 * pairs.sigma**2 / max(*pairs.shifts, 1)) * share
     reach = high - low
-    if float((reach / widest).max()) * POINTS > MOST_NODES:
+    if float((reach / widest).max()) * POINTS > most:
         raise NumericalFailure("the quadrature of a mixture would take too many nodes")
     probe = low + reach * np.linspace(0.0, 1.0, 129)
     slope = np.abs(pairs.log_a(probe)[1] - pairs.log_b(probe)[1])
     density = reach / widest + (turning / (22.0 * share)) * reach * np.maximum(slope[:, 1:], slope[:, :-1])
     needed = np.concatenate([np.zeros((len(pairs), 1)), np.cumsum(density, axis=1) / 128.0], axis=1)
     panels = math.ceil(float(needed[:, -1].max()))
-    if panels * POINTS > MOST_NODES:
+    if panels * POINTS > most:
         raise NumericalFailure("the quadrature of a mixture would take too many nodes")
     levels = np.linspace(0.0, 1.0, panels + 1)
     edges = np.stack([np.interp(levels * row[-1], row, place) for row, place in zip(needed, probe, strict=True)])
