@@ -13,7 +13,6 @@ import pytest
 
 from curador import compose, losses
 
-
 VALUES = json.loads((Path(__file__).parent / "subsampled_grid.json").read_text())
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from curador.errors import NumericalFailure
 from curador.numerics.tilted.enclosure import Enclosure, Interval, Sum, invert
 from curador.numerics.tilted.fourier import fourier_sum
-from curador.numerics.tilted.plan import TOLERANCE, Aim, Plan, Tilts, aim_at_delta, aim_at_epsilon, plan, tilts
+from curador.numerics.tilted.plan import FEWER, MANY, TOLERANCE, Aim, Plan, Tilts, aim_at_delta, aim_at_epsilon, plan, tilts
 
 LITTLE, MORE, MOST = 1e-10, 2e-6, 1e-4
 """Shares of δ that are set apart."""
@@ -26,6 +26,9 @@ LEAST = 1e-300
 
 LONG = 12_000
 """Frequencies of a sum that must be long."""
+
+FEW_RECORDS, MANY_RECORDS = 4, 100
+"""Records up to which a long sum is affordable, and up to which a long table of tilts is."""
 
 _WIDE, _VERY_WIDE = 3e-5, 3e-4
 """Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long."""
@@ -70,7 +73,8 @@ def cut_epsilon(whole: Enclosure, delta: float) -> Interval:
         return Interval(0.0, whole.total.top)
     found = _solved(ready, delta)
     log_delta = math.log(delta - whole.infinite.upper)
-    for wide, nodes in ((_WIDE, whole.options.nodes), (_VERY_WIDE, whole.options.nodes or LONG)):
+    longer = LONG if whole.total.records <= FEW_RECORDS else None
+    for wide, nodes in ((_WIDE, whole.options.nodes), (_VERY_WIDE, whole.options.nodes or longer)):
         if math.isinf(found.upper) or found.upper - found.lower <= wide * max(found.upper, _SMALL):
             break
         again = _aimed_again(ready, 0.5 * (found.lower + found.upper), log_delta, nodes)
@@ -105,7 +109,8 @@ def _handiest(
     for share in (LITTLE, MORE, MOST):
         cut = whole.cut(max(share * size, LEAST), epsilon)
         try:
-            aim, table = aimed(cut, tilts(cut.total), max(TOLERANCE, 0.1 * share))
+            which = MANY if whole.total.records <= MANY_RECORDS else FEWER
+            aim, table = aimed(cut, tilts(cut.total, which), max(TOLERANCE, 0.1 * share))
             found = _ready(cut, table, aim)
         except (NumericalFailure, ValueError):  # ValueError: nothing is left of δ, or no period is finite
             continue

@@ -60,7 +60,7 @@ class CutMixtureLaw:
     @property
     def records(self) -> int:
         """As many as let frequencies times nodes, which grow alike, stay within a tenth of a second."""
-        most = math.sqrt(1600.0 + 1.2e7 / len(self.pairs)) - 40.0
+        most = max(math.sqrt(1600.0 + 1.2e7 / len(self.pairs)) - 40.0, 600.0)
         return max(1, round(6e6 / most))
 
     @cached_property

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _REACH = 9.3  # standard deviations kept beyond the outermost centre: e^(−9.3²/2) = 1.7e-19
 _MOST_PAIRS = 1_000_000  # numbers held at once
-_MOST_NODES = 10_000
+_MOST_NODES = 40_000
 
 
 @dataclass(frozen=True)
@@ -165,31 +165,31 @@ def _threshold(law: Mixture, epsilon: float, flip: float) -> float:
 def _log_moments(pairs: Pairs, theta: FloatArray) -> FloatArray:
     """log M(θ) over the whole axis, one row a pair. Rounds: up."""
     low, high = _window(pairs, float(theta.max()))
-    found, _ = nodes(pairs, low, high, theta=float(theta.max()), frequency=0.0, most=_MOST_NODES)
+    found, _ = nodes(pairs, low, high, theta=float(theta.max()), frequency=0.0, ends=False, most=_MOST_NODES)
     exponent = np.multiply.outer(found.loss, theta)
     logs = found.log_p[..., None] + exponent
     peak = logs.max(axis=1)
     shape = np.exp(logs - peak[:, None, :])
     total = shape.sum(axis=1)
     value = peak + np.log(total)
-    missed = np.exp(np.minimum(found.missed(np.append(theta, 0.0), 0.0), 600.0))
-    lost = _beyond(found, low, high, np.append(theta, 0.0))
+    log_lost = np.logaddexp(found.missed(np.append(theta, 0.0), 0.0), _log_beyond(found, low, high, np.append(theta, 0.0)))
+    lost = np.exp(np.minimum(log_lost, 600.0))
     adding = UNIT * (24.0 + 8.0 * math.sqrt(found.x.shape[1]))
     rough = found.doubt[..., None] + np.multiply.outer(found.wobble, theta) + adding
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        error = (shape * rough).sum(axis=1) / total + (missed + lost)[:, :-1] / np.exp(np.minimum(value, 600.0))
+        error = (shape * rough).sum(axis=1) / total + np.exp(np.minimum(log_lost[:, :-1] - value, 1.0))
         mass = np.exp(found.log_p)[..., None]
         grown = np.expm1(np.minimum(exponent, 600.0))
         gain = (mass * grown).sum(axis=1)  # M − 1 = E_P[e^(θL) − 1]
         wrong = (mass * (np.abs(grown) * rough + found.wobble[..., None] * theta * (grown + 1.0))).sum(axis=1)
-        wrong = 2.0 * wrong + (missed + lost)[:, :-1] + (missed + lost)[:, -1:]
+        wrong = 2.0 * wrong + lost[:, :-1] + lost[:, -1:]
         small = (exponent.max(axis=1) < 600.0) & (gain < 0.5)
         value = np.where(small, np.minimum(np.log1p(gain + wrong), value + 2.0 * error), value + 2.0 * error)
     return np.where(error < 0.4, np.maximum(value, 0.0), np.inf)
 
 
-def _beyond(found: Nodes, low: FloatArray, high: FloatArray, theta: FloatArray) -> FloatArray:
-    """The integrand's mass beyond both ends: at most f(end) over the slope of log f there, which only steepens outwards."""
+def _log_beyond(found: Nodes, low: FloatArray, high: FloatArray, theta: FloatArray) -> FloatArray:
+    """Log of the integrand's mass beyond both ends: at most f(end) over the slope of log f, which only steepens outwards."""
     pairs = found.pairs
     s2 = pairs.sigma**2
 
@@ -202,10 +202,10 @@ def _beyond(found: Nodes, low: FloatArray, high: FloatArray, theta: FloatArray) 
     left_log, left_slope = ends(low)
     right = -high / s2 + (theta + 1.0) * pairs.shifts[0] / s2 - theta * right_slope
     left = low / s2 + theta * left_slope
-    with np.errstate(divide="ignore", over="ignore"):
-        high_mass = np.where((right < 0) & (right_log < 600.0), np.exp(right_log) / -right, np.inf)
-        low_mass = np.where((left < 0) & (left_log < 600.0), np.exp(left_log) / -left, np.inf)
-    return (high_mass + low_mass) * (1 + 1e-9)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        high_mass = np.where(right < 0, right_log - np.log(-right), np.inf)
+        low_mass = np.where(left < 0, left_log - np.log(-left), np.inf)
+    return np.logaddexp(high_mass, low_mass) + 1e-9
 
 
 def _window(pairs: Pairs, theta: float) -> tuple[FloatArray, FloatArray]:

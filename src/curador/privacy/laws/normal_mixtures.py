@@ -222,15 +222,22 @@ def _turn(shifts: int, alpha: FloatArray, height: FloatArray, slope: FloatArray)
 
 
 def nodes(
-    pairs: Pairs, low: FloatArray, high: FloatArray, *, theta: float, frequency: float, most: int = MOST_NODES
+    pairs: Pairs,
+    low: FloatArray,
+    high: FloatArray,
+    *,
+    theta: float,
+    frequency: float,
+    ends: bool = True,
+    most: int = MOST_NODES,
 ) -> tuple[Nodes, FloatArray]:
     """Return nodes that serve tilts up to θ and frequencies up to the given one, and log of what they miss at θ and at 0.
 
-    Nothing here is a choice that has to be right: `missed` is evaluated for whatever was chosen.
+    With `ends` the tilted integrand may be steep at an end. No choice here has to be right: `missed` is evaluated for it.
     """
     share = 1.0
     while True:
-        found = _placed(pairs, low, high, theta + frequency, share, most)
+        found = _placed(pairs, low, high, (theta if ends else 0.0) + frequency, share, most)
         missed = found.missed(np.array([theta, 0.0]), frequency)
         share *= 0.75
         if share < 0.15 or (missed[:, 0] - _log_sum(found, theta)).max() <= math.log(_WANTED):
