@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
+SEED   ?= 1
 
-.PHONY: help demo test check types docs audit format api pictures bench bench-large attack clean
+.PHONY: help demo test check types docs audit format api pictures bench accounting-grid bench-large attack clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -58,6 +59,10 @@ bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 
 attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
 	$(BIN)/python bench/attack/read_by_time.py
+
+accounting-grid: $(READY) ## subsampled Gaussians on 630 settings against 34-digit values, a tenth of them made anew (an hour)
+	$(BIN)/python tests/oracle/subsampled_grid.py 0.1 $(SEED)
+	$(BIN)/python tests/oracle/run_subsampled_grid.py
 
 bench-large: $(READY) ## preparing and asking at 1, 10 and 100 million rows (half an hour)
 	PYTHONPATH=bench $(BIN)/python bench/query/large.py

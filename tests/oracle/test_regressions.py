@@ -30,7 +30,7 @@ def test_the_share_that_stays_out_keeps_its_digits(adjacency):
     """1 − rate is taken from the rational, not from the float."""
     loss = 2 * GaussianLoss(mu=2).subsample(rate=1 - Fraction(1, 10**12), adjacency=adjacency)
     (law,) = sides(loss, Direction.LEAVES)[0].total()[0].families
-    assert law.above[0] == 1e-12
+    assert law.members[0].above[0] == 1e-12
 
 
 def test_largest_losses_of_opposite_directions_do_not_add_up():

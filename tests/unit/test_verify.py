@@ -9,11 +9,11 @@ from curador.numerics.tilted.atoms import AtomSum
 from curador.numerics.tilted.fourier import FourierSum
 from curador.numerics.tilted.lattice import LatticeSum
 from curador.privacy.account import enclosure
+from curador.privacy.laws.cut_mixture import CutMixtureLaw
 from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
-from curador.privacy.laws.mixture import MixtureLaw
 from curador.privacy.laws.three_points import ThreePointLaw
 from curador.privacy.losses import (
     Approx,
@@ -139,13 +139,13 @@ def test_a_subsampled_gaussian_is_verified(monkeypatch):
     loss = 200 * GaussianLoss(mu=1).subsample(rate="0.02")
     reading = enclosure(loss)
     verify_epsilon(reading, 1e-5)
-    right = MixtureLaw.transform
+    right = CutMixtureLaw.transform
 
     def wrong(self, theta, step, size):
         found = right(self, theta, step, size)
         return dataclasses.replace(found, value=found.value + 1e-8)
 
-    monkeypatch.setattr(MixtureLaw, "transform", wrong)
+    monkeypatch.setattr(CutMixtureLaw, "transform", wrong)
     with pytest.raises(NumericalFailure):
         verify_epsilon(reading, 1e-5)
 

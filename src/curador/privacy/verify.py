@@ -2,28 +2,30 @@
 
 The error terms of the tilted sum rest on a model of floating-point libraries: elementary functions within a few ulps. Here
 every node of one enclosure is computed again with mpmath, and the difference must lie within what the enclosure allowed for.
-Sums of more than 2,000 nodes are checked on the first 400 (which carry the value) and 1,600 spread over the rest.
+Sums of more than 2,000 nodes are checked on the first 400 (which carry the value) and 1,600 spread over the rest; sums over
+mixtures, each node of which is an integral, on as many as 150,000 terms allow.
 """
 
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.errors import InvalidParameter, NumericalFailure
 from curador.numerics.tilted.atoms import AtomSum
+from curador.numerics.tilted.cutting import Ready, cut_delta, ready_at_delta, ready_at_epsilon
 from curador.numerics.tilted.enclosure import Enclosure, Sum
 from curador.numerics.tilted.fourier import FourierSum
 from curador.numerics.tilted.lattice import LatticeSum
 from curador.numerics.tilted.moments import Total
+from curador.privacy.laws.cut_mixture import CutMixtureLaw
 from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
-from curador.privacy.laws.mixture import MixtureLaw
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.laws.three_points import ThreePointLaw
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 DIGITS = 50
 _ALL, _FIRST = 2_000, 400
+_MOST_TERMS = 150_000
 
 
 def _mpmath() -> Any:
@@ -48,7 +51,9 @@ def verify_epsilon(reading: NumericalReading, delta: float) -> None:
     """Check the sums that epsilon(δ) rests on; raise NumericalFailure where one left its stated round-off."""
     for enclosure in _distinct(reading):
         room = delta - enclosure.infinite.upper
-        if room > 0.0 and enclosure.total.families:
+        if room > 0.0 and enclosure.asks_to_be_cut:
+            _verify_ready(ready_at_delta(enclosure, delta))
+        elif room > 0.0 and enclosure.total.families:
             try:
                 source, _, _ = enclosure.sum_at_delta(room)
             except NumericalFailure:
@@ -59,12 +64,24 @@ def verify_epsilon(reading: NumericalReading, delta: float) -> None:
 def verify_delta(reading: NumericalReading, epsilon: float) -> None:
     """Check the sums that delta(ε) rests on."""
     for enclosure in _distinct(reading):
-        if enclosure.total.families:
+        if enclosure.asks_to_be_cut:
+            _verify_ready(ready_at_epsilon(enclosure, epsilon, max(cut_delta(enclosure, epsilon).lower, 1e-300)))
+        elif enclosure.total.families:
             try:
                 source = enclosure.sum_at_epsilon(epsilon)
             except NumericalFailure:
                 continue
             verify_sum(enclosure.total, source)
+
+
+def _verify_ready(ready: Ready | None) -> None:
+    if ready is None:
+        return  # nothing was claimed
+    try:
+        source = ready.summed()
+    except NumericalFailure:
+        return
+    verify_sum(ready.enclosure.total, source)
 
 
 def _distinct(reading: NumericalReading) -> Iterable[Enclosure]:
@@ -92,9 +109,9 @@ def verify_sum(total: Total, source: Sum) -> None:
 def _verify_line(total: Total, theta: float, step: float, size: int) -> None:
     mp = _mpmath()
     transform = total.transform(theta, step, size)
-    nodes = (
-        range(size) if size <= _ALL else [*range(_FIRST), *np.linspace(_FIRST, size - 1, _ALL - _FIRST, dtype=int).tolist()]
-    )
+    most = min([_ALL, *(_affordable(family, step * size) for family in total.families if isinstance(family, CutMixtureLaw))])
+    first = most * _FIRST // _ALL
+    nodes = range(size) if size <= most else [*range(first), *np.linspace(first, size - 1, most - first, dtype=int).tolist()]
     with mp.workdps(DIGITS):
         at_theta = mp.fsum(log_moment(family, mp.mpf(theta)) for family in total.families)
         if abs(at_theta - transform.log_scale) > transform.log_error + 1e-300:
@@ -107,6 +124,11 @@ def _verify_line(total: Total, theta: float, step: float, size: int) -> None:
             allowed = max(most - abs(computed), 0.0) + 16 * 2.0**-53 * most + 1e-300  # terms may underflow
             if abs(truth - mp.mpc(computed)) > allowed:
                 raise NumericalFailure(f"node {int(k)} is farther from its 50-digit value than its stated round-off")
+
+
+def _affordable(law: CutMixtureLaw, frequency: float) -> int:
+    """Nodes of a sum over mixtures that are checked: as many as a minute or so allows, and never fewer than 20."""
+    return max(20, _MOST_TERMS // (10 * _fineness(law, frequency) * len(law.pairs)))
 
 
 def _verify_atoms(source: AtomSum) -> None:
@@ -200,24 +222,49 @@ def _(law: DiscreteGaussianLaw, s: Any) -> Any:
 
 
 @log_moment.register
-def _(law: MixtureLaw, s: Any) -> Any:
-    """The same trapezoid sum with a third of the step and twice the reach."""
-    from curador.privacy.laws.mixture import integration_range
-
+def _(law: CutMixtureLaw, s: Any) -> Any:
+    """Double-exponential sums between the ends, no panels."""
     mp = _mpmath()
-    low, high, step = integration_range(law, float(mp.re(s)), abs(float(mp.im(s))))
-    spacing = mp.mpf(step) / 3
-    reach = int(mp.ceil((mp.mpf(high) - mp.mpf(low)) / spacing * 2))
-    start = (mp.mpf(low) + mp.mpf(high)) / 2 - spacing * (reach // 2)
-    s2 = mp.mpf(law.sigma) ** 2
+    total = mp.mpf(0)
+    for index, count in enumerate(law.pairs.count):
+        rows = _mixture_rows(law, index, _fineness(law, abs(float(mp.im(s)))))
+        total += int(count) * mp.log(mp.fsum(weight * mp.exp(s * loss) for weight, loss in rows))
+    return total
 
-    def mixed(weights: tuple[float, ...], sign: int, x: Any) -> Any:
-        return mp.fsum(mp.mpf(w) * mp.exp((2 * sign * j * x - j * j) / (2 * s2)) for j, w in enumerate(weights))
 
-    total = mp.mpc(0)
-    for place in range(reach):
-        x = start + spacing * place
-        log_a = mp.log(mixed(law.above, 1, x)) if len(law.above) > 1 else mp.mpf(0)
-        log_b = mp.log(mixed(law.below, law.sign, x)) if len(law.below) > 1 else mp.mpf(0)
-        total += mp.exp(-x * x / (2 * s2) + (s + 1) * log_a - s * log_b)
-    return law.count * mp.log(total * spacing / mp.sqrt(2 * mp.pi * s2))
+def _fineness(law: CutMixtureLaw, frequency: float) -> int:
+    """Nodes per unit of the double-exponential sum; a power of four of the smallest, so that few tables serve all nodes."""
+    wanted = 0.4 * frequency * law.steepest
+    return 16 * 4 ** max(0, math.ceil(math.log(max(wanted, 1.0) / 16.0, 4.0)))
+
+
+@lru_cache(maxsize=256)
+def _mixture_rows(law: CutMixtureLaw, index: int, fineness: int) -> list[tuple[Any, Any]]:
+    """(P-mass, loss) at the nodes x = low + (high − low)/(1 + e^(−sinh u)), u equally spaced."""
+    mp = _mpmath()
+    pairs = law.pairs
+    sigma, low, high = (mp.mpf(float(one[index, 0])) for one in (pairs.sigma, law.low, law.high))
+    above, below = (_balanced([float(one[index, 0]) for one in side]) for side in (pairs.above, pairs.below))
+    s2 = sigma * sigma
+
+    def mixed(weights: list[Any], sign: int, x: Any) -> Any:
+        return mp.fsum(w * mp.exp((2 * sign * j * x - j * j) / (2 * s2)) for j, w in enumerate(weights))
+
+    rows: list[tuple[Any, Any]] = []
+    for k in range(-5 * fineness, 5 * fineness + 1):
+        u = mp.mpf(k) / fineness
+        share = 1 / (1 + mp.exp(-mp.sinh(u)))
+        x = low + (high - low) * share
+        a, b = mixed(above, 1, x), mixed(below, pairs.sign, x)
+        weight = (high - low) * share * (1 - share) * mp.cosh(u) / fineness
+        rows.append((weight * mp.exp(-x * x / (2 * s2)) / mp.sqrt(2 * mp.pi * s2) * a, mp.log(a) - mp.log(b)))
+    return rows
+
+
+def _balanced(weights: list[float]) -> list[Any]:
+    """The weights as they are meant: they add up to 1, and the largest gives way."""
+    mp = _mpmath()
+    exact = [mp.mpf(one) for one in weights]
+    largest = max(range(len(exact)), key=lambda place: exact[place])
+    exact[largest] += 1 - mp.fsum(exact)
+    return exact

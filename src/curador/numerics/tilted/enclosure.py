@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from curador.errors import NumericalFailure
 from curador.numerics.roots import secant
+from curador.numerics.rounding import up
 from curador.numerics.tilted.atoms import MOST_ATOMS, AtomSum
 from curador.numerics.tilted.fourier import fourier_sum
 from curador.numerics.tilted.lattice import lattice_sum
 from curador.numerics.tilted.plan import (
+    FEW,
     MOST_NODES,
     Aim,
     Tilts,
@@ -98,6 +100,11 @@ class Enclosure:
         """Return the certified interval of δ(ε), or of all δ between ε and `last` if that is given, from one sum."""
         if not self.total.families:
             return self.infinite
+        if self.asks_to_be_cut:
+            from curador.numerics.tilted.cutting import cut_delta
+
+            found = cut_delta(self, epsilon)
+            return found if last is None else Interval(cut_delta(self, last).lower, found.upper)
         try:
             source = self.sum_at_epsilon(epsilon)
             low, high = source.enclose(epsilon)
@@ -115,6 +122,10 @@ class Enclosure:
             )
         if delta < self.infinite.lower:
             return Interval(math.inf, math.inf)
+        if self.asks_to_be_cut:
+            from curador.numerics.tilted.cutting import cut_epsilon
+
+            return cut_epsilon(self, delta)
         room, most = delta - self.infinite.upper, max(delta - self.infinite.lower, 1e-300)
         if room <= 0.0:  # δ cannot be told from P[L = ∞]
             return Interval(self._solve(most)[0].lower, math.inf)
@@ -122,9 +133,9 @@ class Enclosure:
             found = [*self._solve(room), *self._solve(most)]
         else:
             found = self._solve(room, most) if most > room else self._solve(room)
-        return self._narrowed(Interval(min(found[-1].lower, found[0].upper), found[0].upper), delta)
+        return self.narrowed(Interval(min(found[-1].lower, found[0].upper), found[0].upper), delta)
 
-    def _narrowed(self, found: Interval, delta: float) -> Interval:
+    def narrowed(self, found: Interval, delta: float) -> Interval:
         """The same interval, or a narrower one: far atoms of a law can lead the search for ε astray, but not δ at a given ε.
 
         Claim   An end moves to a point only where the certified δ of that point says on which side of it ε lies.
@@ -146,18 +157,33 @@ class Enclosure:
         return Interval(low, high)
 
     def chernoff(self, delta: float) -> float:
-        """Return a cheap upper bound of ε at δ: Chernoff's on 64 tilts. Rounds: up."""
+        """Return a cheap upper bound of ε at δ: Chernoff's on a few tilts. Rounds: up."""
         room = (delta - self.infinite.upper) * (1 - 1e-15)
         if not self.total.families:
             return 0.0 if room >= 0.0 else math.inf
         if room <= 0.0:
             return math.inf
+        if self.total.uncut:
+            return min(self.cut(1e-3 * room).chernoff(delta), self.total.top)
         try:
-            table = tilts(self.total)
+            table = tilts(self.total, FEW)
         except NumericalFailure:
             return math.inf
         bounds = (table.log_chernoff - math.log(room)) / table.theta
-        return max(0.0, float(bounds.min()) * (1 + 1e-12) + 1e-12)
+        return min(max(0.0, float(bounds.min()) * (1 + 1e-12) + 1e-12), self.total.top)
+
+    def cut(self, mass: float, epsilon: float = 0.0) -> Enclosure:
+        """Return the same without outputs of about that chance, which count as infinite losses above and not at all below.
+
+        Needs   It is asked of no ε below the one given.
+        """
+        total, outside = self.total.cut(mass, epsilon)
+        return replace(self, total=total, infinite=Interval(self.infinite.lower, up(self.infinite.upper + outside)))
+
+    @property
+    def asks_to_be_cut(self) -> bool:
+        """Whether the sum needs a law without its far outputs."""
+        return self.total.uncut and self._closed() is None
 
     def _solve(self, *targets: float) -> list[Interval]:
         """The intervals of ε with D(ε) = target, for targets so near that a sum made for the first serves them all."""
@@ -165,7 +191,7 @@ class Enclosure:
             source, start, slope = self.sum_at_delta(targets[0])
         except NumericalFailure:
             return [Interval(0.0, self.total.top) for _ in targets]
-        return [_invert(source, target, start=start, slope=slope, top=self.total.top) for target in targets]
+        return [invert(source, target, more=target, start=start, slope=slope, top=self.total.top) for target in targets]
 
     def sum_at_epsilon(self, epsilon: float) -> Sum:
         """Return the enclosure of D that is sharpest around ε."""
@@ -214,12 +240,12 @@ class Enclosure:
         return fourier_sum(self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth))
 
 
-def _invert(source: Sum, target: float, *, start: float, slope: float, top: float) -> Interval:
-    """Return [ε₋, ε₊] with certified lower(ε₋) ≥ target and upper(ε₊) ≤ target.
+def invert(source: Sum, target: float, *, more: float, start: float, slope: float, top: float) -> Interval:
+    """Return [ε₋, ε₊] with certified lower(ε₋) ≥ more and upper(ε₊) ≤ target.
 
     Claim   D is non-increasing, so the smallest ε ≥ 0 with D(ε) ≤ target lies in the interval.
     """
-    less, more = target * (1 - 1e-15), target * (1 + 1e-15)  # δ was rounded to a float on its way here
+    less, more = target * (1 - 1e-15), more * (1 + 1e-15)  # δ was rounded to a float on its way here
     if source.enclose(0.0)[1] <= less:
         return Interval(0.0, 0.0)
     log_target = math.log(target)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curador.errors import NumericalFailure
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.aliasing import aliasing
 
@@ -102,6 +103,8 @@ def _cut(total: Total, plan: Plan, last: float) -> float:
 
 def fourier_sum(total: Total, table: Tilts, plan: Plan) -> FourierSum:
     """Evaluate the families once on the line; every ε is then answered from the same values."""
+    if plan.smoothing**2 / 8.0 > 700.0:
+        raise NumericalFailure("so much smoothing would be needed that nothing is left")
     transform = total.transform(plan.theta, plan.step, plan.size)
     frequency = plan.step * np.arange(plan.size)
     s = plan.theta + 1j * frequency

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 """Aliasing and truncation are pushed below this share of δ."""
 
+MOST_DIGITS = 16.0
+"""Logarithm of the factor by which a handier tilt may magnify round-off."""
+
 MOST_NODES = 32_768
 MOST_PAIRS = 6_000_000
 """Frequencies in all, and frequencies times distinct records, that one sum may take."""
@@ -59,6 +62,7 @@ class Aim:
     theta: float
     epsilon: float
     log_delta: float
+    tolerance: float = TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +75,26 @@ class Plan:
     smoothing: float
 
 
-def tilts(total: Total) -> Tilts:
-    """Return bounds of log M on 64 tilts around 1 / standard deviation of the loss."""
+MANY = (0.02, 40.0, 64)
+FEWER = (0.05, 40.0, 28)
+FEW = (0.25, 16.0, 20)
+"""Least and largest tilt of a table, in units of 1 / standard deviation of the loss, and how many."""
+
+
+def tilts(total: Total, which: tuple[float, float, int] = MANY) -> Tilts:
+    """Return bounds of log M on tilts around 1 / standard deviation of the loss."""
     for probe in (1e-2, 1e-4, 1e-6):
         start, value = total.log_moment(np.array([1e-9, probe]))  # log M(0) is below 0 where losses may be infinite
         value = float(value - start)
         if math.isfinite(value) and value > 0.0:
             spread = math.sqrt(2.0 * value / (probe * (1.0 + probe)))
-            theta = np.geomspace(0.02 / spread, 40.0 / spread, 64)
+            least, most, number = which
+            theta = np.geomspace(least / spread, most / spread, number)
             return Tilts(theta, total.log_moment(theta), spread)
     raise NumericalFailure("the moment function is not finite near 0")
 
 
-def aim_at_delta(total: Total, table: Tilts, log_delta: float) -> tuple[Aim, Tilts]:
+def aim_at_delta(total: Total, table: Tilts, log_delta: float, tolerance: float = TOLERANCE) -> tuple[Aim, Tilts]:
     """Choose the tilt whose Chernoff bound gives the smallest ε with D(ε) ≤ δ."""
 
     def objective(rows: Tilts) -> FloatArray:
@@ -93,11 +104,14 @@ def aim_at_delta(total: Total, table: Tilts, log_delta: float) -> tuple[Aim, Til
     best = int(np.argmin(objective(table)))
     theta = float(table.theta[best])
     epsilon = float(objective(table)[best]) - 2.5 / theta  # the sum lies below Chernoff's bound by about this
-    return Aim(theta, min(epsilon, total.top), log_delta), _with_room(total, table, theta)
+    aim = Aim(theta, min(epsilon, total.top), log_delta, tolerance)
+    return _handier(_with_room(total, table, theta), aim, total.top)
 
 
-def aim_at_epsilon(total: Total, table: Tilts, epsilon: float) -> tuple[Aim, Tilts]:
-    """Choose the tilt whose Chernoff bound gives the smallest δ at ε."""
+def aim_at_epsilon(
+    total: Total, table: Tilts, epsilon: float, tolerance: float = TOLERANCE, log_delta: float = math.inf
+) -> tuple[Aim, Tilts]:
+    """Choose the tilt whose Chernoff bound gives the smallest δ at ε; `log_delta` is what is known of it already."""
 
     def objective(rows: Tilts) -> FloatArray:
         return rows.log_chernoff - rows.theta * epsilon
@@ -105,7 +119,24 @@ def aim_at_epsilon(total: Total, table: Tilts, epsilon: float) -> tuple[Aim, Til
     table = _refined(total, table, objective)
     best = int(np.argmin(objective(table)))
     theta = float(table.theta[best])
-    return Aim(theta, epsilon, float(objective(table)[best]) - 2.5), _with_room(total, table, theta)
+    aim = Aim(theta, epsilon, min(float(objective(table)[best]) - 2.5, log_delta), tolerance)
+    return _handier(_with_room(total, table, theta), aim, total.top)
+
+
+def _handier(table: Tilts, aim: Aim, top: float) -> tuple[Aim, Tilts]:
+    """Take a smaller tilt where its period is so much shorter that the digits it costs are worth it.
+
+    With few large losses log M leaps right above the best tilt, and a period there would be very long.
+    """
+    some = (table.theta <= aim.theta) & (table.theta >= 0.2 * aim.theta)
+    theta = table.theta[some]
+    size = table.log_chernoff[some] - theta * aim.epsilon
+    lost = np.maximum(size - size[-1], 0.0)
+    with np.errstate(divide="ignore"):
+        score = np.where(lost < MOST_DIGITS, np.log(_periods(table, aim, theta, top)) + 0.04 * lost, np.inf)
+    best = int(np.argmin(score))
+    handier = score[best] < score[-1] - 0.1
+    return (replace(aim, theta=float(theta[best])) if handier else aim), table
 
 
 def _refined(total: Total, table: Tilts, objective: Callable[[Tilts], FloatArray]) -> Tilts:
@@ -114,6 +145,11 @@ def _refined(total: Total, table: Tilts, objective: Callable[[Tilts], FloatArray
         if best < len(table.theta) - 1 or table.theta[-1] * table.spread > 4e3:
             break
         more = np.geomspace(table.theta[-1] * 1.2, table.theta[-1] * 12.0, 24)
+        table = table.merged(more, total.log_moment(more))
+    for _ in range(3):  # or, with a few large losses, below it
+        if int(np.argmin(objective(table))) > 2:
+            break
+        more = np.geomspace(table.theta[0] / 16.0, table.theta[0] / 1.12, 24)
         table = table.merged(more, total.log_moment(more))
     best = int(np.argmin(objective(table)))
     low = table.theta[max(best - 1, 0)]
@@ -131,19 +167,25 @@ def _with_room(total: Total, table: Tilts, theta: float) -> Tilts:
 
 
 def period(table: Tilts, aim: Aim, top: float) -> float:
-    """Return a period whose aliasing terms are below TOLERANCE · δ on both sides."""
-    wanted = math.log(TOLERANCE) + aim.log_delta - 0.7
-    above = table.theta > aim.theta * 1.0001
-    below = table.theta < aim.theta * 0.9999
-    reach = table.log_chernoff - table.theta * aim.epsilon - wanted
-    with np.errstate(divide="ignore", invalid="ignore"):
-        length = reach / np.abs(table.theta - aim.theta)
-    right = float(np.min(length[above], initial=math.inf))
-    right = min(right, max(top - aim.epsilon, 0.0) * 1.001 + 1e-12)  # nothing lies beyond the largest loss
-    left = min(float(np.min(length[below], initial=math.inf)), -wanted / aim.theta)
-    if not math.isfinite(right):
+    """Return a period whose aliasing terms are below the aim's tolerance on both sides."""
+    length = float(_periods(table, aim, np.array([aim.theta]), top)[0])
+    if not math.isfinite(length):
         raise NumericalFailure("no tilt beyond the chosen one has a finite moment")
-    return max(right, left, 1e-12)
+    return length
+
+
+def _periods(table: Tilts, aim: Aim, theta: FloatArray, top: float) -> FloatArray:
+    """The same for other tilts; +∞ where none is found."""
+    wanted = math.log(aim.tolerance) + aim.log_delta - 0.7
+    reach = table.log_chernoff - table.theta * aim.epsilon - wanted
+    gap = table.theta - theta[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = reach / np.abs(gap)
+    small = 1e-4 * theta[:, None]
+    right = np.min(np.where(gap > small, length, np.inf), axis=1)
+    right = np.minimum(right, max(top - aim.epsilon, 0.0) * 1.001 + 1e-12)  # nothing lies beyond the largest loss
+    left = np.minimum(np.min(np.where(gap < -small, length, np.inf), axis=1), -wanted / theta)
+    return np.maximum(np.maximum(right, left), 1e-12)
 
 
 def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smooth: bool | None = None) -> Plan:
@@ -153,7 +195,7 @@ def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smoo
     budget = nodes or max(64, min(MOST_NODES, MOST_PAIRS // max(1, total.records)))
     limit = step * budget
     log_scale = float(np.interp(aim.theta, table.theta, table.log_moment)) - aim.theta * aim.epsilon
-    wanted = math.log(TOLERANCE) + aim.log_delta
+    wanted = math.log(aim.tolerance) + aim.log_delta
     start = min(0.3 / table.spread, limit)
 
     horizons = sorted({family.horizon for family in total.families if family.horizon < math.inf})

@@ -21,7 +21,7 @@ from curador.privacy.laws import cells, pairs
 from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import sandwich
-from curador.privacy.laws.mixture import MixtureLaw
+from curador.privacy.laws.normal_mixtures import Mixture
 from curador.privacy.laws.rows import directed_rows, dominating_rows, finite_rows, response_rows
 from curador.privacy.laws.shapes import Shape, gaussian_shape
 from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, twins
@@ -314,7 +314,7 @@ def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
         if shape is None:
             raise NotPrivate("poisson subsampling under replace_one is proved for Gaussian noise only")
         for side, mu, spread in _sided(shape, out):
-            side.others.append(MixtureLaw(1.0 / mu, weights, weights, -1, count, spread))
+            side.mixtures.append(Mixture(1.0 / mu, weights, weights, -1, count, spread))
     elif record.scheme == "poisson" and shape is not None:
         _mixture(shape, weights, count, direction, out)
     else:
@@ -330,7 +330,7 @@ def _mixture(
 ) -> None:
     p, q = (weights, (1.0,)) if direction is Direction.LEAVES else ((1.0,), weights)
     for side, mu, spread in _sided(shape, out):
-        side.others.append(MixtureLaw(1.0 / mu, p, q, 1, count, spread))
+        side.mixtures.append(Mixture(1.0 / mu, p, q, 1, count, spread))
 
 
 def _sided(shape: Shape, out: Sides) -> list[tuple[Side, float, float]]:

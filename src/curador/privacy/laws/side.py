@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
 from curador.privacy.laws.mixture import MixtureLaw
+from curador.privacy.laws.normal_mixtures import Mixture
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.laws.three_points import ThreePointLaw
 
@@ -40,6 +41,7 @@ class Side:
     discretes: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
     points: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
     thetas: list[tuple[Fraction, int, int]] = field(default_factory=list[tuple[Fraction, int, int]])
+    mixtures: list[Mixture] = field(default_factory=list[Mixture])
     others: list[Moments] = field(default_factory=list[Moments])
     log_finite: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     rhos: list[float] = field(default_factory=list[float])  # zCDP known by its ρ alone: only the Rényi reading can use it
@@ -90,6 +92,7 @@ class Side:
             families.append(
                 DiscreteGaussianLaw(tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows))
             )
+        families.extend(_mixture_laws(self.mixtures))
         families.extend(sorted(self.others, key=_place))
         if not self.log_finite:
             return Total(tuple(families)), Interval(0.0, 0.0)
@@ -108,10 +111,20 @@ def _place(law: Moments) -> tuple[object, ...]:
     match law:
         case FiniteLaw():
             return ("finite", law.count, float(law.losses @ law.masses), float(law.losses.sum()))
-        case MixtureLaw():
-            return ("mixture", law.count, law.sigma, law.above, law.below)
         case _:
             return (type(law).__name__,)
+
+
+def _mixture_laws(mixtures: list[Mixture]) -> list[MixtureLaw]:
+    """One law a shape; equal pairs are one pair with their counts added."""
+    counts: dict[Mixture, int] = {}
+    for pair in mixtures:
+        alike = replace(pair, count=1)
+        counts[alike] = counts.get(alike, 0) + pair.count
+    shapes: dict[tuple[int, int, int], list[Mixture]] = {}
+    for pair, count in counts.items():
+        shapes.setdefault(pair.shape, []).append(replace(pair, count=count))
+    return [MixtureLaw(tuple(sorted(shapes[shape], key=astuple))) for shape in sorted(shapes)]
 
 
 def _log1m(mass: float) -> float:
