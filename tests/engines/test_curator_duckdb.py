@@ -288,7 +288,7 @@ def test_a_literal_that_is_no_value_of_its_key_matches_nothing_and_fails_nothing
     pq.write_table(rated, tmp_path / "visits.parquet")
     options = {"unit": "user_id", "budget": cu.Budget(epsilon=9, delta=1e-6), "ledger": tmp_path / "v.ledger"}
     with cu.open(tmp_path / "visits.parquet", types={"rating": "integer"}, **options, engine=INLINE) as curator:
-        answer = curator.ask(f"SELECT rating, COUNT(*) AS n FROM visits WHERE {where} GROUP BY rating", rho="1e-7")
+        answer = curator.ask(f"SELECT rating, COUNT(*) AS n FROM visits WHERE {where} GROUP BY rating", spend="1%")
         assert [row["rating"] for row in answer.rows] == keys
         assert answer.to_arrow().num_rows == len(keys)
         assert curator.ledger.failures == 0

@@ -69,6 +69,7 @@ class Desk:
     turn: threading.Lock = field(default_factory=threading.Lock)
     plans: Plans = field(default_factory=Plans)
     pace: Pace = field(default_factory=Pace)
+    tried: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
 
 
 class Asker:
@@ -214,7 +215,8 @@ class Asker:
         return Asking(desk.engine.schema, desk.ledger.limits, self._analyst, desk.version, desk.plans)
 
     def _flow(self) -> Flow:
-        return Flow(self._asking(), self._desk.ledger, self._desk.engine, self._desk.turn, self._desk.pace)
+        desk = self._desk
+        return Flow(self._asking(), desk.ledger, desk.engine, desk.turn, desk.pace, desk.tried)
 
     def _ready(self, question: str, how: How, *, fresh: bool = False) -> Ready:
         """Return the question with its price; what the engine could not run is refused here, before it costs anything.

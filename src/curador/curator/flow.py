@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MOST_TRIED = 1_000
+"""Questions that are remembered as tried out."""
+
 KEPT = "the charge is kept and nothing was released"
 CHARGING = "interrupted while the question was being charged: the charge may be kept, and nothing was released."
 INTERRUPTED = f"interrupted after the question was charged: {KEPT}."
@@ -74,6 +77,8 @@ class Flow:
     engine: Engine
     turn: threading.Lock
     pace: Pace = field(default_factory=Pace)
+    tried: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
+    """Texts and keys of questions that went well without rows: trying them again would show the same."""
 
     def ask(self, ready: Ready, *, fresh: bool) -> Answer:
         """Return the stored answer of an identical question, or draw a new one and pay for it."""
@@ -129,7 +134,9 @@ class Flow:
             stored = None if fresh else self.stored(ready)
             if stored is not None:
                 return self._served(ready, stored, request.asked)
-            self.try_out(ready, self.engine.rehearse(ready.blocks))
+            if (ready.text, ready.key) not in self.tried:
+                self.try_out(ready, self.engine.rehearse(ready.blocks))
+                self._remember(ready)
             way.said = CHARGING
             reservation = self.ledger.reserve(request)
             mark.charged, way.said = True, INTERRUPTED
@@ -153,6 +160,11 @@ class Flow:
             again = decoded(encoded(ready.identities, released), ready.identities, ready.priced)
             answer = self._answer(ready, again, _columns(ready, again, ready.confidence), self._imagined(ready))
             json.dumps(answer.receipt.record, allow_nan=False)
+
+    def _remember(self, ready: Ready) -> None:
+        self.tried[ready.text, ready.key] = None
+        if len(self.tried) > MOST_TRIED:
+            del self.tried[next(iter(self.tried))]
 
     def _imagined(self, ready: Ready) -> Charged:
         """What the ledger would say if this were the first question: for the receipt of a question that is tried out."""
