@@ -37,6 +37,9 @@ DELTAS = ("1e-5", "1e-8", "1e-12")
 DIGITS = 34
 BITS = 145
 ORDERS = (12, 9)
+ENOUGH = 1e-6
+"""The largest doubt, relative to δ, of a value that is kept."""
+
 mp = mpmath.mp
 
 
@@ -327,6 +330,8 @@ def main():
             )
             continue
         print(f"{key}: {line['epsilon']} doubt {line['doubt']} ({time.process_time() - began:.1f} s)", flush=True)
+        if doubt > ENOUGH:
+            continue  # no value is better than a doubtful one
         kept[key] = line
         PLACE.write_text(json.dumps(kept, indent=0) + "\n")
     print(f"{len(chosen)} cells, {wrong} away from the file")

@@ -20,6 +20,7 @@ class Eye:
     engine: Any
     connection: Any = None
     counts: list = field(default_factory=list)
+    scanned: int = 0
     empty: bool = False
 
     def __post_init__(self):
@@ -35,7 +36,7 @@ class Eye:
 
     def tally(self, blocks):
         """Return the exact integers of the blocks, and remember the counts of each."""
-        self.counts, out = [], []
+        self.counts, self.scanned, out = [], 0, []
         for block in blocks:
             lowered = lower_block(block, self.engine.schema)
             results = {}
@@ -44,6 +45,7 @@ class Eye:
                 found = []
                 for root in json.loads(self.connection.get_profiling_information("json"))["operator"]:
                     gather(root, found)
+                    self.scanned += looked_at(root)
                 self.counts.append(found)
             out.append(collect(block, lowered, results))
         return out
@@ -51,6 +53,11 @@ class Eye:
     def close(self):
         """Close the connection."""
         self.connection.close()
+
+
+def looked_at(node):
+    """Return how many rows of tables were looked at, all of them together."""
+    return int(node.get("rows_scanned", 0)) + sum(looked_at(child) for child in node.get("children", []))
 
 
 def tables(eye):

@@ -45,7 +45,7 @@ from curador.plan.parts import aggregates_of
 from curador.plan.ranges import Ranges
 from curador.plan.sensitivity import moves, presence_moves
 from curador.plan.words import both_ends, key_names, shown, written
-from curador.plan.work import cutting, fit_height
+from curador.plan.work import cutting, fit_height, most_stored
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import Aggregate, Call, Estimated, Filter, Ref
 from curador.study.values import Type
@@ -81,7 +81,7 @@ def build_plan(
     orders: list[OrderPlan] = []
     for block in question.blocks:
         order: list[Node] = [one.expression for one in question.order if not isinstance(one.expression, Ref)]
-        planned, expressions = _build_block(block, schema, wanted, narrow, order)
+        planned, expressions = _build_block(block, schema, wanted, narrow, order, blocks=len(question.blocks))
         blocks.append(planned)
         if len(question.blocks) == 1:
             pending = iter(expressions)
@@ -102,14 +102,24 @@ def build_plan(
 
 
 def _build_block(
-    block: Block, schema: Schema, asked: Asked, narrow: Mapping[str, tuple[Fraction, Fraction]], order: list[Node]
+    block: Block,
+    schema: Schema,
+    asked: Asked,
+    narrow: Mapping[str, tuple[Fraction, Fraction]],
+    order: list[Node],
+    *,
+    blocks: int,
 ) -> tuple[BlockPlan, list[Node]]:
-    """Return a block with the largest height with which one unit's work fits; refuse it where none does."""
-    builder = _Builder(block, schema, asked, narrow)
+    """Return a block with the largest height with which one unit's work fits; refuse it where none does.
+
+    The limit is for the whole question: each of its blocks has an equal part of it.
+    """
+    highest = most_stored(block.relation, schema)
+    builder = _Builder(block, schema, asked, narrow, height=highest)
     planned, expressions = builder.build(order)
-    found = fit_height(planned, schema, builder.bounded, block.place)
-    if (height := cutting(found.height, planned.relation, schema)) is not None:
-        planned, expressions = _Builder(block, schema, asked, narrow, height=height).build(order)
+    found = fit_height(planned, schema, builder.bounded, block.place, blocks=blocks)
+    if found.height != highest:
+        planned, expressions = _Builder(block, schema, asked, narrow, height=found.height).build(order)
     return replace(planned, work=found), expressions
 
 
@@ -135,7 +145,7 @@ class _Builder:
     notes: dict[str, None] = field(default_factory=dict[str, None])
     counted: set[_Pattern] = field(default_factory=set[_Pattern])
     bounds: tuple[Fraction, Fraction] | None = None
-    height: int | None = None
+    height: int = 1
     needs: Needs = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
@@ -216,9 +226,10 @@ class _Builder:
         self.caps = caps
         return self.bounded(self.height)
 
-    def bounded(self, height: int | None) -> tuple[Cap, Contribution]:
+    def bounded(self, height: int) -> tuple[Cap, Contribution]:
         """Return the caps where base tables are cut at a height."""
-        return bounded(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
+        cap, contribution = bounded(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
+        return replace(cap, height=cutting(height, self.relation, self.schema)), contribution
 
     # ---- expressions -----------------------------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ class _Owners:
     schema: Schema
     cap: int | None
     known: dict[int, Owned] = field(default_factory=dict[int, Owned])
+    agreed: dict[tuple[int, frozenset[int]], int | None] = field(default_factory=dict[tuple[int, frozenset[int]], int | None])
 
     def of(self, relation: Relation) -> Owned:
         if id(relation) not in self.known:
@@ -127,6 +128,12 @@ class _Owners:
         return self._agreeing(join.left, ends[0]), self._agreeing(join.right, ends[1])
 
     def _agreeing(self, relation: Relation, fixed: frozenset[int]) -> int | None:
+        key = id(relation), fixed
+        if key not in self.agreed:
+            self.agreed[key] = self._agree(relation, fixed)
+        return self.agreed[key]
+
+    def _agree(self, relation: Relation, fixed: frozenset[int]) -> int | None:
         """The most rows of one unit, of a private relation, that agree in the fixed columns."""
         rows = self.of(relation).rows
         match relation:

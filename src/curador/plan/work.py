@@ -19,7 +19,7 @@ caps, groups, what is returned  those kept
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from curador.errors import NotPrivate
@@ -77,25 +77,31 @@ class Demand:
 
 
 def fit_height(
-    block: BlockPlan, schema: Schema, bounded: Callable[[int], tuple[Cap, Contribution]], place: Place | None
+    block: BlockPlan,
+    schema: Schema,
+    bounded: Callable[[int], tuple[Cap, Contribution]],
+    place: Place | None,
+    *,
+    blocks: int,
 ) -> Work:
     """Return a block's work at the largest height that fits the study's limit; refuse the block if no height does.
 
     bounded  the caps and contributions at a height
+    blocks   of the question: the limit is for all of them together
 
     Claim   The work that one unit's rows cause, at this height, is at most the limit.
     Needs   As `work_of`; the engine executes the height on every private table.
     """
     demand = Demand(block.relation, block.keys, block.tallies, place)
-    limit = schema.study.engine.unit_work * 1_000_000_000
-    most = height = _most_stored(block.relation, schema)
+    limit = schema.study.engine.unit_work * 1_000_000_000 / blocks
+    most = height = most_stored(block.relation, schema)
     while True:
         cap, contribution = bounded(height)
         found = work_of(demand, schema, height, cap, contribution.groups)
         if found.nanoseconds <= limit:
             return found
         if height <= min(LEAST_HEIGHT, most):
-            raise NotPrivate(_refusal(found, schema.study, block.relation))
+            raise NotPrivate(_refusal(found, schema.study, block.relation, blocks))
         height = (1 << (height - 1).bit_length()) // 2
 
 
@@ -109,19 +115,24 @@ def rows_read(block: BlockPlan, schema: Schema) -> int | None:
 
 
 def cutting(height: int, relation: Relation, schema: Schema) -> int | None:
-    """Return the height if a table of the relation stores more rows of a unit than it; None where nothing is cut."""
-    return height if height < _most_stored(relation, schema) else None
+    """Return the height if a table of the relation stores more rows of a unit than it; None where nothing is cut.
+
+    Where nothing is prepared nothing was cut before either.
+    """
+    most = most_stored(relation, schema)
+    return height if height < most or (most > 1 and schema.study.engine.prepare == "never") else None
 
 
-def _most_stored(relation: Relation, schema: Schema) -> int:
+def most_stored(relation: Relation, schema: Schema) -> int:
+    """Return how many rows of one unit the tables of a relation hold at most."""
     tables = [found.table for scan in scans(relation) if (found := schema.table(scan.table)) is not None]
     return max((stored_rows(one, schema.study) for one in tables if not one.public), default=1)
 
 
-def _refusal(work: Work, study: Study, relation: Relation) -> str:
+def _refusal(work: Work, study: Study, relation: Relation, blocks: int) -> str:
     dearest = max(work.steps, key=lambda step: step.nanoseconds)
     unit, limit = study.unit_name, float(study.engine.unit_work * 1000)
-    needed = f"{work.nanoseconds / 1_000_000:,.3g}"
+    needed = f"{blocks * work.nanoseconds / 1_000_000:,.3g}"
     rule = f"the rows of one {unit} must cause at most {limit:g} ms of work; this question could make them cause {needed} ms."
     part = f"most of it by {dearest.what}, on up to {dearest.rows:,} rows"
     why = f"how long an answer takes would tell about one {unit}"
@@ -149,10 +160,12 @@ def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int
         walk.add("computing what is summed or counted", demand.place, flow.rows, flow.rows * (grid + _COMPUTE))
     distinct = list(dict.fromkeys(used))
     walk.add("computing keys and arguments", _first(distinct, demand.place), flow.rows, total(distinct, flow))
+    parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in demand.tallies)
+    if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(demand.relation):
+        walk.steps = [replace(step, nanoseconds=parts * step.nanoseconds) for step in walk.steps]  # read again for each
     _caps(walk, demand, flow, cap)
     kept = min(flow.rows, cap.rows)
     _tallies(walk, demand, flow, kept)
-    parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in demand.tallies)
     walk.add("returning groups", demand.place, min(kept, returned) * parts, returned * _RETURNED)
     return Work(height, tuple(walk.steps))
 
@@ -362,6 +375,17 @@ def _hashed(node: Node, width: int) -> bool:
         return False
     sides = [{index < width for index in refs(one)} for one in node.arguments]
     return all(len(side) == 1 for side in sides) and sides[0] != sides[1]
+
+
+def is_table(relation: Relation) -> bool:
+    """Whether a relation is one table's rows, filtered and computed with: at most one row for each of the table's."""
+    match relation:
+        case Scan():
+            return True
+        case Filter() | Project():
+            return is_table(relation.input)
+        case _:
+            return False
 
 
 def _place(node: Node, otherwise: Place | None) -> Place | None:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from curador.engines.lower.sql import listed, rows_of, select
 from curador.errors import NotPrivate
 from curador.plan.ownership import scans
-from curador.query.tree import Filter, Project, Scan
+from curador.plan.work import is_table
+from curador.query.tree import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ def kept(
     parts = [("owned", rows)]
     order = _order(shape, dialect)
     if cap.by == "window":
-        sparse = cap.rows >= CROWDED_FROM and _is_table(relation)
+        sparse = cap.rows >= CROWDED_FROM and is_table(relation)
         parts += _fewer(cap.rows, order, dialect, numbered=numbered) if sparse else _first(cap.rows, order)
     if cap.groups is not None and keys and cap.groups < cap.rows:
         chosen = [dialect.hash(["__h", *keys]), *keys]
@@ -73,7 +74,7 @@ def kept(
         partition = listed(dict.fromkeys(["__u", *keys]))
         number = f"ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {listed(order)})"
         parts.append(("thinned", _numbered(parts[-1][0], number, cap.in_group)))
-    cheap = len(parts) == 1 and _is_table(relation)
+    cheap = len(parts) == 1 and is_table(relation)
     last, text = parts[-1]
     if last == "owned":
         return Kept((("kept", text),), cheap)
@@ -111,17 +112,6 @@ def _fewer(most: int, order: list[str], dialect: Dialect, *, numbered: bool) -> 
     sorted_ = select(["*", number], rows_of(select(["l.*"], many)))
     first = select(["*"], rows_of(sorted_), when=[f"__n_owned BETWEEN 1 AND {most:d}"])
     return [("crowded", crowded), ("capped", f"{select(['l.*', '0 AS __n_owned'], few)} UNION ALL {first}")]
-
-
-def _is_table(relation: Relation) -> bool:
-    """Whether a relation is one table's rows, filtered and computed with: at most one row for each of the table's."""
-    match relation:
-        case Scan():
-            return True
-        case Filter() | Project():
-            return _is_table(relation.input)
-        case _:
-            return False
 
 
 def _public(scan: Scan, schema: Schema) -> bool:

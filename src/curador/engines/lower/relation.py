@@ -9,8 +9,8 @@ Source  Case by case: a filter or projection sees one row; a join of private rel
 
 Work    One unit's rows cause no more work than the plan says (`plan/work.py`): a join builds on the side that is written on
         the right, and this is the public one, or the one with fewer rows of a unit; the side that is built never is empty,
-        since a row of nobody stands in it, so an engine has no reason to leave the other side unread; conditions on one side
-        are tested before the join. The engine must not reorder joins (`duckdb/connection.py`).
+        since a row of nobody stands in it, so an engine has no reason to leave the other side unread; conditions on one side,
+        of the join or above it, are tested before nobody is added. Engines must not reorder joins (`duckdb/connection.py`).
 
 order of a unit's rows      table `__r`, public `__p`; filter, projection, window as below; join left's then right's;
                             UNION ALL branch number, then the branch's; GROUP BY the unit the other keys; DISTINCT all
@@ -18,6 +18,7 @@ order of a unit's rows      table `__r`, public `__p`; filter, projection, windo
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
@@ -37,9 +38,10 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
     from curador.plan.model import Grid
-    from curador.query.tree import Expression, Out, Relation
+    from curador.query.tree import Expression, Node, Out, Relation
     from curador.study.schema import Schema
 
+_EVERY_ROW = (1 << 62) - 1
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
 
 
@@ -92,6 +94,8 @@ class Relations:
         match relation:
             case Scan():
                 return self._scan(relation, grids)
+            case Filter(input=Join() as join) if join.kind not in {"semi", "anti"}:
+                return self._join(join, grids, tuple(conjuncts(relation.predicate)))
             case Filter():
                 below = self.lower(relation.input, grids)
                 condition = self._expressions(below).text(relation.predicate, Type.BOOLEAN)
@@ -99,7 +103,7 @@ class Relations:
             case Project():
                 return self._project(relation, grids)
             case Join():
-                return self._join(relation, grids)
+                return self._join(relation, grids, ())
             case UnionAll():
                 return self._union(relation, grids)
             case UnitGroup():
@@ -158,16 +162,19 @@ class Relations:
 
     # ---- two relations and more --------------------------------------------------------------------------------------
 
-    def _join(self, join: Join, grids: frozenset[int]) -> Shape:
+    def _join(self, join: Join, grids: frozenset[int], above: tuple[Node, ...]) -> Shape:
+        """Lower a join. `above`: conditions on what comes out, tested before it where they are about one side."""
         width = len(join.left.columns)
         left = self.lower(join.left, frozenset(place for place in grids if place < width))
         right = self.lower(join.right, frozenset(place - width for place in grids if place >= width))
         _refuse_ownerless(join, left, right)
         names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
-        joined = _Sides(left, right, join, width)
+        joined = _Sides(left, right, join, width, above)
+        built = joined.built(self.schema, self.rank)
+        first, second = self._below(joined, "r" if built == "l" else "l"), self._below(joined, built)
         on = self._on(joined, names)
         if join.kind in {"semi", "anti"}:
-            source = self.dialect.semi_join(self._below(joined, "l"), self._below(joined, "r"), on, anti=join.kind == "anti")
+            source = self.dialect.semi_join(first, second, on, anti=join.kind == "anti")
             kept = [*left.column_names, *left.grid_names, *left.owner_names, *left.order_names]
             return self._over(left, select([f"l.{one}" for one in kept], source), join.columns)
         columns = [f"{name} AS c{place}" for place, name in enumerate(names)]
@@ -177,11 +184,11 @@ class Relations:
         orders = [f"l.{name}" for name in left.order_names] + [f"r.{name}" for name in right.order_names]
         ordered = [f"{name} AS __o{place}" for place, name in enumerate(orders)]
         owners = _owners(join.kind, left, right)
-        first, second = ("r", "l") if joined.turned(self.schema, self.rank) else ("l", "r")
         kind = "LEFT JOIN" if join.kind == "right" else _JOINS[join.kind]
-        source = f"({self._below(joined, first)}) AS {first} {kind} ({self._below(joined, second)}) AS {second} ON {on}"
+        source = f"({first}) AS {'r' if built == 'l' else 'l'} {kind} ({second}) AS {built} ON {on}"
         nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and self._guarded(joined) else []
-        sql = select([*columns, *stored, *owners, *ordered], source, when=nobody)
+        rest = [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in joined.left_above]
+        sql = select([*columns, *stored, *owners, *ordered], source, when=[*nobody, *rest])
         return Shape(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
 
     def _guarded(self, joined: _Sides) -> bool:
@@ -189,23 +196,46 @@ class Relations:
         return joined.both and self.schema.study.engine.prepare != "never"
 
     def _on(self, joined: _Sides, names: list[str]) -> str:
-        """The conditions that need both sides."""
+        """The conditions that need both sides: equalities by columns that were computed on each side, then the others."""
         conditions = ["l.__u = r.__u"] if joined.both else []
-        conditions += [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in joined.conditions(None)]
+        if self._guarded(joined):
+            conditions += [f"l.__k{place} = r.__k{place}" for place in range(len(joined.equalities))]
+            others = [one for one in joined.conditions(None) if one not in joined.equalities]
+        else:
+            others = joined.conditions(None)
+        conditions += [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in others]
         return every(conditions) or self.dialect.boolean(True)
 
     def _below(self, joined: _Sides, side: str) -> str:
-        """One side of a join: rows that fulfil the conditions on it alone, and where it is built the row of nobody."""
+        """One side of a join: rows that fulfil the conditions on it alone, and where it is built the row of nobody.
+
+        Nobody has every value that is compared: a key that is NULL is no row to an engine. What stands above is not looked at
+        before the join, or it would take nobody away: a limit that nothing reaches says so.
+        """
         shape = joined.left if side == "l" else joined.right
-        start = 0 if side == "l" else joined.width
-        names = ["NULL"] * start + shape.column_names
+        names = [*joined.left.column_names, *joined.right.column_names]
         conditions = [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in joined.conditions(side)]
         sql = select(["*"], rows_of(shape.sql), when=conditions) if conditions else shape.sql
-        if side != joined.built(self.schema, self.rank) or not self._guarded(joined):
+        if not self._guarded(joined):
             return sql
         own = [*shape.column_names, *shape.grid_names, *shape.owner_names, *shape.order_names]
+        keys = [self._key(one, names, joined.width, side) for one in joined.equalities]
+        sql = select([*own, *(f"{term.sql} AS __k{place}" for place, term in enumerate(keys))], rows_of(sql))
+        if side != joined.built(self.schema, self.rank):
+            return sql
         nobody = [f"{NOBODY} AS __u" if name == "__u" else f"NULL AS {name}" for name in own]
-        return f"{select(own, rows_of(sql))} UNION ALL SELECT {', '.join(nobody)}"
+        nobody += [f"{_some(term.type, self.dialect)} AS __k{place}" for place, term in enumerate(keys)]
+        everybody = f"{sql} UNION ALL SELECT {', '.join(nobody)}"
+        return select(["*"], f"{rows_of(everybody)} LIMIT {_EVERY_ROW}")
+
+    def _key(self, equality: Expression, names: list[str], width: int, side: str) -> Term:
+        """One side of an equality, in the form in which both are compared."""
+        if not isinstance(equality, Call):
+            raise TypeError(equality)
+        expressions = Expressions(names, self.dialect)
+        ends = terms.aligned([expressions.term(one) for one in equality.arguments], self.dialect)
+        sides = ["l" if min(refs(one)) < width else "r" for one in equality.arguments]
+        return ends[sides.index(side)]
 
     def _union(self, union: UnionAll, grids: frozenset[int]) -> Shape:
         branches = [self.lower(one, grids) for one in union.inputs]
@@ -235,6 +265,7 @@ class _Sides:
     right: Shape
     join: Join
     width: int
+    above: tuple[Node, ...] = ()
 
     @property
     def both(self) -> bool:
@@ -242,18 +273,40 @@ class _Sides:
         return self.left.private and self.right.private
 
     def conditions(self, side: str | None) -> list[Expression]:
-        """The conditions that can be tested on one side before the join; None: the others.
+        """The conditions that can be tested on one side before the join; None: those of the join that need both.
 
-        A condition on the side whose rows are kept without a match decides about matches, not about rows: it stays.
+        A condition of the join on a side whose rows are kept without a match decides about matches, not about rows: it stays.
+        A condition above is about rows: it can be tested before on a side whose rows are never made up.
         """
         kept = {"left": {"l"}, "right": {"r"}, "full": {"l", "r"}, "anti": {"l"}}.get(self.join.kind, set[str]())
         found: list[Expression] = []
         for one in conjuncts(self.join.on):
-            sides = {"l" if index < self.width else "r" for index in refs(one)}
-            own = next(iter(sides)) if len(sides) == 1 and not sides & kept else None
-            if own == side and isinstance(one, (Call, Literal, Ref)):
+            own = self._side(one)
+            if (None if own in kept else own) == side and isinstance(one, (Call, Literal, Ref)):
                 found.append(one)
+        if side is not None:
+            found += [one for one in self.above if self._early(one) == side and isinstance(one, (Call, Literal, Ref))]
         return found
+
+    @property
+    def left_above(self) -> list[Expression]:
+        """The conditions above that must stay there."""
+        return [one for one in self.above if self._early(one) is None and isinstance(one, (Call, Literal, Ref))]
+
+    @property
+    def equalities(self) -> list[Expression]:
+        """The conditions of the join by which matches are found: one side equals the other."""
+        found = (one for one in self.conditions(None) if isinstance(one, Call) and one.function == "=")
+        return [one for one in found if {self._side(part) for part in one.arguments} == {"l", "r"}]
+
+    def _side(self, node: Node) -> str | None:
+        sides = {"l" if index < self.width else "r" for index in refs(node)}
+        return next(iter(sides)) if len(sides) == 1 else None
+
+    def _early(self, node: Node) -> str | None:
+        made_up = {"left": {"r"}, "right": {"l"}, "full": {"l", "r"}}.get(self.join.kind, set[str]())
+        own = self._side(node)
+        return None if own in made_up else own
 
     def turned(self, schema: Schema, height: int | None) -> bool:
         """Whether the left side is built, so written on the right."""
@@ -269,6 +322,23 @@ class _Sides:
     def built(self, schema: Schema, height: int | None) -> str:
         """The side that is built."""
         return "l" if self.turned(schema, height) else "r"
+
+
+def _some(type_: Type | None, dialect: Dialect) -> str:
+    """Some value of a type, of which it does not matter which."""
+    match type_:
+        case None | Type.BOOLEAN:
+            return dialect.boolean(False)
+        case Type.INTEGER:
+            return dialect.integer(0)
+        case Type.DECIMAL | Type.FLOAT:
+            return dialect.double(0.0)
+        case Type.STRING:
+            return dialect.string("")
+        case Type.DATE:
+            return dialect.date(dt.date(2000, 1, 1))
+        case Type.TIMESTAMP:
+            return dialect.timestamp(dt.datetime(2000, 1, 1))  # noqa: DTZ001 -- moments have no zone here
 
 
 def _owners(kind: str, left: Shape, right: Shape) -> list[str]:
