@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.caps import Asked, Needs, bounded, caps_of
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from curador.study.schema import Schema
 
 _T = TypeVar("_T")
+_Ends: TypeAlias = tuple[Fraction, Fraction]
 
 MOST_GROUPS = 1_000_000
 _WIDEST = 1 << 126
@@ -102,13 +103,7 @@ def build_plan(
 
 
 def _build_block(
-    block: Block,
-    schema: Schema,
-    asked: Asked,
-    narrow: Mapping[str, tuple[Fraction, Fraction]],
-    order: list[Node],
-    *,
-    blocks: int,
+    block: Block, schema: Schema, asked: Asked, narrow: Mapping[str, _Ends], order: list[Node], *, blocks: int
 ) -> tuple[BlockPlan, list[Node]]:
     """Return a block with the largest height with which one unit's work fits; refuse it where none does.
 

@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 LEAST_HEIGHT = 8
 """Below this a height would leave out rows of ordinary people: such a plan is refused instead."""
 
-ROW_GROUP = 16_384
-"""Rows that a prepared table is read in at once: whether a part is skipped is decided by its smallest and largest values, so
-one unit's rows, which lie in two parts at most, can have two of them read."""
-
-_SCAN, _RANK, _PART, _COLUMN = 8.0, 1.5, 2.0, 1.0
+_SCAN, _RANK, _COLUMN = 8.0, 1.5, 1.0
 _FILTER, _COMPUTE, _UNION = 2.0, 1.0, 2.0
 _PROBE, _BUILD, _PAIR, _JOINED = 30.0, 40.0, 4.0, 10.0
 _GROUP, _AGGREGATE, _ORDERED_AGGREGATE = 100.0, 10.0, 120.0
@@ -254,8 +250,7 @@ class _Walk:
             min(rows * _longest(self.schema, scan.table, one), _most_together(self.schema, scan.table, one.name, rows))
             for one in scan.columns
         )
-        parts = ROW_GROUP * (1 if isinstance(found.table.unit, UnitRow) else 2) * _PART
-        each = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + parts + 0.5 * sum(held[index] for index in read)
+        each = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
         self.add(f"reading {scan.table}", scan.place, rows, each)
         return Texts(rows, held)
 

@@ -18,7 +18,7 @@ from curador.engines.duckdb.folder import Folder, prepared_folder, write_private
 from curador.errors import InvalidStudy
 from curador.plan.costs import NAME_BYTES, TEXT_CHARACTERS, UNIT_TEXT_BYTES
 from curador.plan.grid import column_grid
-from curador.plan.work import ROW_GROUP, stored_rows
+from curador.plan.work import stored_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +125,7 @@ def bytes_of(study: Study) -> int:
 
 def layout_digest(schema: Schema) -> str:
     """Return the fingerprint of everything that shapes a prepared file but rows: columns, values, grids, units, limits."""
-    limits = (ROW_GROUP, TEXT_CHARACTERS, UNIT_TEXT_BYTES, NAME_BYTES)
+    limits = (TEXT_CHARACTERS, UNIT_TEXT_BYTES, NAME_BYTES)
     described: list[object] = [
         limits,
         *(stored_rows(one.table, schema.study) for one in schema.tables if not one.table.public),

@@ -10,10 +10,8 @@ from curador.engines.duckdb.connection import connect, limits, private_files
 from curador.engines.duckdb.incidents import failure
 from curador.engines.duckdb.prepare import Work, prepare, verify_keys
 from curador.engines.duckdb.progress import Progress
-from curador.engines.duckdb.quoting import text
 from curador.engines.duckdb.views import make_views, view_source, write_frames
 from curador.errors import InvalidStudy
-from curador.plan.work import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,10 +98,8 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
         for one in (file, file.with_name(f"{file.name}.wal")):
             one.unlink(missing_ok=True)
     settings, spill = schema.study.engine, folder.new_spill()
-    connection = connect(":memory:", limits(settings, spill))
+    connection = connect(str(part), limits(settings, spill))
     try:
-        connection.execute(f"ATTACH {text(str(part))} AS prepared (ROW_GROUP_SIZE {ROW_GROUP})").fetchall()
-        connection.execute("USE prepared").fetchall()
         prepare(Work(connection, schema, unit_key(folder), settings.memory, progress), None if small else stage)
     except BaseException:
         connection.close()

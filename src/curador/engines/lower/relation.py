@@ -19,7 +19,7 @@ order of a unit's rows      table `__r`, public `__p`; filter, projection, windo
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from curador.engines.lower import terms
@@ -98,8 +98,8 @@ class Relations:
                 return self._join(join, grids, tuple(conjuncts(relation.predicate)))
             case Filter():
                 below = self.lower(relation.input, grids)
-                condition = self._expressions(below).text(relation.predicate, Type.BOOLEAN)
-                return self._over(below, select(["*"], rows_of(below.sql), when=[condition]), relation.columns)
+                conditions = [_tested(relation.predicate, self._expressions(below))]
+                return self._over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
             case Project():
                 return self._project(relation, grids)
             case Join():
@@ -165,11 +165,13 @@ class Relations:
     def _join(self, join: Join, grids: frozenset[int], above: tuple[Node, ...]) -> Shape:
         """Lower a join. `above`: conditions on what comes out, tested before it where they are about one side."""
         width = len(join.left.columns)
-        left = self.lower(join.left, frozenset(place for place in grids if place < width))
-        right = self.lower(join.right, frozenset(place - width for place in grids if place >= width))
+        split = _Split(join, width, above)
+        left = self._tested(join.left, split.conditions("l"), frozenset(place for place in grids if place < width))
+        early = [_moved(one, -width) for one in split.conditions("r")]
+        right = self._tested(join.right, early, frozenset(place - width for place in grids if place >= width))
         _refuse_ownerless(join, left, right)
         names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
-        joined = _Sides(left, right, join, width, above)
+        joined = _Sides(left, right, split)
         built = joined.built(self.schema, self.rank)
         first, second = self._below(joined, "r" if built == "l" else "l"), self._below(joined, built)
         on = self._on(joined, names)
@@ -187,8 +189,9 @@ class Relations:
         kind = "LEFT JOIN" if join.kind == "right" else _JOINS[join.kind]
         source = f"({first}) AS {'r' if built == 'l' else 'l'} {kind} ({second}) AS {built} ON {on}"
         nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and self._guarded(joined) else []
-        rest = [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in joined.left_above]
+        rest = [_tested(one, Expressions(names, self.dialect)) for one in split.left_above]
         sql = select([*columns, *stored, *owners, *ordered], source, when=[*nobody, *rest])
+        sql += f" LIMIT {_EVERY_ROW}" if self._guarded(joined) else ""
         return Shape(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
 
     def _guarded(self, joined: _Sides) -> bool:
@@ -197,36 +200,39 @@ class Relations:
 
     def _on(self, joined: _Sides, names: list[str]) -> str:
         """The conditions that need both sides: equalities by columns that were computed on each side, then the others."""
-        conditions = ["l.__u = r.__u"] if joined.both else []
+        conditions, others = (["l.__u = r.__u"] if joined.both else []), joined.split.conditions(None)
         if self._guarded(joined):
-            conditions += [f"l.__k{place} = r.__k{place}" for place in range(len(joined.equalities))]
-            others = [one for one in joined.conditions(None) if one not in joined.equalities]
-        else:
-            others = joined.conditions(None)
+            equal = joined.split.equalities
+            conditions += [f"l.__k{place} = r.__k{place}" for place in range(len(equal))]
+            others = [one for one in others if one not in equal]
         conditions += [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in others]
         return every(conditions) or self.dialect.boolean(True)
 
-    def _below(self, joined: _Sides, side: str) -> str:
-        """One side of a join: rows that fulfil the conditions on it alone, and where it is built the row of nobody.
+    def _tested(self, relation: Relation, conditions: list[Expression], grids: frozenset[int]) -> Shape:
+        """A side of a join with the conditions on it alone, which go further down where it is a join itself."""
+        if not conditions:
+            return self.lower(relation, grids)
+        one = conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), Type.BOOLEAN)
+        return self.lower(Filter(relation, one), grids)
 
-        Nobody has every value that is compared: a key that is NULL is no row to an engine. What stands above is not looked at
-        before the join, or it would take nobody away: a limit that nothing reaches says so.
+    def _below(self, joined: _Sides, side: str) -> str:
+        """One side of a join, and where it is built the row of nobody.
+
+        Nobody has every value that is compared: a key that is NULL is no row to an engine. What stands above a join is not
+        looked at below it, or it would take nobody away: a limit that nothing reaches, around the join, says so.
         """
         shape = joined.left if side == "l" else joined.right
-        names = [*joined.left.column_names, *joined.right.column_names]
-        conditions = [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in joined.conditions(side)]
-        sql = select(["*"], rows_of(shape.sql), when=conditions) if conditions else shape.sql
         if not self._guarded(joined):
-            return sql
+            return shape.sql
+        names = [*joined.left.column_names, *joined.right.column_names]
         own = [*shape.column_names, *shape.grid_names, *shape.owner_names, *shape.order_names]
-        keys = [self._key(one, names, joined.width, side) for one in joined.equalities]
-        sql = select([*own, *(f"{term.sql} AS __k{place}" for place, term in enumerate(keys))], rows_of(sql))
+        keys = [self._key(one, names, joined.split.width, side) for one in joined.split.equalities]
+        sql = select([*own, *(f"{term.sql} AS __k{place}" for place, term in enumerate(keys))], rows_of(shape.sql))
         if side != joined.built(self.schema, self.rank):
             return sql
         nobody = [f"{NOBODY} AS __u" if name == "__u" else f"NULL AS {name}" for name in own]
         nobody += [f"{_some(term.type, self.dialect)} AS __k{place}" for place, term in enumerate(keys)]
-        everybody = f"{sql} UNION ALL SELECT {', '.join(nobody)}"
-        return select(["*"], f"{rows_of(everybody)} LIMIT {_EVERY_ROW}")
+        return f"{sql} UNION ALL SELECT {', '.join(nobody)}"
 
     def _key(self, equality: Expression, names: list[str], width: int, side: str) -> Term:
         """One side of an equality, in the form in which both are compared."""
@@ -258,19 +264,12 @@ class Relations:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
-    """The two sides of a join, and what of its condition belongs to which."""
+class _Split:
+    """What of a join's condition, and of the conditions above it, belongs to which side."""
 
-    left: Shape
-    right: Shape
     join: Join
     width: int
-    above: tuple[Node, ...] = ()
-
-    @property
-    def both(self) -> bool:
-        """Whether both sides are rows of people."""
-        return self.left.private and self.right.private
+    above: tuple[Node, ...]
 
     def conditions(self, side: str | None) -> list[Expression]:
         """The conditions that can be tested on one side before the join; None: those of the join that need both.
@@ -308,20 +307,50 @@ class _Sides:
         own = self._side(node)
         return None if own in made_up else own
 
-    def turned(self, schema: Schema, height: int | None) -> bool:
-        """Whether the left side is built, so written on the right."""
-        if self.join.kind in {"left", "full", "semi", "anti"}:
-            return False
-        if self.join.kind == "right":
-            return True
-        if self.left.private != self.right.private:
-            return not self.left.private
-        rows = [owned(one, schema, cap=height).rows for one in (self.join.left, self.join.right)]
-        return rows[0] is not None and (rows[1] is None or rows[0] < rows[1])
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two sides of a join, lowered."""
+
+    left: Shape
+    right: Shape
+    split: _Split
+
+    @property
+    def both(self) -> bool:
+        """Whether both sides are rows of people."""
+        return self.left.private and self.right.private
 
     def built(self, schema: Schema, height: int | None) -> str:
-        """The side that is built."""
-        return "l" if self.turned(schema, height) else "r"
+        """The side that is built: the public one, or the one with fewer rows of a unit; never one whose rows are kept."""
+        join = self.split.join
+        if join.kind in {"left", "full", "semi", "anti"}:
+            return "r"
+        if join.kind == "right" or self.left.private != self.right.private:
+            return "l" if join.kind == "right" or not self.left.private else "r"
+        rows = [owned(one, schema, cap=height).rows for one in (join.left, join.right)]
+        return "l" if rows[0] is not None and (rows[1] is None or rows[0] < rows[1]) else "r"
+
+
+def _moved(node: Expression, by: int) -> Expression:
+    """An expression over columns that stand so many places further."""
+    match node:
+        case Ref():
+            return replace(node, index=node.index + by)
+        case Call():
+            moved = (_moved(one, by) for one in node.arguments if isinstance(one, (Call, Literal, Ref)))
+            return replace(node, arguments=tuple(moved))
+        case _:
+            return node
+
+
+def _tested(condition: Expression, expressions: Expressions) -> str:
+    """A condition that is tested row by row, whatever an engine knows of a column's smallest and largest values.
+
+    A bare comparison it would look up in its statistics, and leave out a part of a table in which it is true of no row: one
+    person's value would decide whether others' rows are read.
+    """
+    return f"COALESCE({expressions.text(condition, Type.BOOLEAN)}, {expressions.dialect.boolean(False)})"
 
 
 def _some(type_: Type | None, dialect: Dialect) -> str:
