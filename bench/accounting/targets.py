@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from accounting.results import Results
     from subprocesses import Row
 
-TIMES_FASTER = {"A1": 100, "A3": 100, "A4": 100, "A2": 30, "A5": 20}  # than dp_accounting's PLD accountant
+TIMES_FASTER = {"A1": 100, "A3": 120, "A4": 100, "A2": 30, "A5": 30}  # than dp_accounting's PLD accountant
 WIDTH = 1e-6
 TIMES_NARROWER = 1000  # than prv_accountant's narrowest interval
 PEAK_MB = 300
