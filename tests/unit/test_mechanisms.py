@@ -8,6 +8,7 @@ import pytest
 
 import curador as cu
 from curador.errors import InvalidParameter, NotPrivate
+from curador.mechanisms import search
 from curador.mechanisms.parameters import rounded_down, rounded_up, steps_of
 from curador.privacy.losses import BoundedRange, DiscreteGaussianLoss, DiscreteLaplaceLoss, RandomizedResponseLoss
 from curador.privacy.sensitivity import bounded_sum, histogram
@@ -50,6 +51,16 @@ def test_calibrated_noise_meets_its_goal_and_no_more(name, epsilon, delta, count
     assert Fraction((count * mechanism.loss).epsilon_interval(delta).upper) <= Fraction(epsilon)
     assert Fraction((count * mechanism.loss).epsilon(delta)) <= Fraction(epsilon)
     assert (count * with_noise(mechanism, parameter, LESS).loss).epsilon_interval(delta).lower > float(epsilon)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0, None])
+def test_calibration_asks_both_ways_at_its_end(monkeypatch, share):
+    # whatever the search hears of one way (half the truth, the truth, nothing), the goal is met by both, and barely
+    plain = search.leaving_epsilon
+    monkeypatch.setattr(search, "leaving_epsilon", lambda loss, delta: None if share is None else share * plain(loss, delta))
+    mechanism = cu.Gaussian.calibrate(sensitivity=1, epsilon=2, delta="1e-5", count=1000, rate="0.02")
+    spent = (1000 * mechanism.loss.subsample(rate="0.02", scheme="poisson")).epsilon_interval("1e-5")
+    assert 2 * (1 - 1e-8) < spent.lower <= spent.upper <= 2
 
 
 @EACH

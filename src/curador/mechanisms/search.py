@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from curador.errors import NumericalFailure
 from curador.mechanisms.parameters import Goal, rounded_up
 from curador.numerics.roots import bisect
+from curador.privacy.account import leaving_epsilon
+from curador.privacy.laws.resolve import one_sided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,14 +24,23 @@ _FARTHEST = 1e12
 def smallest_scale(goal: Goal, loss_at: Callable[[Fraction], Loss], *, start: float) -> Fraction:
     """Return a scale at which the goal is reached, within a relative 1e-9 of the smallest.
 
-    Claim   The goal was checked on the returned scale itself, with certified bounds.
+    Claim   The goal was checked on the returned scale itself, with certified bounds, whether a person joins or leaves.
     Needs   More noise never costs more.
     """
+    if goal.epsilon is not None and one_sided(goal.whole_loss(loss_at(rounded_up(start)))):
+        found = _searched(lambda scale: _cost(goal, loss_at(scale), one_way=True), start)
+        if _cost(goal, loss_at(found)) <= 1.0:
+            return found
+        start = float(found)  # the other way costs more
+    return _searched(lambda scale: _cost(goal, loss_at(scale)), start)
+
+
+def _searched(price: Callable[[Fraction], float], start: float) -> Fraction:
     cost: dict[Fraction, float] = {}
 
     def excess(scale: float) -> float:
         exact = rounded_up(scale)
-        cost[exact] = _cost(goal, loss_at(exact))
+        cost[exact] = price(exact)
         return cost[exact]
 
     low, high = _bracket(excess, start)
@@ -43,14 +54,20 @@ def smallest_scale(goal: Goal, loss_at: Callable[[Fraction], Loss], *, start: fl
     raise NumericalFailure("no scale of noise reaches the goal")
 
 
-def _cost(goal: Goal, loss: Loss) -> float:
-    """ε of the loss over the goal's, not cut at 1: the search needs to know how far inside it is."""
+def _cost(goal: Goal, loss: Loss, *, one_way: bool = False) -> float:
+    """ε of the loss over the goal's, not cut at 1: the search needs to know how far inside it is.
+
+    With `one_way` it may be that of a person who leaves alone: nearly always the larger, and half the work.
+    """
     whole = goal.whole_loss(loss)
     if goal.rho is not None:
         return float(whole.rho / goal.rho)
     if goal.epsilon is None:
         return math.inf
-    return whole.epsilon_interval(goal.delta).upper / float(goal.epsilon) * (1.0 + 4e-16)
+    upper = leaving_epsilon(whole, goal.delta) if one_way else None
+    if upper is None:
+        upper = whole.epsilon_interval(goal.delta).upper
+    return upper / float(goal.epsilon) * (1.0 + 4e-16)
 
 
 def _bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from curador.errors import NumericalFailure
 from curador.numerics.exact import Number, at_least_zero, exact_sum, probability
-from curador.numerics.guard import OUT_OF_RANGE, attempt
+from curador.numerics.guard import OUT_OF_RANGE, attempt, certified
 from curador.numerics.rounding import float_down, float_up, up
 from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Interval, Options, Path
 from curador.privacy.laws.gaussian import GaussianLaw
@@ -127,8 +127,10 @@ def _mu(law: GaussianLaw, side: int) -> float:
 
 def enclosure(loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | None = None) -> NumericalReading:
     """Return the numerical reading of a loss, both directions where they differ."""
-    options = Options(paths, nodes)
-    directions = tuple(Direction) if one_sided(loss) else (Direction.LEAVES,)
+    return _in_directions(loss, tuple(Direction) if one_sided(loss) else (Direction.LEAVES,), Options(paths, nodes))
+
+
+def _in_directions(loss: Loss, directions: tuple[Direction, ...], options: Options) -> NumericalReading:
     above: list[Enclosure | None] = []
     below: list[Enclosure | None] = []
     for direction in directions:
@@ -213,6 +215,22 @@ def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Inte
         _require_one(numerical, renyi, answered=upper < math.inf)
         upper = _least(upper, renyi)
     return Interval(min(lower, upper), upper)
+
+
+@certified
+def leaving_epsilon(loss: Loss, delta: Fraction) -> float | None:
+    """Return what `epsilon_interval` would say above if nobody joined; None where that would be no sharp answer.
+
+    Claim   None: a person who joins may need more. For searches that ask the whole question at their end.
+    """
+    if delta == 0:
+        return None
+    lower, upper = attempt(lambda: _in_directions(loss, (Direction.LEAVES,), Options()).epsilon(float(delta))) or (
+        0.0,
+        math.inf,
+    )
+    upper = _least(upper, *(attempt(lambda: _basic(loss, delta)) or []))
+    return upper if upper - lower <= WIDE * upper < math.inf else None
 
 
 def _require_one(*readings: object, answered: bool) -> None:

@@ -179,8 +179,22 @@ class Nodes:
                 monotone, so their ends bound them, and log f changes by at most e times its steepest slope.
         Source  docs/explanation/accounting.md, theorem 5; the rule's error: Trefethen, ATAP, Thm. 19.3.
         """
+        found = self._ellipses
+        fixed = found.fixed + frequency * found.swing if frequency else found.fixed
+        tilts = theta[:, None, None, None]
+        rise = found.rise + found.rise_tilted * tilts
+        fall = found.fall + found.fall_tilted * tilts
+        size = fixed + found.tilted * tilts + np.maximum(np.abs(rise), np.abs(fall))
+        best = np.where(np.isnan(size), np.inf, size).min(axis=2)  # (tilts, pairs, panels)
+        peak = best.max(axis=2, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            total = peak[..., 0] + np.log(np.exp(best - peak).sum(axis=2))
+        return np.where(np.isnan(total), np.inf, total).T + 1e-6
+
+    @cached_property
+    def _ellipses(self) -> _Ellipses:
+        """What `missed` knows of every ellipse, whatever the tilt and the frequency."""
         pairs = self.pairs
-        s2 = pairs.sigma**2
         up, down = pairs.shifts
         panels = self.middle.shape[1]
         r = np.array(_ELLIPSES)[:, None]
@@ -193,24 +207,35 @@ class Nodes:
         a_low, a_high = slope_a[:, 1 : kinds + 1], slope_a[:, kinds + 1 :]
         b_low, b_high = slope_b[:, 1 : kinds + 1], slope_b[:, kinds + 1 :]
         b_most = np.maximum(np.abs(b_low), np.abs(b_high))
-        s2 = s2[:, None]
+        s2 = (pairs.sigma**2)[:, None]
         alpha = b / s2
-        swing = _turn(up, alpha, b, a_high) + _turn(down, alpha, b, b_most)
-        fixed = 0.5 * b * alpha + frequency * swing + np.log(64.0 / 15.0 * self.half)[:, None, :]
+        fixed = 0.5 * b * alpha + np.log(64.0 / 15.0 * self.half)[:, None, :]
         fixed += -2 * POINTS * np.log(r) - np.log1p(-(r**-2.0))
         fixed += (pairs.log_normal(self.middle) + log_a[:, 0])[:, None, :]
         fixed = np.where(max(up, down, 1) * alpha < 0.98 * math.pi, fixed, np.inf)
         bend = np.maximum(np.cos(np.minimum(0.5 * down * alpha, 1.57)), 1.0 - 0.5 * down * alpha**2 * s2 * b_most)
-        tilted = (log_a[:, 0] - log_b[:, 0])[:, None, :] - np.log(bend)
-        tilts = theta[:, None, None, None]
-        rise = a_high - left / s2 + (a_high - b_low) * tilts
-        fall = right / s2 - a_low + (b_high - a_low) * tilts
-        size = fixed + tilted * tilts + e * np.maximum(np.abs(rise), np.abs(fall))
-        best = np.where(np.isnan(size), np.inf, size).min(axis=2)  # (tilts, pairs, panels)
-        peak = best.max(axis=2, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            total = peak[..., 0] + np.log(np.exp(best - peak).sum(axis=2))
-        return np.where(np.isnan(total), np.inf, total).T + 1e-6
+        return _Ellipses(
+            fixed=fixed,
+            swing=_turn(up, alpha, b, a_high) + _turn(down, alpha, b, b_most),
+            tilted=(log_a[:, 0] - log_b[:, 0])[:, None, :] - np.log(bend),
+            rise=e * (a_high - left / s2),
+            rise_tilted=e * (a_high - b_low),
+            fall=e * (right / s2 - a_low),
+            fall_tilted=e * (b_high - a_low),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ellipses:
+    """Logarithms on every ellipse of every panel: what stands fast, and what grows with the tilt or the frequency."""
+
+    fixed: FloatArray
+    swing: FloatArray
+    tilted: FloatArray
+    rise: FloatArray
+    rise_tilted: FloatArray
+    fall: FloatArray
+    fall_tilted: FloatArray
 
 
 def _turn(shifts: int, alpha: FloatArray, height: FloatArray, slope: FloatArray) -> FloatArray:
