@@ -201,9 +201,14 @@ def test_exit_codes(study, run, arguments, code, words):
     assert "Traceback" not in err
 
 
-def test_a_table_of_somebody_else_is_not_allowed(study, run):
-    """Exit code 3."""
-    assert run("ask", study, "SELECT COUNT(*) AS n FROM salaries", "--spend", "5%", "--as", "eva")[0] == 3
+def test_a_table_of_somebody_else_is_refused_like_one_that_does_not_exist(study, run):
+    """Exit code 2, and the same words but for the name."""
+    told = []
+    for name in ("salaries", "salarics"):
+        code, _, err = run("ask", study, f"SELECT COUNT(*) AS n FROM {name}", "--spend", "5%", "--as", "eva")
+        assert code == 2
+        told.append(err.replace(name, "…").splitlines()[-2:])
+    assert told[0] == told[1]
 
 
 def test_a_failure_tells_an_id(study, run, monkeypatch):

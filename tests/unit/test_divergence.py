@@ -289,5 +289,5 @@ def test_probability_preservation_at_its_ends():
     assert probability_preservation(0, alpha=2, zeta=3) == (0, 0)
     assert probability_preservation(1, alpha=2, zeta=0) == (1, 1)
     assert probability_preservation(0.9, alpha=2, zeta=5)[1] == 1
-    assert probability_preservation("1e-9000", alpha=2, zeta=5) == (0, pytest.approx(0, abs=1e-322))
-    assert probability_preservation("1e-9000", alpha=2, zeta=5)[1] > 0
+    assert probability_preservation(Fraction(1, 10**2000), alpha=2, zeta=5) == (0, pytest.approx(0, abs=1e-322))
+    assert probability_preservation(Fraction(1, 10**2000), alpha=2, zeta=5)[1] > 0

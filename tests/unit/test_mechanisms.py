@@ -410,5 +410,5 @@ def test_exponential_beats_pure_accounting():
 
 def test_a_goal_beyond_the_floats_is_a_failure_with_a_sentence():
     """So strict a goal that no μ above 0 reaches it in floats: told as such, not as a division by zero."""
-    with pytest.raises(cu.NumericalFailure, match="losses must be between 1e-100"):
+    with pytest.raises(cu.NumericalFailure, match="must be"):
         cu.Gaussian.calibrate(epsilon="1e-100", delta="1e-300", sensitivity=1)

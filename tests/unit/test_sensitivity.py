@@ -180,7 +180,7 @@ def test_value_is_the_root_rounded_up(square):
 @pytest.mark.parametrize("square", ["1e-600", "1e-800", "2e-617", "2e300", "2e608"])
 def test_value_at_the_ends_of_the_floats(square):
     """Squares far outside the floats have roots inside; what is below every float is not 0."""
-    value = Sensitivity(square, Norm.L2, REPLACE_ONE).value
+    value = Sensitivity(Fraction(square), Norm.L2, REPLACE_ONE).value
     assert 0 < value < math.inf
     assert Fraction(value) ** 2 >= Fraction(square)
 
