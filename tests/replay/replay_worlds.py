@@ -162,7 +162,7 @@ def random_world(dice: random.Random) -> World:
         "low": dice.choice([0, -500, 100]),
         "threads": dice.choice([1, 2]),
         "unit_rows": dice.choice([6, 16_384, 16_384, 16_384]),
-        "unit_work": dice.choice(["10us", "25us", "2ms", "2ms", "2ms", "2ms"]),
+        "unit_work": dice.choice(["35us", "60us", "2ms", "2ms", "2ms", "2ms", "2ms", "2ms"]),
     }
     regions = [
         {"city": dice.choice(TEXTS), "region": dice.choice(["north", "south", None])} for _ in range(dice.choice([3, 8]))
