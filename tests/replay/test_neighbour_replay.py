@@ -71,10 +71,10 @@ def worlds(tmp_path_factory):
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_a_seeded_bug_is_found(bug, worlds, monkeypatch):
-    """The replay's own power: of 600 questions one at least shows the bug."""
+    """The replay's own power: of 3,600 questions one at least shows the bug."""
     bug(monkeypatch)
     dice = random.Random(7)
-    for _ in range(50):
+    for _ in range(300):
         for world, beside, one, other in worlds:
             if judged(about(random_question(dice, world.tables), world, beside), one, other):
                 return
