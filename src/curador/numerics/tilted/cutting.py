@@ -26,8 +26,14 @@ SHORT = 400
 LEAST = 1e-300
 """The least chance that is set apart."""
 
-LONG = 12_000
+LONG, LONGEST = 12_000, 20_000
 """Frequencies of a sum that must be long."""
+
+ROUND_OFF = 3e-12
+"""About what a sum of ten thousand steps is off by, relative to Chernoff's bound at its tilt."""
+
+LAST = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+"""Shares of δ that may be set apart where far losses keep the longest sum too coarse: they cost their share of δ for certain."""
 
 FEW_RECORDS, MANY_RECORDS = 4, 100
 """Records up to which a long sum is affordable, and up to which a long table of tilts is."""
@@ -36,7 +42,8 @@ NEAR = 20
 """Tilts of the table that serves a total that is nearly normal."""
 
 _WIDE, _VERY_WIDE = 3e-5, 3e-4
-"""Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long."""
+"""Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long and cut
+anew."""
 
 _SMALL = 1e-2
 
@@ -76,17 +83,71 @@ def cut_epsilon(whole: Enclosure, delta: float) -> Interval:
     ready = ready_at_delta(whole, delta)
     if ready is None:
         return Interval(0.0, whole.total.top)
-    found = _solved(ready, delta)
+    found, source = _solved(ready, delta)
     log_delta = math.log(delta - whole.infinite.upper)
-    longer = LONG if whole.total.records <= FEW_RECORDS else None
-    for wide, nodes in ((_WIDE, whole.options.nodes), (_VERY_WIDE, whole.options.nodes or longer)):
-        if math.isinf(found.upper) or found.upper - found.lower <= wide * max(found.upper, _SMALL):
-            break
-        again = _aimed_again(ready, 0.5 * (found.lower + found.upper), log_delta, nodes)
-        if again is not None:
-            one = _solved(again, delta)
-            found = Interval(max(found.lower, one.lower), min(found.upper, one.upper))
+    if math.isinf(found.upper) or source is None or _width(found) <= _WIDE:
+        return found
+    again = _aimed_again(ready, _middle(found), log_delta)
+    if again is not None:
+        ready, (one, source) = again, _solved(again, delta)
+        found = _both(found, one)
+    if source is not None and math.isfinite(found.upper) and _width(found) > _VERY_WIDE:
+        last = _last(whole, ready, found, delta, falls=_falls(source, _middle(found)))
+        found = found if last is None else _both(found, _solved(last, delta)[0])
     return found
+
+
+def _last(whole: Enclosure, before: Ready, found: Interval, delta: float, *, falls: float) -> Ready | None:
+    """The cut whose share of δ and whose smoothing together widen the interval least, as far as one can tell beforehand."""
+    middle, room = _middle(found), delta - whole.infinite.upper
+    width = (found.upper - found.lower) * (1.0 if found.lower > 0.0 else 20.0)  # how far it reaches below 0 is not seen
+    aimed: list[tuple[float, Enclosure, Aim, Tilts]] = []
+    for share in LAST:
+        cut = whole.cut(share * room)
+        try:
+            aimed.append((share, cut, *aim_at_epsilon(cut.total, tilts(cut.total), middle, 0.1 * share, math.log(room))))
+        except NumericalFailure:
+            continue
+    best, least = None, math.inf
+    few = whole.total.records <= FEW_RECORDS
+    for nodes in (LONG, LONGEST) if few and whole.options.nodes is None else (whole.options.nodes,):
+        for share, cut, aim, table in aimed:
+            try:
+                ready = _ready(cut, table, aim, nodes)
+            except NumericalFailure:
+                continue
+            coarse = ready.plan.smoothing / before.plan.smoothing if before.plan.smoothing > 0.0 else 0.0
+            doubt = math.exp(min(_log_size(table, aim, middle) - math.log(delta), 300.0))  # round-off grows with it
+            wide = (share + ROUND_OFF * doubt) / falls + width * coarse**2
+            if wide < least:
+                best, least = ready, wide
+        if least < 0.3 * _VERY_WIDE * max(middle, _SMALL):
+            break
+    return best
+
+
+def _log_size(table: Tilts, aim: Aim, epsilon: float) -> float:
+    return float(np.interp(aim.theta, table.theta, table.log_chernoff)) - aim.theta * epsilon
+
+
+def _middle(found: Interval) -> float:
+    return 0.5 * (found.lower + found.upper)
+
+
+def _falls(source: Sum, epsilon: float) -> float:
+    """About how fast log D falls at ε."""
+    step = 0.1 * epsilon + 1e-300
+    first, second = source.middle(epsilon), source.middle(epsilon + step)
+    return max(math.log(first / second) / step, 1e-300) if first > second > 0.0 else 1.0 / step
+
+
+def _width(found: Interval) -> float:
+    """Width of an interval of ε relative to ε, or to _SMALL where that is larger."""
+    return (found.upper - found.lower) / max(found.upper, _SMALL)
+
+
+def _both(one: Interval, other: Interval) -> Interval:
+    return Interval(max(one.lower, other.lower), min(one.upper, other.upper))
 
 
 def ready_at_delta(whole: Enclosure, delta: float) -> Ready | None:
@@ -143,22 +204,23 @@ def _ready(cut: Enclosure, table: Tilts, aim: Aim, nodes: int | None = None) -> 
     return Ready(cut, table, aim, plan(cut.total, table, aim, nodes=nodes or cut.options.nodes, smooth=smooth))
 
 
-def _aimed_again(ready: Ready, epsilon: float, log_delta: float, nodes: int | None) -> Ready | None:
+def _aimed_again(ready: Ready, epsilon: float, log_delta: float) -> Ready | None:
     try:
         aim, table = aim_at_epsilon(ready.enclosure.total, ready.table, epsilon, ready.aim.tolerance, log_delta)
-        return _ready(ready.enclosure, table, aim, nodes)
+        return _ready(ready.enclosure, table, aim)
     except NumericalFailure:
         return None
 
 
-def _solved(ready: Ready, delta: float) -> Interval:
+def _solved(ready: Ready, delta: float) -> tuple[Interval, Sum | None]:
+    """The interval of ε at δ, and the sum it is from."""
     cut, aim = ready.enclosure, ready.aim
     try:
         source = ready.summed()
     except NumericalFailure:
-        return Interval(0.0, cut.total.top)
+        return Interval(0.0, cut.total.top), None
     target = delta - cut.infinite.upper
-    return invert(
+    found = invert(
         source,
         target,
         more=delta - cut.infinite.lower,
@@ -166,6 +228,7 @@ def _solved(ready: Ready, delta: float) -> Interval:
         slope=-aim.theta,
         top=cut.total.top,
     )
+    return found, source
 
 
 def cut_delta(whole: Enclosure, epsilon: float) -> Interval:

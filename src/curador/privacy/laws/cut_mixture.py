@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from curador.numerics.tilted.moments import Atoms, ComplexArray, Lattice
 
 _MOST_PAIRS = 1_000_000  # numbers held at once
+_HELD = 100_000  # complex numbers in one table of turns
 _SMALL = 600.0  # exponents up to which e^x − 1 is taken as it is
 _LEVELS = 96
 _LOOKS = np.linspace(0.0, 1.0, 49)
@@ -288,12 +289,17 @@ def _less_one(weights: FloatArray, loss: FloatArray, step: float, size: int) -> 
     all frequencies, and every error stays relative to what is small.
     """
     block = _block(size)
-    fine = _powers(step * loss, block)
-    coarse = _powers(step * block * loss, -(-size // block))
-    coarse *= weights[:, None, :]
-    both = np.matmul(coarse, fine.transpose(0, 2, 1))
-    both += coarse.sum(axis=2)[:, :, None]
-    both += np.matmul(fine, weights[:, :, None]).transpose(0, 2, 1)
+    rows = -(-size // block)
+    both = np.zeros((len(weights), rows, block), dtype=np.complex128)
+    some = max(64, _HELD // (block * len(weights)))
+    for first in range(0, weights.shape[1], some):  # tables that stay near the processor
+        weight, angle = weights[:, first : first + some], step * loss[:, first : first + some]
+        fine = _powers(angle, block)
+        coarse = _powers(block * angle, rows)
+        coarse *= weight[:, None, :]
+        both += np.matmul(coarse, fine.transpose(0, 2, 1))
+        both += coarse.sum(axis=2)[:, :, None]
+        both += np.matmul(fine, weight[:, :, None]).transpose(0, 2, 1)
     return both.reshape(len(weights), -1)[:, :size]
 
 
