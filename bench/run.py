@@ -1,4 +1,4 @@
-"""Benchmarks: `python bench/run.py --task A|A1..A5|C|D|F|G|L|S --peers some|all`.
+"""Benchmarks: `python bench/run.py --task A|A1..A5|AG|C|D|F|G|L|S --peers some|all`.
 
 Ends with 1 if a target that could be measured was missed, otherwise with 0.
 """
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import footprint
+from accounting import grid
 from accounting import room as accounting
 from accounting.tasks import TASKS
 from growth import room as growth
@@ -24,10 +25,12 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> int:
     """Read the command line and run one room."""
     parser = argparse.ArgumentParser(description="Ratios against the peers, side by side in one run.")
-    parser.add_argument("--task", default="A", choices=["A", *TASKS, "C", "D", "F", "G", "L", "S"])
+    parser.add_argument("--task", default="A", choices=["A", *TASKS, "AG", "C", "D", "F", "G", "L", "S"])
     parser.add_argument("--peers", default="some", choices=["some", "all"])
     parser.add_argument("--long", action="store_true", help="task L: the largest sizes too")
     chosen = parser.parse_args()
+    if chosen.task == "AG":
+        return grid.run(RESULTS)
     if chosen.task == "D":
         return local.run(folder=RESULTS)
     if chosen.task == "F":

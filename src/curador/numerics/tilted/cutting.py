@@ -33,7 +33,7 @@ ROUND_OFF = 3e-12
 """About what a sum of ten thousand steps is off by, relative to Chernoff's bound at its tilt."""
 
 LAST = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
-"""Shares of δ that may be set apart where far losses keep the longest sum too coarse: they cost their share of δ for certain."""
+"""Shares of δ that may be set apart where far losses keep the longest sum too coarse. They cost their share for certain."""
 
 FEW_RECORDS, MANY_RECORDS = 4, 100
 """Records up to which a long sum is affordable, and up to which a long table of tilts is."""
@@ -42,8 +42,8 @@ NEAR = 20
 """Tilts of the table that serves a total that is nearly normal."""
 
 _WIDE, _VERY_WIDE = 3e-5, 3e-4
-"""Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long and cut
-anew."""
+"""Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long and
+cut anew."""
 
 _SMALL = 1e-2
 
