@@ -46,6 +46,8 @@ KINDS = {
     "discrete Laplace, far": lambda draw: cu.DiscreteLaplace(scale=_spread(draw, 90, 999), sensitivity=7).loss,
     "Gaussian": lambda draw: cu.Gaussian(sigma=_spread(draw, 20, 999), sensitivity=1).loss,
     "discrete Gaussian": lambda draw: DiscreteGaussianLoss(sigma2=_spread(draw, 400, 99_999), sensitivity=1),
+    "discrete Gaussian on coarse grids": lambda draw: DiscreteGaussianLoss(sigma2=_spread(draw, 1, 8) / 2, sensitivity=1),
+    "discrete Gaussian, very coarse": lambda draw: DiscreteGaussianLoss(sigma2=_spread(draw, 1, 5) / 16, sensitivity=2),
     "randomized response": lambda draw: RandomizedResponseLoss(epsilon=1 / _spread(draw, 20, 999)),
     "k-ary response": lambda draw: RandomizedResponseLoss(epsilon=1 / _spread(draw, 20, 999), categories=draw.randint(3, 9)),
     "staircase": lambda draw: cu.Staircase(epsilon=1 / _spread(draw, 20, 999), sensitivity=1).loss,

@@ -50,9 +50,11 @@ _CROWDED, _CAPPED, _CHOSEN, _ORIGIN = 260.0, 400.0, 480.0, 110.0
 _GRID, _TALLY, _UNITS, _VALUES, _CELLS = 30.0, 6.0, 60.0, 500.0, 80.0
 _SORTED_BYTE, _GROUPED_BYTE, _MOVED_BYTE = 3.0, 1.0, 0.5
 _RETURNED = 4_000.0
-"""Nanoseconds for a row, or a byte of text, in each kind of step; measured like the functions. Rows are chosen in an order
-that names a row of every table they come from: _ORIGIN for each beyond two. A group that is returned goes through Python. What
-setting up an operator takes, up to half a millisecond for a window whoever's row is its first, is not counted."""
+"""Nanoseconds for a row, or a byte of text, in each kind of step; measured like the functions.
+
+Rows are chosen in an order that names a row of every table they come from: _ORIGIN for each beyond two. A group that is
+returned goes through Python. What setting up an operator takes is not counted: up to half a millisecond for a window,
+whoever's row is its first."""
 
 
 def stored_rows(table: Table, study: Study) -> int:

@@ -213,7 +213,7 @@ def _(law: DiscreteGaussianLaw, s: Any) -> Any:
         centre = -int(mp.nint(mp.im(s) * shift / (2 * mp.pi * s2)))
 
         def series(y: Any, middle: int, s2: Any = s2) -> Any:
-            return mp.fsum(mp.exp(-2 * mp.pi**2 * s2 * j * j + 2j * mp.pi * j * y) for j in range(middle - 5, middle + 6))
+            return mp.fsum(mp.exp(-2 * mp.pi**2 * s2 * j * j + 2j * mp.pi * j * y) for j in range(middle - 12, middle + 13))
 
         total += int(count) * (
             s * (s + 1) * shift * shift / (2 * s2) + mp.log(series(s * shift, centre)) - mp.log(series(mp.mpf(0), 0))

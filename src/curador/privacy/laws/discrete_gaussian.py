@@ -1,8 +1,9 @@
-"""Losses of discrete Gaussian noise with σ ≥ 2 grid units, in closed form by the dual theta series.
+"""Losses of discrete Gaussian noise with σ ≥ 1/4 of a grid unit, in closed form by the dual theta series.
 
-    M(θ + it)/M(θ) = e^(it(2θ+1)μ²/2) Σ_j e^(−(μt + 2πσj)²/2) e^(2πijθΔ) / Σ_j e^(−2π²σ²j²) cos(2πjθΔ),   μ = Δ/σ.
+    M(θ + it)/M(θ) = e^(it(2θ+1)μ²/2) Σ_j e^(−(μt + 2πσj)²/2) e^(2πijθΔ) / ϑ(θΔ),   μ = Δ/σ,
+    ϑ(y) = Σ_j e^(−2π²σ²j²) cos(2πjy).
 
-Two terms of the numerator around the nearest j carry everything; the denominator is 1 within 1e-33.
+A few terms of the numerator around the nearest j carry everything. From σ = 2 on ϑ is 1 within 1e-33.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
     from curador.numerics.tilted.moments import ComplexArray
 
-SMALLEST = Fraction(4)
-"""Smallest σ² that the two-term series serves; below, the atoms are summed."""
+SMALLEST = Fraction(1, 16)
+"""Smallest σ² that the series serves; below, the atoms are summed."""
+
+_FLAT = 4.0 * math.pi
+"""2πσ from which on ϑ is 1."""
+
+_FAR = 11.5
+"""e^(−x²/2) is below 2e-29 from here on: terms so far away are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussianLaw:
     """Independent discrete Gaussian losses of exact σ² and integer shift Δ, one entry a record.
 
-    Claim   log M(θ) ≤ θ(θ+1) Δ²/(2σ²); φ as above within the stated round-off.
+    Claim   log M(θ) = θ(θ+1) Δ²/(2σ²) + log ϑ(θΔ)/ϑ(0), whose last term is at most 0; φ as above within the stated round-off.
     Source  [CKS20]; docs/explanation/accounting.md, theorem 5.
     """
 
@@ -57,37 +64,84 @@ class DiscreteGaussianLaw:
         # integers: rounded once, and many times faster than rationals
         return np.array([d * d * s.denominator / s.numerator for s, d in zip(self.sigma2, self.sensitivity, strict=True)])
 
+    def _turn(self) -> FloatArray:
+        """2πσ of every record."""
+        return np.array([2.0 * math.pi * math.sqrt(s.numerator / s.denominator) for s in self.sigma2])
+
+    def _thetas(self, theta: FloatArray, turn: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return ϑ(θΔ) of every record (rows) at every tilt, ϑ(0), and what their logarithms may be off by.
+
+        Rounds  To nearest. From σ = 1/4 on 0.43 ≤ ϑ(1/2) ≤ ϑ(y) ≤ ϑ(0) ≤ 1.6, so that nothing cancels: each of the m terms is
+                off by at most 8 units, by the 2πjθΔ units of its angle, and by those of its exponent (2πσj)²/2, which e^(−x)
+                times x keeps below 1; divided by 0.43, all of that is below 3 times the sum.
+        """
+        shift = np.array(self.sensitivity, dtype=np.float64)[:, None]
+        most = math.ceil(_FAR / float(turn.min()))
+        value, start = np.ones((len(turn), len(theta))), np.ones((len(turn), 1))
+        slip = np.zeros_like(value)
+        for j in range(1, most + 1):
+            size = 2.0 * np.exp(-0.5 * (turn[:, None] * j) ** 2)
+            value += size * np.cos(2.0 * math.pi * np.remainder(j * shift * theta, 1.0))
+            slip += size * (8.0 * j * shift * theta)
+            start += size
+        return value, start, 3.0 * UNIT * (slip + 16.0 * (most + 1))
+
     def log_moment(self, theta: FloatArray) -> FloatArray:
-        """θ(θ+1)μ²/2. Rounds: up."""
+        """θ(θ+1)μ²/2 + log ϑ(θΔ)/ϑ(0). Rounds: up."""
         theta = np.asarray(theta, dtype=np.float64)
-        return 0.5 * float((self.count * self._mu2()).sum()) * theta * (theta + 1.0) * (1.0 + 16 * UNIT) + 1e-30
+        whole = 0.5 * float((self.count * self._mu2()).sum()) * theta * (theta + 1.0) * (1.0 + 16 * UNIT) + 1e-30
+        turn = self._turn()
+        if float(turn.min()) < _FLAT:
+            value, start, error = self._thetas(theta, turn)
+            whole += (self.count[:, None] * np.minimum(np.log(value / start) + error, 0.0)).sum(axis=0)
+        return whole
 
     def transform(self, theta: float, step: float, size: int) -> Transform:
         """The nearest terms of the dual series."""
         mu2 = self._mu2()[:, None]
-        turn = np.array([2.0 * math.pi * math.sqrt(s.numerator / s.denominator) for s in self.sigma2])[:, None]
+        turn = self._turn()[:, None]
         shift = np.array(self.sensitivity, dtype=np.float64)[:, None]
         mu = np.sqrt(mu2)
-        # the neighbours of the nearest term are below e^(−(2πσ)²/8) each: 1e-31 from 2πσ = 24 on, far below the round-off
-        offsets = (0.0,) if float(turn.min()) >= 24.0 else (-1.0, 0.0, 1.0)
+        least = float(turn.min())
+        # a term m places from the nearest one is at least (m − 1/2) 2πσ away
+        beside = 0 if least >= 2.0 * _FAR + 1.0 else math.floor(_FAR / least + 0.5)
+        near = 2.0 * beside * math.exp(-0.125 * least * least)  # at most the weight of all terms beside the nearest
+        coarse = self._thetas(np.array([theta]), turn[:, 0]) if least < _FLAT else None
+
+        turned: ComplexArray = np.exp(2j * math.pi * np.remainder(theta * shift, 1.0))
+        back: ComplexArray = np.conjugate(turned)
+        falls = [np.exp(-0.5 * (turn * m) ** 2) for m in range(1, beside + 1)]
 
         def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
+            """Sum the terms around the nearest: e^(−(d + 2πσm)²/2) = e^(−d²/2) e^(−2πσdm) e^(−(2πσm)²/2), two polynomials."""
             line = frequency[None, :]
             nearest = -np.rint(mu * line / turn)
-            phi = np.zeros(nearest.shape, dtype=np.complex128)
-            for offset in offsets:
-                j = nearest + offset
-                size = np.exp(-0.5 * (mu * line + turn * j) ** 2)
-                phi += size * np.exp(2j * math.pi * np.remainder(j * theta * shift, 1.0)) if j.any() else size
+            distance = mu * line + turn * nearest
+            phi = np.exp(-0.5 * distance**2).astype(np.complex128)
+            if beside:
+                ratio = np.exp(-turn * distance)
+                phi *= 1.0 + _polynomial(falls, ratio * turned) + _polynomial(falls, np.divide(back, ratio))
+            if nearest.any():
+                phi *= np.exp(2j * math.pi * np.remainder(nearest * theta * shift, 1.0))
             angle = line * (2.0 * theta + 1.0) * mu2 / 2.0
-            distance = np.abs(mu * line + turn * nearest)
-            slip = 16.0 * np.abs(nearest) * (theta * shift + 1.0) + 4.0 * (distance + 1.0) * mu * line
-            error = UNIT * (40.0 + slip)
+            # of the nearest term: its angle, and d times its exponent's error; of those beside it the same, 3 times at most
+            # (|d| + 2πσm ≤ 3 |d + 2πσm|, and x e^(−x²/2) < 0.7), and 16 units a step of the polynomials
+            slip = 16.0 * (np.abs(nearest) * (1.0 + near) + beside * near) * (theta * shift + 1.0)
+            slip += 4.0 * (np.abs(distance) + 1.0 + 4.2 * near) * mu * line
+            error = UNIT * (40.0 + 40.0 * beside * near + slip)
+            if coarse is not None:
+                phi /= coarse[0]
+                error = error / coarse[0] + 2.0 * coarse[2] * np.abs(phi)
             return product(phi, error + 8 * UNIT * angle, angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
         scale = 0.5 * float((self.count * mu2[:, 0]).sum()) * theta * (theta + 1.0)
-        return Transform(value, bound, scale, scale * 16 * UNIT + 1e-30 * float(self.count.sum()))
+        error = scale * 16 * UNIT + 1e-30 * float(self.count.sum())
+        if coarse is not None:
+            logs = np.log(coarse[0] / coarse[1])[:, 0]
+            scale += float((self.count * logs).sum())
+            error += float((self.count * (coarse[2][:, 0] + UNIT * len(logs) * np.abs(logs))).sum())
+        return Transform(value, bound, scale, error)
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
         """Lattice laws do not decay."""
@@ -113,6 +167,15 @@ class DiscreteGaussianLaw:
             return None
         offset = sum((int(n) * d * d / (2 * s) for (s, d), n in zip(pairs, self.count, strict=True)), Fraction(0))
         return Lattice(offset, step)
+
+
+def _polynomial(factors: list[FloatArray], variable: ComplexArray) -> ComplexArray:
+    """Return Σ factors[m − 1] variable^m."""
+    total = np.zeros_like(variable)
+    for factor in reversed(factors):
+        total += factor
+        total *= variable
+    return total
 
 
 def gaussian_atoms(sigma2: Fraction, shift: int) -> tuple[Atoms, float]:

@@ -87,7 +87,7 @@ def _two_faced(record: Loss, count: int) -> bool:
         fine = _vector_doubt(record, count) <= FINE
         return not fine or attained_square(record.sensitivity_squared, record.dimension) < record.sensitivity_squared
     if isinstance(record, DiscreteGaussianLoss):
-        return record.sigma2.numerator < 4 * record.sigma2.denominator  # its tail is cut off, upwards above and away below
+        return record.sigma2 < SMALLEST  # its tail is cut off, upwards above and away below
     return isinstance(record, (BoundedRange, Concentrated, KeySelection, Shuffled, Subsampled, Group))
 
 

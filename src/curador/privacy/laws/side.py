@@ -87,11 +87,13 @@ class Side:
             exact = tuple(row[3] for row in keyed)
             epsilon, categories, count = (np.array([float(row[i]) for row in keyed]) for i in range(3))
             families.append(ThreePointLaw(epsilon, categories, count, exact))
-        if self.thetas:
-            rows = sorted(self.thetas)
-            families.append(
-                DiscreteGaussianLaw(tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows))
-            )
+        sizes: dict[int, list[tuple[Fraction, int, int]]] = {}
+        for row in sorted(self.thetas):  # coarser grids need more terms: a law for each size
+            sizes.setdefault(min(math.frexp(_float(row[0]))[1], 5), []).append(row)
+        families.extend(
+            DiscreteGaussianLaw(tuple(r[0] for r in rows), tuple(r[1] for r in rows), _floats(r[2] for r in rows))
+            for rows in sizes.values()
+        )
         families.extend(_mixture_laws(self.mixtures))
         families.extend(sorted(self.others, key=_place))
         if not self.log_finite:
