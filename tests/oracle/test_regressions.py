@@ -5,6 +5,9 @@ from fractions import Fraction
 
 import pytest
 
+import curador as cu
+from curador.errors import InvalidParameter
+from curador.privacy import account
 from curador.privacy.laws.resolve import Direction, sides
 from curador.privacy.losses import Approx, DiscreteLaplaceLoss, Finite, GaussianLoss, LaplaceLoss
 
@@ -76,3 +79,28 @@ def test_samples_that_were_once_without_an_answer(loss, delta):
     """Each has a finite ε, one per cent wide at most."""
     low, high = loss.epsilon_interval(delta)
     assert 0.0 < low <= high <= 1.01 * low
+
+
+# ---- calibration on samples -----------------------------------------------------------------------------------------------
+
+
+def test_a_delta_above_the_chance_of_being_sampled_is_refused_at_once():
+    """No noise at all would reach such a goal: every scale does, and a search would have no end."""
+    with pytest.raises(InvalidParameter, match=r"delta must be below count · rate"):
+        cu.Gaussian.calibrate(epsilon=1, delta="1e-6", sensitivity=1, rate="1e-18")
+    with pytest.raises(InvalidParameter, match=r"published as they are"):
+        cu.Gaussian.calibrate(epsilon=1, delta="1e-6", sensitivity=1, rate="1e-9", count=1000)
+
+
+@pytest.mark.parametrize(("count", "rate", "epsilon"), [(25, "0.001", "0.5"), (5, "0.01", "1")])
+def test_a_few_steps_at_small_rates_are_calibrated_without_the_other_readings(monkeypatch, count, rate, epsilon):
+    """The search asks for one direction of the sum alone, about ten times; both, and Rényi's orders, only at its end."""
+    asked = []
+    whole = account.epsilon_interval
+    monkeypatch.setattr(account, "epsilon_interval", lambda *given, **more: asked.append(1) or whole(*given, **more))
+    found = cu.Gaussian.calibrate(epsilon=epsilon, delta="1e-6", sensitivity=1, count=count, rate=rate)
+    assert len(asked) == 1
+    loss = count * found.loss.subsample(rate=rate)
+    assert loss.epsilon_interval("1e-6").upper <= float(epsilon)
+    less = cu.Gaussian(sigma=found.sigma * Fraction(999, 1000), sensitivity=1).loss
+    assert (count * less.subsample(rate=rate)).epsilon_interval("1e-6").upper > float(epsilon)

@@ -189,7 +189,7 @@ def goal(
             "calibrate needs exactly one of epsilon, rho and accuracy; got " + ("none." if rho is None else "two.")
         )
     require(rho is None or (delta is None and rate is None), "rho", "given without delta and rate", rho)
-    return Goal(
+    found = Goal(
         epsilon=None if epsilon is None else _moderate(epsilon, "epsilon"),
         delta=Fraction(0) if delta is None else _apart_from_one(probability(delta, "delta"), "delta"),
         rho=None if rho is None else _moderate(rho, "rho"),
@@ -198,6 +198,12 @@ def goal(
         scheme=scheme,
         adjacency=adjacency,
     )
+    if found.rate is not None and found.count * found.rate <= found.delta:
+        raise InvalidParameter(
+            f"delta must be below count · rate, the chance that a person is in a sample at all; got {delta}.\n"
+            "Hint: with so large a delta no noise would be asked for, and whoever is sampled could be published as they are."
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

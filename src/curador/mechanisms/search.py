@@ -89,7 +89,7 @@ def _bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[floa
         if (value > 1.0) != (earlier > 1.0):
             pair = ((before, earlier), (scale, value))
             return (pair[0], pair[1]) if earlier > 1.0 else (pair[1], pair[0])
-    raise NumericalFailure("no scale of noise reaches the goal")
+    raise NumericalFailure(f"{'no' if value > 1.0 else 'every'} scale of noise reaches the goal")
 
 
 def _narrow(excess: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> None:

@@ -50,8 +50,8 @@ MOST_DIRECT = 10**7
 MANY = 100
 """Reports from which on one shuffle's own sum is asked alone."""
 
-WIDE = 1e-6
-"""Relative width of a numerical interval from which the other readings are asked too."""
+WIDE, TOO_WIDE = 1e-4, 1e-2
+"""Relative width of a numerical interval from which the other readings are asked too, and from which a search asks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def leaving_epsilon(loss: Loss, delta: Fraction) -> float | None:
         math.inf,
     )
     upper = _least(upper, *(attempt(lambda: _basic(loss, delta)) or []))
-    return upper if upper - lower <= WIDE * upper < math.inf else None
+    return upper if upper - lower <= TOO_WIDE * upper < math.inf else None
 
 
 def _require_one(*readings: object, answered: bool) -> None:
