@@ -15,6 +15,7 @@ from curador.numerics.tilted.fourier import fourier_sum
 from curador.numerics.tilted.lattice import lattice_sum
 from curador.numerics.tilted.plan import (
     FEW,
+    FEWEST,
     MOST_NODES,
     Aim,
     Tilts,
@@ -59,6 +60,9 @@ _WIDE = 1e-3
 """Relative width of an interval of ε from which its middle is asked for its δ."""
 
 _HALVINGS = 14
+
+LABORIOUS = 5_000
+"""Distinct records from which a table of tilts is a good part of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ class Enclosure:
         if self.total.uncut:
             return min(self.cut(1e-3 * room).chernoff(delta), self.total.top)
         try:
-            table = tilts(self.total, FEW)
+            table = tilts(self.total, FEW if self.total.records < LABORIOUS else FEWEST)
         except NumericalFailure:
             return math.inf
         bounds = (table.log_chernoff - math.log(room)) / table.theta

@@ -78,6 +78,7 @@ class Plan:
 MANY = (0.02, 40.0, 64)
 FEWER = (0.05, 40.0, 28)
 FEW = (0.25, 16.0, 20)
+FEWEST = (0.6, 12.0, 9)
 """Least and largest tilt of a table, in units of 1 / standard deviation of the loss, and how many."""
 
 

@@ -33,6 +33,10 @@ _WANTED = 1e-17
 _LARGEST = 700.0  # exponents beyond leave the floats
 
 
+Kind = tuple[float, tuple[float, ...], tuple[float, ...], int, float]
+"""A pair, however often it comes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """One pair, `count` times; `sign` is the direction of Q's shifts, `spread` a relative doubt of 1/σ².
@@ -51,6 +55,11 @@ class Mixture:
     def shape(self) -> tuple[int, int, int]:
         """What pairs must share to be rows of one array."""
         return len(self.above), len(self.below), self.sign
+
+    @property
+    def kind(self) -> Kind:
+        """Everything but how often."""
+        return self.sigma, self.above, self.below, self.sign, self.spread
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
 from curador.privacy.laws.mixture import MixtureLaw
-from curador.privacy.laws.normal_mixtures import Mixture
+from curador.privacy.laws.normal_mixtures import Kind, Mixture
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.laws.three_points import ThreePointLaw
 
@@ -119,14 +119,17 @@ def _place(law: Moments) -> tuple[object, ...]:
 
 def _mixture_laws(mixtures: list[Mixture]) -> list[MixtureLaw]:
     """One law a shape; equal pairs are one pair with their counts added."""
-    counts: dict[Mixture, int] = {}
+    counts: dict[Kind, int] = {}
+    first: dict[Kind, Mixture] = {}
     for pair in mixtures:
-        alike = replace(pair, count=1)
-        counts[alike] = counts.get(alike, 0) + pair.count
+        key = pair.kind
+        first.setdefault(key, pair)
+        counts[key] = counts.get(key, 0) + pair.count
     shapes: dict[tuple[int, int, int], list[Mixture]] = {}
-    for pair, count in counts.items():
-        shapes.setdefault(pair.shape, []).append(replace(pair, count=count))
-    return [MixtureLaw(tuple(sorted(shapes[shape], key=astuple))) for shape in sorted(shapes)]
+    for key in sorted(counts):
+        pair = first[key]
+        shapes.setdefault(pair.shape, []).append(pair if pair.count == counts[key] else replace(pair, count=counts[key]))
+    return [MixtureLaw(tuple(shapes[shape])) for shape in sorted(shapes)]
 
 
 def _log1m(mass: float) -> float:
