@@ -58,6 +58,7 @@ bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
 
 attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
+	$(BIN)/python tests/corpus/print_work.py | tail -n 1
 	$(BIN)/python bench/attack/read_by_time.py
 
 accounting-grid: $(READY) ## subsampled Gaussians on 630 settings against 34-digit values, a tenth of them made anew (an hour)
