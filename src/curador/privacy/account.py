@@ -70,7 +70,7 @@ class NumericalReading:
         delta = float(delta)
         found = Interval(0.0, 0.0)
         for above, below in zip(self.above, self.below, strict=True):
-            if found.lower > 0.0 and above is not None and below is above and above.chernoff(delta) <= found.lower:
+            if found.lower > 0.0 and above is not None and below is above and above.proves(delta, found.lower):
                 continue  # this direction is proved to lie below the other
             one = _joined(above, below, lambda side: _epsilon(side, delta), math.inf)
             found = Interval(max(found.lower, one.lower), max(found.upper, one.upper))

@@ -15,7 +15,19 @@ import numpy as np
 from curador.errors import NumericalFailure
 from curador.numerics.tilted.enclosure import Enclosure, Interval, Sum, invert
 from curador.numerics.tilted.fourier import fourier_sum
-from curador.numerics.tilted.plan import FEWER, MANY, TOLERANCE, Aim, Plan, Tilts, aim_at_delta, aim_at_epsilon, plan, tilts
+from curador.numerics.tilted.plan import (
+    FEWER,
+    FEWEST,
+    MANY,
+    TOLERANCE,
+    Aim,
+    Plan,
+    Tilts,
+    aim_at_delta,
+    aim_at_epsilon,
+    plan,
+    tilts,
+)
 
 LITTLE, MORE, MOST = 1e-10, 2e-6, 1e-4
 """Shares of δ that are set apart."""
@@ -254,6 +266,23 @@ def cut_delta(whole: Enclosure, epsilon: float) -> Interval:
         if found.upper - found.lower <= _WIDE * found.upper or (size < 4.0 * known and found.lower > 0.0):
             break
     return found
+
+
+def proved_below(whole: Enclosure, delta: float, epsilon: float) -> bool:
+    """Whether δ(ε) ≤ δ is proved by one sum.
+
+    Claim   The sum alone is an upper bound of D' (theorem 1), and D ≤ D' + P(E) (theorem 10); False says nothing.
+    """
+    room = delta - whole.infinite.upper
+    if not room > 0.0:
+        return False
+    cut = whole.cut(max(MORE * room, LEAST), epsilon)
+    try:
+        aim, table = aim_at_epsilon(cut.total, tilts(cut.total, FEWEST), epsilon, MORE, math.log(room))
+        found = _ready(cut, table, aim).summed().enclose(epsilon)[1]
+    except (NumericalFailure, ValueError):  # ValueError: no period is finite
+        return False
+    return found + cut.infinite.upper <= delta * (1 - 4e-16)
 
 
 def _about(whole: Enclosure, epsilon: float) -> float:

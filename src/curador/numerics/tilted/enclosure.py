@@ -160,6 +160,16 @@ class Enclosure:
                 break
         return Interval(low, high)
 
+    def proves(self, delta: float, epsilon: float) -> bool:
+        """Return whether δ(ε) ≤ δ is proved by what costs less than an interval of ε; False says nothing."""
+        if self.chernoff(delta) <= epsilon:
+            return True
+        if not self.asks_to_be_cut:
+            return False
+        from curador.numerics.tilted.cutting import proved_below
+
+        return proved_below(self, delta, epsilon)
+
     def chernoff(self, delta: float) -> float:
         """Return a cheap upper bound of ε at δ: Chernoff's on a few tilts. Rounds: up."""
         room = (delta - self.infinite.upper) * (1 - 1e-15)
@@ -213,13 +223,10 @@ class Enclosure:
             top = float(atoms.law.losses[-1])
             return atoms, 0.5 * max(top, 0.0), -1.0
         closed = self._closed()
-        try:
-            aim, table = aim_at_delta(self.total, tilts(self.total), math.log(target))
-        except NumericalFailure:
-            if closed is None:
-                raise
-            return closed, 1.0, -1.0  # a closed form needs no tilt, which is only where the search starts
-        return closed or self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
+        if closed is not None:
+            return closed, *_about(closed, target)
+        aim, table = aim_at_delta(self.total, tilts(self.total), math.log(target))
+        return self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
 
     def _closed(self) -> Sum | None:
         families = self.total.families
@@ -242,6 +249,16 @@ class Enclosure:
                 return lattice_sum(self.total, table, lattice, theta=aim.theta, points=points)
         smooth = None if "direct" in paths else True
         return fourier_sum(self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth))
+
+
+def _about(source: Sum, target: float) -> tuple[float, float]:
+    """About where D = target, and the slope of log D there; a closed form is quicker asked than any tilt."""
+    low, high = 0.0, 1e-6
+    while source.middle(high) > target and high < 1e9:
+        low, high = high, 2.0 * high
+    first, second = (math.log(max(source.middle(end), 1e-300)) for end in (low, high))
+    slope = min((second - first) / (high - low), -1e-9)
+    return min(max(low + (math.log(target) - first) / slope, low), high), slope
 
 
 def invert(source: Sum, target: float, *, more: float, start: float, slope: float, top: float) -> Interval:

@@ -27,8 +27,9 @@ _HELD = 100_000  # complex numbers in one table of turns
 _SMALL = 600.0  # exponents up to which e^x − 1 is taken as it is
 _LEVELS = 96
 _LOOKS = np.linspace(0.0, 1.0, 49)
-_SIZES = (-1.0, 200.0, 800.0, 5000.0)
-"""Tilts times the largest loss of a step, in groups that share nodes; beyond the last no moment is of any use."""
+_SIZES, _FEW_SIZES = (-1.0, 200.0, 800.0, 5000.0), (-1.0, 800.0, 5000.0)
+"""Tilts times the largest loss of a step, in groups that share nodes; beyond the last no moment is of any use. Of a few pairs
+placing the nodes takes longer than using them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +85,13 @@ class CutMixtureLaw:
         """Upper bounds of log ∫ N A^(θ+1) B^(−θ), one row a pair. Rounds: up."""
         out = np.full((len(self.pairs), len(theta)), np.inf)
         steep = theta * self.steepest
-        for least, most in itertools.pairwise(_SIZES):  # tilts of one size share their nodes
+        for least, most in itertools.pairwise(
+            _FEW_SIZES if len(self.pairs) < 8 else _SIZES
+        ):  # tilts of one size share their nodes
             some = np.flatnonzero((steep > least) & (steep <= most))
             width = max(1, _MOST_PAIRS // (600 * max(1, len(some))))
             for first in range(0, len(self.pairs) if some.size else 0, width):
-                rows = (first, first + width)
+                rows = (first, min(first + width, len(self.pairs)))
                 out[first : first + width, some] = self._moments_of(
                     self._nodes_for(most, *rows), theta[some], self._survival[slice(*rows)]
                 )
