@@ -68,7 +68,11 @@ def run(folder: Path) -> int:
     tables = [_table(cells), _table_of_checks(checks), _table_of_named(named)]
     for table in tables:
         table.show()
-    words = [machine(), f"Load before the run: {load:.2f}. Times are seconds of a call, from bare numbers to ε."]
+    words = [
+        machine(),
+        f"Load before the run: {load:.2f}. Times are CPU seconds of a call, from bare numbers to ε.",
+        _below(cells),
+    ]
     (folder / "accounting-grid.md").write_text(page("Subsampled Gaussians on a grid", words, tables), encoding="utf-8")
     (folder / "accounting-grid.json").write_text(json.dumps([asdict(cell) for cell in cells], indent=0) + "\n")
     CONSOLE.print(f"written: {folder / 'accounting-grid.md'}")
@@ -156,10 +160,6 @@ def _checks(cells: list[Cell]) -> Iterator[Check]:
     yield Check(
         "the interval holds the 34-digit value", f"{len(known) - len(wrong)} of {len(known)}", FAIL if wrong else PASS
     )
-    above = [
-        cell for cell in cells if cell.peer_epsilon is not None and (cell.lower or 0.0) > cell.peer_epsilon * 1.0001 + 1e-9
-    ]
-    yield Check("the lower end is not above dp_accounting's bound", f"{len(above)} above", FAIL if above else PASS)
     times = [cell.seconds for cell in cells if cell.seconds is not None]
     slow = max(times)
     yield Check(f"no setting takes more than {SLOWEST:g} s", f"{slow:.2f} s", PASS if slow <= SLOWEST else FAIL)
@@ -168,6 +168,19 @@ def _checks(cells: list[Cell]) -> Iterator[Check]:
         return
     ratio = statistics.median(cell.peer_seconds for cell in cells) / statistics.median(times)
     yield Check("median time at most a tenth of dp_accounting's", f"1/{ratio:.1f}", PASS if ratio >= FASTER else FAIL)
+
+
+def _below(cells: list[Cell]) -> str:
+    """Say where the peer's bound lies below what is certified: its sums have a floor of round-off, seen at small δ."""
+    under = [
+        cell for cell in cells if cell.peer_epsilon is not None and (cell.lower or 0.0) > cell.peer_epsilon * 1.0001 + 1e-9
+    ]
+    held = sum(cell.kept == "holds it" for cell in under)
+    smallest = sum(cell.setting.endswith(DELTAS[-1]) for cell in under)
+    return (
+        f"In {len(under)} settings, {smallest} of them at delta {DELTAS[-1]}, dp_accounting's bound lies below curador's certified "
+        f"lower end; in {held} of these the 34-digit value is kept, and lies inside curador's interval."
+    )
 
 
 def _table(cells: list[Cell]) -> Table:
