@@ -178,8 +178,8 @@ def _below(cells: list[Cell]) -> str:
     held = sum(cell.kept == "holds it" for cell in under)
     smallest = sum(cell.setting.endswith(DELTAS[-1]) for cell in under)
     return (
-        f"In {len(under)} settings, {smallest} of them at delta {DELTAS[-1]}, dp_accounting's bound lies below curador's certified "
-        f"lower end; in {held} of these the 34-digit value is kept, and lies inside curador's interval."
+        f"In {len(under)} settings, {smallest} of them at delta {DELTAS[-1]}, dp_accounting's bound lies below curador's "
+        f"certified lower end; in {held} of these the 34-digit value is kept, and lies inside curador's interval."
     )
 
 
