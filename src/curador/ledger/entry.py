@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, cast
 
+from curador.canonical import canonical_text
 from curador.errors import CuradorError
 from curador.ledger.amounts import NOTHING, Amounts
 
@@ -215,13 +216,8 @@ def sealed(entry: Entry) -> tuple[Entry, str]:
         },
         "creation": entry.creation,
     }
-    text = canonical(body)
+    text = canonical_text(body)
     return replace(entry, hash=hash_of(text)), text
-
-
-def canonical(body: object) -> str:
-    """Return the one JSON text of plain values: sorted keys, no white space, ASCII only, no NaN."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def hash_of(text: str) -> str:
