@@ -14,6 +14,7 @@ for folder in (
     "replay",
     "corpus",
     "engines",
+    "compat",
     "unit/plan",
     "unit/learn",
 ):  # helper modules beside the tests that use them

@@ -51,6 +51,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/reference/README",
             "docs/reference/command-line",
             "docs/reference/errors",
+            "docs/reference/stored-formats",
             "docs/glossary",
             "docs/glossary.es",
             "docs/glossary.fr",

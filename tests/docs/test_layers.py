@@ -10,6 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "curador"
 ROOMS = [
     "errors",
+    "canonical",
     "numerics",
     "randomness",
     "privacy",

@@ -7,8 +7,9 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from curador.canonical import canonical_digest
 from curador.curator.bias import advice, told
-from curador.curator.identity import as_text, plain, sha256
+from curador.curator.identity import plain
 from curador.curator.show import key_text, level_text, number, printed, reach_text, table, verbatim, with_lines
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, confidence_level
@@ -157,7 +158,7 @@ class Answer:
 def table_digest(parts: Sequence[Column]) -> str:
     """Return SHA-256 of the released table: names, types and values; intervals follow from them and the receipt."""
     body = [[part.name, str(part.type), [_exact(value) for value in part.values]] for part in parts]
-    return sha256(as_text({"version": 1, "columns": body}))
+    return canonical_digest({"version": 1, "columns": body})
 
 
 def _exact(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.curator.identity import as_text
+from curador.canonical import canonical_text
 from curador.curator.release import Ends, Released, fitted
 from curador.errors import Failed
 from curador.study.values import Type
@@ -35,7 +35,7 @@ def encoded(identities: Sequence[Identity], released: Sequence[Sequence[Released
     plans = [
         [_block(own[places.block], places) for places in one.places] for one, own in zip(identities, released, strict=True)
     ]
-    return zlib.compress(as_text({"version": VERSION, "plans": plans}).encode("ascii"), 6)
+    return zlib.compress(canonical_text({"version": VERSION, "plans": plans}).encode("ascii"), 6)
 
 
 def decoded(content: bytes, identities: Sequence[Identity], priced: Sequence[Priced]) -> list[list[Released]]:

@@ -14,26 +14,20 @@ import datetime as dt
 import enum
 import hashlib
 import json
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from curador.plan.model import KeyPlan, Measurement
-from curador.query.tree import Out
+from curador.canonical import canonical_digest, canonical_text
+from curador.plan.wire import written_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from curador.plan.model import BlockPlan, Cap
+    from curador.plan.model import BlockPlan, KeyPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
 
 VERSION = 1
-
-_LEFT_OUT: dict[type, frozenset[str]] = {
-    Out: frozenset({"name"}),  # an alias; what stands there is known by place and source
-    KeyPlan: frozenset({"name", "why"}),
-    Measurement: frozenset({"name", "text", "combination"}),  # tallies are named by what they are, not by their place
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +49,7 @@ class Identity:
     @property
     def digest(self) -> str:
         """The plan's digest: SHA-256 of the text."""
-        return sha256(self.text)
+        return hashlib.sha256(self.text.encode("ascii")).hexdigest()
 
 
 def identity(priced: Priced) -> Identity:
@@ -68,7 +62,7 @@ def identity(priced: Priced) -> Identity:
     ]
     ordered = sorted(made, key=lambda one: (one[0], one[1].block))
     body = {"version": VERSION, "adjacency": str(priced.plan.adjacency), "blocks": [json.loads(text) for text, _ in ordered]}
-    return Identity(as_text(body), tuple(places for _, places in ordered))
+    return Identity(canonical_text(body), tuple(places for _, places in ordered))
 
 
 def canonical(priced: Priced) -> dict[str, object]:
@@ -79,17 +73,7 @@ def canonical(priced: Priced) -> dict[str, object]:
 def question_key(identities: Iterable[Identity], *, study_digest: str, data_version: int) -> str:
     """Return SHA-256 of what makes two questions identical."""
     plans = [one.digest for one in identities]
-    return sha256(as_text({"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version}))
-
-
-def as_text(body: object) -> str:
-    """Return the one JSON text of plain values."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def sha256(text: str | bytes) -> str:
-    """Return the digest in hexadecimal."""
-    return hashlib.sha256(text.encode("ascii") if isinstance(text, str) else text).hexdigest()
+    return canonical_digest({"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version})
 
 
 def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: KeyNoise | None) -> tuple[str, Places]:
@@ -100,36 +84,30 @@ def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: Key
     )
     body = {
         "relation": plain(block.relation),
-        "cap": _cap(block.cap),
+        "cap": plain(block.cap),
         "contribution": plain(block.contribution),
         "keys": [text for text, _ in keys],
         "measurements": [text for text, _ in measured],
         "units": None if block.units is None else plain(block.tallies[block.units]),
         "selection": plain(selection),
     }
-    return as_text(body), Places(place, tuple(one for _, one in keys), tuple(one for _, one in measured))
-
-
-def _cap(cap: Cap) -> dict[str, object]:
-    """Return a cap; a height that cuts nothing is not told, so that questions keep the keys they had before heights were."""
-    body = plain(cap)
-    return {name: value for name, value in body.items() if name != "height" or value is not None}
+    return canonical_text(body), Places(place, tuple(one for _, one in keys), tuple(one for _, one in measured))
 
 
 def _combined(block: BlockPlan, one: Measurement) -> list[str]:
-    return sorted(as_text([coefficient, plain(block.tallies[tally])]) for tally, coefficient in one.combination)
+    return sorted(canonical_text([coefficient, plain(block.tallies[tally])]) for tally, coefficient in one.combination)
 
 
 def _sorted(bodies: Iterable[object]) -> list[tuple[str, int]]:
-    return sorted((as_text(body), place) for place, body in enumerate(bodies))
+    return sorted((canonical_text(body), place) for place, body in enumerate(bodies))
 
 
 def _values(key: KeyPlan) -> list[str] | None:
-    return None if key.values is None else sorted(as_text(plain(value)) for value in key.values)
+    return None if key.values is None else sorted(canonical_text(plain(value)) for value in key.values)
 
 
 def plain(value: object) -> Any:
-    """Return plain JSON values: types are named, exact numbers are texts, what does not count in `==` is left out."""
+    """Return plain JSON values: parts are written under the names of `plan/wire.py`, exact numbers are texts."""
     if isinstance(value, enum.Enum):
         return str(value)
     if value is None or isinstance(value, (bool, int, str)):
@@ -140,8 +118,8 @@ def plain(value: object) -> Any:
         return {"is": type(value).__name__, "of": value.isoformat()}
     if isinstance(value, (tuple, list)):
         return [plain(one) for one in cast("Sequence[object]", value)]
-    if is_dataclass(value) and not isinstance(value, type):
-        left_out = _LEFT_OUT.get(type(value), frozenset())
-        own = [one.name for one in fields(value) if one.compare and one.name not in left_out]
-        return {"is": type(value).__name__, **{name: plain(getattr(value, name)) for name in own}}
-    raise TypeError(f"a plan must be made of plain values; got {type(value).__name__}")
+    part = written_part(value)
+    if part is None:
+        raise TypeError(f"a plan must be made of plain values; got {type(value).__name__}")
+    name, held = part
+    return {"is": name, **{field: plain(one) for field, one in held.items()}}

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from curador.curator.budget import epsilon_of
 from curador.curator.show import amounts_text, rounded
+from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan.parts import measurements_of
 from curador.plan.price import QuantileNoise
+from curador.plan.wire import written_noise
 from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from curador.ledger.limits import Limits
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
+    from curador.query.wire import Written
     from curador.study.model import Study
 
 VERSION = 2
@@ -226,7 +229,7 @@ def _measurements(block: BlockPlan, noises: Sequence[Noise]) -> list[dict[str, A
                 "column": [item.name for item in block.items if place in measurements_of(block, item.expression)],
                 "aggregate": one.text or one.name,
                 "sensitivity": _sensitivity(one, noise),
-                "mechanism": "Quantile" if isinstance(noise, QuantileNoise) else type(noise).__name__,
+                "mechanism": "Quantile" if isinstance(noise, QuantileNoise) else _written(noise)[0],
                 "parameters": _parameters(noise),
                 "loss": noise.loss.to_record(),
             }
@@ -238,7 +241,7 @@ def _sensitivity(one: Measurement, noise: Noise) -> dict[str, str]:
     """In steps of the measurement's grid. Rounds: the value of an l2 norm up; its square is exact."""
     if one.kind == "quantile":
         return {"norm": "rank", "value": "1"}
-    if type(noise).__name__ == "DiscreteGaussian":
+    if isinstance(noise, DiscreteGaussian):
         root = math.isqrt(one.l2_squared)
         value = root if root * root == one.l2_squared else Fraction(math.nextafter(math.sqrt(one.l2_squared), math.inf))
         return {"norm": "l2", "value": rounded(Fraction(value), up=True), "squared": str(one.l2_squared)}
@@ -246,17 +249,25 @@ def _sensitivity(one: Measurement, noise: Noise) -> dict[str, str]:
 
 
 def _parameters(noise: object) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for one in fields(cast("Any", noise)):
-        value = getattr(noise, one.name)
-        if not one.compare or value is None:
-            continue
-        if isinstance(value, Fraction):
-            found[one.name] = _exact(value)
-        elif isinstance(value, (bool, int, str, Adjacency)):
-            found[one.name] = str(value) if isinstance(value, Adjacency) else value
-        else:
-            found[one.name] = _parameters(value)
+    return {name: _parameter(value) for name, value in _written(noise)[1].items() if value is not None}
+
+
+def _parameter(value: object) -> Any:
+    match value:
+        case Fraction():
+            return _exact(value)
+        case Adjacency():
+            return str(value)
+        case bool() | int() | str():
+            return value
+        case _:
+            return _parameters(value)
+
+
+def _written(noise: object) -> Written:
+    found = written_noise(noise)
+    if found is None:
+        raise TypeError(f"a receipt must be of known mechanisms; got {type(noise).__name__}")
     return found
 
 
@@ -269,7 +280,7 @@ def _keys(block: BlockPlan, selection: KeyNoise | None) -> dict[str, Any]:
         "kind": "private",
         "delta": _exact(selection.delta),
         "threshold": _exact(selection.threshold),
-        "mechanism": type(selection).__name__,
+        "mechanism": _written(selection)[0],
         "parameters": _parameters(selection),
         "loss": selection.loss.to_record(),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidParameter, sentence
@@ -43,19 +43,46 @@ class PrivacyCard:
 
     def to_record(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return asdict(self)
+        return {
+            "estimator": self.estimator,
+            "method": self.method,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.rho,
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "guarantee": self.guarantee,
+            "exact": self.exact,
+            "records": self.records,
+            "releases": tuple(_release_record(one) for one in self.releases),
+            "notes": self.notes,
+            "entry": self.entry,
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> PrivacyCard:
         """Read what `to_record` wrote."""
         try:
-            changed: dict[str, Any] = {
-                "releases": tuple(Released(**one) for one in record["releases"]),
-                "notes": tuple(record["notes"]),
-            }
-            return cls(**{**record, **changed})
-        except (KeyError, TypeError) as problem:
+            made = cls(
+                estimator=record["estimator"],
+                method=record["method"],
+                epsilon=record["epsilon"],
+                delta=record["delta"],
+                rho=record["rho"],
+                neighbours=record["neighbours"],
+                unit=record["unit"],
+                guarantee=record["guarantee"],
+                exact=record["exact"],
+                records=record["records"],
+                releases=tuple(_read_release(one) for one in record["releases"]),
+                notes=tuple(record["notes"]),
+                entry=record.get("entry"),
+            )
+        except (KeyError, TypeError, AttributeError) as problem:
             raise InvalidParameter(sentence("a privacy card", "as it was written", type(problem).__name__)) from None
+        if not set(record) <= set(made.to_record()):  # unknown fields are refused, never guessed
+            raise InvalidParameter(sentence("a privacy card", "as it was written", "other fields"))
+        return made
 
     def __str__(self) -> str:
         cost = f"ε = {self.epsilon:.6g}" + (f" at δ = {self.delta:.3g}" if self.delta else ", no δ")
@@ -72,6 +99,29 @@ class PrivacyCard:
         if self.records is not None:
             lines.append(f"  records     {self.records} ({'public' if self.neighbours == 'replace_one' else 'declared'})")
         return "\n".join([*lines, *(f"  note        {one}" for one in self.notes)])
+
+
+def _release_record(one: Released) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "count": one.count,
+        "numbers": one.numbers,
+        "sensitivity": one.sensitivity,
+        "deviation": one.deviation,
+    }
+
+
+def _read_release(record: Mapping[str, Any]) -> Released:
+    made = Released(
+        name=record["name"],
+        count=record["count"],
+        numbers=record["numbers"],
+        sensitivity=record["sensitivity"],
+        deviation=record["deviation"],
+    )
+    if set(record) != set(_release_record(made)):
+        raise KeyError(*record)
+    return made
 
 
 _NEIGHBOURS = {"add_remove": "one more or one less", "replace_one": "one replaced by another"}

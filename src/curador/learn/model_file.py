@@ -1,4 +1,8 @@
-"""Fitted estimators as JSON files: parameters, fitted numbers, privacy card. Nothing is ever unpickled."""
+"""Fitted estimators as JSON files: parameters, fitted numbers, privacy card. Nothing is ever unpickled.
+
+A contract: names of classes, of parameters (those of the public constructors) and of what a fit keeps are for ever. What a
+fit keeps is listed here; what is not listed is neither written nor read.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +24,53 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _EXACT = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
+
+FITTED = {
+    "PrivateKMeans": ("cluster_centers_", "scale_", "counts_"),
+    "PrivateLinearRegression": ("coef_", "coef_error_", "intercept_"),
+    "PrivateLogisticRegression": ("classes_", "coef_", "intercept_"),
+    "PrivateNuclearRegressor": ("coef_", "factors_", "history_"),
+    "PrivatePCA": (
+        *("method_", "components_", "explained_variance_", "spectrum_", "noise_edge_", "n_significant_", "center_"),
+        *("row_norm_", "n_records_"),
+    ),
+    "PrivateRecommender": (
+        *("item_ids_", "rating_range_", "mean_", "item_bias_", "item_factors_", "item_popularity_", "ridge_", "gains_"),
+        *("eigenvalues_", "noise_edge_", "n_components_"),
+    ),
+}
+"""What a fit of each class keeps."""
+
+COMMON = ("n_features_in_", "feature_names_in_", "privacy_", "receipt_")
+"""What a fit of every class may keep besides."""
+
 _KINDS = {"f": "float64", "i": "int64", "b": "bool", "U": "str"}
 
 
 def to_json(estimator: PrivateEstimator) -> str:
     """Return a fitted estimator as JSON: what was released, and nothing else."""
-    fitted = {name: written(value) for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
+    name = type(estimator).__name__
     body = {
         "format": _FORMAT,
-        "class": type(estimator).__name__,
+        "class": name,
         "parameters": {name: written(value) for name, value in estimator.get_params(deep=False).items()},
-        "fitted": fitted,
+        "fitted": {name: written(value) for name, value in _kept(estimator, _names(name)).items()},
     }
     return json.dumps(body, allow_nan=False)
+
+
+def _names(kind: str) -> frozenset[str]:
+    """Return what a file of a class may hold; nothing of a class that is not listed."""
+    return frozenset((*FITTED[kind], *COMMON)) if kind in FITTED else frozenset()
+
+
+def _kept(estimator: PrivateEstimator, known: frozenset[str]) -> dict[str, Any]:
+    """Return what a fit has set, in that order; refused where a file could not say what it is."""
+    kept = {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
+    for name in kept:
+        if name not in known:
+            raise InvalidParameter(sentence(f"what a fit of {type(estimator).__name__} keeps", "listed in FITTED", name))
+    return kept
 
 
 def from_json(text: str | bytes) -> PrivateEstimator:
@@ -53,7 +91,7 @@ def _made(body: Any) -> PrivateEstimator:
     kind = getattr(import_module(WHERE[name]), name)
     made = kind(**{name: _read(value) for name, value in body["parameters"].items()})
     for attribute, value in body["fitted"].items():
-        if not attribute.endswith("_") or attribute.startswith("_"):
+        if attribute not in _names(name):
             raise KeyError(attribute)
         setattr(made, attribute, _read(value))
     if not isinstance(made.privacy_, PrivacyCard):

@@ -9,17 +9,16 @@ let one pass that was changed after it. What was changed before it only a whole 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from curador.canonical import canonical_digest, canonical_text
 from curador.errors import CuradorError
 from curador.ledger.amounts import Amounts
 from curador.ledger.chain import Replay
-from curador.ledger.entry import canonical
 from curador.ledger.witness import Head, Seen, write_private
 
 VERSION: Final = 1
@@ -83,7 +82,7 @@ def keep(path: Path, checkpoint: Checkpoint) -> None:
         "totals": {holder: spent.record() for holder, spent in checkpoint.totals.items()},
         "waiting": {name: list(head) for name, head in checkpoint.waiting.items()},
     }
-    text = canonical({**body, "seal": _seal(body)})
+    text = canonical_text({**body, "seal": _seal(body)})
     with contextlib.suppress(OSError):
         write_private(path, text.encode("ascii"))
 
@@ -118,4 +117,4 @@ def forget(path: Path) -> None:
 
 def _seal(body: Mapping[str, Any]) -> str:
     """Return the digest that shows damage. It has no key: who can write the file can write a seal."""
-    return hashlib.sha256(canonical(body).encode("ascii")).hexdigest()
+    return canonical_digest(body)

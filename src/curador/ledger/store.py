@@ -18,7 +18,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import DIGITS, NOTHING, Amounts
 from curador.ledger.chain import DAMAGED, Row, bad, entry_of
-from curador.ledger.entry import Entry, Kind
+from curador.ledger.entry import LATER, Entry, Kind
 from curador.ledger.witness import Head
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PAGE: Final = 500  # rows fetched at once when all are read
 METADATA: Final = sa.MetaData()
 
-_KINDS = ", ".join(f"'{kind.value}'" for kind in Kind)
+_KINDS = ", ".join(f"'{kind}'" for kind in (*(kind.value for kind in Kind), *LATER))
 
 ENTRY: Final = sa.Table(
     "entry",
@@ -70,7 +70,9 @@ TOTAL: Final = sa.Table(
     sqlite_with_rowid=False,
 )
 
-_COLUMNS = [ENTRY.c[name] for name in Row._fields]
+_NAMES = ("sequence", "hash", "kind", "id", "analyst", "question_key", "data_version", "settles", "body")
+"""The stored columns of a row, in its order."""
+_COLUMNS = [ENTRY.c[name] for name in _NAMES]
 _HEAD = sa.select(*_COLUMNS).order_by(ENTRY.c.sequence.desc()).limit(1)
 _TIP = sa.select(ENTRY.c.sequence, ENTRY.c.hash).order_by(ENTRY.c.sequence.desc()).limit(1)
 _AT = sa.select(*_COLUMNS).where(ENTRY.c.sequence == sa.bindparam("place"))
@@ -97,7 +99,7 @@ _SET_TOTAL = (
 _GIVE_BACK = (
     sa.update(TOTAL).where(TOTAL.c.holder == sa.bindparam("who")).values({name: sa.bindparam(name) for name in _AMOUNTS})
 )
-_ADD_ENTRY = sa.insert(ENTRY).values({name: sa.bindparam(name) for name in Row._fields})
+_ADD_ENTRY = sa.insert(ENTRY).values({name: sa.bindparam(name) for name in _NAMES})
 _ADD_ANSWER = sa.insert(ANSWER).values({column.name: sa.bindparam(column.name) for column in ANSWER.columns})
 
 
@@ -283,7 +285,7 @@ class Page:
 
     def append(self, row: Row) -> None:
         """Add an entry."""
-        self._run("add_entry", **row._asdict())
+        self._run("add_entry", **dict(zip(_NAMES, row, strict=True)))
 
     def keep(self, entry: Entry, content: bytes) -> None:
         """Add the answer of a committed entry."""

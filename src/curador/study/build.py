@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -231,7 +231,17 @@ def _caps(caps: object) -> object:
 
 def _engine(engine: object) -> object:
     if isinstance(engine, EngineSettings):
-        return {one.name: getattr(engine, one.name) for one in fields(engine)}
+        return {
+            "threads": engine.threads,
+            "memory": engine.memory,
+            "spill": engine.spill,
+            "deadline": engine.deadline,
+            "prepare": engine.prepare,
+            "worker": engine.worker,
+            "answer_every": engine.answer_every,
+            "unit_rows": engine.unit_rows,
+            "unit_work": engine.unit_work,
+        }
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 
 

@@ -10,10 +10,11 @@ Not in it the engine's settings, the folder and the ledger's place (the same stu
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-import json
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
+from curador.canonical import canonical_digest
+from curador.study.model import UnitColumn, UnitPath, UnitRow
 
 if TYPE_CHECKING:
     from curador.study.model import Caps, Column, Study, Table, Unit
@@ -24,8 +25,7 @@ VERSION = 1
 
 def digest(study: Study) -> str:
     """Return the fingerprint as 64 hexadecimal digits."""
-    text = json.dumps(meaning(study), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return canonical_digest(meaning(study))
 
 
 def meaning(study: Study) -> dict[str, object]:
@@ -56,8 +56,15 @@ def _table(table: Table) -> dict[str, object]:
 
 def _unit(unit: Unit | None) -> dict[str, object]:
     """Return kind and fields: the kinds must differ although a path without a key looks like a column."""
-    fields = ("column", "table", "key")
-    return {"kind": type(unit).__name__, **{name: getattr(unit, name) for name in fields if hasattr(unit, name)}}
+    match unit:
+        case None:
+            return {"kind": "NoneType"}  # what a public table has been written as from the first day
+        case UnitRow():
+            return {"kind": "UnitRow"}
+        case UnitColumn():
+            return {"kind": "UnitColumn", "column": unit.column}
+        case UnitPath():
+            return {"kind": "UnitPath", "column": unit.column, "table": unit.table, "key": unit.key}
 
 
 def _caps(caps: Caps) -> list[int | None]:

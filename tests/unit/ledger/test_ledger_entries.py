@@ -9,10 +9,11 @@ from fractions import Fraction
 
 import pytest
 
+from curador.canonical import canonical_text
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import NOTHING, Amounts
 from curador.ledger.chain import Replay, entry_of, row_of
-from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, canonical, following, sealed
+from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, following, sealed
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.study.model import Budget
@@ -94,7 +95,7 @@ def test_the_text_is_canonical():
     text = sealed(reserved(first()[0]))[1]
     body = json.loads(text)
 
-    assert text == canonical(body)
+    assert text == canonical_text(body)
     assert list(body) == sorted(body)
     assert body["amounts"] == {"epsilon": "1/2", "rho": "0", "delta": "0"}
     assert body["after"]["spent"]["epsilon"] == "1/2"
@@ -127,7 +128,7 @@ def test_a_field_that_nobody_knows(change):
     """Unknown versions, kinds and fields are refused, never guessed."""
     body = json.loads(first()[1]) | change
     with pytest.raises(ValueError, match="not that of an entry"):
-        Entry.from_text(canonical(body))
+        Entry.from_text(canonical_text(body))
 
 
 def test_ids_are_random_and_times_are_whole_seconds():

@@ -61,7 +61,7 @@ def read(folder: Folder) -> Manifest | None:
         stored = {}
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         raise InvalidStudy(f"{folder.manifest} must be a manifest of format {FORMAT}.\nHint: run `curador refresh`")
-    by_table = {name: tuple(Seen(**one) for one in files) for name, files in stored["sources"].items()}
+    by_table = {name: tuple(_read_seen(one) for one in files) for name, files in stored["sources"].items()}
     return Manifest(stored["version"], stored["layout"], by_table)
 
 
@@ -145,6 +145,10 @@ def layout_digest(schema: Schema) -> str:
 
 def _plain(one: Seen) -> dict[str, Any]:
     return {"path": one.path, "size": one.size, "modified": one.modified, "digest": one.digest}
+
+
+def _read_seen(one: dict[str, Any]) -> Seen:
+    return Seen(path=one["path"], size=one["size"], modified=one["modified"], digest=one["digest"])
 
 
 def _stated(source: Source, folder: Path) -> list[tuple[str, int, int]]:

@@ -217,8 +217,19 @@ def loss_text(value: object) -> str:
     loss = loss_of(value)
     for name, kind in _NAMES.items():
         if type(loss) is kind:
-            return f"{name}({', '.join(repr(float(one)) for one in astuple(loss))})"
+            return f"{name}({', '.join(repr(float(one)) for one in _stored(loss))})"
     raise InvalidParameter(sentence("loss", "one of curador's own, where a model is written", type(loss).__name__))
+
+
+def _stored(loss: Loss) -> tuple[float, ...]:
+    """The numbers of a loss in the order in which a text holds them, for ever."""
+    match loss:
+        case BilinearHuber():
+            return loss.delta, loss.left_norm, loss.right_norm
+        case EntrySquared():
+            return loss.clip, loss.left_norm, loss.right_norm
+        case _:
+            return loss.left_norm, loss.right_norm
 
 
 def _all_positive(loss: BilinearHuber | BilinearLogistic | EntrySquared) -> None:

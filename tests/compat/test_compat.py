@@ -1,0 +1,312 @@
+"""What was stored once is read for ever: samples of every version are read, verified and derived again, letter by letter.
+
+A folder `v<n>` was made by the code that introduced a version of some format and is never changed. A test that fails here
+says that somebody's ledger, receipt or model would not be understood any more, or that a paid answer would be charged again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sample_inputs as given
+
+import curador as cu
+from curador import learn, local
+from curador.learn.model_file import from_json, to_json
+from curador.ledger import checkpoint
+from curador.ledger.chain import Replay, row_of
+from curador.ledger.entry import Entry, Kind, sealed
+from curador.ledger.ledger import Ledger
+from curador.local import client as devices
+from curador.local.protocol import Reporting
+from curador.privacy import losses
+from curador.privacy.loss import Loss
+from curador.privacy.records import loss_from_record, to_record
+from curador.study.digest import meaning
+from curador.study.toml import read_study
+
+HERE = Path(__file__).parent
+VERSIONS = sorted(one for one in HERE.iterdir() if one.is_dir() and one.name.startswith("v"))
+
+
+def samples(pattern):
+    """Return every sample of a kind, of all versions, with names for people."""
+    found = [path for version in VERSIONS for path in sorted(version.glob(pattern))]
+    assert found, pattern
+    return pytest.mark.parametrize("path", found, ids=[str(path.relative_to(HERE)) for path in found])
+
+
+def loaded(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def cases(pattern):
+    """Return the cases inside JSON samples: (path, name or place, case)."""
+    found = []
+    for version in VERSIONS:
+        for path in sorted(version.glob(pattern)):
+            body = loaded(path)
+            rows = body.items() if isinstance(body, dict) else enumerate(body)
+            found += [pytest.param(path, name, case, id=f"{path.parent.name}-{name}") for name, case in rows]
+    assert found, pattern
+    return pytest.mark.parametrize(("path", "name", "case"), found)
+
+
+# ---- losses -------------------------------------------------------------------------------------------------------------
+
+
+@cases("losses.json")
+def test_a_stored_loss_is_read_and_written_as_it_was(path, name, case):
+    """Also the order of its fields: receipts are files, and parts of a sum are sorted by their texts."""
+    loss = loss_from_record(json.loads(case))
+
+    assert json.dumps(to_record(loss)) == case
+    assert loss == given.losses()[name], path
+
+
+def test_every_kind_of_loss_has_a_sample():
+    """A kind without one has nothing that says when it cannot be read any more."""
+    own = {name for name, one in vars(losses).items() if isinstance(one, type) and issubclass(one, Loss) and name[0] != "_"}
+    kinds = {json.loads(one)["kind"] for one in loaded(VERSIONS[-1] / "losses.json").values()}
+
+    assert kinds == {*own, "Composed"} - {"Loss"}
+
+
+# ---- studies and questions ----------------------------------------------------------------------------------------------
+
+
+@cases("digests.json")
+def test_a_study_keeps_its_fingerprint(path, name, case):
+    """Another one would begin all its questions anew."""
+    study = read_study(path.parent / "studies" / name)
+
+    assert meaning(study) == case["meaning"]
+    assert study.digest == case["digest"]
+
+
+@cases("questions.json")
+def test_a_question_keeps_its_text_and_its_key(path, name, case):
+    """Another key is another question: an answer that was paid for would be charged again."""
+    study = read_study(path.parent / "studies" / case["study"])
+    ready = given.asking(study).ready(case["question"], given.how(case["options"]))
+
+    assert [one.text for one in ready.identities] == case["texts"], name
+    assert ready.plan_digest == case["plan"]
+    assert ready.key == case["key"]
+    assert [json.dumps(one) for one in ready.losses] == case["losses"]
+
+
+# ---- ledgers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(path, tmp_path):
+    """A copy of a ledger's folder, private as the ledger itself makes it: samples are read, never written."""
+    folder = tmp_path / path.name
+    shutil.copytree(path, folder)
+    prepared = folder / f"{path.name}.ledger.prepared"
+    prepared.chmod(0o700)
+    for one in (*prepared.iterdir(), folder / f"{path.name}.ledger", folder / f"{path.name}.ledger.head"):
+        one.chmod(0o600)
+    return folder
+
+
+def texts_of(path):
+    return (path / "entries.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+@samples("ledgers/*")
+def test_entries_are_read_and_written_as_they_were(path):
+    """Every kind of entry, its hash, and what they all add up to."""
+    texts = texts_of(path)
+    entries = [Entry.from_text(text) for text in texts]
+    replay = Replay()
+    replay.read(row_of(entry, text) for entry, text in zip(entries, texts, strict=True))
+
+    assert [sealed(entry)[1] for entry in entries] == texts
+    assert {entry.kind.value for entry in entries} >= given.KINDS[path.name]
+    for entry in entries:
+        assert [to_record(loss_from_record(one)) for one in entry.losses] == list(entry.losses)
+
+
+@samples("first-entry-without-owners.json")
+def test_a_ledger_from_before_owners_were_kept_is_read(path):
+    """Its limits say nothing of who owns which table; made by hand from what is read so."""
+    text = path.read_text(encoding="utf-8").rstrip("\n")
+    entry = Entry.from_text(text)
+    replay = Replay()
+    replay.read([row_of(entry, text)])
+
+    assert sealed(entry)[1] == text
+    assert replay.limits is not None
+    assert replay.limits.owners == ()
+
+
+def test_every_kind_of_entry_has_a_sample():
+    """All kinds that the ledger knows."""
+    kinds = {Entry.from_text(text).kind for path in VERSIONS[-1].glob("ledgers/*") for text in texts_of(path)}
+
+    assert kinds == set(Kind)
+
+
+@samples("ledgers/*")
+def test_a_ledger_opens_and_verifies(path, copied):
+    """Chain, sums, stored answers and witness are those that were written."""
+    study = read_study(copied / f"{path.name}.toml")
+    own = {"budget": study.budget, "adjacency": study.adjacency, "unit": study.unit_name, "owners": study.owners}
+    with Ledger.open(study.ledger_path, study_name=study.name, folder=copied, **own) as ledger:
+        ledger.verify()
+        entries = list(ledger.entries())
+
+        assert [sealed(entry)[1] for entry in entries] == texts_of(path)
+        assert ledger.head == (entries[-1].sequence, entries[-1].hash)
+        assert loaded(path / f"{path.name}.ledger.head")["hash"] == entries[-1].hash
+        assert ledger.spent().record() == json.loads(texts_of(path)[-1])["after"]["spent"]
+
+
+CUT_SINCE = {("v0", "SELECT VAR_POP(age) AS v, day > DATE '2024-06-30' AS late FROM visits GROUP BY late")}
+"""Asked before the work of one unit was bounded; base tables are cut for it since, which is another measurement."""
+
+SAME = ("study", "question", "unit", "adjacency", "caps", "bounds", "data_version", "measurements", "keys", "answer_digest")
+"""What the receipt of an answer that is given again says in the same words; and the plan's digest."""
+
+
+@samples("ledgers/*")
+def test_a_stored_answer_is_given_again_for_nothing(path, copied, capsys):
+    """The same numbers, the same digest, the same parameters in the receipt, and no charge."""
+    with cu.open(copied / f"{path.name}.toml") as curator:
+        spent = curator.ledger.spent()
+        for case in loaded(path / "asked.json"):
+            if "fit" in case or (path.parents[1].name, case["question"]) in CUT_SINCE:
+                continue
+            asker = curator if case["analyst"] is None else curator.analyst(case["analyst"])
+            answer, before = asker.ask(case["question"], **case["options"]), loaded(path / case["receipt"])
+
+            assert answer.stored
+            assert not answer.cost
+            assert answer.receipt["answer_digest"] == case["answer"]
+            assert answer.receipt["plan"]["digest"] == before["plan"]["digest"]
+            for field in SAME:
+                assert json.dumps(answer.receipt[field]) == json.dumps(before[field]), field
+        assert curator.ledger.spent() == spent
+    assert "new ledger" not in capsys.readouterr().err
+
+
+@samples("ledgers/clinic")
+def test_a_stored_fit_is_given_again_for_nothing(path, copied):
+    """The identical fit is found by its key, and is the same model."""
+    fits = [case for case in loaded(path / "asked.json") if "fit" in case]
+    with cu.open(copied / "clinic.toml") as curator:
+        spent = curator.ledger.spent()
+        for case in fits:
+            parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in case["fit"].items()}
+            model = learn.PrivateLinearRegression(**parameters)
+            model.fit(curator.rows("visits", columns=["age", "spent"]), "spent")
+
+            assert [one.hex() for one in (*model.coef_.tolist(), float(model.intercept_))] == case["coefficients"]
+            assert model.receipt_["fit"] == loaded(path / case["receipt"])["fit"]
+            assert json.dumps(model.receipt_["losses"]) == json.dumps(loaded(path / case["receipt"])["losses"])
+        assert len(fits) == 2
+        assert curator.ledger.spent() == spent
+
+
+RECEIPT = (
+    *("version", "id", "time", "study", "analyst", "question", "plan", "unit", "adjacency", "caps", "bounds"),
+    *("data_version", "measurements", "keys", "cost", "budget", "answer_digest", "ledger", "software", "plain"),
+)
+FIT = (
+    *("version", "id", "time", "study", "analyst", "fit", "unit", "adjacency", "data_version", "losses", "exact"),
+    *("cost", "budget", "model_digest", "ledger", "software", "plain"),
+)
+"""The fields of a question's receipt and of a fit's."""
+
+ENTRY_IN_RECEIPT = {1: ("id", "sequence", "previous", "hash"), 2: ("id", "hash")}
+"""What a receipt says of its entry, by version: since 2 nothing from which another entry's place could be told."""
+
+
+@samples("ledgers/*")
+def test_receipts_have_the_fields_of_their_version_and_name_their_entries(path):
+    """Whoever holds a receipt finds the charge in the ledger by its hash."""
+    entries = {entry.hash: entry for entry in map(Entry.from_text, texts_of(path))}
+    for case in loaded(path / "asked.json"):
+        receipt = loaded(path / case["receipt"])
+        entry = entries[receipt["ledger"]["hash"]]
+
+        assert receipt["id"] == (entry.id if receipt["version"] == 1 else entry.shown)
+        assert receipt["study"]["digest"] == entry.study_digest
+        assert tuple(receipt) == (FIT if "fit" in case else RECEIPT)
+        assert tuple(receipt["ledger"]) == ENTRY_IN_RECEIPT[receipt["version"]]
+
+
+def test_every_version_of_receipts_has_a_sample():
+    """Version 1 spoke of the entry that settled a question."""
+    versions = {loaded(path)["version"] for version in VERSIONS for path in version.glob("ledgers/*/receipts/*.json")}
+
+    assert versions == {1, 2}
+
+
+@samples("ledgers/*/checkpoint")
+def test_a_checkpoint_is_read_and_written_as_it_was(path, tmp_path):
+    """It holds what the entries add up to."""
+    held = checkpoint.recall(path)
+    assert held is not None
+    checkpoint.keep(tmp_path / "again", held)
+
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    assert held.totals["study"].record() == json.loads(texts_of(path.parent)[-1])["after"]["spent"]
+
+
+# ---- models -------------------------------------------------------------------------------------------------------------
+
+
+@samples("models/*.json")
+def test_a_model_is_read_and_written_as_it_was(path):
+    """Parameters, fitted numbers and card, in their order."""
+    text = path.read_text(encoding="utf-8")
+
+    assert to_json(from_json(text)) + "\n" == text
+
+
+def test_every_estimator_has_a_sample():
+    """A class without one has nothing that says when its files cannot be read any more."""
+    classes = {loaded(path)["class"] for path in VERSIONS[-1].glob("models/*.json")}
+
+    assert classes == {name for name in learn.WHERE if name.startswith("Private")}
+
+
+# ---- local protocols ----------------------------------------------------------------------------------------------------
+
+
+@cases("local.json")
+def test_clients_protocols_and_reports_are_read_as_they_were(path, name, case):
+    """Also from files of Arrow and Parquet; what reports add up to is what it was."""
+    protocol = local.from_json(case["protocol"])
+    client = devices.load(case["client"])
+    reports = [
+        bytes.fromhex(one) if isinstance(one, str) else tuple(one) if isinstance(one, list) else one
+        for one in case["reports"]
+    ]
+
+    assert local.to_json(protocol) == case["protocol"]
+    assert client.to_json() == case["client"] == protocol.client().to_json()
+    if case["state"] is not None:
+        assert client.load(case["state"]).state() == case["state"]
+    np.testing.assert_allclose(given.said(protocol.collector().add(reports).estimate()), case["estimate"], rtol=1e-12)
+    for ending in ("arrow", "parquet"):
+        [(held, empty)] = local.batches(protocol, [path.parent / "reports" / f"{name}.{ending}"])
+        assert np.array_equal(held, protocol.accept(reports)[0])
+        assert empty == 0
+
+
+def test_every_client_and_protocol_has_a_sample():
+    """A kind without one has nothing that says when it cannot be read any more."""
+    public = [getattr(local, name) for name in local.__all__]
+    own = {one.__name__ for one in public if isinstance(one, type) and issubclass(one, Reporting)}
+    held = loaded(VERSIONS[-1] / "local.json").values()
+
+    assert {json.loads(one["client"])["kind"] for one in held} == set(devices.CLIENTS)
+    assert {json.loads(one["protocol"])["protocol"] for one in held} == own
