@@ -6,6 +6,8 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 SEED   ?= 1
+ROOM   ?=
+ONLY   := $(if $(ROOM),--room $(ROOM))
 
 .PHONY: help demo test check types docs audit format api pictures bench accounting-grid bench-large attack clean
 
@@ -22,14 +24,14 @@ $(READY): pyproject.toml
 demo: $(READY) ## what curador does today, in a terminal
 	@$(BIN)/curador demo
 
-test: $(READY) ## every test (minutes)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(READY) ## every test (minutes), or those of one room: make test ROOM=privacy
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ONLY)
 
-check: $(READY) ## format, lint, types, fast tests (under a minute)
+check: $(READY) ## format, lint, types, fast tests (under a minute), of one room: make check ROOM=privacy
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests/unit tests/docs --ignore=tests/docs/test_textbook.py
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(ONLY) tests/unit tests/docs --ignore=tests/docs/test_textbook.py
 
 types: $(READY) ## strict types by the slower checker (a minute)
 	$(BIN)/pyright
