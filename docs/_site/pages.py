@@ -51,6 +51,8 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/reference/README",
             "docs/reference/command-line",
             "docs/reference/errors",
+            "docs/reference/stability",
+            "docs/reference/*",
             "docs/glossary",
             "docs/glossary.es",
             "docs/glossary.fr",

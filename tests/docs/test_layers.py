@@ -22,8 +22,8 @@ ROOMS = [
     "curator",
     "learn",
     "local",
-    "testing",
     "audit",
+    "testing",
     "plots",
     "cli",
 ]
