@@ -6,30 +6,38 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 SEED   ?= 1
+ROOM   ?=
+FAST   := tests/unit tests/docs tests/engines/test_check_engine.py tests/engines/test_duckdb_engine.py
+COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
+ONLY   := $(if $(ROOM),--room $(ROOM))
 
-.PHONY: help demo test check types docs audit format api pictures bench accounting-grid bench-large attack clean
+.PHONY: help demo test test-long check types docs audit format api pictures bench accounting-grid bench-large attack clean lock compat coverage mutants
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "curador needs Python 3.11 or later; set PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing curador and its tools into $(VENV) (about a minute, once) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 demo: $(READY) ## what curador does today, in a terminal
 	@$(BIN)/curador demo
 
-test: $(READY) ## every test (minutes)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(READY) ## every test (minutes), or those of one room: make test ROOM=privacy
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" $(ONLY)
 
-check: $(READY) ## format, lint, types, fast tests (under a minute)
+test-long: $(READY) ## the sizes that `make test` has a tenth of (half an hour), or those of one room
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long $(ONLY)
+
+check: $(READY) ## format, lint, types, fast tests (under a minute), of one room: make check ROOM=privacy
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests/unit tests/docs --ignore=tests/docs/test_textbook.py
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not long" $(ONLY) $(FAST) --ignore=tests/docs/test_textbook.py
 
 types: $(READY) ## strict types by the slower checker (a minute)
 	$(BIN)/pyright
@@ -54,6 +62,27 @@ api: $(READY) ## rewrite the checked-in lists of public names, signatures and co
 pictures: $(READY) ## draw the figures of docs again
 	$(BIN)/python tests/docs/pictures.py
 
+lock: ## resolve every tool and library anew and write their versions and hashes to requirements/dev.lock
+	@test -x $(BIN)/uv || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -qq uv; }
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --extra dev --extra habits --output-file requirements/dev.lock pyproject.toml
+
+compat: $(READY) ## the core of query, engines and ledger at the lowest and at the newest versions that we allow (minutes)
+	for versions in lowest-direct highest; do \
+	  $(BIN)/uv venv -q --allow-existing --python $(BIN)/python .venv-$$versions && \
+	  $(BIN)/uv pip install -q --python .venv-$$versions/bin/python --upgrade --resolution $$versions --editable '.[test]' && \
+	  .venv-$$versions/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not long" $(COMPAT) || exit 1; \
+	done
+
+coverage: $(READY) ## branches of each room that the fast tests take; fails below the floors of tools/coverage_by_room.py
+	$(BIN)/python -m coverage run -m pytest -q -p no:randomly -m "not slow and not long" $(FAST)
+	$(BIN)/python -m coverage json -q -o build/coverage.json
+	$(BIN)/python tools/coverage_by_room.py build/coverage.json
+
+mutants: $(READY) ## bugs seeded by machine into the modules that promises rest on; an hour (see docs/reference/mutants.md)
+	$(BIN)/python -m mutmut run
+	$(BIN)/python -m mutmut results
+
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
 
@@ -69,4 +98,4 @@ bench-large: $(READY) ## preparing and asking at 1, 10 and 100 million rows (hal
 	PYTHONPATH=bench $(BIN)/python bench/query/large.py
 
 clean: ## remove the environments this file made
-	rm -rf $(VENV) .bench
+	rm -rf $(VENV) .venv-lowest-direct .venv-highest .bench mutants

@@ -4,7 +4,10 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+import rooms
 
 HERE = Path(__file__).parent
 for folder in (
@@ -25,9 +28,25 @@ settings.register_profile("ci", settings.get_profile("house"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "house")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--room", choices=rooms.ROOMS, help="only the tests of one room of src/curador (tests/rooms.py)")
+
+
+def pytest_configure(config):
+    for room in rooms.ROOMS:
+        config.addinivalue_line("markers", f"{room}: about this room, by the table of tests/rooms.py")
+
+
 def pytest_ignore_collect(collection_path, config):
-    """Families that are slow as a whole are not even read where slow tests are left out: reading them takes seconds."""
-    if config.getoption("markexpr", "") != "not slow" or collection_path.suffix != ".py":
+    """Files of other rooms are not even read: reading all of them takes longer than testing a room."""
+    wanted = config.getoption("room")
+    if wanted is None or not collection_path.match("test_*.py"):
         return None
-    text = collection_path.read_text(encoding="utf-8")
-    return True if "\npytestmark = pytest.mark.slow" in text else None
+    return True if rooms.room_of(collection_path) != wanted else None
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        room = rooms.room_of(item.path)
+        if room is not None:
+            item.add_marker(getattr(pytest.mark, room))

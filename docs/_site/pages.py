@@ -52,6 +52,8 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/reference/command-line",
             "docs/reference/errors",
             "docs/reference/stored-formats",
+            "docs/reference/stability",
+            "docs/reference/*",
             "docs/glossary",
             "docs/glossary.es",
             "docs/glossary.fr",

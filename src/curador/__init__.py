@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from curador import audit, learn, local, plots
+    from curador import audit, learn, local, plots, testing
     from curador.curator.answer import Answer
     from curador.curator.curator import Curator
     from curador.curator.curator import open_study as open  # noqa: A004 -- cu.open; this module opens no file
@@ -115,6 +115,7 @@ _MODULES = {
     "odds": "curador.privacy.odds",
     "plots": "curador.plots",
     "sensitivity": "curador.privacy.sensitivity",
+    "testing": "curador.testing",
 }
 _HOME = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -182,6 +183,7 @@ __all__ = [
     "open",
     "plots",
     "sensitivity",
+    "testing",
 ]
 
 

@@ -34,6 +34,7 @@ HEADINGS = {
     "Local privacy": ["local"],
     "Learning": ["learn"],
     "Around mechanisms": ["clipping", "audit", "plots"],
+    "Parts of one's own": ["testing"],
     "Losses": [
         "Loss",
         "compose",

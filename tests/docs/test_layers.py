@@ -23,8 +23,8 @@ ROOMS = [
     "curator",
     "learn",
     "local",
-    "testing",
     "audit",
+    "testing",
     "plots",
     "cli",
 ]

@@ -91,7 +91,14 @@ def flip(path, chance):
 
 
 @pytest.mark.parametrize(
-    ("file", "flips", "least"), [("a.ledger", 500, 100), ("a.ledger-wal", 150, 50), ("a.ledger.head", 60, 50)]
+    ("file", "flips", "least"),
+    [
+        ("a.ledger", 50, 10),
+        ("a.ledger-wal", 15, 5),
+        ("a.ledger.head", 60, 50),
+        pytest.param("a.ledger", 500, 100, marks=pytest.mark.long),
+        pytest.param("a.ledger-wal", 150, 50, marks=pytest.mark.long),
+    ],
 )
 def test_no_byte_changes_what_the_ledger_says(file, flips, least, originals, tmp_path):
     """A random byte flipped: refused, or a byte that carries nothing. Never another history, never a crash."""

@@ -20,8 +20,6 @@ from curador.mechanisms.seam import recording, replaying
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import entropy
 
-pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
-
 STEP = 2.0**-30
 FALSE_ALARM = 1e-9
 
@@ -56,6 +54,7 @@ def test_largest_log_ratio_over_all_neighbours_is_at_most_epsilon(hits, monotone
     assert 0.4 < worst <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_gap_is_free():
     """The exact joint law of no, no, yes with each gap has log-ratios of at most ε between all neighbours."""
     mechanism = AboveThreshold(epsilon=1, sensitivity=1, threshold=0, gap=True)
@@ -118,6 +117,7 @@ def test_wrong_variant_draws_what_was_summed(name):
             assert stats.binomtest(happened, size, expected).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in {"value released", "threshold released"}])
 def test_right_mechanism_withstands_the_inputs_that_break_the_wrong_ones(name):
     """On every pair of inputs that refutes a wrong variant, all outputs of the right one stay within ε."""
@@ -243,6 +243,7 @@ def test_session_cannot_be_copied():
             duplicate(session)
 
 
+@pytest.mark.slow
 def test_threshold_noise_is_drawn_once_a_session():
     """Answers of one session share the threshold's noise, so that two answers to one value are correlated."""
     mechanism = AboveThreshold(epsilon=2, sensitivity=1, threshold=0, hits=2, split="1/100")

@@ -28,8 +28,6 @@ from curador.privacy.losses import (
 )
 from curador.privacy.renyi import curve
 
-pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
-
 MP = mpmath.mp.clone()
 MP.dps = 40
 RATES = ("0.001", "0.1", "1/2", "1")
@@ -111,6 +109,7 @@ def test_one_poisson_step_costs_its_worse_direction(base, rate):
         assert truth * (1 - MP.mpf(10) ** -15) <= interval.upper <= truth * (1 + MP.mpf(10) ** -4) + MP.mpf(10) ** -9
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("rate", RATES)
 def test_one_step_without_replacement(base, rate):

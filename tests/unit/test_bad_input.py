@@ -160,6 +160,7 @@ PARAMETERS = {
 TABLE = [(place, value) for place, (_, values) in PARAMETERS.items() for value in values]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "value"), TABLE, ids=[f"{place}={name_of(value)}" for place, value in TABLE])
 def test_a_bad_parameter_is_refused_in_one_sentence(place, value):
     """*x must be rule; got value.*, by InvalidParameter, which is also a ValueError."""
@@ -315,8 +316,19 @@ ASKED = {
 }
 
 
+LONG = {("trillion responses", "tradeoff")}
+"""Ten seconds of CPU by itself, a quarter of all others together."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "question"), [(name, question) for name in EXTREMES for question in ASKED])
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        pytest.param(name, question, marks=[pytest.mark.long] if (name, question) in LONG else [])
+        for name in EXTREMES
+        for question in ASKED
+    ],
+)
 def test_extremes_are_answered_or_refused(name, question):
     """No NaN, no negative number, no trace: a float on the safe side, +∞, or a refusal."""
     try:

@@ -123,6 +123,7 @@ def test_other_expressions_are_refused(text):
     assert "Traceback" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_deep_expression_is_refused_and_not_broken():
     """Two thousand factors are read, or refused like any other text."""
     try:
@@ -309,6 +310,7 @@ def test_a_process_that_leaves_the_floats():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_option_is_refused():
     """The options themselves are checked with exit 2 too."""
     done = run("account", "gdp(mu=1)", "--nonsense")

@@ -23,8 +23,6 @@ from curador.cli import main
 from curador.cli.app import app
 from curador.engines.base import EngineFailed
 
-pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
-
 QUESTION = BY_CITY
 
 
@@ -63,6 +61,7 @@ def run(monkeypatch, capsys):
 # ---- ask -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ask_prints_the_answer_and_nothing_else(study, run):
     """The table goes to standard output, cost and new ledger to standard error."""
     code, out, err = run("ask", study, QUESTION, "--spend", "5%")
@@ -74,6 +73,7 @@ def test_ask_prints_the_answer_and_nothing_else(study, run):
     assert "ledger" not in out
 
 
+@pytest.mark.slow
 def test_the_same_question_is_free(study, run):
     """The second answer is the first one."""
     first = run("ask", study, QUESTION, "--spend", "5%", "--format", "csv")
@@ -84,6 +84,7 @@ def test_the_same_question_is_free(study, run):
     assert fresh[1] != first[1]
 
 
+@pytest.mark.slow
 def test_csv_json_and_parquet(study, run, tmp_path):
     """All formats hold the same numbers."""
     ask = ("ask", study, QUESTION, "--spend", "5%", "--format")
@@ -101,12 +102,14 @@ def test_csv_json_and_parquet(study, run, tmp_path):
     assert "Lima" in (tmp_path / "a.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_receipt_is_written(study, run, tmp_path):
     """--receipt writes the JSON."""
     assert run("ask", study, COUNT, "--rho", "0.001", "--receipt", tmp_path / "r.json")[0] == 0
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["question"] == COUNT
 
 
+@pytest.mark.slow
 def test_an_answer_that_could_not_be_written_is_not_asked(study, run, tmp_path):
     """A wrong folder is noticed before anything is spent."""
     for option in ("--out", "--receipt"):
@@ -114,6 +117,7 @@ def test_an_answer_that_could_not_be_written_is_not_asked(study, run, tmp_path):
     assert not (tmp_path / "visits.ledger").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--out", "--receipt"])
 @pytest.mark.parametrize("place", [".", "/proc/x", "study.toml/x", "x" * 300])
 def test_a_file_that_cannot_be_written_is_refused_before_the_charge(study, run, monkeypatch, tmp_path, option, place):
@@ -125,6 +129,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_charge(study, run, 
     assert not (tmp_path / "visits.ledger").exists()
 
 
+@pytest.mark.slow
 def test_looking_whether_a_file_can_be_written_changes_nothing(study, run, tmp_path):
     """A refused question leaves no file behind, and an older answer as it was."""
     (tmp_path / "old.csv").write_text("kept", encoding="utf-8")
@@ -133,6 +138,7 @@ def test_looking_whether_a_file_can_be_written_changes_nothing(study, run, tmp_p
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_after_the_charge_is_a_sentence(study, run):
     """The answer is stored, and the sentence says so; standard output that is full is one too."""
@@ -143,6 +149,7 @@ def test_a_full_disk_after_the_charge_is_a_sentence(study, run):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_draft_that_cannot_be_written_is_a_sentence(study, run, tmp_path):
     """No folder, or a folder itself."""
     for place in (tmp_path / "no" / "x.toml", tmp_path):
@@ -151,6 +158,7 @@ def test_a_draft_that_cannot_be_written_is_a_sentence(study, run, tmp_path):
         assert "--out must be a file" in err
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_quietly(study, run):
     """`curador log | head` prints no trace, also where the output is small enough to be held back until the end."""
     run("ask", study, COUNT, "--spend", "5%")
@@ -163,11 +171,13 @@ def test_a_closed_pipe_ends_quietly(study, run):
         assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.slow
 def test_a_question_from_standard_input(study, run):
     """A dash reads it."""
     assert run("ask", study, "-", "--spend", "5%", "--format", "csv", text=COUNT)[1].startswith('"n"')
 
 
+@pytest.mark.slow
 def test_costs_are_given_in_four_ways(study, run):
     """--spend, --rho, --epsilon, and --accuracy as often as needed."""
     for options in (
@@ -179,6 +189,7 @@ def test_costs_are_given_in_four_ways(study, run):
     assert run("ask", study, QUESTION, "--spend", "1%", "--weight", "n=3", "--bias", "--confidence", "0.9")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -201,6 +212,7 @@ def test_exit_codes(study, run, arguments, code, words):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_table_of_somebody_else_is_refused_like_one_that_does_not_exist(study, run):
     """Exit code 2, and the same words but for the name."""
     told = []
@@ -211,6 +223,7 @@ def test_a_table_of_somebody_else_is_refused_like_one_that_does_not_exist(study,
     assert told[0] == told[1]
 
 
+@pytest.mark.slow
 def test_a_failure_tells_an_id(study, run, monkeypatch):
     """Exit code 5; the charge is kept."""
     monkeypatch.setattr(FakeEngine, "tally", _raise(EngineFailed("beef")))
@@ -220,6 +233,7 @@ def test_a_failure_tells_an_id(study, run, monkeypatch):
     assert "failed" in run("log", study)[1]
 
 
+@pytest.mark.slow
 def test_an_interrupt_after_the_charge_says_so(study, run, monkeypatch):
     """Exit code 130, and the charge is kept."""
     monkeypatch.setattr(FakeEngine, "tally", _raise(KeyboardInterrupt()))
@@ -228,6 +242,7 @@ def test_an_interrupt_after_the_charge_says_so(study, run, monkeypatch):
     assert "the charge is kept" in err
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_the_charge_claims_nothing(study, run, monkeypatch):
     """Exit code 130 as well; the command line does not know what was spent, so it does not say."""
     monkeypatch.setattr("curador.curator.asking.Asking.plan", _raise(KeyboardInterrupt()))
@@ -236,6 +251,7 @@ def test_an_interrupt_before_the_charge_claims_nothing(study, run, monkeypatch):
     assert err.endswith("\ninterrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "said"),
     [
@@ -291,6 +307,7 @@ def test_on_a_terminal_it_asks_before_it_spends(study):
 # ---- preview, budget, log ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_preview_spends_nothing(study, run):
     """Errors and cost, as a table or as JSON."""
     code, out, _ = run("preview", study, QUESTION, "--spend", "5%")
@@ -301,6 +318,7 @@ def test_preview_spends_nothing(study, run):
     assert len(json.loads(run("log", study, "--json")[1])) == 1
 
 
+@pytest.mark.slow
 def test_budget_of_the_study_and_by_analyst(study, run):
     """What is left, for each who asks."""
     assert run("budget", study)[0] == 2  # no ledger yet
@@ -314,6 +332,7 @@ def test_budget_of_the_study_and_by_analyst(study, run):
     assert run("budget", study, "--as", "nobody")[0] == 3
 
 
+@pytest.mark.slow
 def test_log_and_its_verification(study, run):
     """Entries as lines or JSON; the chain is checked where asked."""
     run("ask", study, COUNT, "--spend", "5%")
@@ -329,6 +348,7 @@ def test_log_and_its_verification(study, run):
 # ---- the owner's ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_refresh_reopen_and_prepare(study, run):
     """A data version is an owner's act."""
     run("ask", study, COUNT, "--spend", "5%")
@@ -340,6 +360,7 @@ def test_refresh_reopen_and_prepare(study, run):
     assert "monthly" in notes
 
 
+@pytest.mark.slow
 def test_a_new_ledger_needs_a_reason(study, run, tmp_path):
     """A study that had a ledger does not start with an empty one in silence."""
     run("ask", study, COUNT, "--spend", "5%")
@@ -351,6 +372,7 @@ def test_a_new_ledger_needs_a_reason(study, run, tmp_path):
     assert run("ask", study, COUNT, "--spend", "5%", "--new-ledger", "the disk burnt")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_missing_study_is_refused(run, tmp_path):
     """Every verb says which file it wanted."""
     for verb in (["check"], ["budget"], ["log"], ["refresh"], ["prepare"], ["ask", "SELECT 1"]):

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from curador.errors import InvalidParameter
 from curador.mechanisms.clipping import clamp, clip_l1, clip_l2
 
-pytestmark = pytest.mark.slow
-
 LARGEST = sys.float_info.max
 TINY = 5e-324
 ANY = st.floats(allow_nan=True, allow_infinity=True)
@@ -62,6 +60,7 @@ def test_the_exact_norm_of_hostile_rows_is_bounded(clip, bound):
         assert within(clip, clip(row, bound).tolist(), bound)
 
 
+@pytest.mark.slow
 @BOTH
 @given(row=st.lists(ANY, min_size=1, max_size=12), bound=BOUNDS)
 def test_the_exact_norm_of_any_row_is_bounded(clip, row, bound):
@@ -83,6 +82,7 @@ def test_the_exact_norm_of_random_rows_is_bounded_and_tight(clip):
                 assert not within(clip, [x * (1 + 1e-13) for x in after], "0.1")
 
 
+@pytest.mark.slow
 @BOTH
 def test_the_exact_norm_is_bounded_where_floats_have_few_digits(clip):
     """Bounds of 1 to 40 times the smallest float, one large number among small ones: rounding never adds up."""
@@ -150,6 +150,7 @@ def test_shapes_and_types(clip):
             clip([1.0], bound)
 
 
+@pytest.mark.slow
 @given(values=st.lists(ANY, min_size=1), ends=st.tuples(st.fractions(-100, 100), st.fractions(-100, 100)))
 def test_clamped_values_lie_between_the_exact_bounds(values, ends):
     """Every float returned lies in [lower, upper] as a rational, also where the bounds are no floats."""

@@ -31,8 +31,6 @@ from curador.privacy.compose import (
     subsample_epsilon_delta,
 )
 
-pytestmark = pytest.mark.slow
-
 
 def assert_near(got, value, *, relative=1e-12) -> None:
     """The value to within a relative tolerance."""
@@ -178,6 +176,7 @@ def test_the_optimum_at_its_poles():
     assert optimal_delta(2000, count=3, epsilon=5999)[1] == pytest.approx(-math.expm1(-1), rel=1e-12)
 
 
+@pytest.mark.slow
 @laws
 @given(st.floats(1e-4, 3), st.integers(1, 400), st.floats(1e-12, 0.4), st.sampled_from([0, 1e-9, 1e-4]))
 def test_optimum_is_monotone_and_inverse(epsilon0, count, delta, delta0):

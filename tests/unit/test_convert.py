@@ -34,8 +34,6 @@ from curador.privacy.gaussian import (
     gaussian_mu,
 )
 
-pytestmark = pytest.mark.slow
-
 METHODS = ("optimal", "cks", "mironov")
 
 

@@ -22,8 +22,6 @@ from curador.privacy.divergence import (
 )
 from curador.privacy.divergence.digits import settle
 
-pytestmark = pytest.mark.slow
-
 SMALLEST = math.nextafter(0.0, 1.0)
 
 
@@ -132,6 +130,7 @@ def test_hockey_stick_is_zero_exactly_from_the_maximum_on():
         assert 0 < hockey_stick(*pair, epsilon=top * (1 - 1e-15)) < 1e-14
 
 
+@pytest.mark.slow
 def test_extremes_stay_positive_and_finite():
     """Tiny is not 0, huge is not NaN, and what a float cannot hold is the nearest that keeps the sign."""
     assert kl(Laplace(0, 1), Laplace(1e-300, 1)) == SMALLEST
@@ -161,6 +160,7 @@ def test_the_callers_decimal_settings_do_not_matter():
         assert decimal.getcontext().prec == 3
 
 
+@pytest.mark.slow
 def test_what_does_not_settle_is_a_failure():
     """Noise never passes for a value: a sum that cancels completely fails instead of giving 0."""
     with pytest.raises(NumericalFailure):

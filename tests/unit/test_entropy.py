@@ -20,8 +20,6 @@ from curador.randomness.injected import Scripted, Seeded
 from curador.randomness.laws import Kind
 from curador.randomness.noise import Noise, laplace
 
-pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
-
 WIDE = Fraction(10**30)  # two of 10⁵ draws at this scale agree with probability below 1e-20: a value names its draw
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -322,12 +320,14 @@ def shared_blocks(prepare=lambda: None):
     return len(flat) - len(set(flat))
 
 
+@pytest.mark.slow
 @needs_fork
 def test_forked_workers_share_no_block():
     """8 workers × 1000 draws from a warm buffer and a warm pool share no 64-bit block and no scalar."""
     assert shared_blocks() == 0
 
 
+@pytest.mark.slow
 @needs_fork
 def test_without_fork_detection_they_share_all(monkeypatch):
     """With hook and process number disabled the test above finds everything shared."""
@@ -336,6 +336,7 @@ def test_without_fork_detection_they_share_all(monkeypatch):
     assert shared_blocks() >= 8 * 2000
 
 
+@pytest.mark.slow
 @needs_fork
 def test_process_number_alone_detects_a_fork():
     """A fork that bypasses Python's hooks is detected."""
@@ -348,6 +349,7 @@ def test_process_number_alone_detects_a_fork():
     assert shared_blocks(forget) == 0
 
 
+@pytest.mark.slow
 @needs_fork
 def test_hook_alone_detects_a_fork(monkeypatch):
     """A child that happens to have its parent's process number is detected."""

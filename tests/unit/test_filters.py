@@ -21,8 +21,6 @@ from curador.privacy.filters import (
     odometer_epsilon,
 )
 
-pytestmark = pytest.mark.slow
-
 SMALL = settings(deadline=None, max_examples=60)
 
 MP = mpmath.mp.clone()
@@ -121,6 +119,7 @@ def test_a_split_leaves_something_to_convert_with(delta_keys):
         ConcentratedFilter.create(epsilon=1, delta="1e-6", delta_keys=delta_keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, "1e-9"), (1, "1e-6"), (3, "1e-6"), (20, 0.1)])
 def test_rho_limit_is_the_largest(epsilon, delta):
     """rho_limit converts into at most ε at delta_conv; a millionth more does not."""
@@ -210,6 +209,7 @@ def test_an_order_that_delta_cannot_pay(monkeypatch):
 amounts = st.fractions(min_value=0, max_value=1, max_denominator=10**6)
 
 
+@pytest.mark.slow
 @SMALL
 @given(st.lists(amounts, max_size=30), st.fractions(min_value=Fraction(1, 100), max_value=3))
 def test_charging_never_passes_the_limit(asked, limit):
@@ -261,6 +261,7 @@ def test_floats_would_refuse_the_twentieth_share():
     assert sum([0.3 / 20] * 20) > 0.3
 
 
+@pytest.mark.slow
 @SMALL
 @given(st.lists(amounts, max_size=12), st.randoms(use_true_random=False))
 def test_order_is_irrelevant(asked, shuffler):

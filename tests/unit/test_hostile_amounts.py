@@ -77,6 +77,7 @@ def refused(call):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [pytest.param(one, marks=[pytest.mark.slow] * (one == "quantile")) for one in API])
 def test_an_amount_is_read_or_refused_and_what_is_refused_is_free(curator, place):
     """For each place, everything that anybody may write there."""

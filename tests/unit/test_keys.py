@@ -34,8 +34,6 @@ from curador.privacy.losses import Approx, KeySelection
 from curador.privacy.records import loss_from_record, to_record
 from curador.randomness.injected import Scripted, Seeded
 
-pytestmark = pytest.mark.slow
-
 FALSE_ALARM = 1e-9
 RUNS = 100_000
 MILLI = Fraction(1, 1000)
@@ -119,6 +117,7 @@ def test_a_strict_comparison_on_whole_units_would_be_off_by_e_to_the_epsilon():
         assert float(ratio) == pytest.approx(factor, rel=1e-9)
 
 
+@pytest.mark.slow
 @NOISY
 def test_noisy_counts_are_near_the_counts(make):
     """Errors of shown counts far above the threshold lie in the interval as often as it says (false alarm 1e-9)."""
@@ -179,6 +178,7 @@ class Column:
         return self.values
 
 
+@pytest.mark.slow
 @ALL
 @pytest.mark.parametrize("dtype", [np.int64, np.uint16, object])
 def test_an_empty_column_is_an_answer_if_a_full_one_is(make, dtype):
@@ -313,6 +313,7 @@ def test_bad_counts_are_refused_without_repeating_them(make, counts):
 # ---- what it costs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @ALL
 @pytest.mark.parametrize("keys", [1, 5])
 def test_a_lone_person_shows_a_key_with_probability_delta(make, keys):
@@ -434,6 +435,7 @@ def test_a_uniform_word_below_the_probability_shows_the_key():
         assert mechanism.draw(np.array([3]), Scripted(script)).tolist() == [kept]
 
 
+@pytest.mark.slow
 def test_optimal_selection_that_needs_too_long_a_table_is_refused():
     """A tiny ε is refused when the mechanism is made, not when data is there."""
     with pytest.raises(InvalidParameter, match=str(LONGEST)):
@@ -442,6 +444,7 @@ def test_optimal_selection_that_needs_too_long_a_table_is_refused():
         OptimalKeys(epsilon=1, delta="1e-40", keys=1)
 
 
+@pytest.mark.slow
 def test_optimal_selection_shows_more_than_the_laplace_threshold():
     """At the same ε and δ no number of units is shown with a smaller probability."""
     best, other = OptimalKeys(epsilon=1, delta="1e-5", keys=2), LaplaceKeys(epsilon=1, delta="1e-5", keys=2)
@@ -460,6 +463,7 @@ def test_tails_are_symmetric_and_fall():
             assert tail(parameter, reach + 1).upper < here.lower
 
 
+@pytest.mark.slow
 def test_tails_far_out_are_tiny_and_not_zero():
     """Where even e^(−2¹⁴) is passed the upper end stays positive and the lower end says nothing."""
     for far in (

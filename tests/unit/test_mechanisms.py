@@ -13,8 +13,6 @@ from curador.mechanisms.parameters import rounded_down, rounded_up, steps_of
 from curador.privacy.losses import BoundedRange, DiscreteGaussianLoss, DiscreteLaplaceLoss, RandomizedResponseLoss
 from curador.privacy.sensitivity import bounded_sum, histogram
 
-pytestmark = pytest.mark.slow
-
 NOISE = {
     "gaussian": (cu.Gaussian, "sigma"),
     "laplace": (cu.Laplace, "scale"),
@@ -42,6 +40,7 @@ def with_noise(mechanism, parameter, factor):
 # ---- calibration to privacy -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize(("epsilon", "delta", "count"), [("1", "1e-6", 1), ("0.3", "1e-9", 20), ("8", "1e-5", 3)])
 def test_calibrated_noise_meets_its_goal_and_no_more(name, epsilon, delta, count):

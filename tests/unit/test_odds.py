@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from curador.errors import InvalidParameter
 from curador.privacy import odds
 
-pytestmark = pytest.mark.slow
-
 SMALL = settings(deadline=None, max_examples=60)
 UP, DOWN = +1, -1
 
@@ -184,6 +182,7 @@ def test_hopeless_parameters_bound_nothing():
     assert odds.renyi_odds_tail(alpha=2, zeta=10**400, factor=2) == 1.0
 
 
+@pytest.mark.slow
 @SMALL
 @given(st.floats(1e-9, 1 - 1e-9), st.floats(0, 20), st.floats(0, 0.999))
 def test_gain_and_loss_are_two_views(fpr, epsilon, delta):
@@ -195,6 +194,7 @@ def test_gain_and_loss_are_two_views(fpr, epsilon, delta):
     assert gain + odds.tradeoff_gaussian(fpr, mu=epsilon) == pytest.approx(1, abs=1e-13)
 
 
+@pytest.mark.slow
 @SMALL
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(1e-3, 20))
 def test_laplace_noise_is_harder_to_attack_than_its_epsilon(fpr, epsilon):
@@ -203,6 +203,7 @@ def test_laplace_noise_is_harder_to_attack_than_its_epsilon(fpr, epsilon):
     assert worst * (1 - 1e-12) - 1e-15 <= odds.tradeoff_laplace(fpr, epsilon=epsilon) <= 1 - fpr
 
 
+@pytest.mark.slow
 @SMALL
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 8))
 def test_curves_are_monotone(first, second, level):

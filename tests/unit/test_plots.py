@@ -13,8 +13,6 @@ from curador.plots.laplace_bits import in_floats
 from curador.plots.law import laws
 from curador.plots.style import style
 
-pytestmark = pytest.mark.slow
-
 SCORES, MOVED = [0, 1, 3, 3.5], [1, 0, 2, 4.5]
 AGES = [20, 30, 40, 50, 60]
 BOUNDS = {"lower": 0, "upper": 100, "adjacency": "add_or_remove_one", "cells": 201}
@@ -61,6 +59,7 @@ def test_every_public_mechanism_is_drawn():
     assert set(CASES) == set(cu.mechanisms.__all__) - {"Selection"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PURE)
 def test_no_evidence_goes_beyond_the_claim(name):
     """The logarithm of the ratio drawn is within ε wherever both worlds give the output."""
@@ -73,6 +72,7 @@ def test_no_evidence_goes_beyond_the_claim(name):
     assert np.abs(np.log(first[both] / second[both])).max() <= float(mechanism.loss.pure_epsilon) + slack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Laplace", "DiscreteLaplace", "Staircase", "RandomizedResponse"])
 def test_the_claim_is_reached(name):
     """Where noise spends all of ε the picture shows it: a flattened curve would fail here."""
@@ -82,6 +82,7 @@ def test_the_claim_is_reached(name):
     assert np.abs(np.log(first / second)).max() == pytest.approx(float(mechanism.loss.pure_epsilon), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_drawn_is_a_law(name):
     """Bars add up to 1, and so does the area under a curve, but for its tails."""
@@ -102,6 +103,7 @@ def test_the_log_ratio_drawn_is_that_of_the_masses():
     assert bars == pytest.approx(np.log(found.masses[0] / found.masses[1]).tolist())
 
 
+@pytest.mark.slow
 def test_outputs_of_one_world_are_shaded():
     """Truncated noise has an end in each world that the other does not reach; full noise has none."""
     cut, _, _ = CASES["TruncatedLaplace"]
@@ -125,6 +127,7 @@ def test_what_is_no_mechanism_is_refused(wrong):
         cu.plots.law(wrong, 0, 1)
 
 
+@pytest.mark.slow
 def test_the_callers_style_comes_back():
     """Drawing changes nothing for the figures of others, also where it fails."""
     before = dict(mpl.rcParams)

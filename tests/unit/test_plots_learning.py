@@ -11,8 +11,6 @@ from curador.errors import InvalidParameter
 from curador.learn import PrivatePCA
 from curador.plots.learning import convergence, history, lost_variance, spectrum
 
-pytestmark = pytest.mark.slow
-
 STEPS = np.arange(8.0)
 KEPT = {
     "step": STEPS * 5,
@@ -75,6 +73,7 @@ def test_a_spectrum_is_drawn_against_its_edge(method):
     assert f"{fitted.n_significant_} component" in axes.get_title(loc="left")
 
 
+@pytest.mark.slow
 def test_bars_below_the_edge_are_grey():
     """Also where all of them are, or none."""
     fields = {"spectrum_": np.array([3.0, 2.0, -1.0]), "explained_variance_": np.array([2.9]), "n_significant_": 0}

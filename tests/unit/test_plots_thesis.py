@@ -10,8 +10,6 @@ from scipy.special import hyp1f1
 import curador as cu
 from curador.plots import thesis
 
-pytestmark = pytest.mark.slow
-
 RESULTS = {"one": {1000: [0.04, 0.05], 100: [0.1, 0.2]}, "other": {100: [0.01], 1000: [0.0]}}
 
 
@@ -49,6 +47,7 @@ def test_root_square_is_its_sum(steps):
     assert thesis.root_square(steps, eta) == pytest.approx(root_square_by_sum(steps, eta), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_far_terms_are_an_integral():
     """Beyond a hundred thousand terms the tail is an integral, to six digits."""
     assert thesis.root_square(400_000, 1e-6) == pytest.approx(root_square_by_sum(400_000, 1e-6), rel=1e-6)
@@ -65,6 +64,7 @@ def test_correlated_noise_grows_like_a_logarithm(steps, square, alone):
     assert found <= thesis.ladder_factor(steps) <= 1.015 * found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "power"), [("as printed", 19.6), ("composed at once", 9.1), ("correlated", 5.8)])
 def test_records_needed(how, power):
     """With as many the noise is what was asked for, with one in ten fewer it is not."""

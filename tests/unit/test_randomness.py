@@ -21,8 +21,6 @@ from curador.randomness.noise import gaussian, geometric, laplace
 from curador.randomness.strip import SLOTS, Strip
 from curador.randomness.uniform import below, below_one
 
-pytestmark = pytest.mark.slow
-
 MAKERS = [laplace, gaussian, geometric]
 
 
@@ -128,6 +126,7 @@ def test_tables_are_made_once_and_forgotten_in_turn():
     assert len(noises._tables) <= 64  # noqa: SLF001
 
 
+@pytest.mark.slow
 def test_tables_survive_threads():
     """Many threads making tables at once get working ones."""
     errors = []
@@ -209,6 +208,7 @@ def test_pools_grow_as_they_are_used():
     assert len(set(seen)) == len(seen)
 
 
+@pytest.mark.slow
 def test_pools_are_few():
     """No more than 64 scales are kept ahead."""
     source = Keystream()
@@ -324,6 +324,7 @@ def test_level_tries_do_the_same_whatever_comes_out(kind, scale):
     assert len({calls for *_, calls in tries}) == 1
 
 
+@pytest.mark.slow
 def test_quick_tries_do_not():
     """The measure above sees a difference where there is one."""
     tries = single_tries(with_more_tails(Kind.LAPLACE, 1000), level=False)
@@ -332,6 +333,7 @@ def test_quick_tries_do_not():
     assert len({calls for *_, calls in tries}) > 1
 
 
+@pytest.mark.slow
 def test_tries_say_nothing_about_values():
     """A refused proposal is followed by a fresh one: the second try reads what the first did."""
     counted = Counted(Seeded(3))

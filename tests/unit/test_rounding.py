@@ -13,8 +13,6 @@ from curador.numerics.logspace import expm1_minus, log1mexp, log_chernoff, sinh_
 from curador.numerics.roots import bisect
 from curador.numerics.rounding import LIBM_ULPS, UNIT, down, float_down, float_up, up, ups
 
-pytestmark = pytest.mark.slow
-
 LARGEST = math.nextafter(math.inf, 0)
 fractions = st.builds(
     lambda top, bottom, power: Fraction(top, bottom) * Fraction(2) ** power,
@@ -134,6 +132,7 @@ def test_hyperbolic_sine_without_its_line(x):
     assert abs(float(sinh_minus(np.array([x]))[0]) - exact) <= 8 * math.ulp(float(exact))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.floats(1e-300, 700))
 def test_log_of_one_minus_exponential(x):

@@ -19,8 +19,6 @@ from curador.privacy.adjacency import Adjacency
 from curador.privacy.losses import BoundedRange, DiscreteLaplaceLoss, Pure
 from curador.randomness.injected import Scripted, Seeded
 
-pytestmark = pytest.mark.slow
-
 KINDS = [Exponential, PermuteAndFlip, NoisyMax]
 EACH = pytest.mark.parametrize("kind", KINDS)
 
@@ -147,6 +145,7 @@ def test_zero_epsilon_would_be_even(kind):
     assert np.allclose(mechanism.probabilities([0, 1, 100]), 1 / 3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_million_candidates():
     """A choice among 10⁶ works for floats and integers, and finds the one that stands out."""
     scores = np.zeros(10**6)
@@ -300,6 +299,7 @@ def test_replay_shows_the_other_world(kind):
     assert mechanism.within(calls[0].value, seen[0].value)
 
 
+@pytest.mark.slow
 @EACH
 def test_calibration_meets_its_goal(kind):
     """A pure goal is met exactly, (ε, δ) and ρ goals by what the loss says, and well above ε/count."""
@@ -313,6 +313,7 @@ def test_calibration_meets_its_goal(kind):
         kind.calibrate(sensitivity=2)
 
 
+@pytest.mark.slow
 def test_bounded_range_composes_better_than_pure():
     """After 100 choices at (1, 1e-6) the exponential mechanism may spend more on each than permute-and-flip."""
     goal = {"sensitivity": 1, "epsilon": 1, "delta": "1e-6", "count": 100}
@@ -493,6 +494,7 @@ def test_nothing_in_the_data_is_an_error():
     assert mechanism.release([math.nan]) in {0, 5, 10}
 
 
+@pytest.mark.slow
 def test_a_unit_weighs_once():
     """However many rows: rows weigh ⌊2¹⁶/rows⌋, rows that are NaN or of nobody do not count."""
     mechanism = median(cells=3)

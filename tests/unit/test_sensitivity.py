@@ -24,8 +24,6 @@ from curador.privacy.sensitivity import (
     norm_squared,
 )
 
-pytestmark = pytest.mark.slow
-
 BLOOD_GROUPS = ("A+", "A-", "B+", "B-", "AB+", "AB-", "O+", "O-")
 BOTH = pytest.mark.parametrize("adjacency", list(Adjacency))
 NORMS = pytest.mark.parametrize("norm", list(Norm))
@@ -168,6 +166,7 @@ def test_brute_force_visits_every_pair_of_neighbours():
     assert len(seen) == math.comb(4 + 2, 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.fractions(min_value=0, max_value=10**12))
 def test_value_is_the_root_rounded_up(square):

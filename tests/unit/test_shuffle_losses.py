@@ -17,8 +17,6 @@ from curador.privacy.losses import MOST_REPORTS, GaussianLoss, LaplaceLoss, Pure
 from curador.privacy.records import loss_from_record, to_record
 from curador.privacy.shuffle import clones_delta, clones_epsilon, closed_form, shuffled_delta, shuffled_epsilon
 
-pytestmark = pytest.mark.slow  # as a family
-
 ONE = Shuffled(epsilon=1, reports=1000)
 
 
@@ -80,6 +78,7 @@ def test_one_report_is_the_randomizer():
     assert (5 * single).epsilon("1e-3") == pytest.approx((5 * Pure(epsilon=1)).epsilon("1e-3"), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_variation_as_large_as_it_can_be_changes_nothing():
     """tanh(ε/2), and everything above, is what None stands for."""
     for variation in (math.tanh(0.5) + 1e-9, 1):
@@ -105,6 +104,7 @@ def test_all_readings_answer_for_a_sum():
     assert 0.6 < total.tradeoff("0.1") < 0.9
 
 
+@pytest.mark.slow
 def test_verified_with_fifty_digits():
     """The law's sum passes the check of its round-off."""
     pytest.importorskip("mpmath")
@@ -123,6 +123,7 @@ def test_a_huge_local_epsilon_degrades_to_itself(epsilon):
         assert high > 0.99 * epsilon
 
 
+@pytest.mark.slow
 def test_a_tiny_local_epsilon_stays_finite():
     """No overflow and no underflow to a claim of nothing."""
     low, high = Shuffled(epsilon="1e-20", reports=10**5).epsilon_interval("1e-30")
@@ -130,6 +131,7 @@ def test_a_tiny_local_epsilon_stays_finite():
     assert (2 * Shuffled(epsilon="1e-20", reports=10**5)).epsilon("1e-30") <= 2.1e-20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1e-100", "1e-200", "1e-320"])
 @pytest.mark.parametrize(("reports", "variation"), [(1, None), (2, None), (2, "0.1")])
 def test_an_epsilon_whose_square_leaves_the_floats_is_never_nothing(epsilon, reports, variation):
@@ -154,6 +156,7 @@ def test_a_small_epsilon_is_not_below_its_divergence():
         assert Fraction(loss.renyi(alpha)) <= alpha * epsilon**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon0", ["0.2", "1", "4"])
 def test_the_profile_falls(epsilon0):
     """δ falls with ε and with the number of reports, and rises with ε₀; the older pair lies above, its closed form too."""
@@ -167,6 +170,7 @@ def test_the_profile_falls(epsilon0):
     assert shuffled_delta(epsilon0, 500, places[1]) < clones_delta(epsilon0, 500, places[1])
 
 
+@pytest.mark.slow
 def test_epsilon_and_the_published_bounds():
     """shuffled < clones < closed form, and the closed form is refused where it is not proved."""
     ours, older, closed = (f(1, 10**5, "1e-6") for f in (shuffled_epsilon, clones_epsilon, closed_form))
@@ -190,6 +194,7 @@ def test_the_command_line_knows_it():
         loss_of("shuffle(epsilon=1)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "epsilon", "reports", "variation"), [(1, 8, 10**6, "1e-2"), (2, 5, 1000, "1e-4"), (1, 5, 10**6, "1e-4")]
 )

@@ -15,8 +15,6 @@ from curador.mechanisms.truncated_laplace import TruncatedLaplace
 from curador.privacy.losses import Approx, Pure
 from curador.privacy.sensitivity import bounded_sum
 
-pytestmark = pytest.mark.slow
-
 FALSE_ALARM = 1e-9
 RUNS = 200_000
 MP = mpmath.mp.clone()
@@ -43,6 +41,7 @@ def fits(counts, chances):
 # ---- staircase --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "first"), [(1, 1), (2, 1), (5, 1), (5, 2), (5, 5), (7, 4)])
 def test_stairs_are_epsilon_private_on_the_integers(width, first):
     """All shifts up to the sensitivity change no probability by more than e^ε; one step more does, far enough out."""
@@ -61,6 +60,7 @@ def test_stairs_are_epsilon_private_on_the_integers(width, first):
         assert mechanism.probability(k) == pytest.approx(float(weights[k] / total), rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 2, 3, 10])
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "4"])
 def test_moments_and_reach_on_the_integers(width, epsilon):
@@ -124,6 +124,7 @@ def test_stairs_on_the_fine_grid():
     assert isinstance(mechanism.release(2.5), float)
 
 
+@pytest.mark.slow
 def test_staircase_calibration():
     """ε is divided over the releases; accuracy takes the most noise whose error bar still fits."""
     assert Staircase.calibrate(epsilon=1, sensitivity=2, count=4).loss == Pure(epsilon="1/4")

@@ -20,8 +20,6 @@ from curador.privacy.losses import (
     RandomizedResponseLoss,
 )
 
-pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
-
 MP = mpmath.mp.clone()
 MP.dps = 40
 RATES = ("0.001", "0.05", "0.3", "0.5", "0.9", "0.999")
@@ -86,6 +84,7 @@ def test_fine_discrete_gaussian_tradeoff(rate):
     check((4 * DiscreteGaussianLoss(sigma2=2**80, sensitivity=2**39)).tradeoff(rate), gaussian(MP.mpf(1), rate), 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("count", [1, 5])
 def test_coarse_discrete_gaussian_tradeoff(rate, count):
@@ -118,6 +117,7 @@ def test_pure_tradeoff(rate):
     check(Pure(epsilon=1).tradeoff(rate), approximate(1, 0, rate), 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", RATES)
 def test_approximate_tradeoff(rate):
     """So have (ε, δ) losses, a little lower, with those of the smaller ε between them."""
@@ -126,6 +126,7 @@ def test_approximate_tradeoff(rate):
     assert got <= line + MP.mpf("0.1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", RATES)
 def test_finite_tradeoff(rate):
     """A finite pair against the test of Neyman and Pearson in the worse direction."""
@@ -176,6 +177,7 @@ def test_a_tradeoff_falls_from_one_to_nothing(name):
     assert bound[20] > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_tradeoff_agrees_with_the_profile(name):
     """Every (ε, δ) that is proved gives a line below the bound, up to the spacing of the profile."""
@@ -187,6 +189,7 @@ def test_a_tradeoff_agrees_with_the_profile(name):
             assert got >= approximate(epsilon, delta, rate) - MP.mpf("2e-3")
 
 
+@pytest.mark.slow
 def test_the_ends():
     """At x = 0 only an infinite loss helps the adversary; at x = 1 nothing is missed."""
     for loss in (GaussianLoss(mu=2), LaplaceLoss(epsilon=2), Pure(epsilon=2), 3 * Pure(epsilon=1)):

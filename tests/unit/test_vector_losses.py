@@ -22,8 +22,6 @@ from curador.privacy.losses import (
 )
 from curador.privacy.records import loss_from_record
 
-pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
-
 HUGE = 2**80
 
 
@@ -156,6 +154,7 @@ def test_every_square_length_occurs_from_four_entries_on():
 # ---- the law ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma2", ["0.3", "2", "9", "1000", "1e12"])
 @pytest.mark.parametrize("shift", [1, 3])
 def test_one_entry_is_the_scalar_record(sigma2, shift):
@@ -231,6 +230,7 @@ def test_a_longer_shift_costs_more(sigma2):
     assert answers == sorted(set(answers))
 
 
+@pytest.mark.slow
 def test_the_answers_can_be_verified():
     """With 50 digits every node behind both sides lies within its stated round-off."""
     loss = 2 * vector(50, 6, 3)
@@ -254,6 +254,7 @@ def test_the_tradeoff_does_not_forget_a_vector_without_a_law():
     assert (GaussianLoss(mu="0.1") + coarse).tradeoff("0.05") <= coarse.tradeoff("0.05")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add_or_remove_one", pytest.param("replace_one", marks=pytest.mark.slow)])
 def test_a_sampled_fine_vector_is_sampled_gaussian_noise(adjacency):
     """Poisson samples of a vector on a fine grid cost what those of Gaussian noise of the same length cost."""
@@ -271,6 +272,7 @@ def test_a_sampled_group_of_vectors_is_one_of_gaussian_noise():
     )
 
 
+@pytest.mark.slow
 def test_a_sample_without_replacement_of_a_fine_vector():
     """The folded pair is that of Gaussian noise too, and the Rényi bound is finite."""
     sampled = vector(HUGE, HUGE, 4).subsample(rate="0.1", scheme="without_replacement")
@@ -279,6 +281,7 @@ def test_a_sample_without_replacement_of_a_fine_vector():
     assert sampled.renyi(4) == pytest.approx(exact.renyi(4), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_sampled_length_that_cannot_occur_parts_the_sides():
     """No two squares add up to 6: the lower end of a sample is that of 5, the upper end that of 6."""
     five, six = (vector(6000, squared, 2).subsample(rate="0.1").delta_interval(0) for squared in (5, 6))

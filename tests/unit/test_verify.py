@@ -28,8 +28,6 @@ from curador.privacy.losses import (
 )
 from curador.privacy.verify import verify_delta, verify_epsilon, verify_sum
 
-pytestmark = pytest.mark.slow  # left to `make test`: `make check` has a minute
-
 TERNARY = Finite(p=["0.2", "0.3", "0.5"], q=["0.25", "0.35", "0.4"])
 CASES = {
     "responses": (300 * RandomizedResponseLoss(epsilon="0.1") + 200 * Pure(epsilon="0.03"), LatticeSum, ThreePointLaw),
@@ -48,6 +46,7 @@ SLOW = ("finite", "laplaces", "approximate")
 EACH = pytest.mark.parametrize("name", CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in CASES])
 def test_right_sums_pass(name):
     """Every node of each kind of sum lies within its stated round-off of its 50-digit value."""
@@ -70,6 +69,7 @@ def test_the_cases_take_the_paths_they_are_named_for(name):
 SEEDED = [name for name, (_, _, law) in CASES.items() if law is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEEDED)
 @pytest.mark.parametrize("question", ["epsilon", "delta"])
 def test_a_transform_that_is_off_by_a_billionth_is_caught(name, question, monkeypatch):

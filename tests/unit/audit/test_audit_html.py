@@ -29,8 +29,6 @@ from curador.plots.audit_figures import bounds_against_claims, caught_by, curves
 from curador.plots.audit_report import document, write_html
 from curador.plots.page import Cell, paragraph, table, text
 
-pytestmark = pytest.mark.slow
-
 WHEN = datetime(2030, 5, 17, 9, 30, tzinfo=UTC)
 SURE = "0.999999999"
 HOSTILE = "<script>alert(\"x\")</script> & 'y'"
@@ -109,6 +107,7 @@ class Outline(HTMLParser):
 # ---- one file -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed_and_stands_alone(full):
     """Every element is closed in order; no script, no picture, font, style or link from anywhere else."""
     outline = Outline(full)
@@ -173,6 +172,7 @@ def test_words_stand_out_from_their_ground(full):
             assert (luminance(ground) + 0.05) / (luminance(colours[word]) + 0.05) >= 7
 
 
+@pytest.mark.slow
 def test_the_same_findings_give_the_same_file(parts, tmp_path):
     """Byte for byte, so that two pages can be compared."""
     target = write_html(report(), tmp_path / "page.html", when=WHEN, profiles=parts["profiles"])
@@ -183,6 +183,7 @@ def test_the_same_findings_give_the_same_file(parts, tmp_path):
 # ---- what it says ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_page_of_some_mechanisms_says_of_how_many(monkeypatch):
     """What was not looked at is not among what passed; of all of them it says so."""
     made = report()
@@ -219,6 +220,7 @@ def test_a_right_audit_says_so_and_how_surely(full, parts):
     assert all(f"{point.claimed:.4g}" in said and f"{point.bound:.4g}" in said for point in (*profile.deltas, *profile.renyi))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -244,6 +246,7 @@ def test_whatever_is_wrong_is_told_at_the_top(changes, words):
     assert "should not be relied on" in said
 
 
+@pytest.mark.slow
 def test_refuted_curves_and_games_count():
     """A right report beside a wrong curve, or beside a game that is won, has not passed."""
     halved = cu.RandomizedResponse(epsilon=3)
@@ -259,6 +262,7 @@ def test_refuted_curves_and_games_count():
     assert "the adversary wins more than is proved that anybody can" in won
 
 
+@pytest.mark.slow
 def test_sections_without_findings_are_left_out():
     """A report alone has no games and no curves."""
     said = Outline(document(report(mutants=(), bits=(), fits=()), when=WHEN)).said
@@ -271,6 +275,7 @@ def test_sections_without_findings_are_left_out():
 # ---- strict words ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_cannot_become_markup(parts):
     """A name made to break out of elements, attributes and drawings is words everywhere."""
     rows = (row(HOSTILE, event=HOSTILE, detectable=9.0),)
@@ -355,6 +360,7 @@ def kinds_of_bugs():
     ]
 
 
+@pytest.mark.slow
 def test_bugs_are_caught_by_the_testers_that_can_see_them():
     """Bits by bits, half the scale by all bounds, a δ by δ, a law by its fit, a promise by itself. Misses: below 1e-9."""
     by = [shown.catch(bug, 50_000, 1e-6).by for bug in kinds_of_bugs()]
@@ -366,6 +372,7 @@ def test_bugs_are_caught_by_the_testers_that_can_see_them():
     assert by[4] == (None, None, None, None, None, True)
 
 
+@pytest.mark.slow
 def test_exhibits_are_of_the_best_known_mechanisms_that_are_audited():
     """Laplace, Gaussian and randomized response where they are there, else the first; progress is told."""
     told = []
@@ -388,6 +395,7 @@ class Halved:
         return cu.RandomizedResponse(epsilon=3).release_many(world, size=size)
 
 
+@pytest.mark.slow
 def test_exhibits_of_a_wrong_mechanism_are_violations():
     """By its curves, and by the game. Misses: below 1e-9."""
     found = shown.exhibits(4000, [Entry("wrong", lambda _: Halved(), fixed(0, 1), itself)], bugs=[])
@@ -399,6 +407,7 @@ def test_exhibits_of_a_wrong_mechanism_are_violations():
 # ---- the command ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(tmp_path, capsys):
     """Beside what it printed before; where seeded bugs survive for want of samples, both say so and it ends with 1."""
     target = tmp_path / "report.html"
@@ -413,6 +422,7 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     assert "RandomizedResponse, four answers" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refuted", [False, True])
 def test_what_the_page_refutes_decides_too(refuted, parts, tmp_path, capsys, monkeypatch):
     """A right audit ends with 0; with a curve that is refuted, with 1, and says so."""

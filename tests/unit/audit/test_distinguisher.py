@@ -9,8 +9,6 @@ from curador.audit.distinguisher import LEAST, columns_of, logistic, train
 from curador.errors import InvalidParameter
 from curador.mechanisms.noisy_max import Selection
 
-pytestmark = pytest.mark.slow  # as a family
-
 SIZE = 8000
 
 
@@ -55,6 +53,7 @@ FINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FINDS)
 def test_what_differs_is_found(name):
     """Seeded, so never a false alarm: each difference is found nearly as well as it can be."""
@@ -63,6 +62,7 @@ def test_what_differs_is_found(name):
     assert advantage(draw) > least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
     [lambda _, g: g.laplace(0, 1, SIZE), lambda _, g: g.integers(0, 50, SIZE), lambda _, g: g.normal(0, 1, (SIZE, 8))],

@@ -16,8 +16,6 @@ from curador.audit.posterior import Posterior
 from curador.audit.roc import THRESHOLDS, measured, thresholds_of
 from curador.errors import InvalidParameter
 
-pytestmark = pytest.mark.slow  # as a family
-
 ONE = cu.losses.Pure(epsilon=1)
 
 
@@ -35,6 +33,7 @@ def masses(mechanism, world, outputs):
     return np.array([math.log(mechanism.probability(int(Fraction(float(one)) / step) - centre)) for one in outputs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [

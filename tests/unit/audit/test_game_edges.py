@@ -23,6 +23,7 @@ TELLING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", TELLING)
 def test_what_tells_the_worlds_apart_refutes(how):
     """Without a warning, whatever the outputs are."""

@@ -14,8 +14,6 @@ from curador.audit.one_run import p_value
 from curador.audit.one_run_curve import curve_of, exceeds
 from curador.errors import InvalidParameter
 
-pytestmark = pytest.mark.slow  # as a family
-
 
 def binomial(size, chance):
     """The probabilities of a binomial law, exact for fractions, else with 50 digits."""
@@ -62,6 +60,7 @@ def test_the_formula_in_use_does_not_cover_every_private_run():
     assert p_value(1, guesses=3, canaries=3, epsilon=math.log(7), delta=Fraction(1, 73)) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", ["0", "1e-5", "0.01", "0.3"])
 @pytest.mark.parametrize("correct", [1, 3, 17, 20])
 def test_the_p_value_grows_with_epsilon(correct, delta):
@@ -162,6 +161,7 @@ def reached(correct, guesses, number, curve):
     return high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "correct"), [(5, 4), (20, 15), (60, 50)])
 @pytest.mark.parametrize("mu", [0.5, 2.0])
 def test_independent_gaussian_canaries_are_within_the_curve(size, correct, mu):
@@ -320,6 +320,7 @@ def test_noise_for_less_than_one_canary_is_refused():
         histogram_run(cu.Laplace(scale=1, sensitivity="0.5", dimension=9))
 
 
+@pytest.mark.slow
 def test_a_run_tells_its_story():
     """Numbers, bound and verdict in one line."""
     mechanism = cu.DiscreteLaplace(scale="0.05", sensitivity=1)

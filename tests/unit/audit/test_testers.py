@@ -18,8 +18,6 @@ from curador.audit.renyi_tester import RenyiBound, renyi
 from curador.audit.testers import compared, divergences
 from curador.errors import InvalidParameter
 
-pytestmark = pytest.mark.slow  # as a family
-
 PAIRS = [(0.5, 0.3), (0.05, 0.01), (0.9, 0.2), (0.31, 0.31)]
 
 
@@ -33,6 +31,7 @@ def wrong_of_coins(p, size, bet, error):
     return float(binom.pmf(hits, size, p).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.97])
 @pytest.mark.parametrize("error", [0.2, 0.01])
 def test_the_bound_of_a_mean_is_wrong_as_rarely_as_it_says(p, error):
@@ -44,6 +43,7 @@ def test_the_bound_of_a_mean_is_wrong_as_rarely_as_it_says(p, error):
         assert wrong_of_coins(p, size, bet, error) <= error
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_mean_is_not_wrong_much_more_rarely(monkeypatch):
     """It errs within a factor of sixteen of what it may, and a bar that is too low by e³ is caught by the sum above."""
     p, size, error = 0.3, 60, 0.05
@@ -54,6 +54,7 @@ def test_the_bound_of_a_mean_is_not_wrong_much_more_rarely(monkeypatch):
     assert wrong_of_coins(p, size, bet, error) > error
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_mean_of_three_values_is_wrong_as_rarely_as_it_says():
     """By summing the multinomial law of twelve draws, from below and from above."""
     values, law, size, error = np.array([-2.0, 0.5, 1.0]), np.array([0.2, 0.3, 0.5]), 12, 0.1
@@ -234,6 +235,7 @@ def test_no_ratio_gives_more_than_the_divergence(order):
     )  # the other divergence is larger
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1, "1.5", 2, 16])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_larger_direction_is_found(alpha, swapped):
@@ -247,6 +249,7 @@ def test_the_larger_direction_is_found(alpha, swapped):
     assert found.likelier == (1 - larger[1] if swapped else larger[1])
 
 
+@pytest.mark.slow
 def test_a_lower_order_serves_where_the_one_asked_has_no_bound():
     """At order 64 few samples of a heavy tail bound no mean; the divergence of a lower order is a bound all the same."""
     one, other = alternating([64, 32, 16, 8, 4, 2, 1], 6000), alternating([1, 2, 4, 8, 16, 32, 64], 6000)
@@ -291,6 +294,7 @@ def test_the_tested_part_has_no_part_in_choosing():
     assert np.array_equal(events[0].member, events[1].member)
 
 
+@pytest.mark.slow
 def test_what_only_the_chosen_part_shows_is_not_proved():
     """Worlds that differ in the first quarter and nowhere else: nothing is proved, whatever was chosen."""
     one = alternating([18, 2], 8000)
@@ -480,6 +484,7 @@ def test_a_claim_of_infinity_is_never_refuted_and_has_no_ratio():
     assert math.isnan(found.renyi[0].ratio)
 
 
+@pytest.mark.slow
 def test_a_score_makes_numbers_of_outputs():
     """Winners of a noisy maximum, and by how much."""
     mechanism = cu.NoisyMax.calibrate(epsilon=4, sensitivity=1, gap=True)

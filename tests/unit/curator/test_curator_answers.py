@@ -42,6 +42,7 @@ def answer(curator):
 # ---- answers -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_columns_are_in_the_order_of_the_select_list(answer):
     """Each released number is followed by its interval."""
     assert answer.columns == ("city", "n", "n_low", "n_high", "mean", "mean_low", "mean_high")

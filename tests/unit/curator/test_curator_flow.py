@@ -98,6 +98,7 @@ def test_an_unprepared_version_is_refused_before_the_charge(curator):
     assert kinds(curator) == ["created"]
 
 
+@pytest.mark.slow
 def test_answers_of_several_threads_are_all_charged(tmp_path):
     """Twenty questions at once cost what twenty cost one after the other, and the twenty-first is refused."""
     with open_curator(tmp_path) as curator:
@@ -206,6 +207,7 @@ def told_about(folder, each, shops):
         return [*told, str(caught.value), str(curator.budget)]
 
 
+@pytest.mark.slow
 def test_messages_do_not_depend_on_data(tmp_path):
     """The same refusals, previews and budgets on an empty table, a small one and a large one."""
     cases = {"none": (0, {}), "one": (1, {"north": 1}), "many": (10**6, {"north": 10**6, "south": 3})}
@@ -361,6 +363,7 @@ PROBES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probe", PROBES, ids=range(len(PROBES)))
 def test_a_hidden_table_is_refused_like_one_that_does_not_exist(curator, probe):
     """Word for word, in every verb: neither that it exists nor what is in it can be found out."""

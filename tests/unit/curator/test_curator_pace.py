@@ -107,6 +107,7 @@ def asked(curator, clock, **options):
 # ---- moments -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e4))
 def test_the_next_moment_is_a_doubling_and_the_first(elapsed, tick):
     """tick · 2ᵏ, not before, and half of it is too early unless it is the first."""
@@ -132,6 +133,7 @@ def test_there_are_few_and_they_are_said():
 # ---- questions -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "problem", [None, RuntimeError("a row"), EngineFailed("0" * 16)], ids=["answered", "broke", "failed"]
 )

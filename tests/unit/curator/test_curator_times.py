@@ -66,6 +66,7 @@ def seen(folder, clock, seconds):
         return told(receipts), told(lines), told(ana.budget.to_dict()), printed(log_table(ana.log())), list(engine.durations)
 
 
+@pytest.mark.slow
 def test_what_an_analyst_sees_is_the_same_however_long_data_were_read(tmp_path, clock):
     """But for the moments at which questions arrive, everything is the same for 0 and for 17 seconds."""
     fast = seen(tmp_path / "fast", clock, 0)

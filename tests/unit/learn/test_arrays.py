@@ -28,8 +28,6 @@ from curador.learn.estimators.arrays import (
 )
 from curador.learn.release import Releaser
 
-pytestmark = pytest.mark.slow
-
 
 class Something(BaseEstimator):
     """An estimator that only has a name."""
@@ -212,6 +210,7 @@ ESTIMATORS = {
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_what_is_no_number_is_refused_before_anything_is_released(estimator, frame, monkeypatch):

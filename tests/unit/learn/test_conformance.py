@@ -9,8 +9,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curador import learn
 
-pytestmark = pytest.mark.slow
-
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 FRESH = "asks two fits for the same result, and every fit draws fresh noise"
 
@@ -49,6 +47,7 @@ def test_scikit_learns_checks_pass(name):
         assert "check_fit_idempotent" in states["xfail"]
 
 
+@pytest.mark.slow
 def test_scikit_learns_checks_see_a_broken_estimator():
     """A constructor that changes what it is given fails them."""
 
@@ -123,6 +122,7 @@ CASES |= {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("convention", CONVENTIONS, ids=lambda one: one.__name__)
 def test_the_conventions_hold(name, convention):

@@ -8,8 +8,6 @@ from curador.learn import PrivateKMeans
 from curador.learn.clusters import CELLS, MOMENTS, SUMS, nearest, weighted_means
 from curador.learn.release import Releaser
 
-pytestmark = pytest.mark.slow
-
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 CENTRES = np.array([[0.6, 0.6, 0.0], [-0.6, 0.5, 0.2], [0.0, -0.7, -0.3]])
 

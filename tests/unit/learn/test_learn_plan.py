@@ -17,6 +17,7 @@ GOAL = goal_of(1, "1e-6", "add_remove")
 PARTS = [Part("first", 0.3, 2), Part("second", 0.7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-9"), (8, "1e-5")])
 def test_a_plan_reaches_its_goal_and_wastes_nothing(epsilon, delta):
     plan = make_plan(goal_of(epsilon, delta, "add_remove"), PARTS)

@@ -13,8 +13,6 @@ from curador.learn.plan import Part, make_plan
 from curador.learn.regression import frame, least_squares, moments
 from curador.learn.release import Releaser
 
-pytestmark = pytest.mark.slow
-
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 BOUNDS = {"bounds_X": (-1, 1), "bounds_y": (-2, 2)}
 SLOPES = np.array([0.5, -0.25, 0.0])
@@ -91,6 +89,7 @@ def test_with_few_features_laplace_noise_is_less_and_spends_no_delta():
     assert PrivateLinearRegression(**PRIVACY, **BOUNDS).fit(np.tile(rows, 4), targets).privacy_.delta == 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0, 0.1])
 @pytest.mark.parametrize("way", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("norm", [None, 1.6])

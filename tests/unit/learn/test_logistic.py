@@ -9,8 +9,6 @@ from curador.learn import PrivateLogisticRegression
 from curador.learn.regression import frame, gradient
 from curador.learn.release import Releaser
 
-pytestmark = pytest.mark.slow
-
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 BOUNDS = {"bounds_X": (-1, 1)}
 
@@ -76,6 +74,7 @@ def test_a_forecast_reads_no_data():
     assert PrivateLogisticRegression(epsilon=1, delta=0, **BOUNDS).dry_run(10, 3).numbers["steps"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("way", ["add_remove", "replace_one"])
@@ -90,6 +89,7 @@ def test_without_noise_to_speak_of_it_is_logistic_regression(classes, delta, way
     assert estimator.score(rows, labels) == pytest.approx(other.score(rows, labels), abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_without_an_intercept_there_is_none(classes):
     """Scores of 0 are 0."""
@@ -100,6 +100,7 @@ def test_without_an_intercept_there_is_none(classes):
     assert estimator.coef_.shape == (1 if classes == 2 else 3, 3)
 
 
+@pytest.mark.slow
 def test_labels_are_those_declared():
     """Texts, in order, whether they occur or not."""
     rows, labels = made(500)

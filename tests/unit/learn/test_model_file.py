@@ -55,6 +55,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_anything_else_is_refused_in_one_sentence(name):
     with pytest.raises(cu.InvalidParameter, match="a model must be a readable file"):

@@ -9,13 +9,12 @@ from scipy.sparse import csr_matrix
 
 from curador.learn.nuclear import ball
 
-pytestmark = pytest.mark.slow
-
 
 def matrices(seed, rows=4, columns=3):
     return np.random.default_rng(seed).normal(size=(rows, columns))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(some.lists(some.floats(0, 5), min_size=1, max_size=6), some.floats(0.1, 4))
 def test_the_cut_is_the_nearest_point_by_brute_force(values, radius):

@@ -10,8 +10,6 @@ from curador.errors import InvalidParameter
 from curador.learn import PrivateNuclearRegressor
 from curador.learn.nuclear.losses import BilinearHuber
 
-pytestmark = pytest.mark.slow
-
 COLUMNS = ["a0", "a1", "b0", "b1", "y"]
 
 
@@ -53,6 +51,7 @@ def test_a_fit_through_a_curator(curator, solver):
     assert fitted.predict(np.ones((1, 2)), np.ones((1, 2))).shape == (1,)
 
 
+@pytest.mark.slow
 def test_wrong_columns_are_refused_for_nothing(curator):
     spent = curator.budget.spent
     rows = curator.rows("people", columns=COLUMNS)
@@ -69,6 +68,7 @@ def test_wrong_columns_are_refused_for_nothing(curator):
     assert curator.budget.spent == spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["toeplitz", "tree", "stochastic", "thesis"])
 def test_one_pass_is_refused(curator, solver):
     """A record's place in a table is the work of other rows."""

@@ -12,8 +12,6 @@ from curador.learn.base import Facts
 from curador.learn.nuclear.losses import BilinearHuber, BilinearLogistic
 from curador.learn.nuclear.problems import bilinear_problem
 
-pytestmark = pytest.mark.slow
-
 PROBLEM = bilinear_problem(600, (5, 4), 2, seed=0, test=5000)
 DATA = (PROBLEM.train.left, PROBLEM.train.right, PROBLEM.train.targets)
 MORE = tuple(np.concatenate([one, one[:1]]) for one in DATA)
@@ -30,6 +28,7 @@ def case(**changed):
     return Case(PrivateNuclearRegressor, settings, DATA, MORE, lambda fitted: fitted.predict(*DATA[:2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convention", CONVENTIONS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("solver", ["pgd", "toeplitz"])
 def test_conventions(convention, solver):
@@ -48,6 +47,7 @@ def test_files(changed, tmp_path):
     assert set(read.history_) == set(fitted.history_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_every_solver_fits(solver, neighbours):
@@ -61,6 +61,7 @@ def test_every_solver_fits(solver, neighbours):
     assert all(np.isfinite(one).all() for one in fitted.history_.values())
 
 
+@pytest.mark.slow
 def test_more_budget_is_a_better_model():
     """At ε = 200 the model is nearly the best, at ε = 0.01 it is nothing."""
     good = made(epsilon=200).fit(*DATA).coef_
@@ -85,6 +86,7 @@ def test_a_step_or_a_curvature_may_be_declared():
     assert made(n_steps=5).fit(*DATA).privacy_.releases[-1].count == 5
 
 
+@pytest.mark.slow
 def test_probabilities_are_predicted_under_the_logistic_loss():
     targets = np.where(DATA[2] > 0, 1.0, -1.0)
     fitted = made(loss=BilinearLogistic(), radius=20.0, epsilon=50).fit(DATA[0], DATA[1], targets)
@@ -109,6 +111,7 @@ def test_entries_of_a_matrix():
         fitted.predict(np.array([6]), np.array([0]))
 
 
+@pytest.mark.slow
 def test_a_stream_in_pieces_is_one_release():
     """Whatever the pieces: the same plan, one release, and a model only after the head is full."""
     streamed = made(solver="toeplitz", n_nominal=600, n_steps=100)
@@ -123,6 +126,7 @@ def test_a_stream_in_pieces_is_one_release():
         streamed.partial_fit(*(one[:1] for one in DATA))
 
 
+@pytest.mark.slow
 def test_a_stream_is_the_same_as_a_fit_without_noise(monkeypatch):
     """With the noise and the order taken out, pieces and whole give the same model."""
     from curador.learn.nuclear import noise, toeplitz
@@ -206,6 +210,7 @@ def test_refusals_of_data():
             made(**changed).partial_fit(*DATA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [*SOLVERS, "thesis"])
 def test_a_forecast_needs_no_data(solver):
     """More records, better forecast; the thesis's constants never pay."""

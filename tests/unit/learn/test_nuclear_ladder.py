@@ -10,8 +10,6 @@ from hypothesis import strategies as some
 
 from curador.learn.nuclear.ladder import Ladder, Sums, Undone, ladder_for
 
-pytestmark = pytest.mark.slow
-
 
 def root_noise(decay, steps):
     """The noise of the last decaying sum with the root of A as factor, its column being of length 1."""
@@ -51,6 +49,7 @@ def test_the_column_norm_is_not_below_the_exact_one(rungs):
     assert ladder.column_norm(steps) == pytest.approx(math.sqrt(total), rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(some.integers(0, 2**32), some.integers(0, 5), some.integers(0, 30))
 def test_one_change_moves_the_sums_by_no_more_than_said(seed, rungs, place):

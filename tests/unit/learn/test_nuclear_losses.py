@@ -9,12 +9,11 @@ from curador.errors import InvalidParameter
 from curador.learn.nuclear.losses import Batch, BilinearHuber, BilinearLogistic, EntrySquared, loss_of, loss_text
 from curador.learn.nuclear.records import dense_records, entry_records, whole_coefficients
 
-pytestmark = pytest.mark.slow
-
 LOSSES = [BilinearHuber(0.5), BilinearLogistic(), EntrySquared(2.0), BilinearHuber(1.0, 2.0, 3.0)]
 numbers = some.floats(-20, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @given(margin=numbers, target=numbers)
 def test_slopes_are_derivatives(loss, margin, target):
@@ -25,6 +24,7 @@ def test_slopes_are_derivatives(loss, margin, target):
     assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(slope, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @given(first=numbers, second=numbers, target=numbers)
 def test_constants_hold(loss, first, second, target):

@@ -21,8 +21,6 @@ from curador.learn.oracles.oja import thesis_sigma
 from curador.learn.plan import make_plan
 from curador.learn.release import Releaser
 
-pytestmark = pytest.mark.slow
-
 REPLACED = goal_of(1, "1e-6", "replace_one")
 LIMIT = 1 << 26
 
@@ -89,6 +87,7 @@ def test_the_thesis_needs_its_own_neighbours():
         thesis_schedule(task(goal=add), add)
 
 
+@pytest.mark.slow
 def test_the_thesis_run_is_of_no_use():
     """Its model is as good as X = 0: within a tenth of it."""
     problem = bilinear_problem(400, (5, 4), 2, seed=1, test=20_000)
@@ -167,6 +166,7 @@ def test_a_surprising_curvature_is_seen_and_noise_is_not():
     assert shown_curvature((zero, zero), (zero, move), 1.0) == 0
 
 
+@pytest.mark.slow
 def test_dependent_sides_do_not_break_the_steps():
     """a = b: the product of second moments is far below the curvature; steps shorten once gradients show it."""
     count, size = 4000, 10

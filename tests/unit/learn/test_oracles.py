@@ -15,8 +15,6 @@ from curador.learn.release import Releaser
 from curador.learn.sums import cross, gram, whole_numbers, whole_rows
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 
-pytestmark = pytest.mark.slow
-
 random = np.random.default_rng(20)
 
 
@@ -76,6 +74,7 @@ def test_noise_alone_stays_below_the_edge():
     assert edge == 2 * math.sqrt(size) * deviation < threshold < 1.05 * edge
 
 
+@pytest.mark.slow
 def test_a_spike_is_corrected():
     """Value and angle of a spike under noise are undone, within a few deviations, over twenty draws."""
     size, deviation, spike = 300, 1.0, 45.0
@@ -224,6 +223,7 @@ def lost(rows, vector):
     return (top - vector @ matrix @ vector) / top
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iteration", [power.power_iteration, power.lanczos])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_an_iteration_finds_a_spike(iteration, neighbours):
@@ -239,6 +239,7 @@ def test_an_iteration_finds_a_spike(iteration, neighbours):
     assert found.values[0] == pytest.approx(np.linalg.eigvalsh(data.T @ data)[-1], rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iteration", [power.power_iteration, power.lanczos])
 def test_an_iteration_finds_several_directions(iteration):
     data = spiked(6_000, 20, 0.7, spikes=2)

@@ -19,8 +19,6 @@ from curador.learn.sums import whole_rows
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 from curador.randomness.entropy import Entropy
 
-pytestmark = pytest.mark.slow
-
 random = np.random.default_rng(3)
 GOAL = goal_of(1, 1e-6, "replace_one")
 
@@ -28,6 +26,7 @@ GOAL = goal_of(1, 1e-6, "replace_one")
 # ---- Oja ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "epsilon"), [(1, 0.1), (20, 1), (100, 20)])
 def test_the_printed_noise_is_charged_for_what_it_costs(steps, epsilon):
     """Never less noise than the goal needs; ρ is that of the noise, not of the printed argument."""
@@ -51,6 +50,7 @@ def test_steps_are_as_printed_or_as_they_should_be():
     assert oja.step_of(2.0, 9, 16, accountant="tight") == 1 / (4 * 2 * 3)
 
 
+@pytest.mark.slow
 def test_the_tight_step_arrives_and_the_printed_one_does_not():
     """A spike of 5000 records: the tight iteration finds it, the printed one stays where it began."""
     data = random.standard_normal((5_000, 20)) * 0.1

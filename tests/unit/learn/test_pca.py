@@ -19,8 +19,6 @@ from curador.learn.plan import make_plan
 from curador.learn.release import Releaser
 from curador.learn.sums import whole_rows
 
-pytestmark = pytest.mark.slow
-
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
 PLENTY = {"epsilon": 1000, "delta": 1e-6}
 """So much that noise is invisible: what is left is the algorithm."""
@@ -180,6 +178,7 @@ def test_a_unit_is_the_mean_of_its_rows():
     assert model.explained_variance_ == pytest.approx([0.75, 0.25], rel=1e-2)
 
 
+@pytest.mark.slow
 def test_noise_alone_is_not_significant():
     """Without signal nothing stands above the edge, but in one fit of a hundred: 8 of 40 happen once in 10⁹."""
     zeros = np.zeros((200, 20))
@@ -272,6 +271,7 @@ def test_forecasts_of_nothing_are_refused(wrong):
         PrivatePCA(**PRIVACY).dry_run(**({"n_records": 10, "n_features": 4} | wrong))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("method", ["analyze_gauss", "power", "lanczos"])

@@ -21,8 +21,6 @@ from curador.learn.ratings import Ratings, synthetic_ratings
 from curador.learn.recommend import worth
 from curador.learn.release import Releaser
 
-pytestmark = pytest.mark.slow
-
 TRAIN, TEST = synthetic_ratings(300, 40, seed=2, per_user=15)
 STARS = TRAIN.values  # noqa: PD011 -- no frame
 TABLE = np.column_stack([TRAIN.owners, TRAIN.items])
@@ -123,6 +121,7 @@ def test_everything_is_asked_with_own_ratings_after_the_table_is_gone(method, tm
     assert all(300 not in shape for shape in shapes), "nothing is kept of users"
 
 
+@pytest.mark.slow
 def test_a_file_of_the_model_says_nothing_of_who_rated(tmp_path):
     """Numbers of items and the card; no list as long as users or ratings."""
     fitted = made().fit(TABLE, STARS)
@@ -296,6 +295,7 @@ def test_bad_items_get_one_sentence(asked):
         made("bias").fit(TABLE, STARS).predict(OWN, asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "table",

@@ -15,8 +15,6 @@ from curador.learn.recommend.model import ItemModel, expected, fold, held_out_er
 from curador.learn.recommend.outlook import COST, SAVED, hopeless, outlook
 from curador.learn.release import Releaser
 
-pytestmark = pytest.mark.slow
-
 SCALE = Scale(1.0, 5.0)
 
 

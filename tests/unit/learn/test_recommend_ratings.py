@@ -15,8 +15,6 @@ from curador.learn.ratings import (
 )
 from curador.learn.recommend.reading import read_table
 
-pytestmark = pytest.mark.slow
-
 SCALE = Scale(1.0, 5.0)
 
 

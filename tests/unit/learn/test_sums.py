@@ -24,6 +24,7 @@ def squares(values):
     return [sum(int(one) ** 2 for one in row) for row in values]
 
 
+@pytest.mark.slow
 @given(rows, st.sampled_from([1.0, 1e-3, 7.3, 1e-130, 1e130]), st.sampled_from([4, 18, 26]))
 def test_no_row_is_longer_than_its_limit(given_rows, norm, bits):
     found = sums.whole_rows(np.array(given_rows), norm=norm, bits=bits)
@@ -36,6 +37,7 @@ def test_no_row_is_longer_than_its_limit(given_rows, norm, bits):
             assert not kept.any()
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=9), st.integers(0, 2**31))
 def test_the_rows_of_a_unit_together_are_no_longer_than_one(shares, seed):
     """Weights whose squares add up to 1 bound the sum of squares; weights that add up to 1 the sum of lengths."""

@@ -108,6 +108,7 @@ def opening_reads(counted, path, **changes):
 # ---- what is read --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_second_opening_reads_what_came_since(counted, path):
     """Every entry once, then only the ends, then what was added; no reading of the whole file."""
     with reopen(path, BOTH, verify=False) as ledger:
@@ -129,6 +130,7 @@ def test_the_second_opening_reads_what_came_since(counted, path):
     assert opening_reads(counted, path) == (ends, 0)  # the checkpoint moved on
 
 
+@pytest.mark.slow
 def test_the_cost_of_opening_does_not_grow(counted, memory, monkeypatch):
     """Ten times the entries: the same entries are read, and the database does as many steps."""
     steps = [0]
@@ -183,6 +185,7 @@ def test_a_whole_reading_never_asks_it(counted, path, monkeypatch):
 # ---- the same as a whole reading -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_from_every_entry_on_it_adds_up_to_the_same(path):
     """A checkpoint at each entry: the rest added to it is what the whole adds up to, reservations of long ago included."""
     with reopen(path, BOTH, verify=False) as ledger:
@@ -279,6 +282,7 @@ MISFITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("misfit", MISFITS)
 def test_what_does_not_fit_is_left_aside(misfit, counted, path):
     """Everything is read, the same is said, and the next opening is short again."""
@@ -392,6 +396,7 @@ def opens(path):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", AFTER)
 def test_what_was_changed_after_it_is_refused(change, halfway):
     """Sums, entries and answers since the checkpoint, and its two ends."""

@@ -21,8 +21,6 @@ from curador.local.protocol import Frequencies, Supporting
 from curador.local.subset import fill_sets
 from curador.randomness.injected import Seeded
 
-pytestmark = pytest.mark.slow  # as a family
-
 PEOPLE = np.repeat(np.arange(12), np.arange(12) * 30 + 10)
 COUNTS = np.bincount(PEOPLE)
 

@@ -10,8 +10,6 @@ from curador import local
 from curador.cli.expression import loss_of
 from curador.errors import InvalidParameter, NotPrivate
 
-pytestmark = pytest.mark.slow  # as a family
-
 PROTOCOLS = {
     "direct": local.Direct(10, epsilon=2),
     "two values": local.Direct(2, epsilon=2),

@@ -15,8 +15,6 @@ from curador.local.means.base import exact_sums
 from curador.local.means.places import places
 from curador.randomness.injected import Scripted, Seeded
 
-pytestmark = pytest.mark.slow  # as a family
-
 KINDS = (local.LaplaceMean, local.DuchiMean, local.PiecewiseMean, local.HybridMean)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 

@@ -14,8 +14,6 @@ from curador.errors import InvalidParameter
 from curador.local.client import RapporClient, load, memo
 from curador.local.client.chance import WHOLE, exp_below, share_of_truth
 
-pytestmark = pytest.mark.slow  # as a family
-
 FOREVER, ONCE = Fraction(2), Fraction(1)
 
 
@@ -43,6 +41,7 @@ def largest_ratio(laws):
 class TestExactLaw:
     """Three values, every memo, every report."""
 
+    @pytest.mark.slow
     def test_one_report(self):
         """At most e^ε_once, and within 1e-12 of it; each bit with p = 1/2 or the composite q, exactly."""
         laws = [law_of(value, 1) for value in range(3)]
@@ -70,6 +69,7 @@ class TestExactLaw:
             assert 1 < up * down <= exp_below(FOREVER)
         assert up * down > exp_below(FOREVER) * Fraction(99, 100)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("rounds", "forever"), [(1, 2), (2, 2), (3, 2), (2, 8)])
     def test_several_reports_exactly(self, rounds, forever):
         """`epsilon_after` is the logarithm of the largest ratio, and at most rounds times ε_once."""
@@ -189,6 +189,7 @@ class TestState:
 class TestProtocol:
     """Rounds of many people."""
 
+    @pytest.mark.slow
     def test_estimates(self):
         """Unbiased, with the standard error of fresh unary encoding at ε_once, by clients and by arrays."""
         protocol = local.Rappor(["a", "b", "c", "d"], epsilon_forever=3, epsilon_once=1)

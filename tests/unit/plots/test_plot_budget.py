@@ -9,8 +9,6 @@ from curador.ledger.amounts import Amounts
 from curador.plots.budget import budget, spending
 from curador.plots.example_ledger import example_log
 
-pytestmark = pytest.mark.slow
-
 
 def line(kind, ident, who=None, refers=None, **cost):
     return {"kind": kind, "id": ident, "analyst": who, "refers": refers, "cost": cost}

@@ -26,8 +26,6 @@ from curador.plots.style import (
     style,
 )
 
-pytestmark = pytest.mark.slow
-
 UNLISTED = {"CATALOGUE", "NAMES", "property_table", "write_html"}
 """What the room has that is no figure of its own."""
 
@@ -90,6 +88,7 @@ def alike_in_grey(axes):
     return [pair for pair in itertools.combinations(looks, 2) if pair[0] == pair[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_is_drawn_and_can_be_read(name):
     """Labelled axes, keys beside the data, lines that differ without colour; warnings are errors here."""
@@ -101,6 +100,7 @@ def test_every_figure_is_drawn_and_can_be_read(name):
     assert [pair for axes in made.axes for pair in alike_in_grey(axes)] == []
 
 
+@pytest.mark.slow
 def test_what_a_figure_must_not_be_is_noticed():
     """The three rules can be broken: no label, a key on the data, two lines that only a colour tells apart."""
     with style():
@@ -115,6 +115,7 @@ def test_what_a_figure_must_not_be_is_noticed():
     assert len(alike_in_grey(axes)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [key_above, key_below, key_beside])
 def test_keys_lie_beside_the_data(key):
     """Wherever they are put."""

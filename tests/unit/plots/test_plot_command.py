@@ -18,8 +18,6 @@ from curador.cli.app import app
 from curador.errors import Refused
 from curador.plots.catalogue import CATALOGUE, NAMES
 
-pytestmark = pytest.mark.slow
-
 runner = CliRunner()
 
 
@@ -42,6 +40,7 @@ def test_without_a_name_it_lists_all():
     assert all(CATALOGUE[line.split()[0]].description in line for line in shown)
 
 
+@pytest.mark.slow
 def test_a_figure_is_written_where_it_says(tmp_path, monkeypatch):
     """NAME.png here, at twice the dots of a screen, and one line that says so."""
     monkeypatch.chdir(tmp_path)
@@ -51,6 +50,7 @@ def test_a_figure_is_written_where_it_says(tmp_path, monkeypatch):
     assert size_of(tmp_path / "laplace-laws.png")[0] == pytest.approx(9.6 * 200, rel=0.05)
 
 
+@pytest.mark.slow
 def test_width_is_inches(tmp_path):
     """The height follows."""
     plot("keys", "-o", tmp_path / "a.png")
@@ -61,6 +61,7 @@ def test_width_is_inches(tmp_path):
     assert higher / high == pytest.approx(10 / 7, rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "pdf"])
 def test_files_are_reproducible(ending, tmp_path):
     """The same figure is the same file: no date, no random ids."""
@@ -70,6 +71,7 @@ def test_files_are_reproducible(ending, tmp_path):
     assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
 
 
+@pytest.mark.slow
 def test_losses_are_drawn_as_written(tmp_path):
     """An expression of `curador account` is a figure's subject and title."""
     done = plot("epsilon-delta", "3*gaussian(sigma=5)", "-o", tmp_path / "a.svg")
@@ -78,6 +80,7 @@ def test_losses_are_drawn_as_written(tmp_path):
     assert "<!-- 3*gaussian(sigma=5) -->" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_all_are_written_to_a_folder(tmp_path, monkeypatch):
     """One file a name."""
     some = {name: CATALOGUE[name] for name in ("laplace-laws", "posteriors")}
@@ -102,6 +105,7 @@ def study(tmp_path, monkeypatch):
         yield file, curator
 
 
+@pytest.mark.slow
 def test_the_budget_of_a_study_is_drawn(study, tmp_path):
     """Of the file and of the curator: the owner sees everybody's charges, an analyst the own ones and the own limit."""
     file, curator = study
@@ -119,6 +123,7 @@ def test_the_budget_of_a_study_is_drawn(study, tmp_path):
         assert ("owner" in (tmp_path / "b.svg").read_text(encoding="utf-8")) is not bool(options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -145,6 +150,7 @@ def test_what_cannot_be_drawn_is_refused_in_one_sentence(arguments, words, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_matplotlib_may_be_missing(monkeypatch, tmp_path):
     """One sentence with what to install; the list needs none."""
     monkeypatch.chdir(tmp_path)
@@ -154,6 +160,7 @@ def test_matplotlib_may_be_missing(monkeypatch, tmp_path):
     assert str(plot("keys").exception) == "figures need matplotlib.\nHint: install curador[plots]."
 
 
+@pytest.mark.slow
 def test_the_list_is_quick_and_loads_no_figure_library():
     """Nothing is drawn to list names."""
     program = (

@@ -21,8 +21,6 @@ from curador.plots.shuffle import amplified, published, shuffle
 from curador.plots.tradeoffs import tradeoffs
 from curador.privacy.losses import BoundedRange, GaussianLoss, LaplaceLoss, Pure
 
-pytestmark = pytest.mark.slow
-
 
 def lines(axes):
     """The explained lines by their names."""
@@ -69,6 +67,7 @@ def test_a_law_that_is_none_is_refused(wrong):
         laplace_density(np.zeros(1), **wrong)
 
 
+@pytest.mark.slow
 def test_renyi_budgets_are_the_closed_forms():
     """Of randomized response, Laplace and Gaussian noise, at every order that is drawn."""
     response, laplace, gaussian = renyi_budgets(truths=["0.7"], scales=["2"], deviations=["3"]).axes
@@ -112,6 +111,7 @@ def test_accountings_of_gaussian_noise_are_the_theorems():
     assert found["Rényi"] == pytest.approx(found["zCDP"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_compositions_draw_those_numbers():
     """Above ε, below its ratio to the certified one; in the other figure δ runs."""
     above, below = compositions(LaplaceLoss(epsilon="0.05"), counts=[1, 100, 1000]).axes
@@ -140,6 +140,7 @@ def test_epsilon_against_delta_is_the_gaussian_curve():
     assert len(axes.collections) == 0
 
 
+@pytest.mark.slow
 def test_a_band_is_drawn_where_the_truth_is_not_known():
     """Exponential mechanisms: what is attained lies visibly below what is proved, and both below the sum."""
     loss = 50 * BoundedRange(epsilon="0.5")
@@ -198,6 +199,7 @@ def test_beliefs_are_bayes_rule():
     np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_error_bars_are_quantiles():
     """log 20/ε of Laplace noise, 1.96 σ of Gaussian noise whose σ reaches (ε, δ); whole numbers of discrete noise."""
     above, below = noise_widths(["0.5", "1"], delta="1e-5").axes
@@ -212,6 +214,7 @@ def test_error_bars_are_quantiles():
     assert below.get_lines()[1].get_ydata()[1] == pytest.approx(1.959964 * sigma / math.log(20), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_keys_are_shown_as_the_recurrence_says():
     """π(n + 1) = min(e^ε π + δ, 1 − e^−ε(1 − π − δ), 1); thresholds are where noisy counts are even."""
     (axes,) = key_curves(epsilon=1, delta="1e-4", most=25).axes
@@ -252,6 +255,7 @@ def test_errors_of_protocols_are_the_published_ones():
     np.testing.assert_allclose(lines(drawn.axes[0])["direct (k answers)"].get_ydata(), found)
 
 
+@pytest.mark.slow
 def test_shuffling_gains_what_is_known():
     """Never more than the local ε; below [FMT21]'s numbers at 1,000 reports of ε = 0.5, whose closed form is drawn thin."""
     (axes,) = shuffle(["0.5"], reports=[10, 1000, 100_000], delta="1e-5").axes
@@ -284,6 +288,7 @@ def played(**changed):
     return SimpleNamespace(**given)
 
 
+@pytest.mark.slow
 def test_a_game_is_drawn_as_it_was_played():
     """The curve, the bound, the band, shares of releases by belief, and the proved ends of beliefs."""
     left, right = game(played()).axes
@@ -303,6 +308,7 @@ def test_a_game_is_drawn_as_it_was_played():
     assert sorted(line.get_xdata()[0] for line in right.get_lines()) == [0.05, 0.95]
 
 
+@pytest.mark.slow
 def test_a_refuted_game_says_so():
     """The place above the bound is marked."""
     drawn = game(played(refuted=True, crossing=(0.2, 0.5)))

@@ -9,9 +9,8 @@ from curador.errors import NumericalFailure
 from curador.plots import property_checks as checks
 from curador.plots.properties import NOTIONS, TABLE, markdown, properties, property_table
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_every_claim_is_checked():
     """Eight properties of five notions; three do not hold, and say why."""
     rows = property_table()
@@ -23,6 +22,7 @@ def test_every_claim_is_checked():
     assert {row.name for row in rows} == set(TABLE)
 
 
+@pytest.mark.slow
 def test_the_contrary_of_a_claim_is_not_accepted(monkeypatch):
     """Each check decides: the table refuses to say the opposite of any of them."""
     for name, claims in TABLE.items():
@@ -61,6 +61,7 @@ def test_a_wrong_formula_is_noticed(formula, bug, check, monkeypatch):
     assert not check()[0]
 
 
+@pytest.mark.slow
 def test_the_figure_and_the_markdown_say_the_same():
     """A mark and a claim in each cell; what was checked stands below the table."""
     rows = property_table()

@@ -36,6 +36,7 @@ def test_the_corpus_is_large_and_has_every_kind():
     assert len({one["id"] for one in QUESTIONS}) == len(QUESTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corpus_schemas.TABLES)
 def test_questions_are_read_or_refused_as_expected(name):
     """A question for an answer becomes a tree that keeps all rules; another is refused by its class of error."""

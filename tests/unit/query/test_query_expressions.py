@@ -254,6 +254,7 @@ def test_expressions_that_double_at_every_step_are_refused_in_time():
         read(f"SELECT age + age AS a0, {steps}, COUNT(*) FROM people GROUP BY ALL")
 
 
+@pytest.mark.slow
 def test_long_chains_are_read_and_deep_ones_refused():
     """A thousand conditions are a flat AND; hundreds of additions are deeper than anything that walks the tree may go."""
     chain = " AND ".join(["active"] * 1000)

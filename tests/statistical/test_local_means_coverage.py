@@ -9,8 +9,6 @@ import pytest
 
 from curador import local
 
-pytestmark = pytest.mark.slow
-
 KINDS = (local.LaplaceMean, local.DuchiMean, local.PiecewiseMean, local.HybridMean)
 TIMES, PEOPLE = 4_000, 250
 

@@ -1,0 +1,87 @@
+"""Rules of the project: one version, a changelog by kind, extras that something imports, and a lock without addresses."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import curador as cu
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LOCK = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8")
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+KINDS = ["Privacy", "Added", "Changed", "Deprecated", "Removed", "Fixed"]
+FOR_PEOPLE = {"test", "dev", "docs", "habits"}
+"""Extras that install what is run, not what src imports."""
+IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
+
+
+def test_the_version_is_in_one_place():
+    """The package says it, pyproject reads it there, and the changelog begins with it."""
+    assert "version" not in PROJECT["project"]
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/curador/__init__.py"
+    assert re.search(r"^## (\S+)", CHANGELOG, re.MULTILINE)[1] == cu.__version__
+
+
+def kinds_of(text):
+    """By version: the kinds of its headings, in their order."""
+    return [re.findall(r"^### (\w+)", version, re.MULTILINE) for version in re.split(r"^## ", text, flags=re.MULTILINE)[1:]]
+
+
+def out_of_order(text):
+    return [found for found in kinds_of(text) if found != sorted(found, key=lambda kind: (*KINDS, kind).index(kind))]
+
+
+def test_the_changelog_goes_by_kind():
+    """Every heading is of a known kind, and who is affected comes first."""
+    assert {kind for found in kinds_of(CHANGELOG) for kind in found} <= set(KINDS)
+    assert out_of_order(CHANGELOG) == []
+    assert "### Privacy" in CHANGELOG
+
+
+def test_a_changelog_out_of_order_is_seen():
+    """The check itself can fail."""
+    assert out_of_order("## 1.0\n### Added\n### Privacy\n") == [["Added", "Privacy"]]
+
+
+def foreign_imports():
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                yield node.module.partition(".")[0]
+            elif isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+
+
+def name_of(requirement):
+    return re.match(r"[\w-]+", requirement)[0].lower()
+
+
+def test_every_dependency_is_imported():
+    """Nobody installs what no room uses: neither by default nor by an extra."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    asked = [*PROJECT["project"]["dependencies"], *(one for extra in set(extras) - FOR_PEOPLE for one in extras[extra])]
+    used = set(foreign_imports())
+
+    assert [one for one in asked if IMPORTED_AS.get(name_of(one), name_of(one)) not in used] == []
+
+
+def test_the_lock_has_hashes_and_no_address():
+    """Any registry that has the same files will do, and no other file passes."""
+    pinned = re.findall(r"^([\w.-]+)==\S+(?: ; .*)? \\\n    --hash=sha256:[0-9a-f]{64}", LOCK, re.MULTILINE)
+
+    assert re.search(r"://|--index|--find-links|--extra-index|file:", LOCK) is None
+    assert len(pinned) == len(re.findall(r"^[^\s#]", LOCK, re.MULTILINE))
+
+
+def test_the_lock_has_every_dependency():
+    """What pyproject names is locked, for those who use the library and for those who work on it."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    asked = {
+        name_of(one) for one in [*PROJECT["project"]["dependencies"], *(one for extra in extras.values() for one in extra)]
+    }
+    locked = {name.lower() for name in re.findall(r"^([\w.-]+)==", LOCK, re.MULTILINE)}
+
+    assert asked - {"curador"} - locked == set()

@@ -1,0 +1,53 @@
+"""Prints how many branches of each room the fast tests take, and fails where a room has fallen below its floor.
+
+python tools/coverage_by_room.py build/coverage.json
+
+A branch is a jump from one line to another: an `if` has two, a loop two. The floors are what was measured, rounded down to
+whole percent: raised when tests are added, lowered only with a reason in the commit.
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+FLOORS: dict[str, int] = {}
+"""Percent of the branches of a room that `make check` takes, by room."""
+
+
+def by_room(report: dict) -> dict[str, tuple[int, int]]:
+    """Return the branches taken and all branches of each room, from a report of coverage.py."""
+    taken: Counter[str] = Counter()
+    every: Counter[str] = Counter()
+    for file, found in report["files"].items():
+        parts = Path(file).parts
+        room = parts[parts.index("curador") + 1]
+        if not room.endswith(".py"):
+            taken[room] += found["summary"]["covered_branches"]
+            every[room] += found["summary"]["num_branches"]
+    return {room: (taken[room], every[room]) for room in sorted(every) if every[room]}
+
+
+def shortfalls(rooms: dict[str, tuple[int, int]], floors: dict[str, int]) -> list[str]:
+    """Return a sentence for each room below its floor, and for each room without one."""
+    said = []
+    for room, (taken, every) in rooms.items():
+        if room not in floors:
+            said.append(f"{room} has no floor: add one to tools/coverage_by_room.py")
+        elif 100 * taken < floors[room] * every:
+            said.append(f"{room}: {100 * taken / every:.1f} % of its branches are taken, {floors[room]} % must be")
+    return said
+
+
+def main(path: str) -> int:
+    """Print the table; 1 where a room is below its floor."""
+    rooms = by_room(json.loads(Path(path).read_text(encoding="utf-8")))
+    for room, (taken, every) in rooms.items():
+        print(f"{room:12} {taken:6,} of {every:6,} branches   {100 * taken / every:5.1f} %   floor {FLOORS.get(room, '-')} %")
+    said = shortfalls(rooms, FLOORS)
+    print(*said, sep="\n")
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
