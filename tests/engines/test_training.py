@@ -20,6 +20,7 @@ import curador as cu
 from curador import learn
 from curador.cli import main
 from curador.curator.pace import Pace
+from curador.engines.lower.sql import Statement, generated
 from curador.learn.estimators import arrays
 from curador.learn.estimators.linear import whole_targets
 from curador.learn.model_file import to_json
@@ -125,6 +126,60 @@ def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path, monkeypatch):
         assert seen[0] > 0
         assert curator.budget.spent.rho == seen[0]
         assert "42" not in re.sub("Incident.*", "", str(caught.value))  # an id is random and may hold any digits
+
+
+def cannot_be_read(monkeypatch):
+    """The statement that reads rows asks for a column that no table has."""
+    monkeypatch.setattr(
+        "curador.engines.lower.rows.lower_rows", lambda *_: Statement("rows", generated("SELECT v9, u FROM t0"))
+    )
+
+
+def learns_nothing(monkeypatch):
+    """Learning itself fails, whatever the rows."""
+
+    def broken(*_):
+        raise ZeroDivisionError("of no row")
+
+    monkeypatch.setattr(learn.PrivatePCA, "_learn", broken)
+
+
+def writes_nothing(monkeypatch):
+    """The model cannot be written."""
+    monkeypatch.setattr("curador.learn.model_file.to_json", lambda _: 1 / 0)
+
+
+@pytest.mark.parametrize("broken", [cannot_be_read, learns_nothing, writes_nothing])
+@pytest.mark.parametrize("worker", ["inline", pytest.param("process", marks=pytest.mark.slow)])
+def test_what_fails_for_the_fits_own_sake_is_refused_before_the_charge(tmp_path, monkeypatch, broken, worker):
+    """Nothing is spent, no failure is counted, no row is read; the owner finds the reason, an asker an id."""
+    with opened(tmp_path, engine={"worker": worker, "threads": 1}) as curator:
+        rows = curator.rows("people", columns=COLUMNS)
+        monkeypatch.setattr(curator._desk.engine, "read", None)  # noqa: SLF001 -- calling it would fail
+        broken(monkeypatch)
+        for _ in range(4):  # refusals are not failures, which would close the study
+            with pytest.raises(cu.errors.InvalidQuery, match=r"even without rows; nothing was charged(.|\n)*incident \w{8}"):
+                pca().fit(rows)
+        assert not curator.budget.spent
+        assert curator.ledger.failures == 0
+        assert [one["kind"] for one in curator.log()] == ["created"]
+    assert list(tmp_path.rglob("incidents.log"))
+
+
+def test_a_fit_is_tried_out_once_in_a_process(tmp_path, monkeypatch):
+    """Also where it failed after its charge: trying it out again would show the same."""
+    with opened(tmp_path) as curator:
+        engine, tried = curator._desk.engine, []  # noqa: SLF001 -- what the curator stands on
+        rehearse, read = engine.rehearse_read, engine.read
+        monkeypatch.setattr(engine, "rehearse_read", lambda *given: tried.append(curator.budget.spent) or rehearse(*given))
+        monkeypatch.setattr(engine, "read", lambda *_: 1 / 0)
+        with pytest.raises(cu.Failed):
+            pca().fit(curator.rows("people", columns=COLUMNS))
+        monkeypatch.setattr(engine, "read", read)
+        pca().fit(curator.rows("people", columns=COLUMNS))
+        pca().fit(curator.rows("people", columns=COLUMNS))
+    assert len(tried) == 1
+    assert not tried[0]
 
 
 def test_a_model_that_was_not_stored_is_not_learned(tmp_path, monkeypatch):

@@ -46,13 +46,14 @@ if TYPE_CHECKING:
     from curador.curator.post import Column
     from curador.curator.release import Released
     from curador.engines.base import Engine, Tallied
+    from curador.ledger.amounts import Amounts
     from curador.ledger.request import Reservation, Stored
     from curador.plan.price import Priced
 
 log = logging.getLogger(__name__)
 
 MOST_TRIED = 1_000
-"""Questions that are remembered as tried out."""
+"""Questions and fits that are remembered as tried out."""
 
 KEPT = "the charge is kept and nothing was released"
 CHARGING = "interrupted while the question was being charged: the charge may be kept, and nothing was released."
@@ -78,7 +79,7 @@ class Flow:
     turn: threading.Lock
     pace: Pace = field(default_factory=Pace)
     tried: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
-    """Texts and keys of questions that went well without rows: trying them again would show the same."""
+    """Texts and keys of questions and fits that went well without rows: trying them again would show the same."""
 
     def ask(self, ready: Ready, *, fresh: bool) -> Answer:
         """Return the stored answer of an identical question, or draw a new one and pay for it."""
@@ -134,9 +135,9 @@ class Flow:
             stored = None if fresh else self.stored(ready)
             if stored is not None:
                 return self._served(ready, stored, request.asked)
-            if (ready.text, ready.key) not in self.tried:
-                self.try_out(ready, self.engine.rehearse(ready.blocks))
-                self._remember(ready)
+            with self.once(ready.text, ready.key) as new:
+                if new:
+                    self.try_out(ready, self.engine.rehearse(ready.blocks))
             way.said = CHARGING
             reservation = self.ledger.reserve(request)
             mark.charged, way.said = True, INTERRUPTED
@@ -158,18 +159,21 @@ class Flow:
         with self.refusing():
             released = _released(ready, tallied or [without_rows(block) for block in ready.blocks], rehearsed)
             again = decoded(encoded(ready.identities, released), ready.identities, ready.priced)
-            answer = self._answer(ready, again, _columns(ready, again, ready.confidence), self._imagined(ready))
+            answer = self._answer(ready, again, _columns(ready, again, ready.confidence), self.imagined(ready.cost))
             json.dumps(answer.receipt.record, allow_nan=False)
 
-    def _remember(self, ready: Ready) -> None:
-        self.tried[ready.text, ready.key] = None
+    @contextlib.contextmanager
+    def once(self, text: str, key: str) -> Generator[bool]:
+        """Say whether a question or a fit must still be tried out, and remember it once that went well."""
+        yield (text, key) not in self.tried
+        self.tried[text, key] = None
         if len(self.tried) > MOST_TRIED:
             del self.tried[next(iter(self.tried))]
 
-    def _imagined(self, ready: Ready) -> Charged:
-        """What the ledger would say if this were the first question: for the receipt of a question that is tried out."""
+    def imagined(self, cost: Amounts) -> Charged:
+        """What the ledger would say if this were the first question or fit: for the receipt of one that is tried out."""
         total = self.ledger.limits.total
-        spent = ready.cost.least(total)  # what does not fit is refused by the ledger, with its own sentence
+        spent = cost.least(total)  # what does not fit is refused by the ledger, with its own sentence
         entry = Entry(
             ledger=self.ledger.id,
             sequence=1,
@@ -186,8 +190,8 @@ class Flow:
         return Charged(entry=entry, cost=spent, limit=total, before=NOTHING, after=spent, study=both, served=False)
 
     @contextlib.contextmanager
-    def refusing(self) -> Generator[None]:
-        """Before the charge: what fails here fails for the question's sake alone, and is refused under an id."""
+    def refusing(self, what: str = "question") -> Generator[None]:
+        """Before the charge: what fails here fails for the sake of the question or fit alone, and is refused under an id."""
         try:
             yield
         except Refused:
@@ -196,7 +200,7 @@ class Flow:
             incident = self._recorded(error)
             hint = f"ask it in another way; the owner finds the reason under incident {incident}"
             raise InvalidQuery(
-                f"the question must be one that can be computed, even without rows; nothing was charged.\nHint: {hint}."
+                f"the {what} must be one that can be computed, even without rows; nothing was charged.\nHint: {hint}."
             ) from None
 
     @contextlib.contextmanager

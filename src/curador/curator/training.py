@@ -1,6 +1,7 @@
 """Learning from a study: an opaque handle on rows, and the way of one fit from its charge to its model.
 
-    rows(…) ──► an estimator's plan (no data) ──► reserve ──► rows read ──► fitted, noise and all ──► commit ──► the model
+    rows(…) ──► an estimator's plan (no data) ──► tried out on tables without rows ──► reserve ──► rows read ──► fitted, noise
+    and all ──► commit ──► the model
 
 The handle shows names, types, bounds and whom a row belongs to; rows come out of it only inside `train`, which hands them to
 the estimator's own function and lets nothing out but the model's bytes, which are stored like an answer. After the charge
@@ -9,6 +10,7 @@ whatever goes wrong is told by an id.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import warnings
@@ -35,7 +37,7 @@ from curador.study.spelling import Plain
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -113,7 +115,9 @@ def rows_of(flow: Flow, table: str, columns: Sequence[str], *, spend: str | None
 
 
 def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *, exact: bool) -> tuple[bytes, Receipt]:
-    """Charge a fit, read the rows, run it and store its model; return the model's bytes and the receipt.
+    """Try a fit out, charge it, read the rows, run it and store its model; return the model's bytes and the receipt.
+
+    run   from columns and units to the model's bytes; `rehearsal` says that there are no rows, and nobody to watch progress
 
     Claim   The charge is on disk before any row is read, and nothing leaves but what `run` returns after it was stored.
     Needs   `run` releases what `plan.loss` accounts for and nothing else of the rows.
@@ -140,12 +144,14 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
             if stored is not None:  # the identical fit again is the same model, for nothing
                 return _served(flow, request, stored, exact=exact)
             request = _enough(rows, request)
+            with flow.once(request.question, request.question_key) as new:
+                if new:
+                    _try_out(rows, request, run, exact=exact)
             said = CHARGING
             reservation = flow.ledger.reserve(request)
             mark.charged, said = True, INTERRUPTED
-            with flow.kept(reservation), warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")  # a warning could tell of a row
-                content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns))))
+            with flow.kept(reservation), _quiet():
+                content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns)), rehearsal=False))
                 receipt = _receipt(flow, request, paid(reservation), content, exact=exact)
             said = STORING
             flow.ledger.commit(reservation, answer=content, answer_digest=_digest(content))
@@ -154,6 +160,26 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
             raise
         raise KeyboardInterrupt(said) from None
     return content, receipt
+
+
+def _try_out(rows: Rows, request: Request, run: Any, *, exact: bool) -> None:
+    """Go the whole way of a fit once on tables without rows, and refuse what fails: nothing is charged, nothing is read.
+
+    Its noise is drawn and thrown away with the model: neither depends on any row.
+    """
+    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- this module makes the handle
+    with flow.refusing("fit"), _quiet():
+        content = bytes(run(*_arrays(rows, flow.engine.rehearse_read(rows.table, rows.columns)), rehearsal=True))
+        receipt = _receipt(flow, request, flow.imagined(request.amounts), content, exact=exact)
+        json.dumps(receipt.record, allow_nan=False)
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None]:
+    """Let no warning leave a fit: one could tell of a row."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _served(flow: Flow, request: Request, stored: Stored, *, exact: bool) -> tuple[bytes, Receipt]:

@@ -103,6 +103,13 @@ class Engine(Protocol):
         """
         ...
 
+    def rehearse_read(self, table: str, columns: Sequence[str]) -> Any:
+        """Return what `read` gives of a copy of the tables that has no rows; raises Refused where that fails.
+
+        What fails for the statement's sake fails here too, before anything is charged. No data are read.
+        """
+        ...
+
     def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:
         """Take the snapshot of a new data version; an owner's act."""
         ...

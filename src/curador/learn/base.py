@@ -1,6 +1,6 @@
 """What all estimators share: the order in which a fit happens.
 
-    parameters ──► plan (no data) ──► [through a curator: charge] ──► data ──► exact sums + noise ──► card
+    parameters ──► plan (no data) ──► [through a curator: tried out, charged] ──► data ──► exact sums + noise ──► card
 
 An estimator says how its data look (`_read_arrays`, `_read_columns`), what it would release (`_plan`) and how it learns from
 releases (`_learn`). What it keeps are attributes that end in `_`; each is a function of releases and of public numbers.
@@ -139,8 +139,8 @@ class PrivateEstimator(BaseEstimator):
             return replace(counted, records=records)
         return counted if goal.adjacency is REPLACE_ONE else replace(counted, records=None)
 
-    def _fitted(self, data: Any, facts: Facts, plan: Plan) -> Self:
-        releaser = Releaser(plan, bar(type(self).__name__, float(plan.goal.epsilon)))
+    def _fitted(self, data: Any, facts: Facts, plan: Plan, *, watched: bool = True) -> Self:
+        releaser = Releaser(plan, bar(type(self).__name__, float(plan.goal.epsilon)) if watched else None)
         self._learn(data, facts, releaser)
         self.privacy_ = self._card(plan, releaser, facts)
         if facts.names is not None:
@@ -210,9 +210,10 @@ class PrivateEstimator(BaseEstimator):
 
         facts, plan = self._planned_through(rows, y)
 
-        def run(columns: Mapping[str, NDArray[Any]], units: NDArray[Any]) -> bytes:
+        def run(columns: Mapping[str, NDArray[Any]], units: NDArray[Any], *, rehearsal: bool) -> bytes:
             other = self._fresh()  # nothing is learned here before it is stored, nor is anything stored that was here before
-            other._fitted(other._read_columns(columns, units, facts, y), facts, plan)  # noqa: SLF001 -- of the same class
+            data = other._read_columns(columns, units, facts, y)  # noqa: SLF001 -- of the same class
+            other._fitted(data, facts, plan, watched=not rehearsal)  # noqa: SLF001 -- idem
             content = to_json(other).encode()
             from_json(content)  # what cannot be read again is not stored
             return content

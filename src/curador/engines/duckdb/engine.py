@@ -86,10 +86,7 @@ class DuckDBEngine:
         try:
             return self._tallied(blocks, empty=True)
         except EngineFailed as problem:
-            hint = f"ask it in another way; the owner finds the reason under incident {problem.incident}"
-            raise InvalidQuery(
-                f"the engine cannot run this question, even without rows; nothing was charged.\nHint: {hint}."
-            ) from None
+            raise _refusal("question", problem) from None
 
     def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
@@ -123,9 +120,19 @@ class DuckDBEngine:
 
         Raises EngineFailed, with an id only.
         """
+        return self._read(table, columns, empty=False)
+
+    def rehearse_read(self, table: str, columns: Sequence[str]) -> Any:
+        """Return the same columns of tables without rows; a failure there is a refusal. Nothing is read."""
+        try:
+            return self._read(table, columns, empty=True)
+        except EngineFailed as problem:
+            raise _refusal("fit", problem) from None
+
+    def _read(self, table: str, columns: Sequence[str], *, empty: bool) -> Any:
         from curador.engines.lower.rows import STATEMENT, lower_rows
 
-        return self.run([(STATEMENT, lower_rows(self._schema, table, columns))])[STATEMENT]
+        return self.run([(STATEMENT, lower_rows(self._schema, table, columns))], empty=empty)[STATEMENT]
 
     def run(self, statements: Sequence[tuple[str, Statement]], *, empty: bool = False) -> Mapping[str, Any]:
         """Run lowered statements in one transaction, on the data or on tables without rows; refuse what is not lowered."""
@@ -165,3 +172,9 @@ class DuckDBEngine:
         if not self.ready:
             rule = f"Data version {self._version} must be prepared for the study as it is declared."
             raise InvalidStudy(f"{rule}\nHint: run `curador prepare`")
+
+
+def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
+    """Return the refusal of a question or a fit that the engine could not run on tables without rows."""
+    hint = f"ask it in another way; the owner finds the reason under incident {problem.incident}"
+    return InvalidQuery(f"the engine cannot run this {what}, even without rows; nothing was charged.\nHint: {hint}.")
