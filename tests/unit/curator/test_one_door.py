@@ -8,8 +8,10 @@ from pathlib import Path
 import curador
 
 SOURCE = Path(curador.__file__).parent
-SETTLING = {"reserve", "commit", "fail", "void", "served"}
-"""What a ledger does to a charge."""
+CHARGING = {"reserve", "commit"}
+"""What a ledger does to a charge: nobody else may even take the method."""
+SETTLING = CHARGING | {"fail", "void", "served"}
+"""Words that other things have too: nobody else may call them."""
 
 DOOR = "curator/spending.py"
 ELSEWHERE = {
@@ -21,8 +23,10 @@ ELSEWHERE = {
 def doors(files):
     """Every place that charges or settles: file and method."""
     for name, text in files:
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Attribute) and node.attr in SETTLING:
+        tree = ast.parse(text)
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and (node.attr in CHARGING or (node.attr in SETTLING and id(node) in called)):
                 yield name, node.attr
 
 
