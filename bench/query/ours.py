@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 import stopwatch
-from curador.curator.asking import How
-from curador.curator.grant import Wanted
+from curador.curator.grant import QuestionOptions
+from curador.curator.pricing import price_at
 from query import statements, studies, tasks
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def asked(curator: cu.Curator, question: str) -> Callable[[], object]:
 
 def tallied(curator: cu.Curator, question: str) -> Callable[[], object]:
     """Return a call that computes the exact integers only: no planning, no ledger, no noise."""
-    ready = curator._asking().ready(tasks.QUESTIONS[question], How(wanted=Wanted(spend=SPEND)))  # noqa: SLF001 - what ask does first
-    engine = curator._desk.engine  # noqa: SLF001 - and what it does then
+    ready = price_at(curator._session, tasks.QUESTIONS[question], QuestionOptions(spend=SPEND))  # noqa: SLF001 - what ask does first
+    engine = curator._session.engine  # noqa: SLF001 - and what it does then
     return lambda: engine.tally(ready.plan.blocks)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from curador.curator.asking import How
-from curador.curator.grant import Wanted
+from curador.curator.grant import QuestionOptions
 from curador.curator.post import answer_columns
+from curador.curator.pricing import price_at
 from curador.curator.release import release
 from curador.testing.redraw import redraw
 from query import studies, tasks
@@ -18,9 +18,9 @@ from query import studies, tasks
 
 def errors(curator) -> dict[str, object]:
     """Return the root mean squared error of every column, and the share of 95 % intervals that held the truth."""
-    ready = curator._asking().ready(tasks.QUESTION, How(wanted=Wanted(spend="100%")))  # noqa: SLF001 - what ask makes first
+    ready = price_at(curator._session, tasks.QUESTION, QuestionOptions(spend="100%"))  # noqa: SLF001 - what ask makes first
     (priced,) = ready.priced
-    tallied = curator._desk.engine.tally(priced.plan.blocks)  # noqa: SLF001 - exact, and never shown to anybody
+    tallied = curator._session.engine.tally(priced.plan.blocks)  # noqa: SLF001 - exact, and never shown to anybody
     covered = {one.name: one for one in redraw(priced, tallied, tasks.REDRAWS)}
     drawn = [answer_columns(priced, release(priced, tallied), ready.confidence) for _ in range(tasks.REDRAWS)]
     found: dict[str, float] = {}

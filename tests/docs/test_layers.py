@@ -92,7 +92,7 @@ def test_import_loads_numpy_at_most(statement):
 
 
 def test_modules_hold_one_idea():
-    """No module grows beyond 450 lines."""
-    long = {path.name: count for path, _ in sources() if (count := path.read_text(encoding="utf-8").count("\n")) > 450}
+    """No module grows beyond 700 lines."""
+    long = {path.name: count for path, _ in sources() if (count := path.read_text(encoding="utf-8").count("\n")) > 700}
 
     assert long == {}

@@ -296,10 +296,10 @@ def test_a_literal_that_is_no_value_of_its_key_matches_nothing_and_fails_nothing
 
 def test_every_failure_after_a_charge_stands_in_the_owners_log_under_its_id(file, tmp_path, monkeypatch):
     """Also one that no engine raised: what is told leads to what happened."""
-    from curador.curator import flow
+    from curador.curator import asking
 
     with opened(file) as curator:
-        monkeypatch.setattr(flow, "release", broken_release)
+        monkeypatch.setattr(asking, "release", broken_release)
         with pytest.raises(cu.Failed) as caught:
             curator.ask("SELECT COUNT(*) AS n FROM visits", spend="5%")
         assert curator.log()[-1]["kind"] == "failed"

@@ -19,6 +19,7 @@ import pytest
 import curador as cu
 from curador import learn
 from curador.cli import main
+from curador.curator import spending
 from curador.curator.pace import Pace
 from curador.engines.lower.sql import Statement, generated
 from curador.learn.estimators import arrays
@@ -112,7 +113,7 @@ def test_a_share_of_the_budget_says_what_a_fit_costs(tmp_path):
 def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path, monkeypatch):
     """And what goes wrong afterwards is told by an id only; the charge is kept."""
     with opened(tmp_path) as curator:
-        engine = curator._desk.engine  # noqa: SLF001 -- what the curator stands on
+        engine = curator._session.engine  # noqa: SLF001 -- what the curator stands on
         seen = []
 
         def read(*_):
@@ -155,7 +156,7 @@ def test_what_fails_for_the_fits_own_sake_is_refused_before_the_charge(tmp_path,
     """Nothing is spent, no failure is counted, no row is read; the owner finds the reason, an asker an id."""
     with opened(tmp_path, engine={"worker": worker, "threads": 1}) as curator:
         rows = curator.rows("people", columns=COLUMNS)
-        monkeypatch.setattr(curator._desk.engine, "read", None)  # noqa: SLF001 -- calling it would fail
+        monkeypatch.setattr(curator._session.engine, "read", None)  # noqa: SLF001 -- calling it would fail
         broken(monkeypatch)
         for _ in range(4):  # refusals are not failures, which would close the study
             with pytest.raises(cu.errors.InvalidQuery, match=r"even without rows; nothing was charged(.|\n)*incident \w{8}"):
@@ -169,7 +170,7 @@ def test_what_fails_for_the_fits_own_sake_is_refused_before_the_charge(tmp_path,
 def test_a_fit_is_tried_out_once_in_a_process(tmp_path, monkeypatch):
     """Also where it failed after its charge: trying it out again would show the same."""
     with opened(tmp_path) as curator:
-        engine, tried = curator._desk.engine, []  # noqa: SLF001 -- what the curator stands on
+        engine, tried = curator._session.engine, []  # noqa: SLF001 -- what the curator stands on
         rehearse, read = engine.rehearse_read, engine.read
         monkeypatch.setattr(engine, "rehearse_read", lambda *given: tried.append(curator.budget.spent) or rehearse(*given))
         monkeypatch.setattr(engine, "read", lambda *_: 1 / 0)
@@ -180,6 +181,41 @@ def test_a_fit_is_tried_out_once_in_a_process(tmp_path, monkeypatch):
         pca().fit(curator.rows("people", columns=COLUMNS))
     assert len(tried) == 1
     assert not tried[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "stored"),
+    [("reserve", spending.CHARGING, False), ("commit", spending.STORING, True)],
+)
+def test_an_interrupt_of_a_fit_says_what_was_spent(tmp_path, monkeypatch, name, said, stored):
+    """As of a question: from the call of reserve on, none can be taken for one that cost nothing."""
+    with opened(tmp_path) as curator:
+        whole = getattr(curator.ledger, name)
+
+        def stopped(*given, **options):
+            whole(*given, **options)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(curator.ledger, name, stopped)
+            with pytest.raises(KeyboardInterrupt) as caught:
+                pca().fit(curator.rows("people", columns=COLUMNS))
+        assert str(caught.value) == said
+        spent = curator.budget.spent
+        assert spent
+        pca().fit(curator.rows("people", columns=COLUMNS))
+        assert (curator.budget.spent == spent) is stored
+
+
+def test_a_fit_that_waited_for_a_refresh_is_not_charged(tmp_path, monkeypatch):
+    """The version is looked at again inside the turn: a handle of an older one buys nothing."""
+    with opened(tmp_path) as curator:
+        rows = curator.rows("people", columns=COLUMNS)
+        curator.ledger.refresh("elsewhere")
+        monkeypatch.setattr(curator._session.engine, "read", None)  # noqa: SLF001 -- calling it would fail
+        with pytest.raises(cu.errors.InvalidParameter, match=r"data_version must be the current one \(2\)"):
+            pca().fit(rows)
+        assert not curator.budget.spent
 
 
 def test_a_model_that_was_not_stored_is_not_learned(tmp_path, monkeypatch):
@@ -211,7 +247,7 @@ def test_a_model_that_was_not_stored_is_not_learned(tmp_path, monkeypatch):
 )
 def test_what_is_refused_costs_nothing_and_reads_nothing(tmp_path, monkeypatch, change, words):
     with opened(tmp_path) as curator:
-        monkeypatch.setattr(curator._desk.engine, "read", None)  # noqa: SLF001 -- calling it would fail
+        monkeypatch.setattr(curator._session.engine, "read", None)  # noqa: SLF001 -- calling it would fail
         with pytest.raises(cu.Refused, match=words):
             pca(**change).fit(curator.rows("people", columns=COLUMNS))
         assert not curator.budget.spent
@@ -287,7 +323,7 @@ def test_a_column_of_texts_is_refused_before_it_is_read_or_charged(tmp_path, mon
     """Whatever bounds are given for it: it would be paid for and be a constant."""
     made, columns, target = TEXTS[case]
     with opened(tmp_path, with_words()) as curator:
-        monkeypatch.setattr(curator._desk.engine, "read", None)  # noqa: SLF001 -- calling it would fail
+        monkeypatch.setattr(curator._session.engine, "read", None)  # noqa: SLF001 -- calling it would fail
         rows = curator.rows("people", columns=columns)
         for ask in (made().fit, made().cost):
             with pytest.raises(cu.InvalidParameter, match="columns must be made of numbers; got texts in column 'word'"):
@@ -629,7 +665,7 @@ def test_a_fit_leaves_at_a_public_moment(tmp_path, monkeypatch, fails):
     """Whatever reading and fitting took, and whether it failed; the same fit again waits for nothing."""
     now = [0.0]
     with opened(tmp_path) as curator:
-        desk = curator._desk  # noqa: SLF001 -- the clock is a test's
+        desk = curator._session  # noqa: SLF001 -- the clock is a test's
         desk.pace = Pace(2.0, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
         read = desk.engine.read
 

@@ -33,7 +33,7 @@ def study(tmp_path, monkeypatch):
     file.write_text(make_study(tmp_path).to_toml(), encoding="utf-8")
 
     def engine_of(study, ledger, **_):
-        return FakeEngine(study)
+        return FakeEngine(study, version=ledger.data_version)
 
     monkeypatch.setattr("curador.curator.curator.engine_of", engine_of)
     monkeypatch.setattr("curador.curator.opening.engine_of", engine_of)
@@ -245,7 +245,7 @@ def test_an_interrupt_after_the_charge_says_so(study, run, monkeypatch):
 @pytest.mark.slow
 def test_an_interrupt_before_the_charge_claims_nothing(study, run, monkeypatch):
     """Exit code 130 as well; the command line does not know what was spent, so it does not say."""
-    monkeypatch.setattr("curador.curator.asking.Asking.plan", _raise(KeyboardInterrupt()))
+    monkeypatch.setattr("curador.curator.pricing.plan_question", _raise(KeyboardInterrupt()))
     code, _, err = run("ask", study, COUNT, "--spend", "5%")
     assert code == 130
     assert err.endswith("\ninterrupted\n")
@@ -255,7 +255,7 @@ def test_an_interrupt_before_the_charge_claims_nothing(study, run, monkeypatch):
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("curador.curator.flow.release", "the charge is kept and nothing was released"),
+        ("curador.curator.asking.release", "the charge is kept and nothing was released"),
         ("curador.ledger.ledger.Ledger.commit", "asking again is free"),
         ("curador.ledger.ledger.Ledger.reserve", "the charge may be kept"),
         ("curador.cli.study.write_all", "interrupted"),
@@ -287,7 +287,7 @@ def test_on_a_terminal_it_asks_before_it_spends(study):
         "import sys; sys.path.insert(0, {folder!r})\n"
         "import curador.curator.curator as c\n"
         "from curator_studies import FakeEngine\n"
-        "c.engine_of = lambda study, ledger, **_: FakeEngine(study)\n"
+        "c.engine_of = lambda study, ledger, **_: FakeEngine(study, version=ledger.data_version)\n"
         "from curador.cli import main; main()"
     ).format(folder=str(Path(__file__).parent / "curator"))
     command = [sys.executable, "-c", program, "ask", str(study), COUNT, "--spend", "5%", "--format", "csv"]

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
-from curador.curator.asking import Asking, How, Plans
+from curador.curator.asking import ask, try_question_out
 from curador.curator.budget import BudgetView, budget_view
-from curador.curator.flow import Flow, require_current, require_open
-from curador.curator.grant import Wanted
+from curador.curator.grant import QuestionOptions
 from curador.curator.log import log_lines
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
 from curador.curator.pace import Pace
 from curador.curator.preview import Preview, Previews, preview_of, previews_of
+from curador.curator.pricing import plan_question, price_question
+from curador.curator.session import Session
 from curador.curator.shown import shown_to
 from curador.curator.training import Rows, rows_of
 from curador.errors import InvalidParameter, NotAllowed, sentence
@@ -29,11 +28,9 @@ from curador.study.rules import did_you_mean
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from curador.curator.answer import Answer
-    from curador.curator.asking import Ready
     from curador.engines.base import Engine
     from curador.ledger.ledger import Ledger
     from curador.numerics.exact import Number
@@ -58,38 +55,25 @@ class Options(TypedDict, total=False):
     bias: bool
 
 
-@dataclass(slots=True)
-class Desk:
-    """What the owner and all analysts share: the study, its ledger, its engine, the data version, one turn at the engine."""
-
-    study: Study
-    ledger: Ledger
-    engine: Engine
-    version: int
-    turn: threading.Lock = field(default_factory=threading.Lock)
-    plans: Plans = field(default_factory=Plans)
-    pace: Pace = field(default_factory=Pace)
-    tried: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
-
-
 class Asker:
     """Somebody who may ask: the owner, or one analyst inside the study's one budget."""
 
-    def __init__(self, desk: Desk, analyst: Analyst | None = None) -> None:
-        """Take a place at the desk; `Curator.analyst` does it for an analyst."""
-        self._desk, self._analyst = desk, analyst
+    def __init__(self, session: Session) -> None:
+        """Ask in a session; `Curator.analyst` makes that of an analyst."""
+        self._session = session
 
     @property
     def schema(self) -> Schema:
         """Every table and column that can be asked about."""
-        asking = self._asking()  # an analyst's has no path, hidden table or other analyst in it
-        return asking.visible_schema if self._analyst is None else shown_to(self._analyst, asking.visible_schema)
+        visible, analyst = self._session.visible_schema, self._session.analyst
+        return visible if analyst is None else shown_to(analyst, visible)  # no path, hidden table or other analyst is in it
 
     @property
     def budget(self) -> BudgetView:
         """What may be spent, what was, and what is left."""
-        with self._still():
-            return budget_view(self._desk.ledger, self._desk.study, self._name)
+        session = self._session
+        with session.still():
+            return budget_view(session.ledger, session.study, session.name)
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
@@ -117,15 +101,27 @@ class Asker:
 
         Spends nothing, reads nothing. The options are those of `ask`.
         """
-        wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
-        how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        with self._still():
-            require_current(self._desk.ledger, self._desk.version)
+        options = QuestionOptions(
+            spend=spend,
+            rho=rho,
+            epsilon=epsilon,
+            accuracy=accuracy,
+            at=at,
+            weights=weights,
+            caps=caps,
+            bounds=bounds,
+            dialect=dialect,
+            confidence=confidence,
+            bias=bias,
+        )
+        session = self._session
+        with session.still():
+            session.ledger.require_current(session.version)
             if isinstance(question, str):
-                return self._preview(question, how)
+                return _preview(session, question, options)
             if len(question) == 0:
                 raise InvalidParameter(sentence("questions", "at least one", "none"))
-            return previews_of([self._preview(one, how) for one in question])
+            return previews_of([_preview(session, one, options) for one in question])
 
     def ask(
         self,
@@ -157,13 +153,24 @@ class Asker:
         bias        spend 5 % of it on estimates of what caps and bounds took away
         fresh       draw and pay again although the question was answered before
         """
-        wanted = Wanted(spend=spend, rho=rho, epsilon=epsilon, accuracy=accuracy, at=at, weights=weights)
-        how = How(wanted=wanted, caps=caps, bounds=bounds, dialect=dialect, confidence=confidence, bias=bias)
-        with self._still():
-            require_open(self._desk.ledger, self._name)
-            require_current(self._desk.ledger, self._desk.version)
-            ready = self._ready(question, how, fresh=fresh)
-        return self._flow().ask(ready, fresh=fresh)
+        options = QuestionOptions(
+            spend=spend,
+            rho=rho,
+            epsilon=epsilon,
+            accuracy=accuracy,
+            at=at,
+            weights=weights,
+            caps=caps,
+            bounds=bounds,
+            dialect=dialect,
+            confidence=confidence,
+            bias=bias,
+        )
+        session = self._session
+        with session.still():
+            session.require_admitted(session.version)
+            priced = price_question(session, question, options, fresh=fresh)
+        return ask(session, priced, fresh=fresh)
 
     def explain(
         self,
@@ -174,8 +181,8 @@ class Asker:
         dialect: str = "duckdb",
     ) -> str:
         """Return how a question would be answered: rows, caps, keys, measurements, intervals and where they came from."""
-        _, plan = self._asking().plan(question, How(caps=caps, bounds=bounds, dialect=dialect))
-        return explain(plan, self._desk.engine.schema)
+        _, plan = plan_question(self._session, question, QuestionOptions(caps=caps, bounds=bounds, dialect=dialect))
+        return explain(plan, self._session.schema)
 
     def rows(
         self,
@@ -191,57 +198,15 @@ class Asker:
         spend    "20%" of the asker's whole limit, or rho=; else the estimator's epsilon and delta say what a fit costs
         inexact  the owner's permission for methods that draw noise in floating point
         """
-        with self._still():
-            require_open(self._desk.ledger, self._name)
-            require_current(self._desk.ledger, self._desk.version)
-        return rows_of(self._flow(), table, columns, spend=spend, rho=rho, inexact=inexact)
+        session = self._session
+        with session.still():
+            session.require_admitted(session.version)
+        return rows_of(session, table, columns, spend=spend, rho=rho, inexact=inexact)
 
     def log(self) -> list[dict[str, Any]]:
         """Return the ledger's entries as plain values: all of them for the owner, an analyst's own for an analyst."""
-        with self._still():
-            return log_lines(self._desk.ledger, self._name)
-
-    # ---- inside -----------------------------------------------------------------------------------------------------
-
-    @property
-    def _name(self) -> str | None:
-        return None if self._analyst is None else self._analyst.name
-
-    def _still(self) -> AbstractContextManager[object]:
-        return self._desk.pace.still(self._desk.turn)
-
-    def _asking(self) -> Asking:
-        desk = self._desk
-        return Asking(desk.engine.schema, desk.ledger.limits, self._analyst, desk.version, desk.plans)
-
-    def _flow(self) -> Flow:
-        desk = self._desk
-        return Flow(self._asking(), desk.ledger, desk.engine, desk.turn, desk.pace, desk.tried)
-
-    def _ready(self, question: str, how: How, *, fresh: bool = False) -> Ready:
-        """Return the question with its price; what the engine could not run is refused here, before it costs anything.
-
-        A cost below the least spend buys nothing new; an answer that was given for it before is given again.
-        """
-        ready = self._asking().ready(question, how)
-        if not ready.enough and (fresh or self._flow().stored(ready) is None):
-            ready = self._asking().ready(question, how, raised=True)
-        self._desk.engine.check(ready.blocks)
-        return ready
-
-    def _preview(self, question: str, how: How) -> Preview:
-        flow = self._flow()
-        ready = self._ready(question, how)
-        flow.try_out(ready)
-        share = flow.asking.share
-        return preview_of(
-            ready,
-            explanation="\n".join(explain(one, flow.asking.schema) for one in ready.priced),
-            schema=self._desk.engine.schema,
-            limit=flow.ledger.limits.share(share),
-            left=flow.ledger.left(self._name, share),
-            stored=flow.stored(ready) is not None,
-        )
+        with self._session.still():
+            return log_lines(self._session.ledger, self._session.name)
 
 
 class Curator(Asker):
@@ -252,26 +217,26 @@ class Curator(Asker):
 
     def __init__(self, study: Study, ledger: Ledger, engine: Engine) -> None:
         """Put a study, its ledger and its engine together; `open` does it."""
-        super().__init__(Desk(study, ledger, engine, ledger.data_version, pace=Pace.of(study.engine)))
+        super().__init__(Session(study, ledger, engine, pace=Pace.of(study.engine)))
 
     @property
     def study(self) -> Study:
         """What was declared."""
-        return self._desk.study
+        return self._session.study
 
     @property
     def ledger(self) -> Ledger:
         """The durable list of what was spent."""
-        return self._desk.ledger
+        return self._session.ledger
 
     @property
     def data_version(self) -> int:
         """The number of the data version that is asked about."""
-        return self._desk.version
+        return self._session.version
 
     def analyst(self, name: str) -> Asker:
         """Return an analyst's own voice: the same verbs, inside the analyst's share and tables."""
-        return Asker(self._desk, known_analyst(self.study, name))
+        return Asker(self._session.of(known_analyst(self.study, name)))
 
     def refresh(self, note: str, *, progress: Callable[[str], None] | None = None) -> int:
         """Take a snapshot of the data as they are now and declare it a new version, whether or not anything changed.
@@ -279,11 +244,10 @@ class Curator(Asker):
         Stored answers of older versions are not served any more; the budget is the same one for all versions.
         """
         require_units_that_last(self.study)
-        with self._desk.turn:
+        with self._session.turn:
             require_usable(self.study)  # a version whose sources lost a column could never be asked about
             version = self.ledger.refresh(note)
-            self._desk.engine.prepare(version, progress=progress)
-            self._desk.version = version
+            self._session.engine.prepare(version, progress=progress)
         return version
 
     def reopen(self, note: str) -> None:
@@ -293,7 +257,7 @@ class Curator(Asker):
     def close(self) -> None:
         """Stop the engine and close the ledger."""
         try:
-            self._desk.engine.close()
+            self._session.engine.close()
         finally:
             self.ledger.close()
 
@@ -302,6 +266,19 @@ class Curator(Asker):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _preview(session: Session, text: str, options: QuestionOptions) -> Preview:
+    question = price_question(session, text, options)
+    try_question_out(session, question)
+    return preview_of(
+        question,
+        explanation="\n".join(explain(priced, session.schema) for priced in question.priced),
+        schema=session.schema,
+        limit=session.limits.share(session.share),
+        left=session.ledger.left(session.name, session.share),
+        stored=session.stored(question.key, question.version) is not None,
+    )
 
 
 def known_analyst(study: Study, name: str) -> Analyst:

@@ -33,6 +33,7 @@ from curador.study.spelling import Plain
 if TYPE_CHECKING:
     from curador.ledger.limits import Limits
     from curador.plan.model import BlockPlan, Estimate, ItemPlan, Plan
+    from curador.study.model import Caps
 
 MOST_KEYS = Fraction(1, 10)
 """The largest part of an asker's delta_keys that one question may cost."""
@@ -46,8 +47,8 @@ _WHOLES = 1 << 20  # what needs more than so many times the whole limit is out o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What the asker wrote about cost; exactly one of the first four is given."""
+class QuestionOptions:
+    """What an asker says besides the question; exactly one of the first four is given. `Asker.ask` says what each means."""
 
     spend: str | None = None
     rho: Number | None = None
@@ -55,54 +56,66 @@ class Wanted:
     accuracy: Mapping[str, Number] | None = None
     at: Number | None = None
     weights: Mapping[str, Number] | None = None
+    caps: Caps | Mapping[str, int] | str | None = None
+    bounds: Mapping[str, tuple[Number, Number]] | None = None
+    dialect: str = "duckdb"
+    confidence: Number = "0.95"
+    bias: bool = False
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The names of the amounts that were given."""
+        """The names of the costs that were given."""
         return tuple(name for name in ("spend", "rho", "epsilon", "accuracy") if getattr(self, name) is not None)
 
 
-def priced_plan(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> Priced:
+def priced_plan(plan: Plan, options: QuestionOptions, limits: Limits, share: Fraction) -> Priced:
     """Return the plan with noise that costs at most what was granted.
 
     Claim   cost ≤ grant, and a grant of s % is at most s % of the asker's limit, each rounded down to the tick.
     Rounds  The grant down.
     """
-    if len(wanted.given) != 1:
-        got = " and ".join(wanted.given) or "none of them"
+    if len(options.given) != 1:
+        got = " and ".join(options.given) or "none of them"
         raise InvalidParameter(sentence("the cost", "given as one of spend, rho, epsilon and accuracy", Plain(got)))
-    require(wanted.at is None or wanted.accuracy is not None, "at", "given together with accuracy", wanted.at)
-    weights = _weights(plan, wanted.weights)
-    if wanted.accuracy is not None:
-        return _accurate(plan, wanted.accuracy, wanted.at, weights, limits, share)
-    return price(plan, grant_of(plan, wanted, limits, share), weights)
+    require(options.at is None or options.accuracy is not None, "at", "given together with accuracy", options.at)
+    weights = _weights(plan, options.weights)
+    if options.accuracy is not None:
+        return _accurate(plan, options.accuracy, options.at, weights, limits, share)
+    return price(plan, grant_of(plan, options, limits, share), weights)
 
 
-def grant_of(plan: Plan, wanted: Wanted, limits: Limits, share: Fraction) -> Grant:
+def grant_of(plan: Plan, options: QuestionOptions, limits: Limits, share: Fraction) -> Grant:
     """Return the grant of a spend, a rho or an epsilon."""
+    kind, amount, part = amount_of(options, limits, share)
+    return _grant(plan, kind, amount, part, limits, share)
+
+
+def amount_of(options: QuestionOptions, limits: Limits, share: Fraction) -> tuple[GrantKind, Fraction, Fraction]:
+    """Return what a spend, a rho or an epsilon buys: the kind, the amount, and its part of the study's whole limit.
+
+    Rounds  The amount down to the tick.
+    """
     pure = limits.kind == "pure"
-    if wanted.spend is not None:
-        part = read_share(wanted.spend)
+    if options.spend is not None:
+        part = read_share(options.spend)
         if part is None:
             rule, hint = "a percentage above 0 % and at most 100 %", 'write spend="5%"'
-            raise InvalidParameter(sentence("spend", rule, wanted.spend, hint))
+            raise InvalidParameter(sentence("spend", rule, options.spend, hint))
         amounts = limits.share(part * share)
-        kind, amount = ("pure", amounts.epsilon) if pure else ("concentrated", amounts.rho)
-        return _grant(plan, kind, amount, part * share, limits, share)
-    if wanted.rho is not None:
-        asked = positive(wanted.rho, "rho")
+        return ("pure", amounts.epsilon, part * share) if pure else ("concentrated", amounts.rho, part * share)
+    if options.rho is not None:
+        asked = positive(options.rho, "rho")
         if pure:
             hint = "give epsilon=, or spend= as a percentage"
-            raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", wanted.rho, hint))
-        _within_reach(asked, limits.rho_limit, "rho", wanted.rho)
-        return _grant(plan, "concentrated", down_to_tick(asked), asked / limits.rho_limit, limits, share)
-    asked = positive(wanted.epsilon, "epsilon")
-    _within_reach(asked, limits.epsilon, "epsilon", wanted.epsilon)
+            raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", options.rho, hint))
+        _within_reach(asked, limits.rho_limit, "rho", options.rho)
+        return "concentrated", down_to_tick(asked), asked / limits.rho_limit
+    asked = positive(options.epsilon, "epsilon")
+    _within_reach(asked, limits.epsilon, "epsilon", options.epsilon)
     if pure:
-        return _grant(plan, "pure", down_to_tick(asked), asked / limits.epsilon, limits, share)
+        return "pure", down_to_tick(asked), asked / limits.epsilon
     rho = LaplaceLoss(epsilon=asked).rho
-    part = Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
-    return _grant(plan, "laplace", down_to_tick(asked), part, limits, share)
+    return "laplace", down_to_tick(asked), Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
 
 
 def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:

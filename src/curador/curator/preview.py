@@ -21,7 +21,7 @@ from curador.study.spelling import number_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.curator.asking import Ready
+    from curador.curator.pricing import PricedQuestion
     from curador.plan.model import BlockPlan, ItemPlan, Plan
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.study.schema import Schema
@@ -180,22 +180,24 @@ class Previews:
         return printed(self)
 
 
-def preview_of(ready: Ready, *, explanation: str, schema: Schema, limit: Amounts, left: Amounts, stored: bool) -> Preview:
-    """Return the preview of a question that is ready."""
+def preview_of(
+    question: PricedQuestion, *, explanation: str, schema: Schema, limit: Amounts, left: Amounts, stored: bool
+) -> Preview:
+    """Return the preview of a question that is question."""
     return Preview(
-        question=ready.text,
-        cost=ready.cost,
+        question=question.text,
+        cost=question.cost,
         limit=limit,
         left=left,
-        pure=ready.priced[0].grant.kind == "pure",
-        errors=tuple(expected_errors(ready.priced[0], ready.confidence)),
-        keys=tuple(_threshold(one) for one in ready.priced[0].selections if one is not None),
-        notes=(*ready.notes, *bounding_notes(ready.plan, schema)),
+        pure=question.priced[0].grant.kind == "pure",
+        errors=tuple(expected_errors(question.priced[0], question.confidence)),
+        keys=tuple(_threshold(one) for one in question.priced[0].selections if one is not None),
+        notes=(*question.notes, *bounding_notes(question.plan, schema)),
         explanation=explanation,
-        fits=times(ready.cost, left),
+        fits=times(question.cost, left),
         stored=stored,
-        confidence=ready.confidence,
-        key=ready.key,
+        confidence=question.confidence,
+        key=question.key,
         unit=schema.study.unit_name,
     )
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from curador.ledger.amounts import Amounts
-    from curador.ledger.entry import Entry
     from curador.ledger.limits import Limits
+    from curador.ledger.request import Spent
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.query.wire import Written
@@ -63,30 +63,11 @@ class Receipt:
         return self.plain
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charged:
-    """What the ledger said of an answer.
-
-    entry    the entry that reserved or served it: nothing in it was known after data were read
-    cost     of this answer; nothing if it was given before
-    limit    of the asker, with what was spent of it before and after
-    study    what all askers together had spent before and after
-    """
-
-    entry: Entry
-    cost: Amounts
-    limit: Amounts
-    before: Amounts
-    after: Amounts
-    study: tuple[Amounts, Amounts]
-    served: bool
-
-
-def make_receipt(
+def answer_receipt(
     study: Study,
     limits: Limits,
-    priced: Sequence[Priced],
-    charged: Charged,
+    spent: Spent,
+    plans: Sequence[Priced],
     *,
     question: str,
     plan_digest: str,
@@ -96,39 +77,32 @@ def make_receipt(
     """Return the receipt of an answer."""
     blocks = [
         (block, noises, selection)
-        for one in priced
-        for block, noises, selection in zip(one.plan.blocks, one.noises, one.selections, strict=True)
+        for priced in plans
+        for block, noises, selection in zip(priced.plan.blocks, priced.noises, priced.selections, strict=True)
     ]
-    entry, pure = charged.entry, limits.kind == "pure"
-    record = {
-        "version": VERSION,
-        "id": entry.shown,
-        "time": entry.time,
-        "study": {"name": study.name, "digest": study.digest},
-        "analyst": entry.analyst,
-        "question": question,
-        "plan": {"digest": plan_digest, "text": plan_text},
-        "unit": study.unit_name,
-        "adjacency": str(study.adjacency),
-        "caps": [_caps(block) for block, _, _ in blocks],
-        "bounds": [bound for block, _, _ in blocks for bound in _bounds(block)],
-        "data_version": entry.data_version,
-        "measurements": [row for block, noises, _ in blocks for row in _measurements(block, noises)],
-        "keys": [_keys(block, selection) for block, _, selection in blocks],
-        "cost": _amounts(charged.cost, pure=pure),
-        "budget": _budget(limits, charged),
-        "answer_digest": answer_digest,
-        "ledger": {"id": entry.ledger, "hash": entry.hash},
-        "software": {"name": "curador", "version": _version()},
-        "plain": " ".join(_sentences(study, limits, charged, [block for block, _, _ in blocks])),
-    }
-    return Receipt(record)
+    first, third = _sentences(study, [block for block, _, _ in blocks])
+    return _receipt(
+        study,
+        limits,
+        spent,
+        asked={"question": question, "plan": {"digest": plan_digest, "text": plan_text}},
+        bounded={
+            "caps": [_caps(block) for block, _, _ in blocks],
+            "bounds": [bound for block, _, _ in blocks for bound in _bounds(block)],
+        },
+        released={
+            "measurements": [row for block, noises, _ in blocks for row in _measurements(block, noises)],
+            "keys": [_keys(block, selection) for block, _, selection in blocks],
+        },
+        digest={"answer_digest": answer_digest},
+        plain=(first, _spent(limits, spent), third),
+    )
 
 
 def fit_receipt(
     study: Study,
     limits: Limits,
-    charged: Charged,
+    spent: Spent,
     *,
     description: Mapping[str, Any],
     losses: Sequence[Mapping[str, Any]],
@@ -136,33 +110,57 @@ def fit_receipt(
     exact: bool,
 ) -> Receipt:
     """Return the receipt of a fitted model: what was learned by what, at what cost, and whether its noise is exact."""
-    entry, pure = charged.entry, limits.kind == "pure"
-    unit = study.unit_name
     how = "" if exact else ", which was drawn in floating point: the guarantee is that of ideal arithmetic"
     first = (
-        f"All rows of one {unit} were one record of this fit, and what was learned holds nothing of the rows but what was "
-        f"released with noise{how}."
+        f"All rows of one {study.unit_name} were one record of this fit, and what was learned holds nothing of the rows but "
+        f"what was released with noise{how}."
     )
-    record = {
-        "version": VERSION,
-        "id": entry.shown,
-        "time": entry.time,
-        "study": {"name": study.name, "digest": study.digest},
-        "analyst": entry.analyst,
-        "fit": dict(description),
-        "unit": unit,
-        "adjacency": str(study.adjacency),
-        "data_version": entry.data_version,
-        "losses": list(losses),
-        "exact": exact,
-        "cost": _amounts(charged.cost, pure=pure),
-        "budget": _budget(limits, charged),
-        "model_digest": model_digest,
-        "ledger": {"id": entry.ledger, "hash": entry.hash},
-        "software": {"name": "curador", "version": _version()},
-        "plain": f"{first} {_spent(limits, charged)}",
-    }
-    return Receipt(record)
+    return _receipt(
+        study,
+        limits,
+        spent,
+        asked={"fit": dict(description)},
+        bounded={},
+        released={"losses": list(losses), "exact": exact},
+        digest={"model_digest": model_digest},
+        plain=(first, _spent(limits, spent)),
+    )
+
+
+def _receipt(
+    study: Study,
+    limits: Limits,
+    spent: Spent,
+    *,
+    asked: Mapping[str, Any],
+    bounded: Mapping[str, Any],
+    released: Mapping[str, Any],
+    digest: Mapping[str, str],
+    plain: Sequence[str],
+) -> Receipt:
+    """Return a receipt: what all of them say, and between it what was asked, how rows were bounded, what was released."""
+    entry = spent.entry
+    return Receipt(
+        {
+            "version": VERSION,
+            "id": entry.shown,
+            "time": entry.time,
+            "study": {"name": study.name, "digest": study.digest},
+            "analyst": entry.analyst,
+            **asked,
+            "unit": study.unit_name,
+            "adjacency": str(study.adjacency),
+            **bounded,
+            "data_version": entry.data_version,
+            **released,
+            "cost": _amounts(spent.cost, pure=limits.kind == "pure"),
+            "budget": _budget(limits, spent),
+            **digest,
+            "ledger": {"id": entry.ledger, "hash": entry.hash},
+            "software": {"name": "curador", "version": _version()},
+            "plain": " ".join(plain),
+        }
+    )
 
 
 @cache
@@ -183,15 +181,15 @@ def _amounts(amounts: Amounts, *, pure: bool, up: bool = True) -> dict[str, dict
     return {"rho": _exact(amounts.rho, up=up), "delta": _exact(amounts.delta, up=up)}
 
 
-def _budget(limits: Limits, charged: Charged) -> dict[str, Any]:
+def _budget(limits: Limits, spent: Spent) -> dict[str, Any]:
     """The asker's amounts, exact, and the study's guarantee with its ε before and after, which is for display."""
     pure = limits.kind == "pure"
-    before, after = charged.study
+    before, after = spent.study
     return {
-        "of": "study" if charged.entry.analyst is None else "share",
-        "limit": _amounts(charged.limit, pure=pure, up=False),
-        "before": _amounts(charged.before, pure=pure),
-        "after": _amounts(charged.after, pure=pure),
+        "of": "study" if spent.entry.analyst is None else "share",
+        "limit": _amounts(spent.limit, pure=pure, up=False),
+        "before": _amounts(spent.before, pure=pure),
+        "after": _amounts(spent.after, pure=pure),
         "study": {
             "epsilon": str(limits.epsilon),
             "delta": str(limits.delta),
@@ -286,15 +284,15 @@ def _keys(block: BlockPlan, selection: KeyNoise | None) -> dict[str, Any]:
     }
 
 
-def _spent(limits: Limits, charged: Charged) -> str:
+def _spent(limits: Limits, spent: Spent) -> str:
     """What it cost, and what is proved of everything together."""
     pure = limits.kind == "pure"
     delta = "" if pure else f", δ = {rounded(limits.delta, up=True)}"
-    after = epsilon_of(limits, charged.study[1])
+    after = epsilon_of(limits, spent.study[1])
     cost = (
         "The answer had been released before and cost nothing more"
-        if charged.served
-        else f"It cost {amounts_text(charged.cost, pure=pure, up=True)}, booked before any data were read"
+        if spent.served
+        else f"It cost {amounts_text(spent.cost, pure=pure, up=True)}, booked before any data were read"
     )
     promised = f"ε = {rounded(limits.epsilon, up=True)}{delta}"
     return (
@@ -303,7 +301,8 @@ def _spent(limits: Limits, charged: Charged) -> str:
     )
 
 
-def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[BlockPlan]) -> tuple[str, str, str]:
+def _sentences(study: Study, blocks: Sequence[BlockPlan]) -> tuple[str, str]:
+    """The first and the last sentence of an answer: what is hidden, and what error bars and readers may do."""
     unit = study.unit_name
     rows = max(block.contribution.rows for block in blocks)
     many = "row" if rows == 1 else "rows"
@@ -313,9 +312,8 @@ def _sentences(study: Study, limits: Limits, charged: Charged, blocks: Sequence[
         f"Random noise hides whether {change} in every table and data version of this study: at most {rows:,} {many} of one "
         f"{unit} entered this answer, and rows that mention a {unit} in another role than the declared one are not protected."
     )
-    second = _spent(limits, charged)
     third = (
         "Error bars cover this noise only, not what caps and bounds left out, and what was released may be published, "
         "combined and computed with freely without weakening the guarantee."
     )
-    return first, second, third
+    return first, third

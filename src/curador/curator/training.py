@@ -1,16 +1,11 @@
-"""Learning from a study: an opaque handle on rows, and the way of one fit from its charge to its model.
+"""Learning from a study: an opaque handle on rows, and a fit at the door of `spending.py`.
 
-    rows(…) ──► an estimator's plan (no data) ──► tried out on tables without rows ──► reserve ──► rows read ──► fitted, noise
-    and all ──► commit ──► the model
-
-The handle shows names, types, bounds and whom a row belongs to; rows come out of it only inside `train`, which hands them to
-the estimator's own function and lets nothing out but the model's bytes, which are stored like an answer. After the charge
-whatever goes wrong is told by an id.
+The handle shows names, types, bounds and whom a row belongs to; rows come out of it only inside `FitPurchase.compute`, which
+hands them to the estimator's own function and lets nothing out but the model's bytes, which are stored like an answer.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import warnings
@@ -20,30 +15,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from curador.curator.flow import CHARGING, INTERRUPTED, STORING, paid, require_current, require_open
-from curador.curator.grant import refuse_too_little
+from curador.curator.grant import QuestionOptions, amount_of, refuse_too_little
 from curador.curator.receipt import fit_receipt
 from curador.curator.show import amounts_text
-from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, NotPrivate, sentence
-from curador.ledger.amounts import Amounts, down_to_tick
+from curador.curator.spending import Restored, Shown, spend
+from curador.errors import InvalidParameter, NotAllowed, NotPrivate, sentence
+from curador.ledger.amounts import Amounts
 from curador.ledger.request import Request, least_cost
-from curador.numerics.exact import Number, positive
 from curador.privacy.losses import Concentrated
 from curador.privacy.records import to_record
-from curador.randomness.entropy import entropy
-from curador.study.amounts import read_share
 from curador.study.rules import did_you_mean
 from curador.study.spelling import Plain
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from curador.curator.flow import Flow
-    from curador.curator.receipt import Charged, Receipt
-    from curador.ledger.request import Stored
+    from curador.curator.receipt import Receipt
+    from curador.curator.session import Session
+    from curador.ledger.request import Spent
+    from curador.numerics.exact import Number
     from curador.privacy.adjacency import Adjacency
     from curador.privacy.loss import Loss
     from curador.study.schema import Field, TableSchema
@@ -58,6 +51,14 @@ class Priced(Protocol):
     @property
     def loss(self) -> Loss:
         """Its loss."""
+        ...
+
+
+class Fitting(Protocol):
+    """What an estimator does with rows."""
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]], units: NDArray[np.int64], *, rehearsal: bool) -> bytes:
+        """Return the bytes of the fitted model."""
         ...
 
 
@@ -78,12 +79,12 @@ class Rows:
     unit: str
     granted: Amounts | None
     inexact: bool
-    _flow: Flow = field(repr=False)
+    _session: Session = field(repr=False)
 
     @property
     def delta(self) -> Fraction:
         """The δ at which the study's budget is read; 0 under a pure one."""
-        limits = self._flow.ledger.limits
+        limits = self._session.limits
         return Fraction(0) if limits.kind == "pure" else limits.delta
 
     def epsilon(self, rho: Fraction) -> Fraction:
@@ -94,13 +95,15 @@ class Rows:
         raise InvalidParameter("a handle on rows must stay in its process; it cannot be copied or pickled.")
 
 
-def rows_of(flow: Flow, table: str, columns: Sequence[str], *, spend: str | None, rho: Number | None, inexact: bool) -> Rows:
+def rows_of(
+    session: Session, table: str, columns: Sequence[str], *, spend: str | None, rho: Number | None, inexact: bool
+) -> Rows:
     """Return the handle, or refuse: nothing is read."""
-    found = _permitted(flow, table, inexact=inexact)
+    found = _permitted(session, table, inexact=inexact)
     if isinstance(columns, str) or not columns or len(set(columns)) != len(tuple(columns)):
         raise InvalidParameter(sentence("columns", "a list of names, each once", columns))
     fields = {name: _field(found, name) for name in columns}
-    study = flow.asking.schema.study
+    study = session.study
     return Rows(
         table=table,
         columns=tuple(columns),
@@ -108,132 +111,97 @@ def rows_of(flow: Flow, table: str, columns: Sequence[str], *, spend: str | None
         types={name: one.type for name, one in fields.items()},
         adjacency=study.adjacency,
         unit=study.unit_name,
-        granted=_granted(flow, spend, rho),
+        granted=_granted(session, spend, rho),
         inexact=inexact,
-        _flow=flow,
+        _session=session,
     )
 
 
-def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *, exact: bool) -> tuple[bytes, Receipt]:
-    """Try a fit out, charge it, read the rows, run it and store its model; return the model's bytes and the receipt.
+def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Fitting, *, exact: bool) -> tuple[bytes, Receipt]:
+    """Charge a fit, run it on the rows and store its model; return the model's bytes and the receipt.
 
     run   from columns and units to the model's bytes; `rehearsal` says that there are no rows, and nobody to watch progress
 
-    Claim   The charge is on disk before any row is read, and nothing leaves but what `run` returns after it was stored.
-    Needs   `run` releases what `plan.loss` accounts for and nothing else of the rows.
+    Needs   `run` releases what `plan.loss` accounts for and nothing else of the rows; see `spending.spend`.
     """
-    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- this module makes the handle
-    _permitted(flow, rows.table, inexact=rows.inexact)  # a handle can be forged
+    session = rows._session  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- this module makes the handle
+    _permitted(session, rows.table, inexact=rows.inexact)  # a handle can be forged
     if not exact and not rows.inexact:
         hint = "choose a method of exact noise, or let the owner ask for rows(…, inexact=True)"
         raise NotPrivate(
             f"a fit through a curator must draw exact noise; this method draws in floating point.\nHint: {hint}."
         )
-    if not entropy().private:
-        raise Failed("noise must come from the operating system's entropy")
-    if not flow.engine.ready:
-        raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
-    name = None if flow.asking.analyst is None else flow.asking.analyst.name
-    request = _request(rows, description, plan, name)
-    said: str | None = None
-    try:
-        with flow.turn, flow.pace.released() as mark:
-            require_open(flow.ledger, name)
-            require_current(flow.ledger, flow.asking.data_version)
-            stored = flow.ledger.stored(request.question_key, request.data_version)
-            if stored is not None:  # the identical fit again is the same model, for nothing
-                return _served(flow, request, stored, exact=exact)
-            request = _enough(rows, request)
-            with flow.once(request.question, request.question_key) as new:
-                if new:
-                    _try_out(rows, request, run, exact=exact)
-            said = CHARGING
-            reservation = flow.ledger.reserve(request)
-            mark.charged, said = True, INTERRUPTED
-            with flow.kept(reservation), _quiet():
-                content = bytes(run(*_arrays(rows, flow.engine.read(rows.table, rows.columns)), rehearsal=False))
-                receipt = _receipt(flow, request, paid(reservation), content, exact=exact)
-            said = STORING
-            flow.ledger.commit(reservation, answer=content, answer_digest=_digest(content))
-    except KeyboardInterrupt:
-        if said is None:
-            raise
-        raise KeyboardInterrupt(said) from None
-    return content, receipt
+    request = _request(session, rows, description, plan)
+    with session.still():
+        if session.stored(request.question_key, request.data_version) is None:  # what was fitted before is free
+            request = _enough(session, rows, request)
+    return spend(session, FitPurchase(session, rows, request, run, exact))
 
 
-def _try_out(rows: Rows, request: Request, run: Any, *, exact: bool) -> None:
-    """Go the whole way of a fit once on tables without rows, and refuse what fails: nothing is charged, nothing is read.
+@dataclass(frozen=True, slots=True)
+class FitPurchase:
+    """A fit with its price, as something to spend on."""
 
-    Its noise is drawn and thrown away with the model: neither depends on any row.
-    """
-    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- this module makes the handle
-    with flow.refusing("fit"), _quiet():
-        content = bytes(run(*_arrays(rows, flow.engine.rehearse_read(rows.table, rows.columns)), rehearsal=True))
-        receipt = _receipt(flow, request, flow.imagined(request.amounts), content, exact=exact)
-        json.dumps(receipt.record, allow_nan=False)
+    session: Session
+    rows: Rows
+    request: Request
+    run: Fitting
+    exact: bool
+    what: str = "fit"
 
+    def compute(self, *, rehearsal: bool) -> bytes:
+        """Read the rows and fit; in a rehearsal its noise is drawn and thrown away with the model."""
+        engine, rows = self.session.engine, self.rows
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # a warning could tell of a row
+            read = engine.rehearse_read if rehearsal else engine.read
+            return bytes(self.run(*_arrays(rows, read(rows.table, rows.columns)), rehearsal=rehearsal))
 
-@contextlib.contextmanager
-def _quiet() -> Generator[None]:
-    """Let no warning leave a fit: one could tell of a row."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
+    def restore(self, content: bytes) -> Restored[bytes]:
+        """Return the model's bytes, which are what the ledger keeps."""
+        return Restored(content, hashlib.sha256(content).hexdigest())
 
-
-def _served(flow: Flow, request: Request, stored: Stored, *, exact: bool) -> tuple[bytes, Receipt]:
-    digest = _digest(stored.answer)
-    entry = flow.ledger.served(stored, request.analyst, question=request.question, answer_digest=digest, asked=request.asked)
-    return stored.answer, _receipt(flow, request, flow.given_again(entry), stored.answer, exact=exact)
-
-
-def _receipt(flow: Flow, request: Request, charged: Charged, content: bytes, *, exact: bool) -> Receipt:
-    return fit_receipt(
-        flow.asking.schema.study,
-        flow.ledger.limits,
-        charged,
-        description=json.loads(request.question.removeprefix(_FIT)),
-        losses=request.losses,
-        model_digest=_digest(content),
-        exact=exact,
-    )
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    def show(self, restored: Restored[bytes], spent: Spent) -> Shown[tuple[bytes, Receipt]]:
+        """Return the model's bytes with the receipt."""
+        receipt = fit_receipt(
+            self.session.study,
+            self.session.limits,
+            spent,
+            description=json.loads(self.request.question.removeprefix(_FIT)),
+            losses=self.request.losses,
+            model_digest=restored.digest,
+            exact=self.exact,
+        )
+        return Shown((restored.value, receipt), receipt)
 
 
-def _request(rows: Rows, description: Mapping[str, Any], plan: Priced, analyst: str | None) -> Request:
-    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- idem
-    study, limits = flow.asking.schema.study, flow.ledger.limits
+def _request(session: Session, rows: Rows, description: Mapping[str, Any], plan: Priced) -> Request:
+    study, version = session.study, session.version
     losses = (to_record(plan.loss),)
-    amounts = least_cost(losses, limits)
     asked = {**description, "table": rows.table, "columns": list(rows.columns), "inexact": rows.inexact}
     text = json.dumps(asked, sort_keys=True)
-    identity = json.dumps([text, losses, study.digest, flow.asking.data_version], sort_keys=True)
+    identity = json.dumps([text, losses, study.digest, version], sort_keys=True)
     return Request(
-        amounts=amounts,
+        amounts=least_cost(losses, session.limits),
         losses=losses,
         study_digest=study.digest,
-        data_version=flow.asking.data_version,
+        data_version=version,
         question_key=hashlib.sha256(b"fit\0" + identity.encode()).hexdigest(),
         question=f"{_FIT}{text}",
         plan_digest=hashlib.sha256(json.dumps(losses, sort_keys=True).encode()).hexdigest(),
         adjacency=study.adjacency,
         tables=(rows.table,),
-        analyst=analyst,
-        share=flow.asking.share,
+        analyst=session.name,
+        share=session.share,
     )
 
 
-def _enough(rows: Rows, request: Request) -> Request:
+def _enough(session: Session, rows: Rows, request: Request) -> Request:
     """Return the request with a charge that is not below the owner's least spend; refused where less was meant."""
-    flow = rows._flow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- idem
-    least, meant = flow.asking.least, request.amounts if rows.granted is None else rows.granted
+    least, meant = session.least, request.amounts if rows.granted is None else rows.granted
     if not least.within(meant):
         told = Plain(amounts_text(meant, pure=bool(least.epsilon), up=False))
-        refuse_too_little("the cost of a fit", told, least, flow.asking.schema.study.least_spend)
+        refuse_too_little("the cost of a fit", told, least, session.study.least_spend)
     return replace(request, amounts=request.amounts.most(least))
 
 
@@ -253,10 +221,10 @@ def _array(column: Any, kind: Type) -> NDArray[Any]:
     return np.asarray(column.to_pylist(), dtype=object)
 
 
-def _permitted(flow: Flow, table: str, *, inexact: bool) -> TableSchema:
+def _permitted(session: Session, table: str, *, inexact: bool) -> TableSchema:
     """Return the table's schema, or refuse an asker who may not train on it."""
-    found = _table(flow, table)
-    analyst = flow.asking.analyst
+    found = _table(session, table)
+    analyst = session.analyst
     if analyst is not None and not analyst.train:
         hint = "the owner allows it in the study: analysts.<name> = { train = true, … }"
         raise NotAllowed(sentence("the analyst", "one who may train", analyst.name, hint))
@@ -265,8 +233,8 @@ def _permitted(flow: Flow, table: str, *, inexact: bool) -> TableSchema:
     return found
 
 
-def _table(flow: Flow, name: str) -> TableSchema:
-    schema = flow.asking.visible_schema
+def _table(session: Session, name: str) -> TableSchema:
+    schema = session.visible_schema
     names = [one.table.name for one in schema.tables if not one.table.public]
     if name not in names:
         rule = "a private table that may be asked about"
@@ -292,18 +260,12 @@ def _bounds(one: Field) -> Bounds:
     return (float(lower), float(upper)) if isinstance(lower, (int, Fraction)) and isinstance(upper, (int, Fraction)) else None
 
 
-def _granted(flow: Flow, spend: str | None, rho: Number | None) -> Amounts | None:
-    if spend is not None and rho is not None:
-        raise InvalidParameter(sentence("the cost", "given once", "spend and rho"))
-    limits = flow.ledger.limits
-    if spend is not None:
-        part = read_share(spend)
-        if part is None:
-            raise InvalidParameter(sentence("spend", "a percentage above 0 % and at most 100 %", spend, 'write spend="5%"'))
-        whole = limits.share(part * flow.asking.share)
-        return Amounts(epsilon=whole.epsilon) if limits.kind == "pure" else Amounts(rho=whole.rho)
-    if rho is None:
+def _granted(session: Session, spend: str | None, rho: Number | None) -> Amounts | None:
+    """Return what a spend or a rho buys; None where the estimator says what its fit costs."""
+    options = QuestionOptions(spend=spend, rho=rho)
+    if not options.given:
         return None
-    if limits.kind == "pure":
-        raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", rho, "give spend= as a percentage"))
-    return Amounts(rho=down_to_tick(positive(rho, "rho")))
+    if len(options.given) > 1:
+        raise InvalidParameter(sentence("the cost", "given once", "spend and rho"))
+    kind, amount, _ = amount_of(options, session.limits, session.share)
+    return Amounts(epsilon=amount) if kind == "pure" else Amounts(rho=amount)

@@ -69,6 +69,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def version(self) -> int:
+        """The data version that questions are answered from: the one it was opened on, or prepared since."""
+        ...
+
+    @property
     def ready(self) -> bool:
         """Whether the data version is prepared for the study as it is declared now."""
         ...

@@ -24,7 +24,7 @@ from curador.ledger.amounts import Amounts
 from curador.ledger.chain import STUDY, bad, holder_of, row_of
 from curador.ledger.entry import Entry, Kind, State, following, now, sealed
 from curador.ledger.limits import Limits
-from curador.ledger.request import Request, Reservation, Stored, admit, digest, label, note_text
+from curador.ledger.request import Request, Spent, Stored, admit, digest, label, note_text
 from curador.ledger.room import refuse_what_does_not_fit
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.store import Page
@@ -156,7 +156,7 @@ class Ledger:
 
     # ---- spending ---------------------------------------------------------------------------------------------------
 
-    def reserve(self, request: Request) -> Reservation:
+    def reserve(self, request: Request) -> Spent:
         """Charge a question before any data is read.
 
         Claim   If this returns, the charge is on disk and all charges together are within the limits, whoever else writes at
@@ -167,7 +167,8 @@ class Ledger:
         holder, limit = holder_of(request.analyst), self.limits.share(request.share)
         with self._store.writing() as page:
             head = self._head(page)
-            _admits(head, request)
+            _require_open(head, request.analyst)
+            _require_current(head, request.data_version)
             total, own = page.total(STUDY), page.total(holder)
             if total != head.after.spent:
                 bad(head.sequence, "must agree with the running total")
@@ -194,9 +195,9 @@ class Ledger:
         self._unsettled.add(entry.id)
         self._remember(Head(entry.sequence, entry.hash))
         before = total if request.analyst is None else own
-        return Reservation(entry=entry, limit=limit, before=before, after=before + request.amounts)
+        return Spent(entry=entry, limit=limit, before=before, after=before + request.amounts)
 
-    def commit(self, reservation: Reservation, *, answer: bytes, answer_digest: str) -> Entry:
+    def commit(self, reservation: Spent, *, answer: bytes, answer_digest: str) -> Entry:
         """Store the answer of a reservation, in one stroke with the entry that allows its release.
 
         Claim   If this returns, entry and answer are on disk. If it does not, the answer must not be released.
@@ -206,12 +207,12 @@ class Ledger:
         content = hashlib.sha256(answer).hexdigest()
         return self._settle(Kind.COMMITTED, reservation, answer=answer, answer_digest=answer_digest, content_digest=content)
 
-    def fail(self, reservation: Reservation, *, incident: str) -> Entry:
+    def fail(self, reservation: Spent, *, incident: str) -> Entry:
         """Keep the charge of a reservation whose engine failed, and count the failure: that it failed was an answer too."""
         require(label(incident), "incident", "an id of at most 200 letters", incident)
         return self._settle(Kind.FAILED, reservation, note=f"incident {incident}; {OUTSIDE}")
 
-    def void(self, reservation: Reservation) -> Entry:
+    def void(self, reservation: Spent) -> Entry:
         """Give back the charge of a reservation made by this very object.
 
         Needs   The engine was never started for it: nothing about the data was computed, nor timed.
@@ -224,7 +225,7 @@ class Ledger:
     def _settle(
         self,
         kind: Kind,
-        reservation: Reservation,
+        reservation: Spent,
         *,
         answer: bytes | None = None,
         answer_digest: str | None = None,
@@ -362,6 +363,14 @@ class Ledger:
         """Whether analysts are refused until the owner reopens the study."""
         return self.failures >= CLOSED_AFTER
 
+    def require_open(self, analyst: str | None) -> None:
+        """Refuse an analyst while the study is closed; stored answers too, until the owner has looked. None: the owner."""
+        _require_open(self._last(), analyst)
+
+    def require_current(self, version: int) -> None:
+        """Refuse whoever holds a data version that is not the current one; its stored answers are not given any more."""
+        _require_current(self._last(), version)
+
     def spent(self, analyst: str | Everyone | None = ALL) -> Amounts:
         """Return what was spent by everybody, by one analyst, or by the owner (None); open reservations count."""
         holder = STUDY if isinstance(analyst, Everyone) else holder_of(analyst)
@@ -426,15 +435,16 @@ class Ledger:
                 head = last
 
 
-def _admits(head: Entry, request: Request) -> None:
-    """Refuse a question about data that are no longer current, or of an analyst while the study is closed."""
-    if request.analyst is not None and head.after.failures >= CLOSED_AFTER:
+def _require_open(head: Entry, analyst: str | None) -> None:
+    if analyst is not None and head.after.failures >= CLOSED_AFTER:
         hint = "the owner looks into the failures and reopens the study"
         told = f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures"
         raise NotAllowed(f"{told}.\nHint: {hint}.")
-    current = head.after.data_version
-    hint = "the owner declared a new data version; open the study again"
-    require(request.data_version == current, "data_version", f"the current one ({current})", request.data_version, hint)
+
+
+def _require_current(head: Entry, version: int) -> None:
+    current, hint = head.after.data_version, "the owner declared a new data version; open the study again"
+    require(version == current, "data_version", f"the current one ({current})", version, hint)
 
 
 def _append(page: Page, entry: Entry) -> Entry:

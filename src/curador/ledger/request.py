@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from curador.errors import InvalidParameter, NotPrivate, require, sentence
 from curador.ledger.amounts import Amounts
-from curador.ledger.entry import Entry, now
+from curador.ledger.entry import Entry, Kind, now
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import compose
@@ -64,8 +64,11 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
-    """A charge that is on disk. What follows may fail, be killed or be forgotten: it counts as spent.
+class Spent:
+    """What the ledger did with a question or a fit: the entry that reserved it, or that gave it again for nothing.
+
+    It is on disk. What follows a reservation may fail, be killed or be forgotten: it counts as spent. Nothing in it was known
+    after data were read.
 
     limit, before, after   of the asker: the share's for an analyst, the study's for the owner
     """
@@ -79,6 +82,22 @@ class Reservation:
     def id(self) -> str:
         """The random id by which the ledger knows it."""
         return self.entry.id
+
+    @property
+    def served(self) -> bool:
+        """Whether it had been released before."""
+        return self.entry.kind is Kind.SERVED
+
+    @property
+    def cost(self) -> Amounts:
+        """What it cost; nothing if it had been released before."""
+        return self.entry.amounts
+
+    @property
+    def study(self) -> tuple[Amounts, Amounts]:
+        """What all askers together had spent before and after."""
+        after = self.entry.after.spent
+        return after - self.cost, after
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,9 @@ import pyarrow.parquet as pq
 from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
 from curador.curator.rehearsal import without_rows
+from curador.curator.session import Session
 from curador.engines.base import Cells, Tallied
+from curador.ledger.limits import Limits
 from curador.study.model import Analyst, Budget, Caps, Column, Study, Table, UnitColumn
 from curador.study.schema import Field, Schema, TableSchema
 from curador.study.values import Type
@@ -88,7 +91,8 @@ class FakeEngine:
     def check(self, blocks):
         """Refuse nothing."""
 
-    def __init__(self, study, *, each=1000, shops=None):
+    def __init__(self, study, *, each=1000, shops=None, version=1):
+        self.version = version
         self.schema = make_schema(study)
         self.each = each
         self.shops = {"north": 5000, "corner": 1} if shops is None else shops
@@ -140,6 +144,7 @@ class FakeEngine:
 
     def prepare(self, version, *, progress=None):  # noqa: ARG002
         self.prepared.append(version)
+        self.version = version
 
     def close(self):
         self.closed = True
@@ -148,4 +153,12 @@ class FakeEngine:
 def open_curator(folder, **changes):
     engine = {name: changes.pop(name) for name in ("each", "shops") if name in changes}
     study = make_study(folder, **changes)
-    return Curator(study, ledger_of(study, new_ledger=None, verify=True), FakeEngine(study, **engine))
+    ledger = ledger_of(study, new_ledger=None, verify=True)
+    return Curator(study, ledger, FakeEngine(study, version=ledger.data_version, **engine))
+
+
+def session_of(study, *, budget=None, analyst=None, version=1):
+    """Whom prices are for: a session without a ledger's file."""
+    limits = Limits.create(budget or study.budget, adjacency=study.adjacency, unit=study.unit_name, max_units=study.max_units)
+    ledger = SimpleNamespace(limits=limits, stored=lambda *_: None)
+    return Session(study, ledger, FakeEngine(study, version=version), analyst)

@@ -13,9 +13,11 @@ from rich.console import Console
 
 from curador.curator.answer import table_digest
 from curador.curator.bias import advice, as_shares, told
+from curador.curator.grant import QuestionOptions
 from curador.curator.log import log_table
 from curador.curator.post import Column
 from curador.curator.preview import Preview, Previews, times
+from curador.curator.pricing import price_at
 from curador.curator.show import amounts_text, number, percent, reach_text, rounded
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts
@@ -257,18 +259,11 @@ def test_a_preview_tells_errors_keys_and_how_often_it_fits(tmp_path):
 def test_the_sizes_of_groups_are_right(tmp_path):
     """A group of the `often` size is shown at least 95 % of the time, one of a unit less is not."""
     with open_curator(tmp_path) as curator:
-        ready = curator._asking().ready(BY_SHOP, _five_per_cent())  # noqa: SLF001 -- what a preview is made from
+        ready = price_at(curator._session, BY_SHOP, QuestionOptions(spend="5%"))  # noqa: SLF001 -- what a preview is made from
         selection = ready.priced[0].selections[0]
         (keys,) = curator.preview(BY_SHOP, spend="5%").keys
     for units, probability in ((keys.half, 0.5), (keys.often, 0.95)):
         assert selection.pass_probability(units) >= probability > selection.pass_probability(units - 1)
-
-
-def _five_per_cent():
-    from curador.curator.asking import How
-    from curador.curator.grant import Wanted
-
-    return How(wanted=Wanted(spend="5%"))
 
 
 def test_a_preview_knows_what_is_stored(tmp_path):

@@ -35,7 +35,7 @@ def curator(tmp_path):
 
 
 def engine_of(curator):
-    return curator._desk.engine  # noqa: SLF001 -- the engine has no other door
+    return curator._session.engine  # noqa: SLF001 -- the engine has no other door
 
 
 def kinds(curator):
@@ -183,11 +183,11 @@ def test_a_failure_of_ours_after_the_draw_releases_nothing(curator, monkeypatch)
             raise RuntimeError("the noisy count is 1003")
         return encoded(identities, released)
 
-    monkeypatch.setattr("curador.curator.flow.encoded", broken)
+    monkeypatch.setattr("curador.curator.asking.encoded", broken)
     with pytest.raises(Failed, match="Incident") as caught:
         curator.ask(COUNT, spend="5%")
     assert kinds(curator)[-1] == "failed"
-    ((incident, detail),) = curator._desk.engine.incidents.items()  # noqa: SLF001 -- the owner's log
+    ((incident, detail),) = curator._session.engine.incidents.items()  # noqa: SLF001 -- the owner's log
     assert incident in str(caught.value)
     assert "the noisy count is 1003" in detail
     assert "1003" not in str(caught.value)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from curator_studies import BY_CITY, BY_SHOP, COUNT, make_schema, make_study
+from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, session_of
 
-from curador.curator.asking import Asking, How
-from curador.curator.grant import Wanted, grant_of, priced_plan, smallest
+from curador.curator.grant import QuestionOptions, grant_of, priced_plan, smallest
 from curador.curator.preview import expected_errors
+from curador.curator.pricing import plan_question, price_at
 from curador.errors import InvalidParameter, InvalidQuery, NotPrivate, Refused
 from curador.ledger.amounts import TICK, Amounts
-from curador.ledger.limits import Limits
 from curador.plan.error import linear_reach, mean_reach_at
 from curador.study.model import Budget
 
@@ -21,12 +20,11 @@ PURE = Budget(epsilon="1/3")
 
 def asking_of(folder, *, budget=None, analyst=None):
     study = make_study(folder, budget=budget)
-    limits = Limits.create(study.budget, adjacency=study.adjacency, unit=study.unit_name, max_units=study.max_units)
-    return Asking(make_schema(study), limits, None if analyst is None else study.analyst(analyst), 1)
+    return session_of(study, analyst=None if analyst is None else study.analyst(analyst))
 
 
 def ready(asking, text=COUNT, **wanted):
-    return asking.ready(text, How(wanted=Wanted(**wanted)))
+    return price_at(asking, text, QuestionOptions(**wanted))
 
 
 def total(limits, share=Fraction(1)):
@@ -173,7 +171,7 @@ def test_accuracy_is_kept_by_the_smallest_amount(tmp_path, budget, error):
     assert linear_reach(estimate, found.noises[0], Fraction(95, 100)) <= Fraction(error)
     name = "epsilon" if budget is PURE else "rho"
     less = priced_plan(
-        found.plan, Wanted(**{name: found.grant.amount * (1 - Fraction(1, 10**5))}), asking.limits, Fraction(1)
+        found.plan, QuestionOptions(**{name: found.grant.amount * (1 - Fraction(1, 10**5))}), asking.limits, Fraction(1)
     )
     assert linear_reach(estimate, less.noises[0], Fraction(95, 100)) > Fraction(error)
 
@@ -255,17 +253,17 @@ def test_a_statement_may_bring_its_epsilon(tmp_path):
     """BigQuery's clause stands for epsilon=, and not beside another cost."""
     asking = asking_of(tmp_path)
     text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1) COUNT(*) AS n FROM visits"
-    how = How(dialect="bigquery")
-    assert asking.ready(text, how).key == ready(asking, epsilon="0.1").key
+    how = QuestionOptions(dialect="bigquery")
+    assert price_at(asking, text, how).key == ready(asking, epsilon="0.1").key
     with pytest.raises(InvalidParameter, match="given once"):
-        asking.ready(text, How(wanted=Wanted(spend="5%"), dialect="bigquery"))
+        price_at(asking, text, QuestionOptions(spend="5%", dialect="bigquery"))
 
 
 def test_a_grant_needs_no_accuracy(tmp_path):
     """A grant of a spend is a function of plan, limits and share alone."""
     asking = asking_of(tmp_path)
-    _, plan = asking.plan(COUNT, How())
-    grants = {grant_of(plan, Wanted(spend="5%"), asking.limits, Fraction(1)) for _ in range(3)}
+    _, plan = plan_question(asking, COUNT, QuestionOptions())
+    grants = {grant_of(plan, QuestionOptions(spend="5%"), asking.limits, Fraction(1)) for _ in range(3)}
     assert len(grants) == 1
 
 
@@ -286,7 +284,7 @@ def test_a_clash_of_names_is_refused(tmp_path, text):
 def test_other_caps_are_refused(tmp_path, caps):
     """Caps are lowered, by their names."""
     with pytest.raises(InvalidParameter, match="caps"):
-        asking_of(tmp_path).ready(COUNT, How(wanted=Wanted(spend="5%"), caps=caps))
+        price_at(asking_of(tmp_path), COUNT, QuestionOptions(spend="5%", caps=caps))
 
 
 @pytest.mark.parametrize(
@@ -295,4 +293,4 @@ def test_other_caps_are_refused(tmp_path, caps):
 def test_other_bounds_are_refused(tmp_path, bounds):
     """Bounds are narrowed, two numbers for a column of the answer."""
     with pytest.raises(Refused, match="bounds"):
-        asking_of(tmp_path).ready(BY_CITY, How(wanted=Wanted(spend="5%"), bounds=bounds))
+        price_at(asking_of(tmp_path), BY_CITY, QuestionOptions(spend="5%", bounds=bounds))

@@ -8,15 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from curator_studies import BY_CITY, COUNT, make_schema, make_study
+from curator_studies import BY_CITY, COUNT, make_study, session_of
 
-from curador.curator.asking import Asking, How
 from curador.curator.content import decoded, encoded
-from curador.curator.grant import Wanted
+from curador.curator.grant import QuestionOptions
 from curador.curator.identity import canonical, identity, plain
+from curador.curator.pricing import price_at
 from curador.curator.release import Ends, Released
 from curador.errors import Failed
-from curador.ledger.limits import Limits
 from curador.study.model import Budget
 from curador.study.values import Type
 
@@ -28,14 +27,12 @@ def asking(tmp_path):
 
 
 def asking_of(study, *, version=1, analyst=None):
-    limits = Limits.create(study.budget, adjacency=study.adjacency, unit=study.unit_name, max_units=study.max_units)
-    return Asking(make_schema(study), limits, analyst, version)
+    return session_of(study, version=version, analyst=analyst)
 
 
 def how(**changes):
-    names = {"spend", "rho", "epsilon", "accuracy", "at", "weights"}
-    wanted = {name: value for name, value in changes.items() if name in names} or {"spend": "5%"}
-    return How(wanted=Wanted(**wanted), **{name: value for name, value in changes.items() if name not in names})
+    costs = {"spend", "rho", "epsilon", "accuracy"}
+    return QuestionOptions(**({} if costs & set(changes) else {"spend": "5%"}), **changes)
 
 
 SAME = [
@@ -61,13 +58,13 @@ OTHER = [
 @pytest.mark.parametrize("text", SAME, ids=range(len(SAME)))
 def test_spelling_aliases_order_and_what_is_computed_afterwards_do_not_matter(asking, text):
     """Everything that is computed from the same measurements is the same question."""
-    assert asking.ready(text, how()).key == asking.ready(BY_CITY, how()).key
+    assert price_at(asking, text, how()).key == price_at(asking, BY_CITY, how()).key
 
 
 @pytest.mark.parametrize("text", OTHER, ids=range(len(OTHER)))
 def test_what_is_measured_matters(asking, text):
     """Another key, filter, argument or aggregate is another question."""
-    assert asking.ready(text, how()).key != asking.ready(BY_CITY, how()).key
+    assert price_at(asking, text, how()).key != price_at(asking, BY_CITY, how()).key
 
 
 @pytest.mark.parametrize(
@@ -85,28 +82,29 @@ def test_what_is_measured_matters(asking, text):
 )
 def test_noise_caps_and_bounds_matter(asking, changes):
     """Another spend, cap or bound is another question."""
-    assert asking.ready(BY_CITY, how(**changes)).key != asking.ready(BY_CITY, how()).key
+    assert price_at(asking, BY_CITY, how(**changes)).key != price_at(asking, BY_CITY, how()).key
 
 
 def test_confidence_does_not_matter(asking):
     """Another confidence is another view of the same numbers."""
-    assert asking.ready(BY_CITY, how(confidence="0.9")).key == asking.ready(BY_CITY, how()).key
+    assert price_at(asking, BY_CITY, how(confidence="0.9")).key == price_at(asking, BY_CITY, how()).key
 
 
 def test_study_and_data_version_matter(asking, tmp_path):
     """The same text about other declarations or other data is another question."""
-    own = asking.ready(BY_CITY, how()).key
+    own = price_at(asking, BY_CITY, how()).key
     study = make_study(tmp_path, budget=Budget(epsilon=3, delta="1e-6"), max_units=10**6)
-    assert asking_of(study).ready(BY_CITY, how()).key != own
-    assert replace(asking, data_version=2).ready(BY_CITY, how()).key != own
+    assert price_at(asking_of(study), BY_CITY, how()).key != own
+    assert price_at(asking_of(asking.study), BY_CITY, how()).key == own
+    assert price_at(asking_of(asking.study, version=2), BY_CITY, how()).key != own
 
 
 def test_shares_of_one_amount_are_one_question(tmp_path):
     """25 % of a fifth is 5 % of the whole: whoever asks, the same noise is the same question, private keys included."""
     study = make_study(tmp_path)
     text = "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop"
-    owner = asking_of(study).ready(text, how(spend="2%"))
-    ana = asking_of(study, analyst=study.analyst("ana")).ready(text, how(spend="10%"))
+    owner = price_at(asking_of(study), text, how(spend="2%"))
+    ana = price_at(asking_of(study, analyst=study.analyst("ana")), text, how(spend="10%"))
     assert owner.key == ana.key
     assert owner.cost == ana.cost
 
@@ -117,7 +115,7 @@ def test_two_halves_of_a_union_may_stand_in_either_order(asking):
         "SELECT COUNT(*) AS n FROM visits WHERE city = 'Lima'",
         "SELECT COUNT(*) AS n FROM visits WHERE city = 'Quito'",
     )
-    first, second = (asking.ready(f"{a} UNION ALL {b}", how()) for a, b in ((one, two), (two, one)))
+    first, second = (price_at(asking, f"{a} UNION ALL {b}", how()) for a, b in ((one, two), (two, one)))
     assert first.key == second.key
     assert [places.block for places in first.identities[0].places] != [places.block for places in second.identities[0].places]
 
@@ -125,13 +123,13 @@ def test_two_halves_of_a_union_may_stand_in_either_order(asking):
 def test_order_of_keys_does_not_matter(asking):
     """GROUP BY a, b is GROUP BY b, a."""
     text = "SELECT COUNT(*) AS n FROM visits GROUP BY {}"
-    keys = [asking.ready(text.format(one), how()).key for one in ("city, shop", "shop, city")]
+    keys = [price_at(asking, text.format(one), how()).key for one in ("city, shop", "shop, city")]
     assert keys[0] == keys[1]
 
 
 def test_canonical_form_is_plain_and_exact(asking):
     """The canonical form is JSON whose numbers are integers and texts; no float can change it from machine to machine."""
-    body = canonical(asking.ready(BY_CITY, how()).priced[0])
+    body = canonical(price_at(asking, BY_CITY, how()).priced[0])
 
     def leaves(value):
         if isinstance(value, dict):
@@ -145,7 +143,7 @@ def test_canonical_form_is_plain_and_exact(asking):
 
 def test_a_changed_noise_parameter_is_seen(asking):
     """The seeded bug: a key that forgot the noise would serve an answer that was paid less for."""
-    priced = asking.ready(COUNT, how()).priced[0]
+    priced = price_at(asking, COUNT, how()).priced[0]
     noise = priced.noises[0][0]
     object.__setattr__(louder := replace(priced), "noises", ((_with(noise, sigma=2 * noise.sigma),),))
     assert identity(louder).digest != identity(priced).digest
@@ -173,8 +171,8 @@ def test_values_keep_their_types():
 
 def test_stored_numbers_come_back_in_the_order_of_the_asker(asking):
     """Keys and measurements that stand elsewhere in another spelling are found by what they are."""
-    one = asking.ready("SELECT city, shop, COUNT(*) AS n, SUM(spent) AS s FROM visits GROUP BY city, shop", how())
-    two = asking.ready("SELECT SUM(spent) AS s, COUNT(*) AS n, shop, city FROM visits GROUP BY shop, city", how())
+    one = price_at(asking, "SELECT city, shop, COUNT(*) AS n, SUM(spent) AS s FROM visits GROUP BY city, shop", how())
+    two = price_at(asking, "SELECT SUM(spent) AS s, COUNT(*) AS n, shop, city FROM visits GROUP BY shop, city", how())
     assert one.key == two.key
     plan = one.priced[0].plan.blocks[0]
     values = tuple(np.array([10 * place, 10 * place + 1]) for place in range(len(plan.measurements)))
@@ -189,7 +187,7 @@ def test_stored_numbers_come_back_in_the_order_of_the_asker(asking):
 
 def test_nothing_is_rounded_when_it_is_stored(asking):
     """Integers beyond 64 bits, every float, dates and NULL come back as they were."""
-    ready = asking.ready("SELECT city, MEDIAN(spent) AS m, COUNT(*) AS n FROM visits GROUP BY city", how())
+    ready = price_at(asking, "SELECT city, MEDIAN(spent) AS m, COUNT(*) AS n FROM visits GROUP BY city", how())
     block = ready.priced[0].plan.blocks[0]
     ends = Ends(*(np.array([0.1, 1e-300, 5e-324]) * scale for scale in (1, 2, 3)))
     wide = np.array([1 << 100, -(1 << 70), 3], object)
@@ -217,7 +215,7 @@ def test_nothing_is_rounded_when_it_is_stored(asking):
 )
 def test_keys_of_every_type_are_stored(asking, kind, value):
     """A key comes back with its type."""
-    ready = asking.ready(BY_CITY, how())
+    ready = price_at(asking, BY_CITY, how())
     block = ready.priced[0].plan.blocks[0]
     typed = replace(block, keys=(replace(block.keys[0], type=kind),))
     priced = replace(ready.priced[0], plan=replace(ready.priced[0].plan, blocks=(typed,)))
@@ -229,7 +227,7 @@ def test_keys_of_every_type_are_stored(asking, kind, value):
 
 def test_an_unknown_version_is_refused(asking, monkeypatch):
     """Bytes of a later version are not guessed at."""
-    ready = asking.ready(COUNT, how())
+    ready = price_at(asking, COUNT, how())
     monkeypatch.setattr("curador.curator.content.VERSION", 2)
     content = encoded(ready.identities, [[Released((), (np.array([1]),))]])
     monkeypatch.undo()

@@ -7,8 +7,9 @@ import threading
 import pytest
 from curator_studies import COUNT, make_study, open_curator
 
-from curador.curator import flow
+from curador.curator import asking, spending
 from curador.curator.opening import ledger_of
+from curador.curator.session import Session
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING
 from curador.ledger.ledger import Ledger
@@ -42,12 +43,12 @@ def interrupted(curator):
 @pytest.mark.parametrize(
     ("where", "name", "place", "said", "stored"),
     [
-        (Ledger, "reserve", 1, flow.CHARGING, False),
-        (flow, "_released", 2, flow.INTERRUPTED, False),
-        (flow, "encoded", 2, flow.INTERRUPTED, False),
-        (flow, "make_receipt", 2, flow.INTERRUPTED, False),
-        (flow, "bounding_notes", 2, flow.INTERRUPTED, False),
-        (Ledger, "commit", 1, flow.STORING, True),
+        (Ledger, "reserve", 1, spending.CHARGING, False),
+        (asking, "_drawn", 2, spending.INTERRUPTED, False),
+        (asking, "encoded", 2, spending.INTERRUPTED, False),
+        (asking, "answer_receipt", 2, spending.INTERRUPTED, False),
+        (asking, "bounding_notes", 2, spending.INTERRUPTED, False),
+        (Ledger, "commit", 1, spending.STORING, True),
     ],
 )
 def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, place, said, stored):
@@ -64,11 +65,11 @@ def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, pla
 
 def test_an_interrupt_before_the_charge_claims_nothing(curator, monkeypatch):
     """Nothing was charged, and nothing is said about it."""
-    for where, name in ((flow.Flow, "_request"), (flow, "_released"), (flow, "encoded"), (flow, "make_receipt")):
+    for where, name in ((asking, "request_of"), (asking, "_drawn"), (asking, "encoded"), (asking, "answer_receipt")):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, stopping(getattr(where, name)))
             assert interrupted(curator) == ""
-    monkeypatch.setattr(flow.Flow, "stored", stopping(lambda *_: None))
+    monkeypatch.setattr(Session, "stored", stopping(lambda *_: None))
     assert interrupted(curator) == ""
     assert curator.ledger.spent() == NOTHING
 
@@ -104,7 +105,7 @@ def test_an_old_data_version_is_not_served_any_more(tmp_path):
         cost = curator.ask(COUNT, spend="5%").cost
         with ledger_of(make_study(tmp_path), new_ledger=None, verify=False) as other:
             other.refresh("elsewhere")
-        curator._desk.engine.ready = False  # noqa: SLF001 -- the other process removed the old version
+        curator._session.engine.ready = False  # noqa: SLF001 -- the other process removed the old version
         for verb in (curator.ask, curator.preview, curator.analyst("leo").ask):
             for spend in ("5%", "6%"):
                 with pytest.raises(
@@ -116,7 +117,7 @@ def test_an_old_data_version_is_not_served_any_more(tmp_path):
 
 def test_a_question_that_waited_for_a_refresh_is_not_served_the_old_answer(curator, monkeypatch):
     """The version is looked at again inside the turn."""
-    monkeypatch.setattr(flow.Flow, "stored", lambda *_: curator.ledger.refresh("meanwhile") and None)
+    monkeypatch.setattr(Session, "stored", lambda *_: curator.ledger.refresh("meanwhile") and None)
     with pytest.raises(InvalidParameter, match="data_version"):
         curator.ask(COUNT, spend="5%")
     assert curator.ledger.spent() == NOTHING

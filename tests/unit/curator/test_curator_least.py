@@ -6,14 +6,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from curator_studies import BY_CITY, BY_SHOP, COUNT, make_schema, make_study, open_curator
+from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, open_curator, session_of
 
-from curador.curator.asking import Asking, How
-from curador.curator.grant import Wanted
+from curador.curator.grant import QuestionOptions
 from curador.curator.preview import expected_errors
+from curador.curator.pricing import price_at, price_question
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.limits import Limits
 from curador.study.model import DEFAULT_LEAST_SPEND, Budget
 
 PURE = Budget(epsilon="1/3")
@@ -23,12 +22,11 @@ MANY = "SELECT " + ", ".join(f"SUM(spent + {n}) AS s{n}" for n in range(12)) + "
 
 def asking_of(folder, *, budget=None, analyst=None, **changes):
     study = make_study(folder, budget=budget, **changes)
-    limits = Limits.create(study.budget, adjacency=study.adjacency, unit=study.unit_name, max_units=study.max_units)
-    return Asking(make_schema(study), limits, None if analyst is None else study.analyst(analyst), 1)
+    return session_of(study, analyst=None if analyst is None else study.analyst(analyst))
 
 
 def ready(asking, text=COUNT, *, raised=True, **wanted):
-    return asking.ready(text, How(wanted=Wanted(**wanted)), raised=raised)
+    return price_at(asking, text, QuestionOptions(**wanted), raised=raised)
 
 
 def main(asking, amounts):
@@ -87,7 +85,9 @@ def test_a_cost_below_it_is_refused(tmp_path, budget, wanted):
     """One sentence: the least, and what it would give. Nothing is charged, no engine is asked; a preview says the same."""
     with open_curator(tmp_path, budget=budget) as curator:
         (name,) = wanted
-        at_least = expected_errors(curator._ready(COUNT, How(wanted=Wanted(spend="0.01%"))).priced[0], Fraction(95, 100))  # noqa: SLF001
+        session = curator._session  # noqa: SLF001 -- what a preview is made from
+        priced = price_question(session, COUNT, QuestionOptions(spend="0.01%")).priced
+        at_least = expected_errors(priced[0], Fraction(95, 100))
         for verb in (curator.ask, curator.preview):
             with pytest.raises(InvalidParameter) as told:
                 verb(COUNT, **wanted)
@@ -95,7 +95,7 @@ def test_a_cost_below_it_is_refused(tmp_path, budget, wanted):
             assert said.startswith(f"{name} must be at least the study's least spend, 0.01% of your whole limit (")
             assert hint == f'spend="0.01%" would give {at_least[0].sentence()}.'
         assert curator.ledger.spent() == NOTHING
-        assert curator._desk.engine.tallied == []  # noqa: SLF001 -- the engine that holds no data
+        assert curator._session.engine.tallied == []  # noqa: SLF001 -- the engine that holds no data
         assert curator.ledger.head.sequence == 0
 
 
@@ -146,7 +146,7 @@ def test_an_accuracy_is_raised_to_it_and_says_so(tmp_path):
         assert note in str(preview)
         assert note in str(answer)
         assert preview.errors[0].reach < 10**6
-        assert answer.cost == curator.ledger.spent() == curator._asking().least  # noqa: SLF001
+        assert answer.cost == curator.ledger.spent() == curator._session.least  # noqa: SLF001
         assert curator.ask(COUNT, accuracy={"n": 10**7}).stored
         assert curator.ask(COUNT, spend="0.01%").stored
         assert not any("least" in one for one in curator.ask(COUNT, accuracy={"n": 50}).notes)
@@ -155,8 +155,8 @@ def test_an_accuracy_is_raised_to_it_and_says_so(tmp_path):
 def test_with_bias_the_accuracy_keeps_all_of_it(tmp_path):
     """What the estimates of lost rows cost comes on top."""
     asking = asking_of(tmp_path)
-    how = How(wanted=Wanted(accuracy={"n": 10**6}), bias=True)
-    found = asking.ready(COUNT, how, raised=True)
+    how = QuestionOptions(accuracy={"n": 10**6}, bias=True)
+    found = price_at(asking, COUNT, how, raised=True)
     assert found.priced[0].grant.amount == asking.least.rho
     assert found.cost.rho > asking.least.rho
 
@@ -170,7 +170,7 @@ def test_an_answer_that_was_given_for_less_stays_free(tmp_path, wanted):
     with open_curator(tmp_path, least_spend=Fraction(0)) as curator:
         first = curator.ask(COUNT, **wanted)
         spent = curator.ledger.spent()
-        assert main(curator._asking(), spent) < curator.ledger.limits.share(DEFAULT_LEAST_SPEND).rho  # noqa: SLF001
+        assert main(curator._session, spent) < curator.ledger.limits.share(DEFAULT_LEAST_SPEND).rho  # noqa: SLF001
     with open_curator(tmp_path) as curator:
         assert curator.preview(COUNT, **wanted).stored
         again = curator.ask(COUNT, **wanted)
@@ -178,7 +178,7 @@ def test_an_answer_that_was_given_for_less_stays_free(tmp_path, wanted):
         assert again.rows == first.rows
         assert curator.ledger.spent() == spent
         if "accuracy" in wanted:
-            assert curator.ask(COUNT, **wanted, fresh=True).cost == curator._asking().least  # noqa: SLF001
+            assert curator.ask(COUNT, **wanted, fresh=True).cost == curator._session.least  # noqa: SLF001
         else:
             with pytest.raises(InvalidParameter, match="least spend"):
                 curator.ask(COUNT, **wanted, fresh=True)

@@ -64,8 +64,8 @@ def clock():
 @pytest.fixture
 def curator(tmp_path, clock):
     with open_curator(tmp_path) as made:
-        made._desk.pace = Pace(TICK, clock, clock.sleep)  # noqa: SLF001 -- what the study's engine settings make
-        made._desk.turn = Turn()  # noqa: SLF001 -- idem
+        made._session.pace = Pace(TICK, clock, clock.sleep)  # noqa: SLF001 -- what the study's engine settings make
+        made._session.turn = Turn()  # noqa: SLF001 -- idem
         yield made
 
 
@@ -83,7 +83,7 @@ def takes(clock, monkeypatch, *, commit=0.0, settle=0.0, reserve=0.0):
 
 
 def engine_takes(curator, clock, seconds, problem=None):
-    engine = curator._desk.engine  # noqa: SLF001 -- it holds no data
+    engine = curator._session.engine  # noqa: SLF001 -- it holds no data
 
     def work():
         clock.now += seconds
@@ -186,7 +186,7 @@ def test_an_interrupt_does_not_wait(curator, clock):
 def test_off_nothing_waits(tmp_path, clock):
     """As a library comes."""
     with open_curator(tmp_path) as curator:
-        curator._desk.pace = replace(curator._desk.pace, clock=clock, sleep=lambda _: pytest.fail("waited"))  # noqa: SLF001
+        curator._session.pace = replace(curator._session.pace, clock=clock, sleep=lambda _: pytest.fail("waited"))  # noqa: SLF001
         engine_takes(curator, clock, 0.5)
         assert asked(curator, clock) == 0.5
 
@@ -194,7 +194,7 @@ def test_off_nothing_waits(tmp_path, clock):
 def test_the_study_sets_it(tmp_path):
     """[engine] answer_every is the tick."""
     with open_curator(tmp_path, engine=EngineSettings(answer_every=Fraction(1, 2))) as curator:
-        assert curator._desk.pace.tick == 0.5  # noqa: SLF001
+        assert curator._session.pace.tick == 0.5  # noqa: SLF001
     assert Pace.of(make_study(tmp_path).engine).tick == 0
 
 
@@ -204,7 +204,7 @@ def test_the_study_sets_it(tmp_path):
 def test_the_turn_is_kept_until_the_moment(curator, clock):
     """Who comes next begins at a public moment, not when the engine was done."""
     held = []
-    clock.during = lambda: held.append(curator._desk.turn.held)  # noqa: SLF001
+    clock.during = lambda: held.append(curator._session.turn.held)  # noqa: SLF001
     engine_takes(curator, clock, 0.5)
     asked(curator, clock)
     engine_takes(curator, clock, 0.5, RuntimeError())
@@ -217,7 +217,7 @@ def test_nobody_reads_the_ledger_while_something_is_under_way(curator, clock, mo
     reading, seen = SQLiteStore.reading, []
 
     def watched(store):
-        seen.append(curator._desk.turn.held)  # noqa: SLF001
+        seen.append(curator._session.turn.held)  # noqa: SLF001
         return reading(store)
 
     monkeypatch.setattr(SQLiteStore, "reading", watched)

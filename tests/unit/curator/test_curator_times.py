@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 from curator_studies import BY_CITY, COUNT, open_curator
 
-from curador.curator import flow
 from curador.curator.log import log_table
+from curador.curator.session import Session
 from curador.curator.show import printed
+from curador.errors import Failed
 from curador.ledger import entry as entries
 from curador.ledger import ledger as ledgers
 from curador.ledger.entry import sealed
@@ -53,11 +54,11 @@ def seen(folder, clock, seconds):
     """Everything that ana sees of two answers, one given again, and a failure, if data are read for so many seconds."""
     folder.mkdir()
     with open_curator(folder) as curator:
-        engine, ana = curator._desk.engine, curator.analyst("ana")  # noqa: SLF001 -- the engine has no other door
+        engine, ana = curator._session.engine, curator.analyst("ana")  # noqa: SLF001 -- the engine has no other door
         engine.before = lambda: clock.pass_(seconds)
         answers = [ana.ask(COUNT, spend="5%"), ana.ask(BY_CITY, spend="5%"), ana.ask(COUNT, spend="5%")]
         engine.problem = RuntimeError("late")
-        with pytest.raises(flow.Failed):
+        with pytest.raises(Failed):
             ana.ask(COUNT, spend="6%")
         receipts = [
             {name: one for name, one in answer.receipt.record.items() if name != "answer_digest"} for answer in answers
@@ -91,21 +92,21 @@ def test_the_owner_knows_how_long_it_took_by_the_id_of_the_receipt(tmp_path):
     """The real duration is outside the chain, under the id that the receipt shows."""
     with open_curator(tmp_path) as curator:
         answer = curator.ask(COUNT, spend="5%")
-        assert list(curator._desk.engine.durations) == [answer.receipt["id"]]  # noqa: SLF001 -- idem
+        assert list(curator._session.engine.durations) == [answer.receipt["id"]]  # noqa: SLF001 -- idem
 
 
 def test_who_waited_for_another_question_has_the_time_at_which_it_arrived(tmp_path, clock, monkeypatch):
     """The second of two equal questions is served when the first is ready: when that was, its entry does not say."""
     looked = threading.Semaphore(0)
-    stored = flow.Flow.stored
+    stored = Session.stored
 
-    def seen_looking(self, ready):
-        found = stored(self, ready)
+    def seen_looking(self, *question):
+        found = stored(self, *question)
         looked.release()
         return found
 
     with open_curator(tmp_path) as curator:
-        ana, engine = curator.analyst("ana"), curator._desk.engine  # noqa: SLF001 -- idem
+        ana, engine = curator.analyst("ana"), curator._session.engine  # noqa: SLF001 -- idem
         answers = []
         second = threading.Thread(target=lambda: answers.append(ana.ask(COUNT, spend="5%")))
 
@@ -116,7 +117,7 @@ def test_who_waited_for_another_question_has_the_time_at_which_it_arrived(tmp_pa
             looked.acquire()  # the second has arrived, and waits
             clock.pass_(100)
 
-        monkeypatch.setattr(flow.Flow, "stored", seen_looking)
+        monkeypatch.setattr(Session, "stored", seen_looking)
         engine.before = reading
         ana.ask(COUNT, spend="5%")
         second.join()
@@ -128,7 +129,7 @@ def test_who_waited_for_another_question_has_the_time_at_which_it_arrived(tmp_pa
 def test_which_of_two_questions_was_ready_first_is_not_told(tmp_path):
     """Two processes ask at once: what settles a question stands beside it, whichever of them was answered first."""
     with open_curator(tmp_path) as one, open_curator(tmp_path) as other:
-        one._desk.engine.before = lambda: other.analyst("ana").ask(BY_CITY, spend="5%")  # noqa: SLF001 -- idem
+        one._session.engine.before = lambda: other.analyst("ana").ask(BY_CITY, spend="5%")  # noqa: SLF001 -- idem
         one.analyst("ana").ask(COUNT, spend="5%")
         lines = one.analyst("ana").log()
         assert [(line["kind"], line["question"]) for line in lines] == [
@@ -158,11 +159,11 @@ def test_nothing_that_is_shown_leads_to_the_hash_of_an_entry(tmp_path):
 def test_what_settles_a_question_is_stored_with_its_time(tmp_path, clock):
     """Nobody who reads the chain, or tries hashes, finds another time than that of the question."""
     with open_curator(tmp_path) as curator:
-        engine = curator._desk.engine  # noqa: SLF001 -- idem
+        engine = curator._session.engine  # noqa: SLF001 -- idem
         engine.before = lambda: clock.pass_(60)
         curator.ask(COUNT, spend="5%")
         engine.problem = RuntimeError("late")
-        with pytest.raises(flow.Failed):
+        with pytest.raises(Failed):
             curator.ask(COUNT, spend="6%")
         times = {one.id: one.time for one in curator.ledger.entries()}
         settled = [one for one in curator.ledger.entries() if one.kind.settles]
@@ -178,7 +179,7 @@ def test_a_ledger_with_times_of_settlements_is_still_read_and_does_not_tell_them
 
     with open_curator(tmp_path) as curator, monkeypatch.context() as patch:
         patch.setattr(ledgers, "sealed", as_before)
-        curator._desk.engine.before = lambda: clock.pass_(60)  # noqa: SLF001 -- idem
+        curator._session.engine.before = lambda: clock.pass_(60)  # noqa: SLF001 -- idem
         curator.analyst("ana").ask(COUNT, spend="5%")
     with open_curator(tmp_path) as curator:  # reads and verifies every entry
         curator.ledger.verify()

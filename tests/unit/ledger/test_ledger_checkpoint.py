@@ -18,7 +18,7 @@ from curador.ledger import chain, checkpoint, opening, witness
 from curador.ledger.amounts import NOTHING
 from curador.ledger.chain import Replay
 from curador.ledger.checkpoint import Checkpoint, checkpoint_of
-from curador.ledger.request import Reservation
+from curador.ledger.request import Spent
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.witness import Head, Seen, witness_of
 
@@ -428,7 +428,7 @@ def test_a_changed_reservation_of_long_ago_gives_nothing_back(halfway):
     sequence = min(head.sequence for head in held.waiting.values())
     with quickly(halfway) as ledger:
         entry = next(iter(ledger.entries(sequence)))
-        own = Reservation(entry=entry, limit=NOTHING, before=NOTHING, after=NOTHING)
+        own = Spent(entry=entry, limit=NOTHING, before=NOTHING, after=NOTHING)
         ledger.fail(own, incident="late")  # what a session left that was killed
     assert opens(halfway)
     fresh = replace(held, waiting={**held.waiting, entry.id: Head(sequence, "0" * 64)})

@@ -1,0 +1,148 @@
+"""Who asks, and what a question or a fit meets on its way: the study, its ledger, its engine, one turn at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from curador.curator.grant import least_of
+from curador.curator.pace import Pace
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from curador.engines.base import Engine
+    from curador.ledger.amounts import Amounts
+    from curador.ledger.ledger import Ledger
+    from curador.ledger.limits import Limits
+    from curador.ledger.request import Stored
+    from curador.plan.model import Plan
+    from curador.query.tree import Question
+    from curador.study.model import Analyst, Study
+    from curador.study.schema import Schema
+
+MOST_PLANS = 64
+"""Questions whose plans are kept."""
+
+MOST_TRIED = 1_000
+"""Questions and fits that are remembered as tried out."""
+
+
+class Plans:
+    """The latest questions that were read and planned, for one schema at a time."""
+
+    def __init__(self) -> None:
+        self._now: tuple[Schema | None, dict[Hashable, tuple[Question, Plan]]] = (None, {})
+
+    def get(self, schema: Schema, key: Hashable) -> tuple[Question, Plan] | None:
+        """Return what was kept under this very schema."""
+        own, held = self._now
+        return held.get(key) if own is schema else None
+
+    def keep(self, schema: Schema, key: Hashable, planned: tuple[Question, Plan]) -> None:
+        """Keep a plan; the oldest goes."""
+        own, before = self._now
+        held = dict(before) if own is schema else {}
+        held[key] = planned
+        while len(held) > MOST_PLANS:
+            held.pop(next(iter(held)))
+        self._now = schema, held  # in one step: other threads see the one or the other
+
+
+class Tried:
+    """The latest questions and fits that went well on tables without rows: trying them again would show the same."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], None] = {}
+
+    def __contains__(self, one: tuple[str, str]) -> bool:
+        return one in self._held
+
+    def add(self, one: tuple[str, str]) -> None:
+        """Remember the text and the key of one; the oldest goes."""
+        self._held[one] = None
+        while len(self._held) > MOST_TRIED:
+            self._held.pop(next(iter(self._held)), None)
+
+
+@dataclass(slots=True)
+class Session:
+    """The owner (no analyst) or one analyst at an open study.
+
+    The owner and all analysts share everything but the name: `of` makes the session of an analyst from the owner's.
+    """
+
+    study: Study
+    ledger: Ledger
+    engine: Engine
+    analyst: Analyst | None = None
+    pace: Pace = field(default_factory=Pace)
+    turn: AbstractContextManager[object] = field(default_factory=threading.Lock)
+    plans: Plans = field(default_factory=Plans)
+    tried: Tried = field(default_factory=Tried)
+
+    def of(self, analyst: Analyst) -> Session:
+        """Return the session of an analyst at the same study."""
+        return replace(self, analyst=analyst)
+
+    @property
+    def name(self) -> str | None:
+        """The asker's name; None for the owner."""
+        return None if self.analyst is None else self.analyst.name
+
+    @property
+    def share(self) -> Fraction:
+        """The asker's share of the limits."""
+        return Fraction(1) if self.analyst is None else self.analyst.share
+
+    @property
+    def limits(self) -> Limits:
+        """The ledger's limits."""
+        return self.ledger.limits
+
+    @property
+    def version(self) -> int:
+        """The data version that the engine answers from."""
+        return self.engine.version
+
+    @property
+    def schema(self) -> Schema:
+        """Every table and column of the study."""
+        return self.engine.schema
+
+    @property
+    def visible_tables(self) -> frozenset[str] | None:
+        """The tables that the asker may read, None for all; public tables are everybody's."""
+        if self.analyst is None or self.analyst.tables is None:
+            return None
+        public = {table.table.name for table in self.schema.tables if table.table.public}
+        return frozenset(self.analyst.tables) | public
+
+    @property
+    def visible_schema(self) -> Schema:
+        """The schema of what the asker may ask about."""
+        visible = self.visible_tables
+        if visible is None:
+            return self.schema
+        return replace(self.schema, tables=tuple(table for table in self.schema.tables if table.table.name in visible))
+
+    @property
+    def least(self) -> Amounts:
+        """What a question or a fit of this asker costs at least."""
+        return least_of(self.limits, self.share, self.study.least_spend)
+
+    def stored(self, key: str, version: int) -> Stored | None:
+        """Return the last answer to the identical question on a data version."""
+        return self.ledger.stored(key, version)
+
+    def still(self) -> AbstractContextManager[object]:
+        """Return what to hold while the ledger is read for the asker; see `Pace.still`."""
+        return self.pace.still(self.turn)
+
+    def require_admitted(self, version: int) -> None:
+        """Refuse an analyst while the study is closed, and whoever holds a data version that is no longer the current one."""
+        self.ledger.require_open(self.name)
+        self.ledger.require_current(version)

@@ -1,0 +1,236 @@
+"""The one door for spending: every question and every fit is charged, computed and stored by `spend`, and by nothing else.
+
+    stored before? ──► given again, for nothing
+    tried out on tables without rows ──► refused: nothing is charged
+    reserve ──► rows, noise ──► what is shown, with its receipt ──► commit      the charge is on disk before any row is read
+                  └── failed: the charge is kept, the asker sees an id, the failure is counted
+    either is told at a public moment, where the owner set a pace
+
+After `reserve` nothing gives the charge back, and nothing that data could have caused is told. Before it nothing depends on
+rows. What differs between a question (`asking.py`) and a fit (`training.py`) is a `Purchase`: how it is computed and shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import secrets
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Refused
+from curador.ledger.amounts import NOTHING
+from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, new_id, now
+from curador.ledger.request import Spent
+from curador.randomness.entropy import entropy
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from curador.curator.receipt import Receipt
+    from curador.curator.session import Session
+    from curador.ledger.request import Request, Stored
+
+log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+KEPT = "the charge is kept and nothing was released"
+CHARGING = "interrupted while the question was being charged: the charge may be kept, and nothing was released."
+INTERRUPTED = f"interrupted after the question was charged: {KEPT}."
+STORING = "interrupted while the answer was being stored: the charge is kept; if it was stored, asking again is free."
+ANSWERED = "interrupted after the question was answered: the charge is kept; the same question again is free."
+
+
+@dataclass(frozen=True, slots=True)
+class Restored(Generic[Value]):
+    """What was released, made from the bytes that the ledger keeps, and the digest of what the asker sees of it."""
+
+    value: Value
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Generic[Result_co]):
+    """What the asker gets, and its receipt."""
+
+    result: Result_co
+    receipt: Receipt
+
+
+class Purchase(Protocol[Value, Result]):
+    """A question or a fit, planned and priced without data.
+
+    what      "question" or "fit"
+    request   its charge
+    """
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def request(self) -> Request: ...
+
+    def compute(self, *, rehearsal: bool) -> bytes:
+        """Read the rows, draw the noise, and return what the ledger keeps of it; in a rehearsal on tables without rows."""
+        ...
+
+    def restore(self, content: bytes) -> Restored[Value]:
+        """Return what was released from what the ledger keeps: what an asker sees is made of nothing else."""
+        ...
+
+    def show(self, restored: Restored[Value], spent: Spent) -> Shown[Result]:
+        """Return what the asker gets, with its receipt."""
+        ...
+
+
+def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = False) -> Result:
+    """Return what an identical question or fit gave before, for nothing; or try out, charge, compute, store and return it.
+
+    Only one at a time is charged and computed. A refresh waits, so that the version that is charged is the one that is read.
+    Who waited with the same question finds its answer stored and does not pay for it again.
+
+    fresh   compute and pay again although it was stored
+
+    Claim   The charge is on disk before any row is read; nothing leaves that is not stored; whatever is raised after the
+            charge, interrupts apart, says an id and nothing that rows could have caused.
+    Needs   `purchase.compute` releases what `purchase.request.losses` account for and nothing else of the rows, and none of
+            them in a rehearsal.
+    """
+    request, ledger = purchase.request, session.ledger
+    with session.still():
+        stored = _look_up(session, request, fresh=fresh)
+        if stored is not None:
+            return _give_again(session, purchase, stored)
+    _require_means(session)
+    said: str | None = None  # what an interrupt must say, by how far it has come; None: nothing was charged yet
+    try:
+        with session.turn, session.pace.released() as mark:
+            stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened while this one waited
+            if stored is not None:
+                return _give_again(session, purchase, stored)
+            if (request.question, request.question_key) not in session.tried:
+                try_out(session, purchase)
+                session.tried.add((request.question, request.question_key))
+            said = CHARGING
+            reserved = ledger.reserve(request)
+            mark.charged, said = True, INTERRUPTED
+            with _telling_an_id(session, reserved):
+                content = purchase.compute(rehearsal=False)
+                restored = purchase.restore(content)
+                shown = purchase.show(restored, reserved)
+            said = STORING
+            ledger.commit(reserved, answer=content, answer_digest=restored.digest)
+            said = ANSWERED
+    except KeyboardInterrupt:
+        if said is None:
+            raise
+        raise KeyboardInterrupt(said) from None
+    return shown.result
+
+
+def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:
+    """Go the whole way once on tables without rows, and refuse what fails: nothing is charged, nothing is read.
+
+    What fails here fails for the sake of the question or the fit alone, so it is refused under an id.
+    """
+    try:
+        restored = purchase.restore(purchase.compute(rehearsal=True))
+        shown = purchase.show(restored, _imagined(session, purchase.request))
+        json.dumps(shown.receipt.record, allow_nan=False)
+    except Refused:
+        raise
+    except Exception as error:  # noqa: BLE001 -- nothing but an id leaves, here too
+        incident = _recorded(session, error)
+        hint = f"ask it in another way; the owner finds the reason under incident {incident}"
+        rule = f"the {purchase.what} must be one that can be computed, even without rows; nothing was charged"
+        raise InvalidQuery(f"{rule}.\nHint: {hint}.") from None
+
+
+# ---- before the charge ----------------------------------------------------------------------------------------------
+
+
+def _look_up(session: Session, request: Request, *, fresh: bool) -> Stored | None:
+    """Return what was stored for the identical request, unless it must be fresh; refuse a closed study and an old version."""
+    session.require_admitted(request.data_version)
+    return None if fresh else session.stored(request.question_key, request.data_version)
+
+
+def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Stored) -> Result:
+    """Return what was released before, and record that it was given again: it is the same release and costs nothing."""
+    request, ledger = purchase.request, session.ledger
+    restored = purchase.restore(stored.answer)
+    entry = ledger.served(
+        stored, request.analyst, question=request.question, answer_digest=restored.digest, asked=request.asked
+    )
+    spent = entry.after.spent if entry.analyst is None else ledger.spent(entry.analyst)
+    limit = ledger.limits.share(request.share)
+    return purchase.show(restored, Spent(entry=entry, limit=limit, before=spent, after=spent)).result
+
+
+def _require_means(session: Session) -> None:
+    """Refuse where noise would not be private, or no data version is prepared: the owner's to mend, for nothing."""
+    if not entropy().private:
+        raise Failed("noise must come from the operating system's entropy")
+    if not session.engine.ready:
+        raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
+
+
+def _imagined(session: Session, request: Request) -> Spent:
+    """What the ledger would say if this were the first charge: for the receipt of what is tried out."""
+    total = session.limits.total
+    cost = request.amounts.least(total)  # what does not fit is refused by the ledger, with its own sentence
+    entry = Entry(
+        ledger=session.ledger.id,
+        sequence=1,
+        previous=BEFORE_ALL,
+        time=now(),
+        kind=Kind.RESERVED,
+        id=new_id(),
+        study_digest=request.study_digest,
+        data_version=request.data_version,
+        after=State(cost, request.data_version, 0),
+        analyst=request.analyst,
+        amounts=cost,
+    )
+    return Spent(entry=entry, limit=total, before=NOTHING, after=cost)
+
+
+# ---- after the charge -----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _telling_an_id(session: Session, reserved: Spent) -> Generator[None]:
+    """After the charge: whatever is raised, data may have caused it, so only an id leaves; nor does the time it took."""
+    begun = time.monotonic()
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 -- see above
+        raise _failed(session, reserved, error) from None
+    finally:
+        with contextlib.suppress(Exception):  # an answer does not wait for a log
+            session.engine.record_duration(reserved.entry.shown, time.monotonic() - begun)
+
+
+def _failed(session: Session, reserved: Spent, error: Exception) -> Failed:
+    """Count the failure and return what the asker sees: that it failed, which is an answer too, and an id."""
+    incident = _recorded(session, error)
+    with contextlib.suppress(CuradorError):  # an unsettled reservation stays charged as well
+        session.ledger.fail(reserved, incident=incident)
+    return Failed(f"the question could not be answered; {KEPT}. Incident {incident}.")
+
+
+def _recorded(session: Session, error: Exception) -> str:
+    """Return the id of a failure whose text stands in the owner's log: the engine's own, or a new one."""
+    incident = getattr(error, "incident", None)
+    if not isinstance(incident, str):
+        incident = secrets.token_hex(8)
+        with contextlib.suppress(Exception):  # a full disk must not tell more than the failure does
+            session.engine.record_failure(incident, "".join(traceback.format_exception(error)))
+    # the owner's own debugging log, silent unless the owner turns it on
+    log.debug("a question failed", extra={"incident": incident}, exc_info=error)
+    return incident

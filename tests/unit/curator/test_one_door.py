@@ -1,0 +1,65 @@
+"""One door for spending: nothing but `curator/spending.py` charges, settles or gives again."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import curador
+
+SOURCE = Path(curador.__file__).parent
+CHARGING = {"reserve", "commit"}
+"""What a ledger does to a charge: nobody else may even take the method."""
+SETTLING = CHARGING | {"fail", "void", "served"}
+"""Words that other things have too: nobody else may call them."""
+
+DOOR = "curator/spending.py"
+ELSEWHERE = {
+    "ledger": "the ledger itself",
+    "plots/example_ledger.py": "a made-up ledger for a picture, of no data",
+}
+
+
+def doors(files):
+    """Every place that charges or settles: file and method."""
+    for name, text in files:
+        tree = ast.parse(text)
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and (node.attr in CHARGING or (node.attr in SETTLING and id(node) in called)):
+                yield name, node.attr
+
+
+def sources():
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name not in ELSEWHERE and name.partition("/")[0] not in ELSEWHERE:
+            yield name, path.read_text(encoding="utf-8")
+
+
+def test_charges_are_made_and_settled_in_one_module():
+    """A second way of spending would need its own proof that the charge comes first and that nothing leaves unstored."""
+    found = set(doors(sources()))
+    assert {name for name, _ in found} == {DOOR}
+    assert {method for _, method in found} == SETTLING - {"void"}  # nobody knows that an engine never ran
+
+
+def test_a_second_door_is_found():
+    """The check itself can fail, also where the method is only taken and called elsewhere."""
+    for text in ("def f(ledger, r):\n    return ledger.reserve(r)\n", "act = session.ledger.commit\n"):
+        assert [name for name, _ in doors([("learn/base.py", text)])] == ["learn/base.py"]
+
+
+def test_the_door_is_one_function_for_questions_and_fits():
+    """Both callers hand a purchase to `spend` and touch neither the turn nor the pace."""
+    for name in ("asking", "training"):
+        text = (SOURCE / "curator" / f"{name}.py").read_text(encoding="utf-8")
+        called = {
+            node.func.id
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert "spend" in called
+        assert not {"turn", "pace", "tried"} & {
+            node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)
+        }
