@@ -51,7 +51,4 @@ STRINGS = frozenset({"lower", "upper", "trim", "length", "concat", "substring", 
 TIMES = frozenset({"date_trunc", "extract", "date_diff", "date_add"})
 
 FUNCTIONS = BOOLEAN | ARITHMETIC | REAL | CHOOSING | STRINGS | TIMES
-"""Allowed over rows."""
-
-AFTER_RELEASE = FUNCTIONS
-"""Allowed over released values: the same names with the same meaning, computed by curador itself."""
+"""Allowed over rows, and over what was released: there by the same SQL, so with the same meaning."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.engines.lower.dialect import Dialect
-    from curador.query.tree import Expression, Node
+    from curador.query.tree import Node
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
@@ -48,7 +48,7 @@ class Expressions:
     names: Sequence[str]
     dialect: Dialect
 
-    def text(self, expression: Expression, type_: Type | None = None) -> str:
+    def text(self, expression: Node, type_: Type | None = None) -> str:
         """Return the expression's value in the physical form of its type, or of the one given."""
         known = self.term(expression)
         return terms.of_type(known, type_ or known.type or Type.BOOLEAN, self.dialect).sql
