@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.plan.parts import estimates_of
+from curador.query.functions import FUNCTIONS
 from curador.query.tree import Call, Estimated, Key, Literal, Ref
 from curador.study.values import Type
 
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 """The ends of whole numbers."""
-
-_AS_ARGUMENTS = frozenset(
-    {"+", "-", "*", "//", "%", "neg", "abs", "sign", "round", "least", "greatest", "coalesce", "nullif", "case"}
-)
-"""What is whole only if its arguments are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +159,7 @@ def settled(node: Node, frame: Frame) -> Node:
         case Call() if estimates_of(node):
             held = tuple(settled(one, frame) for one in node.arguments)
             double = any(one.type in {Type.FLOAT, Type.DECIMAL} for one in _values(node.function, held))
-            becomes = node.type is Type.INTEGER and double and node.function in _AS_ARGUMENTS
+            becomes = node.type is Type.INTEGER and double and FUNCTIONS[node.function].follows
             return replace(node, arguments=held, type=Type.FLOAT if becomes else node.type)
         case _:
             return node
