@@ -15,9 +15,10 @@ import numpy as np
 
 from curador.curator import enclosure as on
 from curador.curator.affine import Form, Quotient, affine, quotient
+from curador.curator.computed import Frame, evaluate, settled
 from curador.curator.enclosure import Enclosure, Truth
 from curador.curator.intervals import estimate_interval, form_interval, quotient_interval
-from curador.curator.values import Frame, evaluate
+from curador.engines.lower.expression import whole_literal
 from curador.plan.parts import estimates_of
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
@@ -50,6 +51,7 @@ def enclose(node: Node, sight: Sight, confidence: Fraction) -> Enclosure:
     Claim   In each row, with at least this probability, the expression of the numbers before noise is in the enclosure, or is
             NULL and the enclosure says so. Needs: an expression of a number. Rounds: outward.
     """
+    node = settled(node, sight.frame)
     parts = parts_of(node, sight.block)
     level = 1 - (1 - confidence) / max(len(parts), 1)
     walk = _Walk(sight, {part: _law(part, sight, level) for part in parts})
@@ -116,10 +118,13 @@ class _Walk:
         object.__setattr__(self, "rows", self.sight.frame.rows)
 
     def number(self, node: Node) -> Enclosure:
-        """Where a number can lie."""
+        """Where a number can lie; a whole one that is computed has 64 bits or is NULL."""
         if not estimates_of(node):
-            vector = evaluate(node, self.sight.frame)
-            return on.exactly(vector) if vector.values.dtype == np.float64 else on.unknown(self.rows)
+            return on.exactly(evaluate(node, self.sight.frame)) if self._numeric(node) else on.unknown(self.rows)
+        found = self._number(node)
+        return on.fitting(found) if isinstance(node, Call) and node.type is Type.INTEGER else found
+
+    def _number(self, node: Node) -> Enclosure:
         part = part_of(node, self.sight.block)
         if part is not None:
             return self.laws[part]
@@ -145,7 +150,7 @@ class _Walk:
     def truth(self, node: Node) -> Truth:
         """What a condition can come to."""
         if not estimates_of(node):
-            return on.certain(evaluate(node, self.sight.frame).of(Type.BOOLEAN))
+            return on.certain(evaluate(node, self.sight.frame, Type.BOOLEAN))
         if not isinstance(node, Call):
             return on.doubtful(self.rows)
         first = node.arguments[0]
@@ -178,11 +183,8 @@ class _Walk:
                 on.above_zero(found, held[1]) if node.function in {"/", "//"} and estimates_of(node.arguments[1]) else found
             )
         if node.function == "round" and held:
-            if len(held) == 1:
-                return on.rounding(
-                    held[0], on.Enclosure(np.zeros(self.rows), np.zeros(self.rows), np.zeros(self.rows, np.bool_))
-                )
-            return on.rounding(*held) if not estimates_of(node.arguments[1]) else on.unknown(self.rows)
+            digits = whole_literal(node.arguments[1]) if len(held) > 1 else 0
+            return held[0] if digits >= 0 and node.arguments[0].type is Type.INTEGER else on.rounding(held[0], digits)
         if node.function == "power" and held and not estimates_of(node.arguments[1]) and self.rows:
             exponents = np.unique(held[1].low)
             return on.power(held[0], float(exponents[0])) if len(exponents) == 1 else on.unknown(self.rows)
@@ -220,10 +222,7 @@ class _Walk:
         if not self._numeric(inner):
             return on.unknown(self.rows)
         held = self.number(inner)
-        if node.type is not Type.INTEGER:
-            return held
-        whole = on.monotone(np.rint)(held)
-        return Enclosure(whole.low, whole.high, whole.null | (np.maximum(np.abs(whole.low), np.abs(whole.high)) >= 2.0**63))
+        return on.monotone(on.nearest)(held) if node.type is Type.INTEGER else held
 
 
 _FUNCTIONS: dict[str, Callable[..., Enclosure]] = {

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.curator.values import rounded
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.curator.vectors import Vector
+    from curador.curator.computed import Vector
     from curador.numerics.rounding import FloatArray
     from curador.randomness.entropy import BoolArray
+
+
+_EXACT, _FURTHEST = 2.0**53, 2.0**63
+"""Whole numbers up to the first are doubles; below the second they have 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +54,15 @@ def doubtful(rows: int) -> Truth:
 
 
 def exactly(vector: Vector) -> Enclosure:
-    """Return the enclosure of values that are known."""
-    return Enclosure(np.where(vector.null, np.inf, vector.values), np.where(vector.null, -np.inf, vector.values), vector.null)
+    """Return the enclosure of numbers that are known; arithmetic with an infinite one is NULL, so nothing is known of that.
+
+    Whole numbers that doubles cannot hold lie between two of them: they are compared as they are, and computed with as one.
+    """
+    near = vector.values.astype(np.float64)
+    whole = vector.values.dtype == np.int64
+    slack = np.where(np.abs(near) >= _EXACT, np.spacing(near), 0.0) if whole else np.where(np.isinf(near), np.inf, 0.0)
+    low, high = (np.where(np.isinf(slack), way * np.inf, near + way * np.abs(slack)) for way in (-1, 1))
+    return Enclosure(np.where(vector.null, np.inf, low), np.where(vector.null, -np.inf, high), vector.null | np.isinf(slack))
 
 
 def certain(vector: Vector) -> Truth:
@@ -153,12 +162,27 @@ def absolute(one: Enclosure) -> Enclosure:
     return made(smaller, larger, one.null, (one,), 0)
 
 
-def rounding(one: Enclosure, digits: Enclosure) -> Enclosure:
-    """Return a rounded to digits that are known."""
-    places = np.where(digits.empty, 0.0, digits.low)
-    finite = np.where(np.isfinite(one.low), rounded(one.low, places), one.low)
-    last = np.where(np.isfinite(one.high), rounded(one.high, places), one.high)
-    return made(finite, last, one.null, (one, digits), 0)
+def nearest(values: FloatArray) -> FloatArray:
+    """Return doubles rounded to whole ones, halves away from 0: exactly, as what is after the point has no rounding."""
+    whole = np.trunc(values)
+    beyond = np.abs(values - whole) >= 0.5
+    return np.where(np.isfinite(values) & beyond, whole + np.copysign(1.0, values), whole)
+
+
+def rounding(one: Enclosure, digits: int) -> Enclosure:
+    """Return a rounded to decimal digits, negative ones before the point; NULL where a · 10^digits is not finite."""
+    scale = float(10 ** abs(digits))
+    if digits == 0:
+        return monotone(nearest)(one)
+    if digits < 0:
+        return monotone(lambda end: nearest(end / scale) * scale)(one)
+    image = monotone(lambda end: nearest(end * scale) / scale)(one)
+    return Enclosure(image.low, image.high, image.null | np.isinf(one.low * scale) | np.isinf(one.high * scale))
+
+
+def fitting(one: Enclosure) -> Enclosure:
+    """Return a whole number: NULL where it is outside 64 bits."""
+    return Enclosure(one.low, one.high, one.null | (one.low < -_FURTHEST) | (one.high >= _FURTHEST))
 
 
 def root(one: Enclosure) -> Enclosure:

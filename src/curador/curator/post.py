@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curador.curator.computed import LEAST, MOST, Frame, Vector, compute, evaluate, own_type, settled, wholes
 from curador.curator.enclose import Sight, enclose
 from curador.curator.intervals import estimate_value, whole_value
 from curador.curator.rows import key_order, ranks
-from curador.curator.values import Frame, evaluate
-from curador.curator.vectors import Vector, vector_of
 from curador.numerics.exact import Number, confidence_level
 from curador.plan.error import linear_reach
 from curador.plan.model import Linear
-from curador.query.tree import Estimated, Key, Literal
+from curador.plan.parts import estimates_of
+from curador.query.tree import Call, Estimated, Key, Literal
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from curador.query.tree import Node
 
 __all__ = ["Column", "Frame", "answer_columns", "evaluate"]
-
-_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,8 @@ def answer_columns(priced: Priced, released: Sequence[Released], confidence: Num
     level = confidence_level(confidence)
     plan = priced.plan
     sights = [sight_of(*one) for one in zip(plan.blocks, priced.noises, released, strict=True)]
+    for sight in sights:
+        compute(_wanted(sight, plan.order), sight.frame)
     columns = [_joined(place, sights, level) for place in range(len(plan.blocks[0].items))]
     places, start = list[NDArray[np.int64]](), 0
     for sight in sights:
@@ -82,15 +82,37 @@ def _kept(sight: Sight) -> NDArray[np.int64]:
     places = key_order(released.keys, released.rows)
     if having is None:
         return places
-    kept = evaluate(having, sight.frame).of(Type.BOOLEAN)
+    kept = evaluate(having, sight.frame, Type.BOOLEAN)
     return places[(kept.values & ~kept.null)[places]]
 
 
 def sight_of(block: BlockPlan, noises: Sequence[Noise], released: Released) -> Sight:
     """Return what a block's expressions and intervals are computed from."""
-    keys = tuple(vector_of(column, key.type) for column, key in zip(released.keys, block.keys, strict=True))
-    estimates = tuple(estimate_value(estimate, released) for estimate in block.estimates)
-    return Sight(block, noises, released, Frame(released.rows, keys, estimates))
+    estimates = tuple(
+        wholes(whole_value(one, released)) if isinstance(one, Linear) and one.whole else estimate_value(one, released)
+        for one in block.estimates
+    )
+    kinds = tuple(key.type for key in block.keys)
+    return Sight(block, noises, released, Frame(released.rows, released.keys, kinds, estimates))
+
+
+def _wanted(sight: Sight, order: Sequence[OrderPlan]) -> list[tuple[Node, Type]]:
+    """All that a block's rows are computed for, so that it is computed at once."""
+    frame, block = sight.frame, sight.block
+    found = [(item.expression, _kind(item)) for item in block.items]
+    found += [] if block.having is None else [(block.having, Type.BOOLEAN)]
+    found += [(one.expression, own_type(one.expression, frame)) for one in order if one.expression is not None]
+    barred = [settled(item.expression, frame) for item in block.items if item.released]
+    return [*found, *((one, own_type(one, frame)) for node in barred for one in _without_release(node))]
+
+
+def _without_release(node: Node) -> list[Node]:
+    """The largest parts of an expression that are computed from keys alone: intervals need them by themselves."""
+    if not isinstance(node, Call):
+        return []
+    if not estimates_of(node):
+        return [node]
+    return [found for one in node.arguments for found in _without_release(one)]
 
 
 def item_column(item: ItemPlan, sight: Sight, confidence: Fraction) -> Column:
@@ -103,7 +125,7 @@ def item_column(item: ItemPlan, sight: Sight, confidence: Fraction) -> Column:
         estimate = sight.block.estimates[node.index]
         if isinstance(estimate, Linear) and estimate.whole and kind is Type.INTEGER:
             return _count(item, estimate, sight, confidence)
-    values = _listed(evaluate(node, sight.frame), kind)
+    values = evaluate(node, sight.frame, kind).listed()
     if not (item.released and kind.numeric):
         return Column(item.name, kind, values)
     where = enclose(node, sight, confidence)
@@ -120,22 +142,8 @@ def _count(item: ItemPlan, estimate: Linear, sight: Sight, confidence: Fraction)
     """A count: integers, and so are the ends, as the number before noise is one."""
     reach = int(linear_reach(estimate, sight.noises, confidence))
     values = whole_value(estimate, sight.released)
-    ends = [_fitting(values + move) for move in (0, -reach, reach)]
+    ends = [wholes(values + move).listed() for move in (0, -reach, reach)]
     return Column(item.name, Type.INTEGER, *ends)
-
-
-def _fitting(values: NDArray[Any]) -> list[int]:
-    """Integers of any size as 64-bit ones, the ends of their range beyond it."""
-    held: list[int] = values.tolist()
-    if held and min(held) >= _LEAST and max(held) <= _MOST:
-        return held
-    return [min(max(value, _LEAST), _MOST) for value in held]
-
-
-def _listed(vector: Vector, kind: Type) -> list[Any]:
-    if kind is Type.INTEGER:
-        return [None if value is None else min(max(round(value), _LEAST), _MOST) for value in vector.of(kind).listed()]
-    return vector.of(kind).listed()
 
 
 def _low(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
@@ -148,7 +156,10 @@ def _high(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
 
 def _end(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
     """Ends as Python's numbers, NULL where there is no bound."""
-    return _listed(Vector(np.where(np.isfinite(ends), ends, 0.0) + 0.0, none | ~np.isfinite(ends)), kind)
+    found = Vector(np.where(np.isfinite(ends), ends, 0.0) + 0.0, none | ~np.isfinite(ends)).listed()
+    if kind is not Type.INTEGER:
+        return found
+    return [None if value is None else min(max(round(value), LEAST), MOST) for value in found]
 
 
 # ---- all blocks together -------------------------------------------------------------------------------------------
@@ -183,7 +194,7 @@ def _order(one: OrderPlan, columns: Sequence[Column], sights: Sequence[Sight]) -
     if one.column is not None:
         values = columns[one.column].values
     elif one.expression is not None and len(sights) == 1:
-        values = evaluate(one.expression, sights[0].frame).of(one.expression.type).listed()
+        values = evaluate(one.expression, sights[0].frame).listed()
     else:
         raise TypeError("an order names a column, or an expression over the one block")
     return ranks(values, descending=one.descending, nulls_first=one.nulls_first)

@@ -4,8 +4,9 @@ The numbers were taken on DuckDB 2.0, one thread, for the expressions as they ar
 prints them beside these. They need not be those of your machine: what matters is that a logarithm is charged as a logarithm
 and a long text as a long text, so that one limit stops every way of making one person's rows expensive.
 
-A cost has two parts: for every row, and for every byte of the texts that are looked at. `like` and `replace` look for their
-pattern at every place: their cost a byte grows with what is looked for.
+A cost has two parts: for every row, and for every byte of the texts that are looked at; both stand in the catalogue of
+`query/functions.py`. `like` and `replace` look for their pattern at every place: their cost a byte grows with what is looked
+for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from curador.query.functions import ARITHMETIC, REAL
+from curador.query.functions import FUNCTIONS
 from curador.query.tree import Call, Literal, Ref
 from curador.study.values import Type
 
@@ -35,34 +36,11 @@ NAME_BYTES = 256
 _WRITTEN_BYTES = 32
 """A number or a time, written out."""
 
-_ROW = {
-    "and": 1.0, "or": 1.0, "not": 1.0, "is_null": 1.0,
-    "=": 2.0, "<>": 2.0, "<": 2.0, "<=": 2.0, ">": 2.0, ">=": 2.0,
-    "like": 30.0, "ilike": 40.0, "starts_with": 30.0,
-    "case": 3.0, "coalesce": 2.0, "nullif": 3.0, "least": 2.0, "greatest": 2.0, "cast": 5.0,
-    "+": 1.0, "-": 1.0, "*": 1.0, "/": 3.0, "//": 5.0, "%": 25.0,
-    "neg": 1.0, "abs": 1.0, "sign": 3.0, "round": 5.0, "floor": 2.0, "ceil": 2.0,
-    "sqrt": 10.0, "ln": 20.0, "log10": 30.0, "exp": 30.0, "power": 50.0,
-    "lower": 15.0, "upper": 15.0, "trim": 30.0, "length": 5.0, "concat": 60.0, "substring": 20.0, "replace": 80.0,
-    "date_trunc": 30.0, "extract": 15.0, "date_diff": 60.0, "date_add": 40.0,
-}  # fmt: skip
-"""Nanoseconds for a row, a function of the catalogue each."""
-
-_BYTE = {
-    "=": 0.2, "<>": 0.2, "<": 0.2, "<=": 0.2, ">": 0.2, ">=": 0.2,
-    "lower": 10.0, "upper": 10.0, "trim": 12.0, "length": 0.5, "concat": 0.8, "substring": 0.5, "starts_with": 0.1,
-    "cast": 4.0, "least": 0.3, "greatest": 0.3, "nullif": 0.3, "coalesce": 0.1, "case": 0.1,
-}  # fmt: skip
-"""Nanoseconds for a byte of a text that is looked at."""
-
 _LISTED = 3.0
 """Nanoseconds for one value of an IN list."""
 
 _GUARD = 4.0
 """A check that a number is finite. What is guarded stands twice in the text: a filter computes it twice."""
-
-_UNGUARDED = frozenset({"+", "-", "*", "neg", "abs", "floor", "ceil", "round", "and", "or", "not"})
-"""What takes a computed number as it is; everything else asks whether it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +83,30 @@ def total(nodes: Sequence[Node | None], texts: Texts) -> float:
 
 
 def _call(call: Call, texts: Texts) -> Cost:
-    name = call.function
+    name, function = call.function, FUNCTIONS[call.function]
     parts = [cost(one, texts) for one in call.arguments]
     below = sum(
-        part.nanoseconds if name in _UNGUARDED or not _computed(one) else 2 * part.nanoseconds + _GUARD * texts.rows
+        part.nanoseconds if not function.guarded or not _computed(one) else 2 * part.nanoseconds + _GUARD * texts.rows
         for one, part in zip(call.arguments, parts, strict=True)
     )
     looked = sum(part.bytes for part in parts)
     if name == "in":
         listed = call.arguments[1:]
         letters = sum(_length(one) for one in listed)
-        return Cost(below + texts.rows * (1.0 + _LISTED * len(listed) + 0.2 * letters) + 0.2 * parts[0].bytes)
+        return Cost(
+            below
+            + texts.rows * (function.row + _LISTED * len(listed) + function.byte * letters)
+            + function.byte * parts[0].bytes
+        )
     if name in {"like", "ilike"}:
-        own = texts.rows * _ROW[name] + parts[0].bytes * (
+        own = texts.rows * function.row + parts[0].bytes * (
             _searching(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
         )
         return Cost(below + own)
     if name == "replace":
-        own = texts.rows * _ROW[name] + parts[0].bytes * (16.0 + 0.01 * _length(call.arguments[1]))
+        own = texts.rows * function.row + parts[0].bytes * (16.0 + 0.01 * _length(call.arguments[1]))
         return Cost(below + own, texts.rows * TEXT_BYTES)
-    own = texts.rows * _ROW.get(name, 100.0) + looked * _BYTE.get(name, 0.0 if not looked else 4.0)
+    own = texts.rows * function.row + looked * function.byte
     if name == "cast" and looked:
         own += texts.rows * 100.0  # read by patterns
     return Cost(below + own, _bytes(call, texts, looked))
@@ -132,7 +114,7 @@ def _call(call: Call, texts: Texts) -> Cost:
 
 def _computed(node: Node) -> bool:
     """Whether a node is a number that could have become none on the way."""
-    return isinstance(node, Call) and node.function in ARITHMETIC | REAL
+    return isinstance(node, Call) and FUNCTIONS[node.function].number
 
 
 def _bytes(call: Call, texts: Texts, looked: int) -> int:

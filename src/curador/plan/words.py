@@ -5,13 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from curador.query.functions import FUNCTIONS
 from curador.query.tree import Aggregate, Call, Estimated, Key, Literal, Ref
 
 if TYPE_CHECKING:
     from curador.plan.model import Range
     from curador.query.tree import Block, Node, Relation
-
-_BETWEEN = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">="}
 
 
 def written(node: Node, relation: Relation) -> str:
@@ -28,22 +27,11 @@ def written(node: Node, relation: Relation) -> str:
         case Aggregate():
             inner = "*" if node.argument is None else written(node.argument, relation)
             return f"{node.function}({inner})"
-        case Call(function="cast", arguments=(inner,)):
-            return f"{written(inner, relation)}::{node.type}"
-        case Call(function="and" | "or"):
-            return "(" + f" {node.function.upper()} ".join(written(one, relation) for one in node.arguments) + ")"
-        case Call(function="not", arguments=(inner,)):
-            return f"NOT {written(inner, relation)}"
-        case Call(function="is_null", arguments=(inner,)):
-            return f"{written(inner, relation)} IS NULL"
-        case Call(function="in"):
-            inside = ", ".join(written(one, relation) for one in node.arguments[1:])
-            return f"{written(node.arguments[0], relation)} IN ({inside})"
-        case Call() if node.function in _BETWEEN and len(node.arguments) == 2:
-            left, right = (written(one, relation) for one in node.arguments)
-            return f"({left} {node.function} {right})"
         case Call():
-            return f"{node.function}({', '.join(written(one, relation) for one in node.arguments)})"
+            held = [written(one, relation) for one in node.arguments]
+            chain, name = f" {node.function.upper()} ".join(held), node.function
+            listed = {"all": ", ".join(held), "rest": ", ".join(held[1:]), "chain": chain}
+            return FUNCTIONS[name].words.format(*held, name=name, type=node.type, **listed)
 
 
 def _literal(literal: Literal) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from curador.query import kinds, literals, times
+from curador.query.functions import FUNCTIONS, Function, Reads
 from curador.query.messages import invalid, near, not_private, quoted
 from curador.query.reading import Reading, taken
 from curador.query.terms import Term, call, literal
@@ -26,14 +27,14 @@ _MOST_ROUNDING = 15
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _number(function: str, *ignored: str) -> Callable[[Any, Reading], Term]:
-    """Return the reader of a function of one number."""
-    type_ = {"floor": Type.INTEGER, "ceil": Type.INTEGER, "abs": None, "sign": None}.get(function, Type.FLOAT)
+def _of_one(function: Function, reads: Reads) -> Callable[[Any, Reading], Term]:
+    """Return the reader of a function of one number or one string."""
+    require = kinds.numeric if reads.of == "number" else kinds.text
 
     def read(node: exp.Expr, reading: Reading) -> Term:
-        term = kinds.numeric(reading.of(taken(node, reading.context, "this", ignored=ignored)[0]), f"what {function}() is of")
-        nullable = True if function in {"sqrt", "ln", "log10", "exp"} else None
-        return call(function, type_ or term.type or Type.FLOAT, (term,), nullable=nullable, place=reading.place(node))
+        term = require(reading.of(taken(node, reading.context, "this")[0]), f"what {function.name}() is of")
+        type_ = reads.type or term.type or Type.FLOAT
+        return call(function.name, type_, (term,), nullable=reads.nullable or None, place=reading.place(node))
 
     return read
 
@@ -99,16 +100,6 @@ def _extreme(node: exp.Expr, reading: Reading) -> Term:
 
 
 # ---- strings ---------------------------------------------------------------------------------------------------------
-
-
-def _string(function: str, type_: Type = Type.STRING) -> Callable[[Any, Reading], Term]:
-    """Return the reader of a function of one string."""
-
-    def read(node: exp.Expr, reading: Reading) -> Term:
-        term = kinds.text(reading.of(taken(node, reading.context, "this")[0]), f"what {function}() is of")
-        return call(function, type_, (term,), place=reading.place(node))
-
-    return read
 
 
 def _written(node: exp.Expr | None, reading: Reading, what: str, around: exp.Expr) -> Term:
@@ -253,33 +244,23 @@ _RAW = {
 }
 
 NAMES = (
-    "abs", "ceil", "coalesce", "concat", "contains", "count", "count_if", "date_add", "date_diff", "date_part", "date_trunc",
-    "day", "dayofweek", "dayofyear", "exp", "extract", "floor", "greatest", "hour", "if", "ifnull", "isodow", "least", "left",
-    "length", "ln", "log10", "lower", "mean", "median", "minute", "month", "nullif", "power", "quantile", "quarter",
-    "replace", "round", "second", "sign", "sqrt", "starts_with", "stddev", "substring", "sum", "avg", "trim", "trunc",
-    "upper", "variance", "week", "year",
+    *(one.name for one in FUNCTIONS.values() if one.reads is not None),
+    "coalesce", "concat", "contains", "count", "count_if", "date_add", "date_diff", "date_part", "date_trunc", "day",
+    "dayofweek", "dayofyear", "extract", "greatest", "hour", "if", "ifnull", "isodow", "least", "left", "log10", "mean",
+    "median", "minute", "month", "nullif", "power", "quantile", "quarter", "replace", "round", "second", "starts_with",
+    "stddev", "substring", "sum", "avg", "trunc", "variance", "week", "year",
 )  # fmt: skip
 """What analysts may call, for hints."""
 
 
 HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], Term]] = {
-    exp.Abs: _number("abs"),
-    exp.Sign: _number("sign"),
-    exp.Floor: _number("floor"),
-    exp.Ceil: _number("ceil"),
-    exp.Sqrt: _number("sqrt"),
-    exp.Ln: _number("ln"),
-    exp.Exp: _number("exp"),
+    **{getattr(exp, one.reads.parsed): _of_one(one, one.reads) for one in FUNCTIONS.values() if one.reads is not None},
     exp.Round: _round,
     exp.Trunc: _trunc,
     exp.Log: _log,
     exp.Pow: _power,
     exp.Least: _extreme,
     exp.Greatest: _extreme,
-    exp.Lower: _string("lower"),
-    exp.Upper: _string("upper"),
-    exp.Trim: _string("trim"),
-    exp.Length: _string("length", Type.INTEGER),
     exp.Like: _like,
     exp.ILike: _like,
     exp.Contains: _contains,

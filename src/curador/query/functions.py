@@ -4,54 +4,142 @@ Every function is total: where SQL would raise or give NaN or an infinity, ours 
 which hold every integer below 2⁵³, so that no input can overflow. `Literal`s are required where the catalogue says so: a
 length, a pattern or a unit of time that came from a column could fail or take long.
 
-name                    arguments                                      result
-and or                  2 or more booleans                             boolean, three-valued
-not                     boolean                                        boolean
-is_null                 anything                                       boolean, never NULL
-= <> < <= > >=          two of one kind                                boolean
-in                      x, then literals of its kind                   boolean
-like ilike              string, literal pattern (% and _, no escape)   boolean
-case                    condition, value, condition, value …, else     type of the values
-coalesce                two or more of one kind                        that type
-nullif                  two of one kind                                type of the first
-cast                    anything to the call's type                    NULL where it does not fit
-+ - *                   numbers                                        integer if both are, else float
-/                       numbers                                        float; NULL where the divisor is 0
-// %                    numbers                                        quotient rounded towards 0, remainder; NULL at 0
-neg abs sign            number                                         as the argument
-round                   number, literal digits (−15 … 15)              as the argument
-floor ceil              number                                         integer
-sqrt ln log10 exp       number                                         float; NULL outside the domain
-power                   number, literal exponent                       float; NULL where it is not finite
-least greatest          two or more of one kind; NULLs are skipped     that type
-lower upper trim        string                                         string
-length                  string                                         integer
-concat                  strings; NULL if one is                        string
-substring               string, literal start ≥ 1, literal length      string
-replace                 string, literal, literal                       string
-starts_with             string, literal                                boolean
-date_trunc              literal unit, date or timestamp                as the argument
-extract                 literal part, date or timestamp                integer
-date_diff               literal unit, from, to                         integer
-date_add                date or timestamp, literal integer, literal unit  as the argument; clamped to years 1 … 9999
+An entry holds what needs neither numbers nor an engine. By its name two tables further up hold the rest, and a test walks all
+entries through all of them: ranges and enclosures in `plan/functions.py`, SQL in `engines/lower`. After the release the same
+SQL runs, so that there is no further meaning to write.
 
 Units: year quarter month week day hour minute second. Parts: the units and dayofweek (0 = Sunday), isodow, dayofyear.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from curador.study.values import Type
+
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 PARTS = (*UNITS, "dayofweek", "isodow", "dayofyear")
 
-BOOLEAN = frozenset({"and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "starts_with"})
-ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "neg", "abs", "sign", "round", "floor", "ceil"})
-REAL = frozenset({"sqrt", "ln", "log10", "exp", "power"})
-CHOOSING = frozenset({"case", "coalesce", "nullif", "least", "greatest", "cast"})
-STRINGS = frozenset({"lower", "upper", "trim", "length", "concat", "substring", "replace"})
-TIMES = frozenset({"date_trunc", "extract", "date_diff", "date_add"})
 
-FUNCTIONS = BOOLEAN | ARITHMETIC | REAL | CHOOSING | STRINGS | TIMES
-"""Allowed over rows."""
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How a function of one argument is read: the parser's class for it, what it must be of, and what comes out.
 
-AFTER_RELEASE = FUNCTIONS
-"""Allowed over released values: the same names with the same meaning, computed by curador itself."""
+    type      None: as the argument
+    nullable  whether it may be NULL where its argument is not
+    """
+
+    parsed: str
+    of: OneOf["number", "text"]
+    type: Type | None
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function.
+
+    arguments  what it takes, and `result` what it gives, in words
+    row, byte  what it costs: nanoseconds for a row, and for a byte of the texts that it looks at, as `plan/costs.py` says
+    words      how `explain` writes it: {0}, {1} … arguments, {all} and {rest} lists of them, {chain} joined by its name
+    reads      None where a reader of its own stands in `query/`: several arguments, or a syntax of its own
+    number     its result is a number in the middle of arithmetic, which may have become none
+    guarded    it asks of such an argument whether it is one
+    follows    its result is whole only if its arguments are
+    """
+
+    name: str
+    arguments: str
+    result: str
+    row: float
+    byte: float = 4.0
+    words: str = "{name}({all})"
+    reads: Reads | None = None
+    number: bool = False
+    guarded: bool = True
+    follows: bool = False
+
+
+def _connector(name: str) -> Function:
+    taking = "2 or more booleans"
+    return Function(name, taking, "boolean, three-valued", row=1, words="({chain})", guarded=False)
+
+
+def _comparison(name: str) -> Function:
+    return Function(name, "two of one kind", "boolean", row=2, byte=0.2, words="({0} {name} {1})")
+
+
+def _operator(name: str, result: str, row: float, *, guarded: bool = False, follows: bool = True) -> Function:
+    words = "({0} {name} {1})"
+    return Function(name, "numbers", result, row, words=words, number=True, guarded=guarded, follows=follows)
+
+
+def _number(name: str, parsed: str, row: float, type_: Type | None, *, guarded: bool = False) -> Function:
+    result = "as the argument" if type_ is None else "integer"
+    reads = Reads(parsed, "number", type_)
+    return Function(name, "number", result, row, reads=reads, number=True, guarded=guarded, follows=type_ is None)
+
+
+def _real(name: str, parsed: str | None, row: float) -> Function:
+    reads = None if parsed is None else Reads(parsed, "number", Type.FLOAT, nullable=True)
+    return Function(name, "number", "float; NULL outside the domain", row, reads=reads, number=True)
+
+
+def _text(name: str, parsed: str, row: float, byte: float, type_: Type = Type.STRING) -> Function:
+    return Function(name, "string", str(type_), row, byte, reads=Reads(parsed, "text", type_))
+
+
+_WHOLE_OR_FLOAT = "integer if both are, else float"
+_PATTERN = "string, literal pattern (% and _, no escape)"
+_SEVERAL = "two or more of one kind; NULLs are skipped"
+_MOMENT = "date or timestamp"
+
+_CATALOGUE = (
+    _connector("and"),
+    _connector("or"),
+    Function("not", "boolean", "boolean", row=1, words="NOT {0}", guarded=False),
+    Function("is_null", "anything", "boolean, never NULL", row=1, words="{0} IS NULL"),
+    *(_comparison(name) for name in ("=", "<>", "<", "<=", ">", ">=")),
+    Function("in", "x, then literals of its kind", "boolean", row=1, byte=0.2, words="{0} IN ({rest})"),
+    Function("like", _PATTERN, "boolean", row=30),
+    Function("ilike", _PATTERN, "boolean", row=40),
+    Function("case", "condition, value, condition, value …, else", "type of the values", row=3, byte=0.1, follows=True),
+    Function("coalesce", "two or more of one kind", "that type", row=2, byte=0.1, follows=True),
+    Function("nullif", "two of one kind", "type of the first", row=3, byte=0.3, follows=True),
+    Function("cast", "anything to the call's type", "NULL where it does not fit", row=5, words="{0}::{type}"),
+    _operator("+", _WHOLE_OR_FLOAT, 1),
+    _operator("-", _WHOLE_OR_FLOAT, 1),
+    _operator("*", _WHOLE_OR_FLOAT, 1),
+    _operator("/", "float; NULL where the divisor is 0", 3, guarded=True, follows=False),
+    _operator("//", "quotient rounded towards 0; NULL at 0", 5, guarded=True),
+    _operator("%", "remainder; NULL at 0", 25, guarded=True),
+    Function("neg", "number", "as the argument", row=1, number=True, guarded=False, follows=True),
+    _number("abs", "Abs", 1, None),
+    _number("sign", "Sign", 3, None, guarded=True),
+    Function("round", "number, literal digits (−15 … 15)", "as the argument", 5, number=True, guarded=False, follows=True),
+    _number("floor", "Floor", 2, Type.INTEGER),
+    _number("ceil", "Ceil", 2, Type.INTEGER),
+    _real("sqrt", "Sqrt", 10),
+    _real("ln", "Ln", 20),
+    _real("log10", None, 30),
+    _real("exp", "Exp", 30),
+    Function("power", "number, literal exponent", "float; NULL where it is not finite", row=50, number=True),
+    Function("least", _SEVERAL, "that type", row=2, byte=0.3, follows=True),
+    Function("greatest", _SEVERAL, "that type", row=2, byte=0.3, follows=True),
+    _text("lower", "Lower", 15, 10),
+    _text("upper", "Upper", 15, 10),
+    _text("trim", "Trim", 30, 12),
+    _text("length", "Length", 5, 0.5, Type.INTEGER),
+    Function("concat", "strings; NULL if one is", "string", row=60, byte=0.8),
+    Function("substring", "string, literal start ≥ 1, literal length", "string", row=20, byte=0.5),
+    Function("replace", "string, literal, literal", "string", row=80),
+    Function("starts_with", "string, literal", "boolean", row=30, byte=0.1),
+    Function("date_trunc", f"literal unit, {_MOMENT}", "as the argument", row=30),
+    Function("extract", f"literal part, {_MOMENT}", "integer", row=15),
+    Function("date_diff", "literal unit, from, to", "integer", row=60),
+    Function("date_add", f"{_MOMENT}, literal integer, literal unit", "as the argument; clamped to years 1 … 9999", row=40),
+)
+
+FUNCTIONS = {one.name: one for one in _CATALOGUE}
+"""Allowed over rows, and over what was released: there by the same SQL, so with the same meaning."""

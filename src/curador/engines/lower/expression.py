@@ -28,17 +28,15 @@ from typing import TYPE_CHECKING
 
 from curador.engines.lower import terms, texts, times
 from curador.engines.lower.sql import MOST_DEPTH, too_deep
-from curador.engines.lower.terms import Term
+from curador.engines.lower.terms import Lowered, Term
 from curador.query.tree import Call, Literal, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from curador.engines.lower.dialect import Dialect
-    from curador.query.tree import Expression, Node
-
-_COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+    from curador.query.tree import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Expressions:
     names: Sequence[str]
     dialect: Dialect
 
-    def text(self, expression: Expression, type_: Type | None = None) -> str:
+    def text(self, expression: Node, type_: Type | None = None) -> str:
         """Return the expression's value in the physical form of its type, or of the one given."""
         known = self.term(expression)
         return terms.of_type(known, type_ or known.type or Type.BOOLEAN, self.dialect).sql
@@ -70,128 +68,138 @@ class Expressions:
                 raise TypeError(message)
 
     def _call(self, call: Call, depth: int) -> Term:
-        arguments = [self.term(one, depth) for one in call.arguments]
-        function = call.function
-        if function in _COMPARISONS:
-            left, right = terms.aligned(arguments, self.dialect)
-            return Term(f"({left.sql} {function} {right.sql})", Type.BOOLEAN)
-        if (found := self._logic(function, arguments)) is not None:
-            return found
-        if (found := self._choice(function, arguments, call.type)) is not None:
-            return found
-        if (found := self._number(function, arguments, call)) is not None:
-            return Term(found, call.type, raw=True)
-        return self._other(call, arguments)
-
-    def _other(self, call: Call, arguments: list[Term]) -> Term:
-        if call.function == "cast":
-            return texts.cast(arguments[0], call.type, self.dialect)
-        found = texts.string_function(call, arguments, self.dialect) or times.time_function(call, arguments, self.dialect)
-        if found is None:
+        lowered = LOWERED.get(call.function)
+        if lowered is None:
             message = f"no such function: {call.function}"
             raise TypeError(message)
-        return found
-
-    # ---- logic and choice ------------------------------------------------------------------------------------------
-
-    def _logic(self, function: str, arguments: list[Term]) -> Term | None:
-        match function:
-            case "and" | "or":
-                parts = [terms.of_type(one, Type.BOOLEAN, self.dialect).sql for one in arguments]
-                return Term("(" + f" {function.upper()} ".join(parts) + ")", Type.BOOLEAN)
-            case "not":
-                return Term(f"(NOT {terms.of_type(arguments[0], Type.BOOLEAN, self.dialect).sql})", Type.BOOLEAN)
-            case "is_null":
-                return Term(f"({terms.value(arguments[0], self.dialect).sql} IS NULL)", Type.BOOLEAN)
-            case "in":
-                first, *others = terms.aligned(arguments, self.dialect)
-                return Term(f"({first.sql} IN ({', '.join(one.sql for one in others)}))", Type.BOOLEAN)
-            case _:
-                return None
-
-    def _choice(self, function: str, arguments: list[Term], type_: Type) -> Term | None:
-        match function:
-            case "case":
-                return self._case(arguments, type_)
-            case "coalesce" | "least" | "greatest":
-                values = terms.aligned(arguments, self.dialect, type_)
-                infinite = any(one.infinite for one in values)
-                chosen = [one.sql for one in values]
-                if function == "coalesce":
-                    return Term(f"COALESCE({', '.join(chosen)})", type_, infinite=infinite)
-                return Term(self.dialect.extreme(function, chosen), type_, infinite=infinite)
-            case "nullif":
-                first = terms.of_type(arguments[0], type_, self.dialect)
-                left, right = terms.aligned(arguments, self.dialect)
-                text = f"(CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {first.sql} END)"
-                return Term(text, type_, infinite=first.infinite)
-            case _:
-                return None
-
-    def _case(self, arguments: list[Term], type_: Type) -> Term:
-        conditions, results = arguments[:-1:2], [*arguments[1:-1:2], arguments[-1]]
-        values = terms.aligned(results, self.dialect, type_)
-        arms = [
-            f"WHEN {terms.of_type(condition, Type.BOOLEAN, self.dialect).sql} THEN {one.sql}"
-            for condition, one in zip(conditions, values[:-1], strict=True)
-        ]
-        text = f"(CASE {' '.join(arms)} ELSE {values[-1].sql} END)"
-        return Term(text, type_, infinite=any(one.infinite for one in values))
-
-    # ---- numbers: raw doubles ----------------------------------------------------------------------------------------
-
-    def _number(self, function: str, arguments: list[Term], call: Call) -> str | None:
-        if function not in _ARITHMETIC:
-            return None
-        x = terms.number(arguments[0], self.dialect)
-        if function in _BINARY:
-            return self._binary(function, x, arguments[1])
-        match function:
-            case "neg":
-                return f"(- {x})"
-            case "abs":
-                return self.dialect.function(function, x)
-            case "floor" | "ceil":
-                return x if arguments[0].type is Type.INTEGER else self.dialect.function(function, x)
-            case "round":
-                return self._round(arguments[0], x, call)
-            case "sign":  # of a value: the sign of an infinity that a column holds is known, of a raw one it is not
-                return self.dialect.function(function, terms.number(terms.value(arguments[0], self.dialect), self.dialect))
-            case "sqrt":
-                return self.dialect.function(function, f"CASE WHEN {x} >= {self.dialect.double(0.0)} THEN {x} END")
-            case "ln" | "log10":
-                return self.dialect.function(function, f"CASE WHEN {x} > {self.dialect.double(0.0)} THEN {x} END")
-            case "exp":
-                return self.dialect.function(function, terms.finite(arguments[0], self.dialect))
-            case _:
-                exponent = terms.finite(arguments[1], self.dialect)
-                return self.dialect.power(terms.finite(arguments[0], self.dialect), exponent)
-
-    def _binary(self, function: str, x: str, right: Term) -> str:
-        if function in {"+", "-", "*"}:
-            return f"({x} {function} {terms.number(right, self.dialect)})"
-        y = terms.finite(right, self.dialect)  # a number over an infinity would be 0
-        match function:
-            case "/":
-                return f"({x} / {y})"
-            case "//":
-                return self.dialect.truncated(f"{x} / {y}")
-            case _:
-                return self.dialect.remainder(x, y)
-
-    def _round(self, argument: Term, x: str, call: Call) -> str:
-        digits = whole_literal(call.arguments[1]) if len(call.arguments) > 1 else 0
-        if digits >= 0 and argument.type is Type.INTEGER:
-            return x
-        if digits == 0:
-            return self.dialect.nearest(x)
-        scale = self.dialect.double(float(10 ** abs(digits)))
-        first, last = ("*", "/") if digits > 0 else ("/", "*")
-        return f"({self.dialect.nearest(f'{x} {first} {scale}')} {last} {scale})"
+        return lowered(call, [self.term(one, depth) for one in call.arguments], self.dialect)
 
 
-_BINARY = frozenset({"+", "-", "*", "/", "//", "%"})
-_ARITHMETIC = _BINARY | {"neg", "abs", "sign", "round", "floor", "ceil", "sqrt", "ln", "log10", "exp", "power"}
+# ---- logic and choice ----------------------------------------------------------------------------------------------
+
+
+def _connected(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    parts = [terms.of_type(one, Type.BOOLEAN, dialect).sql for one in arguments]
+    return Term("(" + f" {call.function.upper()} ".join(parts) + ")", Type.BOOLEAN)
+
+
+def _not(_: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    return Term(f"(NOT {terms.of_type(arguments[0], Type.BOOLEAN, dialect).sql})", Type.BOOLEAN)
+
+
+def _is_null(_: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    return Term(f"({terms.value(arguments[0], dialect).sql} IS NULL)", Type.BOOLEAN)
+
+
+def _compared(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    left, right = terms.aligned(arguments, dialect)
+    return Term(f"({left.sql} {call.function} {right.sql})", Type.BOOLEAN)
+
+
+def _in(_: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    first, *others = terms.aligned(arguments, dialect)
+    return Term(f"({first.sql} IN ({', '.join(one.sql for one in others)}))", Type.BOOLEAN)
+
+
+def _coalesce(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    values = terms.aligned(arguments, dialect, call.type)
+    text = f"COALESCE({', '.join(one.sql for one in values)})"
+    return Term(text, call.type, infinite=any(one.infinite for one in values))
+
+
+def _extreme(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    values = terms.aligned(arguments, dialect, call.type)
+    text = dialect.extreme(call.function, [one.sql for one in values])
+    return Term(text, call.type, infinite=any(one.infinite for one in values))
+
+
+def _nullif(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    first = terms.of_type(arguments[0], call.type, dialect)
+    left, right = terms.aligned(arguments, dialect)
+    text = f"(CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {first.sql} END)"
+    return Term(text, call.type, infinite=first.infinite)
+
+
+def _case(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    conditions, results = arguments[:-1:2], [*arguments[1:-1:2], arguments[-1]]
+    values = terms.aligned(results, dialect, call.type)
+    arms = [
+        f"WHEN {terms.of_type(condition, Type.BOOLEAN, dialect).sql} THEN {one.sql}"
+        for condition, one in zip(conditions, values[:-1], strict=True)
+    ]
+    text = f"(CASE {' '.join(arms)} ELSE {values[-1].sql} END)"
+    return Term(text, call.type, infinite=any(one.infinite for one in values))
+
+
+def _cast(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    return texts.cast(arguments[0], call.type, dialect)
+
+
+# ---- numbers: raw doubles ------------------------------------------------------------------------------------------
+
+
+def _raw(written: Callable[[Call, list[Term], Dialect], str]) -> Lowered:
+    """Return the lowering of a function whose text is a raw double."""
+    return lambda call, arguments, dialect: Term(written(call, arguments, dialect), call.type, raw=True)
+
+
+def _operator(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    return f"({terms.number(arguments[0], dialect)} {call.function} {terms.number(arguments[1], dialect)})"
+
+
+def _divided(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    x, y = terms.number(arguments[0], dialect), terms.finite(arguments[1], dialect)  # a number over an infinity would be 0
+    match call.function:
+        case "/":
+            return f"({x} / {y})"
+        case "//":
+            return dialect.truncated(f"{x} / {y}")
+        case _:
+            return dialect.remainder(x, y)
+
+
+def _negated(_: Call, arguments: list[Term], dialect: Dialect) -> str:
+    return f"(- {terms.number(arguments[0], dialect)})"
+
+
+def _plain(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    return dialect.function(call.function, terms.number(arguments[0], dialect))
+
+
+def _to_whole(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    x = terms.number(arguments[0], dialect)
+    return x if arguments[0].type is Type.INTEGER else dialect.function(call.function, x)
+
+
+def _sign(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    # of a value: the sign of an infinity that a column holds is known, of a raw one it is not
+    return dialect.function(call.function, terms.number(terms.value(arguments[0], dialect), dialect))
+
+
+def _from_zero(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    x, least = terms.number(arguments[0], dialect), ">=" if call.function == "sqrt" else ">"
+    return dialect.function(call.function, f"CASE WHEN {x} {least} {dialect.double(0.0)} THEN {x} END")
+
+
+def _exponential(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    return dialect.function(call.function, terms.finite(arguments[0], dialect))
+
+
+def _power(_: Call, arguments: list[Term], dialect: Dialect) -> str:
+    exponent = terms.finite(arguments[1], dialect)
+    return dialect.power(terms.finite(arguments[0], dialect), exponent)
+
+
+def _round(call: Call, arguments: list[Term], dialect: Dialect) -> str:
+    x = terms.number(arguments[0], dialect)
+    digits = whole_literal(call.arguments[1]) if len(call.arguments) > 1 else 0
+    if digits >= 0 and arguments[0].type is Type.INTEGER:
+        return x
+    if digits == 0:
+        return dialect.nearest(x)
+    scale = dialect.double(float(10 ** abs(digits)))
+    first, last = ("*", "/") if digits > 0 else ("/", "*")
+    return f"({dialect.nearest(f'{x} {first} {scale}')} {last} {scale})"
 
 
 def whole_literal(node: Node) -> int:
@@ -201,3 +209,30 @@ def whole_literal(node: Node) -> int:
         message = "a whole number must be written here"
         raise TypeError(message)
     return int(found)
+
+
+LOWERED: dict[str, Lowered] = {
+    **dict.fromkeys(("and", "or"), _connected),
+    "not": _not,
+    "is_null": _is_null,
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+    "in": _in,
+    "case": _case,
+    "coalesce": _coalesce,
+    "nullif": _nullif,
+    **dict.fromkeys(("least", "greatest"), _extreme),
+    "cast": _cast,
+    **dict.fromkeys(("+", "-", "*"), _raw(_operator)),
+    **dict.fromkeys(("/", "//", "%"), _raw(_divided)),
+    "neg": _raw(_negated),
+    "abs": _raw(_plain),
+    "sign": _raw(_sign),
+    "round": _raw(_round),
+    **dict.fromkeys(("floor", "ceil"), _raw(_to_whole)),
+    **dict.fromkeys(("sqrt", "ln", "log10"), _raw(_from_zero)),
+    "exp": _raw(_exponential),
+    "power": _raw(_power),
+    **texts.LOWERED,
+    **times.LOWERED,
+}
+"""The SQL of every function of the catalogue, over rows and after the release."""

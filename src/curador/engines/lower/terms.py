@@ -11,16 +11,17 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from curador.engines.lower.sql import short
 from curador.query.tree import Literal
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from curador.engines.lower.dialect import Dialect
+    from curador.query.tree import Call
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
@@ -42,6 +43,10 @@ class Term:
 
     def __post_init__(self) -> None:
         short(self.sql)
+
+
+Lowered: TypeAlias = "Callable[[Call, list[Term], Dialect], Term]"
+"""How a call is written, from its lowered arguments: total, whatever they hold."""
 
 
 def literal(node: Literal, dialect: Dialect) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curador.engines.lower import terms
-from curador.engines.lower.terms import Term
+from curador.engines.lower.terms import Lowered, Term
 from curador.query.tree import Literal
 from curador.study.values import Type
 
@@ -24,46 +24,38 @@ _TIMESTAMP = f"{_DATE}([ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,6}})?)?
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
-def string_function(call: Call, arguments: list[Term], dialect: Dialect) -> Term | None:
-    """Return a function of strings; None where the name is of another kind."""
-
-    def text(place: int) -> str:
-        return terms.of_type(arguments[place], Type.STRING, dialect).sql
-
-    match call.function:
-        case "like" | "ilike":
-            pattern = _written(call.arguments[1])
-            return Term(dialect.like(text(0), pattern, fold=call.function == "ilike"), Type.BOOLEAN)
-        case "starts_with":
-            return Term(dialect.starts_with(text(0), _written(call.arguments[1])), Type.BOOLEAN)
-        case "lower" | "upper" | "trim":
-            return Term(dialect.text(call.function, text(0)), Type.STRING)
-        case "length":
-            return Term(dialect.text("length", text(0)), Type.INTEGER)
-        case "concat":
-            return _concat([text(place) for place in range(len(arguments))], dialect)
-        case "substring":
-            return _substring(call, text(0), dialect)
-        case "replace":
-            return _replace(text(0), _written(call.arguments[1]), _written(call.arguments[2]), dialect)
-        case _:
-            return None
+def _text(argument: Term, dialect: Dialect) -> str:
+    return terms.of_type(argument, Type.STRING, dialect).sql
 
 
-def _concat(parts: list[str], dialect: Dialect) -> Term:
-    joined = parts[0]
-    for part in parts[1:]:  # cut at each step, so that no row's memory grows with the number of parts
+def _like(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    pattern = _written(call.arguments[1])
+    return Term(dialect.like(_text(arguments[0], dialect), pattern, fold=call.function == "ilike"), Type.BOOLEAN)
+
+
+def _starts_with(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    return Term(dialect.starts_with(_text(arguments[0], dialect), _written(call.arguments[1])), Type.BOOLEAN)
+
+
+def _plain(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    return Term(dialect.text(call.function, _text(arguments[0], dialect)), call.type)
+
+
+def _concat(_: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    joined, *parts = (_text(one, dialect) for one in arguments)
+    for part in parts:  # cut at each step, so that no row's memory grows with the number of parts
         joined = dialect.substring(f"({joined} || {part})", 1, MOST_CHARACTERS)
     return Term(joined, Type.STRING)
 
 
-def _substring(call: Call, text: str, dialect: Dialect) -> Term:
+def _substring(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
     start = min(max(_whole(call.arguments[1]), 1), _FAR)
     length = min(max(_whole(call.arguments[2]), 0), _FAR) if len(call.arguments) > 2 else _FAR
-    return Term(dialect.substring(text, start, length), Type.STRING)
+    return Term(dialect.substring(_text(arguments[0], dialect), start, length), Type.STRING)
 
 
-def _replace(text: str, old: str, new: str, dialect: Dialect) -> Term:
+def _replace(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    text, old, new = _text(arguments[0], dialect), _written(call.arguments[1]), _written(call.arguments[2])
     if not old:
         return Term(text, Type.STRING)
     if len(new) > len(old):
@@ -133,3 +125,14 @@ def _whole(node: Node) -> int:
         message = "a whole number must be written here"
         raise TypeError(message)
     return int(found)  # type: ignore[arg-type]  # int or Fraction
+
+
+LOWERED: dict[str, Lowered] = {
+    **dict.fromkeys(("like", "ilike"), _like),
+    "starts_with": _starts_with,
+    **dict.fromkeys(("lower", "upper", "trim", "length"), _plain),
+    "concat": _concat,
+    "substring": _substring,
+    "replace": _replace,
+}
+"""Functions of strings."""

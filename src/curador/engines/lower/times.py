@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from curador.engines.lower import terms
-from curador.engines.lower.terms import Term
+from curador.engines.lower.terms import Lowered, Term
 from curador.query.functions import PARTS, UNITS
 from curador.query.tree import Literal
 from curador.study.values import Type
@@ -18,22 +18,19 @@ if TYPE_CHECKING:
 _FIRST, _LAST = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 -- UTC without zone
 
 
-def time_function(call: Call, arguments: list[Term], dialect: Dialect) -> Term | None:
-    """Return a function of times; None where the name is of another kind."""
-    match call.function:
-        case "date_trunc":
-            moment = terms.of_type(arguments[1], call.type, dialect)
-            return Term(dialect.date_trunc(_word(call.arguments[0], UNITS), moment.sql, call.type), call.type)
-        case "extract":
-            return Term(dialect.part(_word(call.arguments[0], PARTS), _moment(arguments[1], dialect).sql), Type.INTEGER)
-        case "date_diff":
-            unit = _word(call.arguments[0], UNITS)
-            start, end = terms.aligned([_moment(one, dialect) for one in arguments[1:]], dialect)
-            return Term(dialect.date_diff(unit, start.sql, end.sql), Type.INTEGER)
-        case "date_add":
-            return _added(call, arguments, dialect)
-        case _:
-            return None
+def _truncated(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    moment = terms.of_type(arguments[1], call.type, dialect)
+    return Term(dialect.date_trunc(_word(call.arguments[0], UNITS), moment.sql, call.type), call.type)
+
+
+def _part(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    return Term(dialect.part(_word(call.arguments[0], PARTS), _moment(arguments[1], dialect).sql), Type.INTEGER)
+
+
+def _between(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
+    unit = _word(call.arguments[0], UNITS)
+    start, end = terms.aligned([_moment(one, dialect) for one in arguments[1:]], dialect)
+    return Term(dialect.date_diff(unit, start.sql, end.sql), Type.INTEGER)
 
 
 def _added(call: Call, arguments: list[Term], dialect: Dialect) -> Term:
@@ -59,3 +56,7 @@ def _word(node: Node, known: tuple[str, ...]) -> str:
         message = f"one of {', '.join(known)} must be written here"
         raise TypeError(message)
     return found
+
+
+LOWERED: dict[str, Lowered] = {"date_trunc": _truncated, "extract": _part, "date_diff": _between, "date_add": _added}
+"""Functions of dates and timestamps."""
