@@ -29,7 +29,7 @@ check: $(READY) ## format, lint, types, fast tests (under a minute)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests/unit tests/docs --ignore=tests/docs/test_textbook.py
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests/unit tests/docs tests/compat --ignore=tests/docs/test_textbook.py
 
 types: $(READY) ## strict types by the slower checker (a minute)
 	$(BIN)/pyright

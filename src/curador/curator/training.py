@@ -184,6 +184,7 @@ def _request(rows: Rows, description: Mapping[str, Any], plan: Priced, analyst: 
     losses = (to_record(plan.loss),)
     amounts = least_cost(losses, limits)
     asked = {**description, "table": rows.table, "columns": list(rows.columns), "inexact": rows.inexact}
+    # JSON with spaces: that of version 1 of a fit's key, and so for ever
     text = json.dumps(asked, sort_keys=True)
     identity = json.dumps([text, losses, study.digest, flow.asking.data_version], sort_keys=True)
     return Request(
