@@ -7,7 +7,7 @@ TASK   ?= A
 PEERS  ?= some
 SEED   ?= 1
 ROOM   ?=
-FAST   := tests/unit tests/docs tests/engines/test_check_engine.py tests/engines/test_duckdb_engine.py
+FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py tests/engines/test_duckdb_engine.py
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 

@@ -7,6 +7,7 @@ refused. What is drawn (noise, ids, keys, times) is drawn afresh; tables, questi
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import shutil
 import sys
@@ -41,6 +42,14 @@ def main(name: str) -> None:
     make_ledger(folder, "pure")
     make_models(folder)
     make_local(folder)
+    seal(folder)
+
+
+def seal(folder: Path) -> None:
+    """Write the digest of every file beside the folder: from now on nothing in it changes."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n" for path in files]
+    (folder.parent / f"{folder.name}.sha256").write_text("".join(lines), encoding="utf-8")
 
 
 def put(path: Path, body: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import io
 import json
@@ -406,3 +407,41 @@ def test_renaming_is_seen_where_fields_are_walked(other_names, tmp_path):
 
     assert "failed" in said
     assert "test_a_question_keeps_its_text_and_its_key[v1-1]" in said
+
+
+# ---- no new reflection ----------------------------------------------------------------------------------------------------
+
+WALKS = {"fields", "asdict", "astuple"}
+MAY_WALK = {
+    "audit/faces.py": "compares outputs of other people's mechanisms",
+    "audit/run.py": "an audit's report for a program; nothing reads it again",
+    "learn/nuclear/losses.py": "names what is out of range",
+    "privacy/laws/side.py": "sorts laws in memory",
+}
+"""Modules that walk the fields of data classes, each with the reason why nothing that is stored is made of them."""
+
+
+def walkers(folder):
+    """Return the modules that take from `dataclasses` what walks fields."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            taken = isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and {one.name for one in node.names}
+            named = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "dataclasses" and {node.attr}
+            if (taken or named or set()) & WALKS:
+                found.add(path.relative_to(folder).as_posix())
+    return found
+
+
+def test_fields_are_walked_only_where_nothing_is_stored():
+    """Whoever walks them anew says why here."""
+    assert walkers(Path(learn.__file__).parents[1]) == set(MAY_WALK)
+
+
+def test_walking_is_seen(tmp_path):
+    """Both ways of importing it."""
+    (tmp_path / "one.py").write_text("from dataclasses import asdict\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text("import dataclasses\nprint(dataclasses.fields)\n", encoding="utf-8")
+    (tmp_path / "three.py").write_text("from dataclasses import dataclass, field\n", encoding="utf-8")
+
+    assert walkers(tmp_path) == {"one.py", "two.py"}

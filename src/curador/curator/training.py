@@ -179,6 +179,7 @@ def _request(session: Session, rows: Rows, description: Mapping[str, Any], plan:
     study, version = session.study, session.version
     losses = (to_record(plan.loss),)
     asked = {**description, "table": rows.table, "columns": list(rows.columns), "inexact": rows.inexact}
+    # JSON with spaces: that of version 1 of a fit's key, and so for ever
     text = json.dumps(asked, sort_keys=True)
     identity = json.dumps([text, losses, study.digest, version], sort_keys=True)
     return Request(

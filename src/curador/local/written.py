@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from curador.errors import InvalidParameter
 from curador.local.direct import Direct
@@ -21,6 +21,7 @@ from curador.local.unary import Unary
 VERSION = 1
 
 Held = Mapping[str, Any]
+Spoken = TypeVar("Spoken", bound=Reporting)
 
 
 class Form(NamedTuple):
@@ -32,8 +33,17 @@ class Form(NamedTuple):
     read: Callable[[Held], Reporting]
 
 
+def _form(
+    of: type[Spoken],
+    names: tuple[str, ...],
+    write: Callable[[Spoken], dict[str, object]],
+    read: Callable[[Held], Spoken],
+) -> Form:
+    return Form(of, names, write, read)
+
+
 def _frequencies(of: type[Frequencies]) -> Form:
-    return Form(of, ("domain", "epsilon"), _frequency, lambda held: of(held["domain"], epsilon=held["epsilon"]))
+    return _form(of, ("domain", "epsilon"), _frequency, lambda held: of(held["domain"], epsilon=held["epsilon"]))
 
 
 def _frequency(protocol: Frequencies) -> dict[str, object]:
@@ -45,7 +55,7 @@ def _domain(protocol: Frequencies) -> object:
 
 
 def _means(of: type[Means]) -> Form:
-    return Form(
+    return _form(
         of,
         ("lower", "upper", "epsilon", "steps"),
         lambda one: {
@@ -76,13 +86,13 @@ FORMS: dict[str, Form] = {
     "Hadamard": _frequencies(Hadamard),
     "Hashing": _frequencies(Hashing),
     "Subset": _frequencies(Subset),
-    "Unary": Form(
+    "Unary": _form(
         Unary,
         ("domain", "epsilon", "kind"),
         lambda one: {**_frequency(one), "kind": one.kind},
         lambda held: Unary(held["domain"], epsilon=held["epsilon"], kind=held.get("kind", "optimal")),
     ),
-    "Rappor": Form(
+    "Rappor": _form(
         Rappor,
         ("domain", "epsilon_forever", "epsilon_once", "values"),
         lambda one: {
@@ -102,7 +112,7 @@ FORMS: dict[str, Form] = {
     "DuchiMean": _means(DuchiMean),
     "PiecewiseMean": _means(PiecewiseMean),
     "HybridMean": _means(HybridMean),
-    "HeavyHitters": Form(
+    "HeavyHitters": _form(
         HeavyHitters,
         ("epsilon", "bits", "length", "start", "step", "hashes", "most", "false_values", "salt"),
         _hitters,
