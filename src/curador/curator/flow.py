@@ -35,8 +35,8 @@ from curador.ledger.amounts import NOTHING
 from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, new_id, now
 from curador.ledger.ledger import Ledger
 from curador.ledger.request import Request
+from curador.mechanisms.seam import is_private
 from curador.plan.explain import explain
-from curador.randomness.entropy import entropy
 
 if TYPE_CHECKING:
     import threading
@@ -111,7 +111,7 @@ class Flow:
     # ---- for its price ----------------------------------------------------------------------------------------------
 
     def _asked(self, ready: Ready, asked: str, *, fresh: bool) -> Answer:
-        if not entropy().private:
+        if not is_private():
             raise Failed("noise must come from the operating system's entropy")
         if not self.engine.ready:  # the owner's to mend, and nothing is spent on it
             raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")

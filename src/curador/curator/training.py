@@ -25,10 +25,10 @@ from curador.curator.show import amounts_text
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, NotPrivate, sentence
 from curador.ledger.amounts import Amounts, down_to_tick
 from curador.ledger.request import Request, least_cost
+from curador.mechanisms.seam import is_private
 from curador.numerics.exact import Number, positive
 from curador.privacy.losses import Concentrated
 from curador.privacy.records import to_record
-from curador.randomness.entropy import entropy
 from curador.study.amounts import read_share
 from curador.study.rules import did_you_mean
 from curador.study.spelling import Plain
@@ -125,7 +125,7 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Any, *,
         raise NotPrivate(
             f"a fit through a curator must draw exact noise; this method draws in floating point.\nHint: {hint}."
         )
-    if not entropy().private:
+    if not is_private():
         raise Failed("noise must come from the operating system's entropy")
     if not flow.engine.ready:
         raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
