@@ -213,7 +213,7 @@ def test_the_thesis_mode_is_within_its_lengths(kind, monkeypatch):
         for data in (one, other):
             chance, tape = np.random.default_rng(3), []
 
-            def oja(schedule, exact, cut, releaser, _, chance=chance, tape=tape):
+            def oja(schedule, exact, cut, releaser, chance=chance, tape=tape):
                 tape.append((exact, cut))
                 place = chance.normal(size=sum(SHAPE))
                 place /= np.linalg.norm(place)

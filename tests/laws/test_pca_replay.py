@@ -70,11 +70,11 @@ def test_no_unit_moves_a_release_further_than_declared(shape, pair, centre, coun
     replaced, one, other = pair
     facts = Facts(4, 3, ("a", "b", "c"))
 
-    assert violations(fitted_by(shape, centre=centre, replaced=replaced), facts, one, other) == []
+    assert violations(fitted_by(shape, centre=centre, replaced=replaced), facts, one, other) == ()
     if counted and not replaced:  # rows alone, whose number is bought
         one, other = Records(one.rows), Records(one.rows[1:])
 
-        assert violations(fitted_by(shape, centre=centre), Facts(None, 3), one, other) == []
+        assert violations(fitted_by(shape, centre=centre), Facts(None, 3), one, other) == ()
 
 
 FULL = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.8, 0.0]])
@@ -92,8 +92,8 @@ def test_the_worst_records_use_up_the_length():
         return real(method, releaser, rows, **more)
 
     with mock.patch.object(pca, "find", noted):
-        assert violations(fitted_by("moment"), ALONE, Records(FULL), Records(FULL[1:])) == []
-        assert violations(fitted_by("moment", replaced=True), ALONE, Records(FULL[:1]), Records(FULL[1:2])) == []
+        assert violations(fitted_by("moment"), ALONE, Records(FULL), Records(FULL[1:])) == ()
+        assert violations(fitted_by("moment", replaced=True), ALONE, Records(FULL[:1]), Records(FULL[1:2])) == ()
     for pair in (apart[:2], apart[2:]):
         moments = [one.values.T @ one.values for one in pair]
         length = pair[0].limit ** 2 * (1 if pair is apart[:2] or len(pair[0].values) > 1 else math.sqrt(2))
@@ -162,7 +162,7 @@ def test_replay_catches(bug):
     """Each bug moves some release further than declared; without it nothing does."""
     where, name, wrong, shape, more, (one, other) = BUGS[bug]
 
-    assert violations(fitted_by(shape, **more), ALONE, Records(one), Records(other)) == []
+    assert violations(fitted_by(shape, **more), ALONE, Records(one), Records(other)) == ()
     with mock.patch.object(where, name, wrong):
         assert any(violations(fitted_by(shape, **more), ALONE, Records(one), Records(other)) for _ in range(200))
 
@@ -174,7 +174,7 @@ def test_replay_catches_rows_of_a_unit_that_are_counted_as_records(shape):
     units = np.array([0, 1, 2, *[3] * 9])
     one, other = of_units(rows, units), of_units(rows[:3], units[:3])
 
-    assert violations(fitted_by(shape), ALONE, one, other) == []
+    assert violations(fitted_by(shape), ALONE, one, other) == ()
     with mock.patch.object(Records, "roots", None):
         assert violations(fitted_by(shape), ALONE, one, other)
 

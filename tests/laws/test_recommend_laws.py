@@ -128,7 +128,7 @@ def test_an_estimator_pays_each_part_once_whichever_way_it_goes(end, towards):
     raw = wild_table(6)
     estimator = PrivateRecommender(epsilon=5000, delta=1e-3, rating_range=(1, 5), items=40, n_nominal=12, rank=1)
 
-    assert violations(estimator, Facts(12, 40, unit="user"), raw.ratings(), raw.ratings(without=11)) == []
+    assert violations(estimator, Facts(12, 40, unit="user"), raw.ratings(), raw.ratings(without=11)) == ()
     assert {one.name: one.count for one in estimator.privacy_.releases} == dict.fromkeys(PARTS["spectral"], 1)
 
 
@@ -176,7 +176,7 @@ def test_an_estimator_releases_no_more_than_its_parts(method):
     estimator = PrivateRecommender(method, epsilon=50, delta=1e-3, rating_range=(1, 5), items=40, n_nominal=12, rank=1)
     found = violations(estimator, Facts(12, 40, unit="user"), raw.ratings(), raw.ratings(without=11))
 
-    assert found == []
+    assert found == ()
 
 
 # ---- seeded bugs: each must be caught -----------------------------------------------------------------------------------

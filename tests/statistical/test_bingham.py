@@ -8,6 +8,7 @@ thousand draws of the law with the inverted sign fail in every cell, and so does
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -100,11 +101,10 @@ def test_the_inverted_law_would_be_caught_everywhere(size, part):
 
 
 def test_a_single_draw_has_the_law_too():
-    """What `draw` returns of a rotated matrix: first of a round, in the coordinates of the matrix."""
+    """What the mechanism draws of a rotated matrix: first of a round, in the coordinates of the matrix."""
     size, strength = 3, 4.0
     axis = np.array([2.0, -1.0, 2.0]) / 3.0
-    law = bingham.law_of(np.outer(axis, axis), strength)
-    found = np.array([bingham.draw(law) for _ in range(2000)])
+    found = bingham.Direction(span=Fraction(strength), extent=1.0).release_many(np.outer(axis, axis), 2000)
 
     assert np.allclose(np.linalg.norm(found, axis=1), 1.0)
     assert max(doubts(size, strength, (found @ axis) ** 2)) < 1

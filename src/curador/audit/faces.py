@@ -7,6 +7,7 @@ import datetime as dt
 import decimal
 import enum
 import fractions
+import sys
 import uuid
 from collections import Counter, OrderedDict
 from typing import Any, TypeAlias, cast
@@ -63,7 +64,13 @@ def _held(value: object) -> Face | None:
         return tuple(face(item) for item in cast("list[Any]", value))
     if dataclasses.is_dataclass(value):
         return tuple((field.name, face(getattr(value, field.name))) for field in dataclasses.fields(value))
-    return None
+    return () if _is_estimator(value) else None  # parameters, and what was learned, are attributes
+
+
+def _is_estimator(value: object) -> bool:
+    """Whether it is one of our own; without their room loaded there is none, and scikit-learn is not needed."""
+    room = sys.modules.get("curador.learn.base")
+    return room is not None and isinstance(value, room.PrivateEstimator)
 
 
 def _attributes(value: object) -> Face:

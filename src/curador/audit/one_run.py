@@ -15,11 +15,11 @@ import numpy as np
 
 from curador.audit.one_run_curve import Point, exceeds, refutes
 from curador.errors import InvalidParameter, require, sentence
+from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability, probability, whole
 from curador.numerics.rounding import LIBM_ULPS, float_down, float_up, up
 from curador.privacy.loss import Loss
 from curador.randomness.bernoulli import bernoulli
-from curador.randomness.entropy import entropy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from curador.numerics.rounding import FloatArray
+    from curador.randomness.entropy import Entropy
 
     Run = Callable[[NDArray[np.bool_]], ArrayLike]
 
@@ -187,6 +188,20 @@ def one_run(
     return OneRun(epsilon, float_up(failure), float_up(level), len(coins), made, correct, claim, beyond)
 
 
+@dataclass(frozen=True, slots=True)
+class _Coins:
+    """Fair coins: which canaries are in. Nobody's data."""
+
+    def draw(self, value: int, source: Entropy, size: int | None = None) -> NDArray[np.bool_]:
+        """Throw so many coins."""
+        thrown = bernoulli(Fraction(1, 2), value * (1 if size is None else size), source)
+        return thrown if size is None else thrown.reshape(size, value)
+
+    def within(self, one: int, other: int) -> bool:
+        """Whether as many are thrown."""
+        return one == other
+
+
 def canaries(
     run: Run,
     *,
@@ -204,7 +219,7 @@ def canaries(
     count = whole(canaries, "canaries")
     require(count <= MOST, "canaries", f"at most {MOST}", canaries)
     _settled(count, delta, confidence, guesses, loss)  # refused before anything is run
-    included = bernoulli(Fraction(1, 2), count, entropy())
+    included: NDArray[np.bool_] = perform(_Coins(), count)
     scores = run(included.copy())
     return one_run(scores, included, delta=delta, confidence=confidence, guesses=guesses, loss=loss)
 

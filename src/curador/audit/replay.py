@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from curador.audit.faces import Face, Faceless, error_face, face, same
 from curador.mechanisms.seam import Call, Diverged, Unseen, recording, replaying
+from curador.mechanisms.stretch import Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,8 @@ def replay(function: Callable[[World], object], world: World, neighbour: World) 
 
     Claim   No violation is reported if the function releases only through mechanisms whose declared sensitivities hold for
             this pair, and returns types that can be compared bit by bit: numbers, texts, times, arrays, containers and
-            dataclasses of such. The converse is about this pair and this run of noise only.
+            dataclasses of such, fitted estimators of `curador.learn`. The converse is about this pair and this run of noise
+            only.
     Needs   The function returns what it would publish, and has no state that survives a call: errors and warnings are looked
             at, prints and files are not. Its threads end before it does; its releases stay in this process.
     Source  [CED+26]
@@ -102,6 +104,7 @@ def _ending(function: Callable[[World], object], world: World) -> _Ending:
 def _unequal(recorded: list[Call], seen: list[Call]) -> list[str]:
     """What is wrong with the releases that both worlds made."""
     found: list[str] = []
+    sequences: dict[Stretch, tuple[list[Any], list[Any]]] = {}
     for place, (before, now) in enumerate(zip(recorded, seen, strict=False), start=1):
         name = f"release {place} ({before.mechanism})"
         if before.mechanism != now.mechanism or before.size != now.size:
@@ -110,6 +113,12 @@ def _unequal(recorded: list[Call], seen: list[Call]) -> list[str]:
             found.append(f"{name} has an input of another shape for the neighbour")
         elif not before.mechanism.within(before.value, now.value):
             found.append(f"{name} has inputs further apart than its declared sensitivity")
+        elif isinstance(before.mechanism, Stretch):
+            for whole, part in zip(sequences.setdefault(before.mechanism, ([], [])), (before.value, now.value), strict=True):
+                whole.append(np.ravel(part))
+    for stretch, (one, other) in sequences.items():
+        if not stretch.within(np.concatenate(one), np.concatenate(other)):
+            found.append(f"the sequence {stretch} has inputs further apart, all together, than its declared sensitivity")
     return found
 
 

@@ -1,4 +1,4 @@
-"""From exact tallies to released integers: keys aligned, measurements combined, noise drawn. The only place that draws.
+"""From exact tallies to released integers: keys aligned, measurements combined, noise drawn at the seam.
 
 tallies ──► rows known before noise ──► exact integers, zeros for empty groups ──► seam ──► Released
 
@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from curador.curator.rows import Rows, crossed, key_columns, normal_columns, sorted_rows
 from curador.errors import Failed
 from curador.mechanisms.quantile import Ranks
-from curador.mechanisms.seam import perform
+from curador.mechanisms.seam import perform, refresh
 from curador.plan.price import QuantileNoise
-from curador.randomness.entropy import entropy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +74,7 @@ def release(priced: Priced, tallied: Sequence[Tallied]) -> list[Released]:
             integer combination, 0 for a group without rows; inputs are exact Python integers whatever their size.
     Needs   Tallies as `engines/base.py` says; caps and sensitivities are the plan's.
     """
-    entropy().refresh()
+    refresh()
     blocks = zip(priced.plan.blocks, tallied, priced.noises, priced.selections, strict=True)
     return [_block(block, one, noises, selection) for block, one, noises, selection in blocks]
 

@@ -25,7 +25,7 @@ from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Ref
 from curador.ledger.amounts import NOTHING
 from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, new_id, now
 from curador.ledger.request import Spent
-from curador.randomness.entropy import entropy
+from curador.mechanisms.seam import is_private
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -174,7 +174,7 @@ def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Sto
 
 def _require_means(session: Session) -> None:
     """Refuse where noise would not be private, or no data version is prepared: the owner's to mend, for nothing."""
-    if not entropy().private:
+    if not is_private():
         raise Failed("noise must come from the operating system's entropy")
     if not session.engine.ready:
         raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")

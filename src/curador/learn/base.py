@@ -20,6 +20,7 @@ from curador.learn.goal import Goal, goal_of
 from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
 from curador.learn.progress import bar
 from curador.learn.release import Releaser
+from curador.mechanisms.seam import refresh
 from curador.numerics.exact import whole
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.study.values import Type
@@ -140,6 +141,7 @@ class PrivateEstimator(BaseEstimator):
         return counted if goal.adjacency is REPLACE_ONE else replace(counted, records=None)
 
     def _fitted(self, data: Any, facts: Facts, plan: Plan, *, watched: bool = True) -> Self:
+        refresh()  # as for a question: noise of this fit is made of entropy that is fresh
         releaser = Releaser(plan, bar(type(self).__name__, float(plan.goal.epsilon)) if watched else None)
         self._learn(data, facts, releaser)
         self.privacy_ = self._card(plan, releaser, facts)

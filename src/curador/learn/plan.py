@@ -1,29 +1,39 @@
 """The noise of a whole fit, decided before any data is seen: parts, each of some releases, and one guarantee over all.
 
-Goal + parts ──► Plan: one noise multiplier a part ──► Releaser (release.py) ──► privacy card
+Goal + parts ──► Plan: one mechanism a part ──► Releaser (release.py) ──► seam ──► privacy card
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from curador.errors import InvalidParameter, require, sentence
-from curador.privacy.losses import DiscreteGaussianVectorLoss, Pure
+from curador.learn.oracles.bingham import Direction
+from curador.mechanisms.gaussian import DiscreteGaussian
+from curador.mechanisms.laplace import DiscreteLaplace
+from curador.privacy.losses import Pure
+from curador.privacy.sensitivity import Norm, Sensitivity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.learn.goal import Goal
+    from curador.privacy.adjacency import Adjacency
     from curador.privacy.loss import Loss
+
+Additive: TypeAlias = DiscreteGaussian | DiscreteLaplace
+"""What adds noise to exact integers."""
 
 STEPS = 1 << 10
 """The least sensitivity in grid steps that a release may have; what is accounted is noise on a grid as coarse as this."""
 
-_DIMENSION = 1 << 40
+MOST_NUMBERS = 1 << 40
+"""The most numbers that a release may have; what is accounted is noise on a vector of so many."""
+
 _DIGITS = 1 << 60
 
 
@@ -32,18 +42,46 @@ class Part:
     """`count` releases of one kind, one after the other, each free to depend on those before; together `share` of the budget.
 
     share  of μ² (equally: of ρ) under Gaussian noise, of ε under Laplace noise; the shares of a plan are made to add up to 1
+    drawn  whether releases are directions drawn by their score (oracles/bingham.py), and nothing is added; needs a pure goal
     """
 
     name: str
     share: float = 1.0
     count: int = 1
+    drawn: bool = False
+
+
+@dataclass(frozen=True)
+class Planned(Part):
+    """A part with the mechanism that makes each of its releases.
+
+    mechanism  on the coarsest grid and for the most numbers that a release may have; of a direction: for a range of 1
+    """
+
+    mechanism: Additive | Direction = field(kw_only=True)
+
+    @property
+    def loss(self) -> Loss:
+        """What the part's releases cost together."""
+        return self.count * self.mechanism.loss
+
+    @cached_property
+    def multiplier(self) -> Fraction:
+        """The scale of the noise over the sensitivity; of a direction, one over the range that is paid for."""
+        match self.mechanism:
+            case DiscreteGaussian(sigma=sigma):
+                return sigma / STEPS
+            case DiscreteLaplace(scale=scale):
+                return scale / STEPS
+            case Direction(span=span):
+                return 1 / span
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The noise multipliers of a fit: scale of the noise over the sensitivity of one release, by the name of the part.
+    """The mechanisms of a fit, by the name of the part.
 
-    Claim   Releases with these multipliers, `count` of each part, cost at most the goal, whatever each one depends on.
+    Claim   Releases by these mechanisms, `count` of each part, cost at most the goal, whatever each one depends on.
     Needs   The sensitivity of each release is at least STEPS grid steps, and it is in l2 (Gaussian) or l1 (Laplace).
     Rounds  Multipliers up, to 60 binary places.
     Source  Gaussian noise composes by adding ρ = 1/2z²; the loss is the exact one of discrete Gaussian noise on a grid as
@@ -52,8 +90,7 @@ class Plan:
     """
 
     goal: Goal
-    parts: tuple[Part, ...]
-    multipliers: dict[str, Fraction]
+    parts: tuple[Planned, ...]
 
     @property
     def gaussian(self) -> bool:
@@ -70,38 +107,74 @@ class Plan:
         """What the fit costs in zCDP, exactly."""
         if not self.gaussian:
             return self.goal.epsilon**2 / 2
-        return sum((one.count / (2 * self.multipliers[one.name] ** 2) for one in self.parts), Fraction(0))
+        return sum((one.count / (2 * one.multiplier**2) for one in self.parts), Fraction(0))
 
     @property
     def loss(self) -> Loss:
-        """What the fit costs, as a loss."""
-        return _loss(self.goal, self.parts, self.multipliers)
+        """What the fit costs, as a loss: that of its mechanisms one after the other; of a pure goal, all of its ε.
+
+        Claim   The ε of a pure plan's mechanisms add up to at most the goal's.
+        """
+        if self.goal.pure:
+            return Pure(epsilon=self.goal.epsilon, relation=self.goal.adjacency)
+        first, *others = (one.loss for one in self.parts)
+        return sum(others, first)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Planned]:
+        return {one.name: one for one in self.parts}
+
+    def part(self, name: str) -> Planned | None:
+        """Return the part of this name; None where nothing of the kind was planned."""
+        return self._by_name.get(name)
 
     def multiplier(self, name: str) -> Fraction:
         """Return the scale of one release of this part over its sensitivity."""
-        return self.multipliers[name]
+        return self._by_name[name].multiplier
+
+    def mechanism(self, name: str, *, length: int, numbers: int) -> Additive:
+        """Return what makes one release of this part, of so many integers, which one record moves by at most `length`.
+
+        Claim   Its loss is at most that of the part's own mechanism, for which the plan accounts: the ratio of scale and
+                sensitivity is the same or larger, the grid as fine or finer, the vector no longer.
+        Needs   length ≥ STEPS; at most MOST_NUMBERS.
+        Rounds  The scale up to a multiple of 2⁻²⁰: more noise by a part in 2³⁰, and tables with short numbers.
+        """
+        part = self._by_name[name]
+        if isinstance(part.mechanism, Direction):
+            raise InvalidParameter(sentence("noise", "added under a plan of noise", "one of directions"))
+        return _on_grid(part.mechanism, self.goal.adjacency, length, numbers)
+
+    def direction(self, name: str, extent: float) -> Direction:
+        """Return what draws one direction of this part, of a matrix whose change by one record has the range `extent`."""
+        part = self._by_name[name]
+        if not isinstance(part.mechanism, Direction):
+            raise InvalidParameter(sentence("a direction", "drawn under a plan of directions", "one of noise"))
+        return Direction(span=part.mechanism.span, extent=extent, relation=part.mechanism.relation)
 
     def deviation(self, name: str, sensitivity: float) -> float:
         """Return the standard deviation of one number of a release, in units of the sensitivity. To display and to decide."""
-        return float(self.multipliers[name]) * sensitivity * (1.0 if self.gaussian else math.sqrt(2.0))
+        return float(self.multiplier(name)) * sensitivity * (1.0 if self.gaussian else math.sqrt(2.0))
 
 
 def make_plan(goal: Goal, parts: Sequence[Part]) -> Plan:
     """Return the plan with the least noise, but for a part in 10⁷, that reaches the goal. Reads nothing but its arguments."""
-    return _planned(goal, _checked(parts))
+    return _least(goal, tuple(parts))
 
 
 @lru_cache(maxsize=256)
-def _planned(goal: Goal, parts: tuple[Part, ...]) -> Plan:
+def _least(goal: Goal, wanted: tuple[Part, ...]) -> Plan:
+    parts = _checked(goal, wanted)
     if goal.pure:
-        return Plan(goal, parts, {one.name: _up(Fraction(one.count) / (Fraction(one.share) * goal.epsilon)) for one in parts})
+        scales = (Fraction(one.count) / (Fraction(one.share) * goal.epsilon) for one in parts)
+        return Plan(goal, tuple(planned(goal, one, _up(scale)) for one, scale in zip(parts, scales, strict=True)))
     from curador.privacy.gaussian import gaussian_mu
 
     mu = Fraction(gaussian_mu(epsilon=float(goal.epsilon), delta=float(goal.delta)))
     slack = Fraction(1, 10**7)
     while slack < 1:
         own = mu * (1 - slack)
-        plan = Plan(goal, parts, {one.name: _up(Fraction(math.sqrt(one.count / one.share)) / own) for one in parts})
+        plan = Plan(goal, tuple(planned(goal, one, _up(Fraction(math.sqrt(one.count / one.share)) / own)) for one in parts))
         if plan.loss.epsilon(delta=goal.delta) <= goal.epsilon:
             return plan
         slack *= 4
@@ -111,41 +184,52 @@ def _planned(goal: Goal, parts: tuple[Part, ...]) -> Plan:
 
 def concentrated_plan(goal: Goal, rho: Fraction, parts: Sequence[Part]) -> Plan:
     """Return the plan that costs at most rho in zCDP."""
-    found = _checked(parts)
     require(rho > 0, "rho", "above 0", rho)
-    return Plan(
-        goal, found, {one.name: _up(_root_up(Fraction(one.count) / (2 * rho * Fraction(one.share)))) for one in found}
-    )
+    found = _checked(goal, parts)
+    scales = (_up(_root_up(Fraction(one.count) / (2 * rho * Fraction(one.share)))) for one in found)
+    return Plan(goal, tuple(planned(goal, one, scale) for one, scale in zip(found, scales, strict=True)))
 
 
-def _checked(parts: Sequence[Part]) -> tuple[Part, ...]:
+def planned(goal: Goal, part: Part, multiplier: Fraction) -> Planned:
+    """Return the part with its mechanism: noise of `multiplier` sensitivities, or directions that span one over it."""
+    return Planned(part.name, part.share, part.count, part.drawn, mechanism=_mechanism(goal, multiplier, drawn=part.drawn))
+
+
+def _mechanism(goal: Goal, multiplier: Fraction, *, drawn: bool) -> Additive | Direction:
+    if drawn:
+        return Direction(span=1 / multiplier, extent=1.0, relation=goal.adjacency)
+    scale, square = multiplier * STEPS, STEPS**2
+    if goal.pure:
+        return DiscreteLaplace(scale=scale, sensitivity=Sensitivity(square, Norm.L1, goal.adjacency))
+    moves = Sensitivity(square, Norm.L2, goal.adjacency)
+    return DiscreteGaussian(sigma=scale, sensitivity=moves, dimension=MOST_NUMBERS)
+
+
+@lru_cache(maxsize=1024)
+def _on_grid(coarse: Additive, adjacency: Adjacency, length: int, numbers: int) -> Additive:
+    """The same mechanism on a finer grid; kept, since most parts make many releases alike."""
+    if isinstance(coarse, DiscreteLaplace):
+        moves = Sensitivity(length * length, Norm.L1, adjacency)
+        return DiscreteLaplace(scale=_rounded(coarse.scale * length / STEPS), sensitivity=moves)
+    moves = Sensitivity(length * length, Norm.L2, adjacency)
+    return DiscreteGaussian(sigma=_rounded(coarse.sigma * length / STEPS), sensitivity=moves, dimension=max(numbers, 1))
+
+
+def _checked(goal: Goal, parts: Sequence[Part]) -> tuple[Part, ...]:
     total = math.fsum(one.share for one in parts)
     if not parts or total <= 0 or any(one.share <= 0 or one.count < 1 for one in parts):
         message = "a plan needs parts with shares above 0 and at least one release each"
         raise AssertionError(message)
+    if not goal.pure and any(one.drawn for one in parts):
+        raise InvalidParameter(sentence("a direction", "drawn under a plan of directions", "one of Gaussian noise"))
     shares = [Fraction(one.share) / Fraction(math.nextafter(total, math.inf)) for one in parts]
     # down, so that shares add up to at most 1
     floats = [math.nextafter(float(share), 0.0) if len(parts) > 1 else 1.0 for share in shares]
-    return tuple(Part(one.name, share, one.count) for one, share in zip(parts, floats, strict=True))
+    return tuple(Part(one.name, share, one.count, one.drawn) for one, share in zip(parts, floats, strict=True))
 
 
-def _loss(goal: Goal, parts: Sequence[Part], multipliers: dict[str, Fraction]) -> Loss:
-    if goal.pure:
-        return Pure(epsilon=goal.epsilon, relation=goal.adjacency)
-    losses = [
-        one.count
-        * DiscreteGaussianVectorLoss(
-            sigma2=(multipliers[one.name] * STEPS) ** 2,
-            sensitivity_squared=STEPS**2,
-            dimension=_DIMENSION,
-            relation=goal.adjacency,
-        )
-        for one in parts
-    ]
-    whole = losses[0]
-    for loss in losses[1:]:
-        whole = whole + loss
-    return whole
+def _rounded(scale: Fraction) -> Fraction:
+    return Fraction(-(-scale.numerator * (1 << 20) // scale.denominator), 1 << 20)
 
 
 def _up(value: Fraction) -> Fraction:

@@ -320,6 +320,6 @@ def _float_sum(value: FloatValues, noise: NDArray[Any]) -> FloatValues:
 def checked_dimension(value: Number) -> int:
     """Return how many numbers a value has."""
     count = whole(value, "dimension")
-    if count > 1 << 32:
-        raise InvalidParameter(sentence("dimension", "at most 2^32", value))
+    if count > 1 << 40:
+        raise InvalidParameter(sentence("dimension", "at most 2^40", value))
     return count

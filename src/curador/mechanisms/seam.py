@@ -1,7 +1,9 @@
 """The one place where a mechanism meets randomness; recorders stand here.
 
-Every release ends in `perform(mechanism, value)`, the value being exact integers on the mechanism's grid. A recorder sees all
-of them; a replay gives recorded outputs back and sees what another world would have asked.
+Every release ends in `perform(mechanism, value)`, the value being exact integers on the mechanism's grid (of a drawn
+direction: a matrix). So do draws that nobody sees, as which record is met when. A recorder sees all of them; a replay gives
+recorded outputs back and sees what another world would have asked. Nobody else asks for entropy
+(`tests/docs/test_one_door.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from curador.randomness.entropy import entropy
 
@@ -29,6 +31,18 @@ class Drawing(Protocol):
 
     def within(self, one: Any, other: Any) -> bool:
         """Whether two exact inputs differ by no more than the declared sensitivity."""
+        ...
+
+
+@runtime_checkable
+class Coupled(Drawing, Protocol):
+    """A draw that is never released, as the order of records: another world need not draw the same, but what goes with it."""
+
+    def coupled(self, value: Any, output: Any, other: Any) -> Any:
+        """Return the output that a neighbour's input is taken to draw where `value` drew `output`.
+
+        Claim   A coupling: what both inputs draw is drawn as before; what only `other` draws is any one of what it may draw.
+        """
         ...
 
 
@@ -57,19 +71,20 @@ class _Recorder:
     finding: Diverged | None = None
 
     def perform(self, mechanism: Drawing, value: Any, size: int | None) -> Any:
-        output = _drawn(mechanism, value, size) if self.script is None else self._scripted(self.script, mechanism, size)
+        script = self.script
+        output = _drawn(mechanism, value, size) if script is None else self._scripted(script, mechanism, value, size)
         # copies: a function that writes into what it was given must not rewrite the record
         self.calls.append(Call(mechanism, deepcopy(value), size, deepcopy(output)))
         return deepcopy(output)
 
-    def _scripted(self, script: Sequence[Call], mechanism: Drawing, size: int | None) -> Any:
+    def _scripted(self, script: Sequence[Call], mechanism: Drawing, value: Any, size: int | None) -> Any:
         place = len(self.calls)
         if place >= len(script):
             raise self.found(Diverged(f"release {place + 1} was asked for; the recorded run had {len(script)}"))
         before = script[place]
         if before.mechanism != mechanism or before.size != size:
             raise self.found(Diverged(f"release {place + 1} is by {mechanism}; the recorded run had {before.mechanism}"))
-        return before.output
+        return mechanism.coupled(before.value, before.output, value) if isinstance(mechanism, Coupled) else before.output
 
     def found(self, finding: Diverged) -> Diverged:
         """Keep the first finding: whoever swallows it meets it again where the block ends."""
@@ -107,6 +122,16 @@ def _drawn(mechanism: Drawing, value: Any, size: int | None) -> Any:
         return mechanism.draw(value, source, size)
     finally:
         source.erase()
+
+
+def refresh() -> None:
+    """Mix the operating system's bytes in and drop what was drawn ahead, in this thread: before a question or a fit."""
+    entropy().refresh()
+
+
+def is_private() -> bool:
+    """Whether noise of this thread may protect anybody: a stream that tests inject says no."""
+    return entropy().private
 
 
 @contextmanager

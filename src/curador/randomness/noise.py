@@ -24,6 +24,8 @@ _MOST_TABLES = 64
 _SMALLEST_POOL, _LARGEST_POOL, _MOST_POOLS = 8, 4096, 64
 _MOST_POOLED = 1024
 _WIDE_BITS = 50
+_SPARE, _LEAST_SPARE = 32, 8
+"""One more proposal for every 32, and 8: at most about one in 43 is refused."""
 
 
 class Noise:
@@ -67,16 +69,19 @@ class Noise:
         out: list[int] = []
         while len(out) < size:
             pool = (source.pools or {}).get(self)
-            if not pool or not source.current():
-                pool = self._refilled(source)
             wanted = size - len(out)
+            if not pool or not source.current():
+                pool = self._refilled(source, wanted)
             out += pool[-wanted:]
             del pool[-wanted:]
         return np.array(out, object if self.wide else np.int64)
 
-    def _refilled(self, source: Entropy) -> list[int]:
-        """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little."""
-        values = self.draw(self._pool_size, source, level=True).tolist()  # after a fork this reseeds and drops the old pools
+    def _refilled(self, source: Entropy, wanted: int = 1) -> list[int]:
+        """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little; anew when pools were dropped."""
+        if source.pools is None or self not in source.pools:
+            self._pool_size = _SMALLEST_POOL
+        # after a fork this reseeds and drops the old pools
+        values = self._ahead(max(wanted, self._pool_size), source)
         source.erase()
         self._pool_size = min(2 * self._pool_size, _LARGEST_POOL)
         pools = source.pools if source.pools is not None else {}
@@ -84,6 +89,14 @@ class Noise:
             pools.pop(next(iter(pools)))
         pools[self] = values
         return values
+
+    def _ahead(self, size: int, source: Entropy) -> list[int]:
+        """Some more are proposed than are wanted: a second round for the few that are refused costs as much as the first."""
+        if self.wide:
+            return self.draw(size, source, level=True).tolist()
+        values = self.strip.accepted(size + size // _SPARE + _LEAST_SPARE, source)[:size]
+        missing = size - len(values)
+        return [*values.tolist(), *(self.draw(missing, source, level=True).tolist() if missing else ())]
 
     def _wide(self, size: int, source: Entropy, *, level: bool) -> NDArray[Any]:
         """x = high 2^e + low: the coarse part from the mirrored law, the fine part uniform, then one rejection.

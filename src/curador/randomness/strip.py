@@ -103,6 +103,11 @@ class Strip:
             todo = todo[refused]
         return out
 
+    def accepted(self, size: int, source: Entropy) -> IntArray:
+        """Return those of `size` proposals that are accepted, level: independent and of the law, but how many is chance."""
+        out = np.empty(size, np.int64)
+        return np.delete(out, self._try(out, source, level=True))
+
     def _try(self, out: IntArray, source: Entropy, *, level: bool) -> IntArray:
         """Write one proposal to every place; return the places whose proposal was refused."""
         step = _LEVEL_CHUNK if level else _QUICK_CHUNK

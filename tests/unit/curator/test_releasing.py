@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from curador.audit.replay import replay
-from curador.curator import release as releasing
 from curador.curator.post import answer_columns
 from curador.curator.release import Ends, Exact, private_units, release
 from curador.engines.base import Tallied
 from curador.errors import Failed
 from curador.mechanisms.keys.noisy import GaussianKeys
 from curador.mechanisms.seam import recording
+from curador.randomness.entropy import entropy
 from curador.study.values import Type
 
 COLOURS = hand.key("colour", ["red", "green", "blue", None])
@@ -201,7 +201,7 @@ def test_quantiles_are_drawn_three_times_a_group():
 
 def test_entropy_is_fresh_for_every_release(monkeypatch):
     """The operating system's bytes are mixed in once."""
-    stream, fresh = releasing.entropy(), []
+    stream, fresh = entropy(), []
 
     def refresh(self):
         fresh.append(self)

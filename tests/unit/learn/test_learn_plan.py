@@ -107,5 +107,5 @@ def test_progress_counts_releases():
     seen = []
     releaser = Releaser(make_plan(GOAL, [Part("one", 1, 3)]), lambda made, planned: seen.append((made, planned)))
     for _ in range(3):
-        releaser.noise("one", 2, length=STEPS, step=1.0)
+        releaser.noisy("one", np.zeros(2, np.int64), length=STEPS, step=1.0)
     assert seen == [(1, 3), (2, 3), (3, 3)]

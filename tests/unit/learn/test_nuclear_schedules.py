@@ -12,7 +12,8 @@ from curador.learn.nuclear.gradient import gradient_schedule, run_gradient, show
 from curador.learn.nuclear.ladder import ladder_for
 from curador.learn.nuclear.losses import BilinearHuber
 from curador.learn.nuclear.problems import bilinear_problem
-from curador.learn.nuclear.records import coefficient_bits, dense_records, factor_bits, in_slots
+from curador.learn.nuclear.records import coefficient_bits, dense_records, factor_bits
+from curador.learn.nuclear.slots import in_slots
 from curador.learn.nuclear.stochastic import _cut, run_thesis, thesis_schedule
 from curador.learn.nuclear.task import Task, strength
 from curador.learn.nuclear.toeplitz import Stochastic, stochastic_schedule

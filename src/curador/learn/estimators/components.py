@@ -61,7 +61,7 @@ def parts_of(method: str, *, share: float, size: int, count: int) -> list[Part]:
         return [Part("product", share, steps_of(method, size, count))]
     own = Part("variances", share * _VARIANCES)
     if method == "bingham":
-        return [Part("direction", share - own.share, count), own]
+        return [Part("direction", share - own.share, count, drawn=True), own]
     return [Part("product", share - own.share, _OJA_STEPS), own]
 
 

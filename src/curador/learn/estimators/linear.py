@@ -22,7 +22,7 @@ from curador.learn.estimators.arrays import (
     records_of_columns,
     width_of,
 )
-from curador.learn.plan import Part, Plan
+from curador.learn.plan import Part, Plan, make_plan
 from curador.learn.regression.forecast import TYPICAL, expected, forecast
 from curador.learn.regression.frame import Frame, design_of, frame_of, sizes_of
 from curador.learn.regression.least_squares import line_of
@@ -134,7 +134,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         found = super()._plan(goal, facts, rho)
         if rho is not None or goal.pure or facts.concentrated:
             return found
-        pure = super()._plan(replace(goal, delta=Fraction(0)), facts)
+        pure = make_plan(replace(goal, delta=Fraction(0)), [Part(NAME)])
         return pure if self._noise(pure, facts) < self._noise(found, facts) else found
 
     def _noise(self, plan: Plan, facts: Facts) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from curador.learn.nuclear.task import Task
 from curador.learn.nuclear.toeplitz import Pass, stochastic_schedule
 from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
 from curador.learn.release import Releaser
+from curador.mechanisms.seam import refresh
 from curador.numerics.exact import positive, whole
 from curador.privacy.adjacency import REPLACE_ONE
 
@@ -384,6 +385,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
             going.seen + len(records.targets),
         )
         going.whole = False
+        refresh()
         solvers.stream(going, records)
         going.whole = True
         self.coef_, self.history_ = going.run.model.copy(), going.run.history.arrays()

@@ -16,17 +16,12 @@ import numpy as np
 
 from curador.errors import Failed, require
 from curador.learn.sums import Whole, cross, whole_numbers, whole_rows
-from curador.privacy.adjacency import REPLACE_ONE
-from curador.randomness.entropy import U64, entropy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from curador.learn.nuclear.losses import Loss
     from curador.learn.sums import Floats, Integers
-    from curador.privacy.adjacency import Adjacency
 
 _FACTOR_BITS = 13
 _LEAST_BITS = 12
@@ -111,6 +106,10 @@ class DenseRecords:
         rows = self.left if left else self.right
         return rows.limit, rows.step
 
+    def contents(self) -> list[bytes]:
+        """Return all that is known of each row but its number and its unit's. Private."""
+        return _contents(self.left.values, self.right.values, self.targets, self.weights)
+
     def take(self, rows: NDArray[Any] | slice) -> DenseRecords:
         """Return some of the rows."""
         return DenseRecords(
@@ -178,6 +177,10 @@ class EntryRecords:
         del left
         return 1, 1.0
 
+    def contents(self) -> list[bytes]:
+        """Return all that is known of each record but its number and its unit's. Private."""
+        return _contents(self.rows, self.columns, self.targets, self.weights)
+
     def take(self, rows: NDArray[Any] | slice) -> EntryRecords:
         """Return some of the records."""
         return EntryRecords(
@@ -191,6 +194,11 @@ class EntryRecords:
 
 
 Records: TypeAlias = DenseRecords | EntryRecords
+
+
+def _contents(left: NDArray[Any], right: NDArray[Any], targets: Floats, weights: Floats | None) -> list[bytes]:
+    columns = [left, right, targets, *([] if weights is None else [weights])]
+    return [b"".join(np.ascontiguousarray(column[row]).tobytes() for column in columns) for row in range(len(targets))]
 
 
 def _require_sum(coefficients: Whole) -> None:
@@ -266,26 +274,3 @@ def coefficient_bits(records: int, limit: int, *, most: int = 14) -> int:
 
 def _room(records: int) -> int:
     return 61 - math.ceil(math.log2(_MOST_OVER)) - math.ceil(math.log2(max(records, 2)))
-
-
-def in_slots(records: Records, sizes: Sequence[int], adjacency: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return an order of the rows and where each slot ends in it: every unit in one slot, or in none.
-
-    sizes   of the slots, in records: public
-    Claim   A neighbour's rows fall into the same slots, but for one unit's, which all lie in one slot.
-    Proof   Where records are replaced and each is a row, rows are permuted at random, without a look at them; the record in a
-            place is another, the places are the same. Elsewhere each unit draws its slot for itself, with chances
-            proportional to the sizes; draw the same for the units that both tables share (a coupling; and losses are jointly
-            convex, so that what holds for every draw holds for the mixture).
-    """
-    many = len(records.targets)
-    ends = np.cumsum(np.asarray(sizes, np.int64))
-    if adjacency is REPLACE_ONE and records.units is None:
-        order = np.argsort(entropy().words(many, U64), kind="stable").astype(np.int64)
-        return order, np.minimum(ends, many)
-    units = np.arange(many) if records.units is None else records.units
-    count = int(units.max(initial=-1)) + 1
-    drawn = entropy().words(count, U64) % np.uint64(int(ends[-1]))  # the remainder's bias is not the data's
-    slots = np.searchsorted(ends, drawn.astype(np.int64), side="right")[units]
-    order = np.argsort(slots, kind="stable").astype(np.int64)
-    return order, np.searchsorted(slots[order], np.arange(len(ends)), side="right").astype(np.int64)

@@ -20,19 +20,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.nuclear.ladder import Sums, ladder_for
-from curador.learn.nuclear.records import in_slots, whole_coefficients
+from curador.learn.nuclear.records import whole_coefficients
+from curador.learn.nuclear.slots import in_slots
 from curador.learn.nuclear.task import Fitted, History
 from curador.learn.nuclear.toeplitz import Stochastic
+from curador.learn.oracles.bingham import normals
 from curador.learn.oracles.oja import thesis_sigma
 from curador.learn.plan import Part
+from curador.mechanisms.seam import perform
 from curador.privacy.adjacency import REPLACE_ONE
-from curador.randomness.entropy import entropy
 
 if TYPE_CHECKING:
     from curador.learn.goal import Goal
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from curador.learn.nuclear.task import Task
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats, Integers
+    from curador.randomness.entropy import Entropy
 
 _VECTOR_BITS = 10
 _WIDEST = 50
@@ -101,7 +104,7 @@ def run_thesis(schedule: ThesisSchedule, records: Records, releaser: Releaser) -
     placed, starts = records.take(order), [0, *ends.tolist()]
     sums = Sums(ladder, task.shape)
     model = before = np.zeros(task.shape)
-    history, chance = History(schedule.steps + 1), np.random.default_rng(entropy().bits(128))
+    history = History(schedule.steps + 1)
     cut: Cut | None = None
     for step in range(schedule.steps + 1):
         mine = placed.take(slice(starts[step], starts[step + 1]))
@@ -109,7 +112,7 @@ def run_thesis(schedule: ThesisSchedule, records: Records, releaser: Releaser) -
         coefficients = whole_coefficients(mine, change, bound=grid_of.bound, bits=grid_of.bits)
         exact = sums.add(mine.sums(coefficients))
         cut = _cut(schedule, grid_of, releaser, records.step * coefficients.step) if cut is None else cut
-        left, right, seen = _oja(schedule, exact >> cut.shift, cut, releaser, chance)
+        left, right, seen = _oja(schedule, exact >> cut.shift, cut, releaser)
         before, model = model, (1 - ladder.decay) * model + (ladder.decay * 2 * radius * left)[:, None] * right
         history.note(step, seen[:, None], model, schedule.sigma)
     return Fitted(model, history.arrays())
@@ -146,22 +149,35 @@ def _cut(schedule: ThesisSchedule, grid: Stochastic, releaser: Releaser, step: f
     return Cut(shift, step * (1 << shift) / (1 << _VECTOR_BITS), needed, max(needed, longer))
 
 
-def _oja(
-    schedule: ThesisSchedule, exact: Integers, cut: Cut, releaser: Releaser, chance: np.random.Generator
-) -> tuple[Floats, Floats, Floats]:
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A direction to begin with: so many normal numbers, which know nothing of the data."""
+
+    size: int
+
+    def draw(self, value: None, source: Entropy, size: int | None = None) -> Floats:
+        """Draw the numbers; they are made of nothing."""
+        del value
+        return normals(self.size, source) if size is None else normals(self.size * size, source).reshape(size, self.size)
+
+    def within(self, one: Any, other: Any) -> bool:
+        """Whether both were made of nothing."""
+        return one is None and other is None
+
+
+def _oja(schedule: ThesisSchedule, exact: Integers, cut: Cut, releaser: Releaser) -> tuple[Floats, Floats, Floats]:
     """T steps x ← x + η (A x + L x + noise) with A = [0 −D; −D' 0]: of (u; v), 2 u v' is the minimiser."""
     first, second = schedule.task.shape
     loss, size = schedule.task.loss, first + second
-    noise = releaser.integer_noise("minimisation", schedule.products * size, length=cut.length, step=cut.step)
-    noise = noise.reshape(schedule.products, size)
+    noisy = releaser.sequence("minimisation", length=cut.length, numbers=schedule.products * size, step=cut.step)
     shift = loss.lipschitz + 2 * schedule.task.radius * loss.smoothness
-    place = chance.standard_normal(size)
+    place: Floats = perform(Start(size), None)
     place /= np.linalg.norm(place)
     seen = np.zeros(size)
-    for one in noise:
+    for _ in range(schedule.products):
         whole = np.trunc(place * (1 << _VECTOR_BITS)).astype(np.int64)  # no longer than 2¹⁰
         image = np.concatenate([exact @ whole[first:], exact.T @ whole[:first]])
-        seen = np.asarray((one - image) * cut.step, np.float64)
+        seen = noisy(-image).astype(np.float64) * cut.step
         place = place + schedule.oja_step * (seen + shift * place)
         place /= max(float(np.linalg.norm(place)), 1e-300)
     return place[:first], place[first:], seen

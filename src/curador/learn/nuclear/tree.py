@@ -24,7 +24,8 @@ import numpy as np
 from curador.errors import require
 from curador.learn.nuclear.ball import linear_minimiser, operator_norm
 from curador.learn.nuclear.noise import Sequence
-from curador.learn.nuclear.records import coefficient_bits, in_slots, require_room, whole_coefficients
+from curador.learn.nuclear.records import coefficient_bits, require_room, whole_coefficients
+from curador.learn.nuclear.slots import in_slots
 from curador.learn.nuclear.task import Fitted, History
 from curador.learn.plan import Part
 

@@ -26,7 +26,7 @@ power.py             `steps` releases of Part(name, count=steps)
     alternating_power / alternating_lanczos(releaser, name, right, left, shape=, steps=6) -> Pair(value, left, right)
 
 bingham.py           one direction with no δ; not exact: `exact = False`
-    law_of(matrix, concentration) -> Law;  draw(law) -> unit vector
+    Direction(span, extent): the mechanism;  law_of(matrix, concentration) -> Law;  draw(law, source) -> unit vector
 directions.py        `count` releases of Part(name, count=count)
     direction(releaser, name, matrix, extent=) -> unit vector;  directions(releaser, name, matrix, extent=, count=) -> rows
 bingham_cost.py

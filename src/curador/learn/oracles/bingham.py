@@ -24,15 +24,69 @@ import numpy as np
 
 from curador.learn.oracles.analyze_gauss import top_symmetric
 from curador.learn.sums import Floats
-from curador.randomness.entropy import U64, entropy
+from curador.mechanisms.seam import perform
+from curador.numerics.rounding import down
+from curador.privacy.losses import BoundedRange
+from curador.randomness.entropy import U64
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from curador.privacy.adjacency import Adjacency
+    from curador.privacy.loss import Loss
     from curador.randomness.entropy import Entropy
 
 _MISS = 1e-9
 """How often no proposal of a round is kept, at most, if acceptance is never below its value at infinite concentration."""
 
 _AT_ONCE = 1 << 21
+
+_SLACK = 1e-9
+"""What floating point may add to the range of a difference of matrices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One direction of a symmetric matrix A, of density ∝ exp(β x'Ax), as a mechanism.
+
+    span    β R: over all x the log-ratio between neighbours spans so much at most; what is paid for
+    extent  R: how far apart the eigenvalues of one record's change of A are at most
+    Claim   One release costs a bounded range of `span` (bingham_cost.py). In real arithmetic.
+    """
+
+    span: Fraction
+    extent: float
+    relation: Adjacency | None = None
+
+    @property
+    def concentration(self) -> float:
+        """β. Rounds: down."""
+        return down(float(self.span) / self.extent, 4)
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs."""
+        return BoundedRange(epsilon=self.span, relation=self.relation)
+
+    def release(self, matrix: Floats) -> Floats:
+        """Return one direction, a unit vector."""
+        return perform(self, np.asarray(matrix, np.float64))
+
+    def release_many(self, matrix: Floats, size: int) -> Floats:
+        """Return `size` independent directions along a first axis. Costs `size` times the loss."""
+        return perform(self, np.asarray(matrix, np.float64), size)
+
+    def draw(self, value: Floats, source: Entropy, size: int | None = None) -> Floats:
+        """Draw a direction of the matrix; with size, so many."""
+        law = law_of(value, self.concentration)
+        return draw(law, source) if size is None else np.array([draw(law, source) for _ in range(size)])
+
+    def within(self, one: Floats, other: Floats) -> bool:
+        """Whether the log-ratio of two matrices' laws spans no more than what is paid for, but for round-off."""
+        if np.shape(one) != np.shape(other):
+            return False
+        values = np.linalg.eigvalsh(np.asarray(one) - np.asarray(other))
+        return bool(self.concentration * (values[-1] - values[0]) <= float(self.span) * (1 + _SLACK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +154,19 @@ def proposals(size: int) -> int:
     return math.ceil(math.log(_MISS) / math.log1p(-min(least_acceptance(size), 0.999)))
 
 
-def draw(law: Law, source: Entropy | None = None) -> Floats:
+def draw(law: Law, source: Entropy) -> Floats:
     """Return one direction.
 
     Claim   Its law is exactly `law`, in real arithmetic. Every round makes the same number of proposals whatever the data
             are, and keeps the first accepted one; a second round, which time would show, is needed about once in 10⁹ draws.
     """
-    stream = entropy() if source is None else source
     total = proposals(law.size)
     found: Floats | None = None
     while found is None:
         left = total
         while left:  # all of them, also after one was kept
             count = min(left, max(1, _AT_ONCE // law.size))
-            kept = accepted(law, count, stream)
+            kept = accepted(law, count, source)
             found = kept[0] if found is None and len(kept) else found
             left -= count
     return found @ law.basis

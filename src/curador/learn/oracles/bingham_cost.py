@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from curador.errors import InvalidParameter, NumericalFailure, require, sentence
-from curador.learn.plan import Part, Plan
+from curador.errors import NumericalFailure, require
+from curador.learn.plan import Part, Plan, planned
 from curador.numerics.rounding import down, up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency
 from curador.privacy.losses import BoundedRange, Concentrated
@@ -156,11 +156,11 @@ def direction_plan(
     held = [one for one in made if one.loss.epsilon(delta=goal.delta) <= goal.epsilon]
     if not held:
         raise NumericalFailure("a concentration for this goal could not be certified")
-    return min(held, key=lambda one: one.multipliers[name])
+    return min(held, key=lambda one: one.multiplier(name))
 
 
 def _plan(goal: Goal, name: str, count: int, argument: Argument, extent: Fraction, one: Loss) -> DirectionPlan:
-    return DirectionPlan(goal, (Part(name, 1.0, count),), {name: 1 / extent}, argument, one)
+    return DirectionPlan(goal, (planned(goal, Part(name, 1.0, count, drawn=True), 1 / extent),), argument, one)
 
 
 def _ranged(goal: Goal, name: str, count: int) -> DirectionPlan:
@@ -183,9 +183,7 @@ def _curved(rho: float, size: int, spread: float) -> float:
 
 def concentration(plan: Plan, name: str, extent: float) -> float:
     """Return β for records of range `extent` = R under a plan of directions: 1/(multiplier · R). Rounds: down."""
-    if plan.gaussian:
-        raise InvalidParameter(sentence("a direction", "drawn under a plan of directions", "one of Gaussian noise"))
-    return down(float(1 / plan.multiplier(name)) / extent, 4)
+    return plan.direction(name, extent).concentration
 
 
 def alignment(size: int, strength: float) -> float:

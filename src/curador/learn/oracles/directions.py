@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curador.learn.oracles.bingham import draw, law_of
-from curador.learn.oracles.bingham_cost import concentration
 from curador.learn.sums import Floats
 
 if TYPE_CHECKING:
@@ -20,13 +17,9 @@ def direction(releaser: Releaser, name: str, matrix: Floats, *, extent: float) -
 
     extent  R: how far apart the eigenvalues of one record's change of the matrix are at most (`range_of`)
     Claim   Costs one direction of the releaser's plan: its log-ratio spans at most β R = 1/multiplier. In real arithmetic.
-    Needs   A plan of directions (`direction_plan`, or `make_plan` of a goal without δ).
+    Needs   A plan of directions: `direction_plan`, or `make_plan` of a goal without δ with a part that is `drawn`.
     """
-    strength = concentration(releaser.plan, name, extent)
-    size = len(matrix)
-    # on the card: how much x'Ax varies, where one direction stands out
-    releaser.drawn(name, size, sensitivity=extent, deviation=math.sqrt((size - 1) / 2.0) / strength)
-    return draw(law_of(matrix, strength))
+    return releaser.direction(name, matrix, extent=extent)
 
 
 def directions(releaser: Releaser, name: str, matrix: Floats, *, extent: float, count: int) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.oracles.analyze_gauss import generic_block
 from curador.learn.oracles.power import released
-from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
+from curador.learn.plan import Part, Plan, concentrated_plan, make_plan, planned
 
 if TYPE_CHECKING:
     from curador.learn.goal import Goal
@@ -65,7 +65,8 @@ def thesis_plan(goal: Goal, steps: int, *, name: str = "product", rho: Fraction 
     require(steps >= 1, "steps", "at least 1", steps)
     needed = _needed(goal, steps, name, rho)
     printed = thesis_sigma(float(goal.epsilon), float(goal.delta) / (steps + 1), steps)
-    return Plan(goal, needed.parts, {name: max(Fraction(printed), needed.multiplier(name))})
+    multiplier = max(Fraction(printed), needed.multiplier(name))
+    return Plan(goal, tuple(planned(goal, one, multiplier) for one in needed.parts))
 
 
 def oja_plan(goal: Goal, steps: int, *, accountant: Accountant, name: str = "product", rho: Fraction | None = None) -> Plan:
