@@ -23,8 +23,9 @@ from fractions import Fraction
 from curador.errors import NumericalFailure
 from curador.numerics.exact import Number, at_least_zero, exact_sum, probability
 from curador.numerics.guard import OUT_OF_RANGE, attempt, certified
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import float_down, float_up, up
-from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Interval, Options, Path
+from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Options, Path
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.resolve import Direction, one_sided, sides
 from curador.privacy.laws.side import Side

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
+    from curador.numerics.interval import Interval
     from curador.numerics.rounding import FloatArray
-    from curador.numerics.tilted.enclosure import Interval
     from curador.privacy.adjacency import Adjacency
 
 Scheme = Literal["poisson", "without_replacement"]

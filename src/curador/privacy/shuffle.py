@@ -27,9 +27,9 @@ import numpy as np
 
 from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
+from curador.numerics.interval import Interval
 from curador.numerics.roots import secant
 from curador.numerics.rounding import UNIT, FloatArray, float_down, float_up, up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.laws.signs import binomial_window, sign_masses
 from curador.privacy.losses import MOST_REPORTS
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.errors import NumericalFailure
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, float_down, float_up
-from curador.numerics.tilted.enclosure import Interval
 from curador.numerics.tilted.moments import Moments, Total
 from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from curador.privacy.laws.finite import FiniteLaw
