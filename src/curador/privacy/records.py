@@ -13,32 +13,17 @@ from typing import Any, cast
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.numerics.exact import rational, whole
-from curador.privacy import losses
+from curador.privacy import kinds as losses
 from curador.privacy.adjacency import Adjacency, as_adjacency
-from curador.privacy.loss import Composed, Loss
+from curador.privacy.loss import TO_RECORD, Composed, Loss
+from curador.privacy.rules import KINDS
 
 VERSION = 1
 
-_PLAIN: dict[str, type[Loss]] = {
-    kind.__name__: kind
-    for kind in (
-        losses.GaussianLoss,
-        losses.DiscreteGaussianLoss,
-        losses.DiscreteGaussianVectorLoss,
-        losses.LaplaceLoss,
-        losses.DiscreteLaplaceLoss,
-        losses.RandomizedResponseLoss,
-        losses.BoundedRange,
-        losses.Pure,
-        losses.Approx,
-        losses.Concentrated,
-        losses.KeySelection,
-        losses.Finite,
-        losses.Shuffled,
-    )
-}
+_PLAIN: dict[str, type[Loss]] = {kind.__name__: kind for kind in KINDS if kind not in (losses.Group, losses.Subsampled)}
 
 
+@TO_RECORD.answered_by
 def to_record(loss: Loss) -> dict[str, object]:
     """Return the loss as a dictionary of strings, integers, lists and dictionaries."""
     return {"version": VERSION, **_body(loss)}
