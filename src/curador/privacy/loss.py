@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Scheme = Literal["poisson", "without_replacement"]
 Result = TypeVar("Result")
+Answer = TypeVar("Answer", bound="Callable[..., Any]")
 
 
 class Question(Generic[Result]):
@@ -37,7 +38,7 @@ class Question(Generic[Result]):
         self.answer: Callable[..., Result] | None = None
         QUESTIONS.append(self)
 
-    def answered_by(self, answer: Callable[..., Result]) -> Callable[..., Result]:
+    def answered_by(self, answer: Answer) -> Answer:
         """Let the function below answer from now on."""
         self.answer = answer
         return answer

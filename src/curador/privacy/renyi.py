@@ -20,7 +20,7 @@ from curador.numerics.tilted.moments import Total
 from curador.privacy.laws.resolve import directions_of, sides
 from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.loss import RENYI, Composed, Loss, parts_of
-from curador.privacy.rules import Curve, cut_bound, mean_loss, own_curve, renyi_stand_in
+from curador.privacy.rules import AddsToCurve, Curve, cut_bound, mean_loss, own_curve, renyi_stand_in
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -35,14 +35,17 @@ def curve(loss: Loss) -> Curve:
             P[L = ∞] plus what the divergence converts into.
     Rounds  Up. Source: [Mir17, Prop. 1] for adaptive composition.
     """
-    kinds: dict[type[Loss], list[tuple[Loss, int]]] = {}
+    loss = _stood_in(loss)
     lawful: list[tuple[Loss, int]] = []
-    for record, count in parts_of(_stood_in(loss)):
-        (lawful if own_curve(record) is None else kinds.setdefault(type(record), [])).append((record, count))
-    found = _curve_of_laws(Composed(lawful) if kinds else _stood_in(loss))
-    for kind in sorted(kinds, key=lambda one: one.__name__):  # the order of kinds, not that of the records
-        add = own_curve(kinds[kind][0][0])
-        found = found if add is None else add(found, kinds[kind])
+    others: dict[str, tuple[AddsToCurve, list[tuple[Loss, int]]]] = {}
+    for record, count in parts_of(loss):
+        add = own_curve(record)
+        own = lawful if add is None else others.setdefault(type(record).__name__, (add, []))[1]
+        own.append((record, count))
+    found = _curve_of_laws(Composed(lawful) if others else loss)
+    for name in sorted(others):  # an order of kinds that is not that of the records
+        add, records = others[name]
+        found = add(found, records)
     return found
 
 

@@ -159,7 +159,9 @@ class Curve:
 renyi_stand_in: Rule[Loss | None] = Rule("Rényi stand-in")
 """(record) → the record whose Rényi curve is taken instead of its own; None: there is no better one."""
 
-own_curve: Rule[Callable[[Curve, list[tuple[Any, int]]], Curve] | None] = Rule("Rényi curve")
+AddsToCurve = Callable[[Curve, list[tuple[Any, int]]], Curve]
+
+own_curve: Rule[AddsToCurve | None] = Rule("Rényi curve")
 """(record) → what adds all records of its kind to the curve of the others; None: the curve is that of its law above."""
 
 cut_bound: Rule[Callable[[float], float] | None] = Rule("Rényi bound")

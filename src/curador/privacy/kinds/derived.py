@@ -15,7 +15,7 @@ from curador.numerics.exact import Number, positive
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.amplify import without_replacement_renyi
-from curador.privacy.convert import pure_to_rho
+from curador.privacy.kinds.base import basic_of_pure, concentrated_of_pure
 from curador.privacy.kinds.finite import add_rows
 from curador.privacy.kinds.promises import Pure
 from curador.privacy.laws import cells, pairs
@@ -25,7 +25,6 @@ from curador.privacy.laws.shapes import Shape, gaussian_shape
 from curador.privacy.laws.side import Direction, Side, Sides
 from curador.privacy.loss import GROUP, SUBSAMPLE, Composed, Loss, Scheme, parts_of
 from curador.privacy.rules import (
-    Amounts,
     Rows,
     Traits,
     basic_amounts,
@@ -169,10 +168,7 @@ def _(record: Subsampled) -> Fraction | None:
     return min(base, Fraction(up(math.log1p(up(float_up(record.rate) * up(math.expm1(epsilon), 4), 2)), 4)))
 
 
-@basic_amounts.of(Subsampled)
-def _(record: Subsampled) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(Subsampled)(basic_of_pure)
 
 
 @law.of(Subsampled)
@@ -362,10 +358,7 @@ def _(record: Group) -> Fraction | None:
     return None if base is None else record.size * base
 
 
-@basic_amounts.of(Group)
-def _(record: Group) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(Group)(basic_of_pure)
 
 
 @law.of(Group)
@@ -388,11 +381,7 @@ def _(record: Group, size: int) -> Loss:
 # ---- both -----------------------------------------------------------------------------------------------------------
 
 
-@single_concentrated.of(Subsampled, Group)
-def _(record: Subsampled | Group) -> Amounts | None:
-    """Claim: that of its pure ε. Source: randomized response is the worst case."""
-    epsilon = single_pure(record)
-    return None if epsilon is None else (pure_to_rho(epsilon), Fraction(0))
+single_concentrated.of(Subsampled, Group)(concentrated_of_pure)
 
 
 @unsampled.of(Subsampled, Group)

@@ -13,14 +13,12 @@ from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, log_up, up
 from curador.privacy.adjacency import Adjacency
-from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.kinds.base import Typed, basic_of_pure, concentrated_of_pure, relation_of
 from curador.privacy.kinds.promises import Pure
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.rules import (
-    Amounts,
     Rows,
     Traits,
     basic_amounts,
@@ -101,17 +99,10 @@ def _(record: Finite) -> Fraction | None:
     return Fraction(0) if worst == 1 else Fraction(log_up(worst))
 
 
-@single_concentrated.of(Finite)
-def _(record: Finite) -> Amounts | None:
-    """Claim: that of its pure ε. Source: randomized response is the worst case."""
-    epsilon = single_pure(record)
-    return None if epsilon is None else (pure_to_rho(epsilon), Fraction(0))
+single_concentrated.of(Finite)(concentrated_of_pure)
 
 
-@basic_amounts.of(Finite)
-def _(record: Finite) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(Finite)(basic_of_pure)
 
 
 @law.of(Finite)

@@ -13,7 +13,7 @@ from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
 from curador.privacy.laws.cells import CellPair
 from curador.privacy.laws.pairs import laplace_cells
 from curador.privacy.laws.side import Direction, Sides
@@ -98,10 +98,7 @@ def _(record: LaplaceLoss) -> Amounts | None:
     return laplace_rho(record.epsilon0, 0.0), Fraction(0)
 
 
-@basic_amounts.of(LaplaceLoss)
-def _(record: LaplaceLoss) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(LaplaceLoss)(basic_of_pure)
 
 
 @law.of(LaplaceLoss)
@@ -195,10 +192,7 @@ def _(record: DiscreteLaplaceLoss) -> Amounts | None:
     return laplace_rho(record.sensitivity / record.scale, float(1 / record.scale)), Fraction(0)
 
 
-@basic_amounts.of(DiscreteLaplaceLoss)
-def _(record: DiscreteLaplaceLoss) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(DiscreteLaplaceLoss)(basic_of_pure)
 
 
 @law.of(DiscreteLaplaceLoss)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +13,7 @@ from curador.numerics.exact import Number, at_least_zero, probability
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
 from curador.privacy.laws.cells import CellPair
 from curador.privacy.laws.pairs import bounded_range_cells
 from curador.privacy.laws.ranges import range_log_moments, range_mean
@@ -22,6 +21,7 @@ from curador.privacy.laws.rows import response_rows
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.rules import (
+    AddsToCurve,
     Amounts,
     Curve,
     Rows,
@@ -99,10 +99,7 @@ def _(record: Pure) -> Amounts | None:
     return pure_to_rho(record.epsilon0), Fraction(0)
 
 
-@basic_amounts.of(Pure)
-def _(record: Pure) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(Pure)(basic_of_pure)
 
 
 @law.of(Pure)
@@ -379,10 +376,7 @@ def _(record: BoundedRange) -> Amounts | None:
     return min(record.epsilon0**2 / 8, pure_to_rho(record.epsilon0)), Fraction(0)
 
 
-@basic_amounts.of(BoundedRange)
-def _(record: BoundedRange) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(BoundedRange)(basic_of_pure)
 
 
 @law.of(BoundedRange)
@@ -395,7 +389,7 @@ def _(record: BoundedRange, count: int, direction: Direction, out: Sides) -> Non
 
 
 @own_curve.of(BoundedRange)
-def _(record: BoundedRange) -> Callable[[Curve, list[tuple[BoundedRange, int]]], Curve] | None:
+def _(record: BoundedRange) -> AddsToCurve | None:
     del record
     return _with_ranges
 

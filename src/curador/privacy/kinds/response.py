@@ -8,7 +8,7 @@ from fractions import Fraction
 from curador.numerics.exact import Number, at_least_zero, whole
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
 from curador.privacy.kinds.promises import Pure, response_mean
 from curador.privacy.laws.rows import response_rows
 from curador.privacy.laws.side import Direction, Sides
@@ -90,10 +90,7 @@ def _(record: RandomizedResponseLoss) -> Amounts | None:
     return pure_to_rho(record.epsilon0), Fraction(0)
 
 
-@basic_amounts.of(RandomizedResponseLoss)
-def _(record: RandomizedResponseLoss) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(RandomizedResponseLoss)(basic_of_pure)
 
 
 @law.of(RandomizedResponseLoss)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -14,12 +13,13 @@ from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed
+from curador.privacy.kinds.base import Typed, basic_of_pure
 from curador.privacy.kinds.promises import Pure
 from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, log_moments, rho_bound, twins
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.rules import (
+    AddsToCurve,
     Amounts,
     Curve,
     OwnReading,
@@ -137,10 +137,7 @@ def _(record: Shuffled) -> Amounts | None:
     return min(pure, Fraction(rho_bound(record.epsilon0, record.reports, record.variation))), Fraction(0)
 
 
-@basic_amounts.of(Shuffled)
-def _(record: Shuffled) -> Amounts | None:
-    pure = single_pure(record)
-    return None if pure is None else (pure, Fraction(0))
+basic_amounts.of(Shuffled)(basic_of_pure)
 
 
 @law.of(Shuffled)
@@ -187,7 +184,7 @@ def _(record: Shuffled) -> OwnReading | None:
 
 
 @own_curve.of(Shuffled)
-def _(record: Shuffled) -> Callable[[Curve, list[tuple[Shuffled, int]]], Curve] | None:
+def _(record: Shuffled) -> AddsToCurve | None:
     del record
     return _with_shuffles
 
