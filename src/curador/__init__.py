@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         TruncatedLaplace,
         clipping,
     )
-    from curador.numerics.tilted.enclosure import Interval
+    from curador.numerics.interval import Interval
     from curador.privacy import compose as composition
     from curador.privacy import convert, divergence, filters, losses, odds, sensitivity
     from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
@@ -92,11 +92,19 @@ _PLACES = {
         "Staircase",
         "TruncatedLaplace",
     ),
-    "curador.numerics.tilted.enclosure": ("Interval",),
+    "curador.numerics.interval": ("Interval",),
     "curador.privacy.adjacency": ("ADD_OR_REMOVE_ONE", "REPLACE_ONE", "Adjacency"),
     "curador.privacy.filters": ("ConcentratedFilter", "PureFilter", "RenyiFilter"),
-    "curador.privacy.loss": ("Loss", "compose"),
-    "curador.privacy.losses": ("Approx", "BoundedRange", "Concentrated", "Finite", "KeySelection", "Pure"),
+    "curador.privacy.losses": (
+        "Approx",
+        "BoundedRange",
+        "Concentrated",
+        "Finite",
+        "KeySelection",
+        "Loss",
+        "Pure",
+        "compose",
+    ),
     "curador.privacy.records": ("loss_from_record",),
     "curador.privacy.sensitivity": ("Norm", "Sensitivity"),
     "curador.study.model": ("Budget", "Caps", "Study"),

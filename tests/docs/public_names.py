@@ -94,15 +94,19 @@ def members(thing):
     )
 
 
+ROOMS_SHOWN_ELSEWHERE = {"curador.privacy.losses": ("curador.privacy.kinds",)}
+"""Where a public module gets from what it shows."""
+
+
 def of_module(module):
     """Public functions and classes that the module's own room defines, or that it says it has."""
-    room = module.__name__
+    rooms = (module.__name__, *ROOMS_SHOWN_ELSEWHERE.get(module.__name__, ()))
     if hasattr(module, "__getattr__"):
         return [(name, getattr(module, name)) for name in module.__all__]
     return sorted(
         (name, value)
         for name, value in vars(module).items()
-        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "").startswith(room)
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "").startswith(rooms)
     )
 
 

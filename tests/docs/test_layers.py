@@ -77,6 +77,62 @@ def test_an_upward_import_is_caught(tmp_path):
     assert list(upward_imports([(bad, "numerics")])) == ["bad.py in numerics imports curador.mechanisms"]
 
 
+def imported_modules(path, modules):
+    """The given modules that a file imports: at its head, inside functions, and for types alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield from ({inner} if inner in modules else {node.module} & modules)
+        elif isinstance(node, ast.Import):
+            yield from ({alias.name for alias in node.names} & modules)
+
+
+def import_cycles(files):
+    """Sets of more than one module that import one another, of the modules {name: file}."""
+    direct = {name: set(imported_modules(path, files.keys())) for name, path in files.items()}
+    reached = {name: set(others) for name, others in direct.items()}
+    for middle in files:  # Warshall's closure
+        for name in files:
+            if middle in reached[name]:
+                reached[name] |= reached[middle]
+    cycles = {frozenset({name, *(other for other in reached[name] if name in reached[other])}) for name in files}
+    return [sorted(cycle) for cycle in cycles if len(cycle) > 1]
+
+
+def modules_of(room):
+    for path in (SOURCE / room).rglob("*.py"):
+        parts = ("curador", *path.relative_to(SOURCE).with_suffix("").parts)
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def test_privacy_has_no_import_cycle():
+    """No module of privacy imports, by whatever way, one that imports it."""
+    files = dict(modules_of("privacy"))
+
+    assert {"curador.privacy.loss", "curador.privacy.kinds", "curador.privacy.laws.resolve"} < files.keys()
+    assert import_cycles(files) == []
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "from curador.privacy.b import x",
+        "def f():\n    from curador.privacy import b",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import curador.privacy.b",
+    ],
+)
+def test_an_import_cycle_is_caught(tmp_path, hidden):
+    """At the head, inside a function, or for types alone; a chain that does not come back is none."""
+    files = {f"curador.privacy.{name}": tmp_path / f"{name}.py" for name in "abc"}
+    for path, text in zip(files.values(), (hidden, "import curador.privacy.c", "import math"), strict=True):
+        path.write_text(text + "\n", encoding="utf-8")
+    assert import_cycles(files) == []
+
+    files["curador.privacy.c"].write_text("from curador.privacy.a import y\n", encoding="utf-8")
+    assert import_cycles(files) == [["curador.privacy.a", "curador.privacy.b", "curador.privacy.c"]]
+
+
 def loaded_by(statement):
     code = f"{statement}\nimport sys\nprint(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,6 +17,7 @@ from truth import MP
 from curador.privacy import compose
 from curador.privacy.account import enclosure
 from curador.privacy.convert import pure_to_rho, rho_to_epsilon
+from curador.privacy.kinds.laplace import laplace_rho
 from curador.privacy.laws.gaussian import sandwich
 from curador.privacy.laws.resolve import Direction, sides
 from curador.privacy.losses import (
@@ -32,7 +33,6 @@ from curador.privacy.losses import (
     Pure,
     RandomizedResponseLoss,
 )
-from curador.privacy.zcdp import laplace_rho
 
 EPSILONS = ("1e-6", "1e-3", "0.1", "1", "5", "50")
 ORDERS = ("1.000001", "1.01", "1.5", "2", "3.7", "32", "1000", "10000")

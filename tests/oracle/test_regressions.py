@@ -7,8 +7,8 @@ import pytest
 
 import curador as cu
 from curador.errors import InvalidParameter
-from curador.privacy import account
 from curador.privacy.laws.resolve import Direction, sides
+from curador.privacy.loss import EPSILON_INTERVAL
 from curador.privacy.losses import Approx, DiscreteLaplaceLoss, Finite, GaussianLoss, LaplaceLoss
 
 
@@ -96,8 +96,8 @@ def test_a_delta_above_the_chance_of_being_sampled_is_refused_at_once():
 def test_a_few_steps_at_small_rates_are_calibrated_without_the_other_readings(monkeypatch, count, rate, epsilon):
     """The search asks for one direction of the sum alone, about ten times; both, and Rényi's orders, only at its end."""
     asked = []
-    whole = account.epsilon_interval
-    monkeypatch.setattr(account, "epsilon_interval", lambda *given, **more: asked.append(1) or whole(*given, **more))
+    whole = EPSILON_INTERVAL.answer
+    monkeypatch.setattr(EPSILON_INTERVAL, "answer", lambda *given, **more: asked.append(1) or whole(*given, **more))
     found = cu.Gaussian.calibrate(epsilon=epsilon, delta="1e-6", sensitivity=1, count=count, rate=rate)
     assert len(asked) == 1
     loss = count * found.loss.subsample(rate=rate)

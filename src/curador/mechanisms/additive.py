@@ -29,8 +29,8 @@ from curador.mechanisms.grid import (
 from curador.mechanisms.parameters import Accuracy, power_of_two, rounded_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, confidence_level, whole
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import float_up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.sensitivity import Norm
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from curador.mechanisms.scores import (
 )
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, whole
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_up, log_up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import BoundedRange
 from curador.randomness.choice import Choice

@@ -30,8 +30,8 @@ from curador.mechanisms.scores import (
 )
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, whole
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_down, float_up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import Entropy, IntArray

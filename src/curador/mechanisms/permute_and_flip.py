@@ -21,8 +21,8 @@ from curador.mechanisms.scores import (
     steps_for,
 )
 from curador.numerics.exact import Number, whole
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_down, float_up, up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Pure
 from curador.randomness.bernoulli import bernoulli_exp

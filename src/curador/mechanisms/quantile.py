@@ -18,8 +18,8 @@ from curador.mechanisms.parameters import decimal
 from curador.mechanisms.scores import CAP, Steps, calibrated_epsilon, deficits_of, failure_of, near
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, rational, whole
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_up, log_up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import BoundedRange

@@ -16,8 +16,8 @@ from curador.mechanisms.parameters import decimal, goal, rounded_down
 from curador.mechanisms.seam import perform
 from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import float_down, log_up, up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.loss import Loss
 from curador.privacy.losses import RandomizedResponseLoss
 from curador.randomness.bernoulli import bernoulli

@@ -1,14 +1,17 @@
 """What a mechanism did to privacy, as a value that adds, multiplies and answers questions.
 
 A loss is data: frozen, serialisable, its meaning never changes. Everything it answers is computed by the readings
-(`account`, `renyi`, `tradeoff`, `zcdp`), which know one rule a record; a record without a rule is refused by name.
+(`account`, `renyi`, `tradeoff`, `zcdp`), which ask the rules (`rules`) that each kind of record states beside its class
+(`kinds`); a record without a rule is refused by name. All of these import this module, so it knows none of them: it has
+questions, and whoever can answer one says so. `losses`, where everybody gets records from, loads them all.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import Failed, InvalidParameter, sentence
 from curador.numerics.exact import Number, whole
 from curador.numerics.guard import certified
 
@@ -16,11 +19,53 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
+    from curador.numerics.interval import Interval
     from curador.numerics.rounding import FloatArray
-    from curador.numerics.tilted.enclosure import Interval
     from curador.privacy.adjacency import Adjacency
 
 Scheme = Literal["poisson", "without_replacement"]
+Result = TypeVar("Result")
+Answer = TypeVar("Answer", bound="Callable[..., Any]")
+
+
+class Question(Generic[Result]):
+    """Something that a loss may be asked, and the function that answers, once it is known."""
+
+    __slots__ = ("answer", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.answer: Callable[..., Result] | None = None
+        QUESTIONS.append(self)
+
+    def answered_by(self, answer: Answer) -> Answer:
+        """Let the function below answer from now on."""
+        self.answer = answer
+        return answer
+
+    def __call__(self, loss: Loss, *arguments: object, **named: object) -> Result:
+        """Return the answer about a loss."""
+        if self.answer is None:
+            raise Failed(f"nobody answers {self.name}: curador.privacy.losses was not loaded")
+        return self.answer(loss, *arguments, **named)
+
+
+QUESTIONS: list[Question[Any]] = []
+"""All of the questions below."""
+
+GROUP: Question[Loss] = Question("group")
+SUBSAMPLE: Question[Loss] = Question("subsample")
+EPSILON: Question[float] = Question("epsilon")
+DELTA: Question[float] = Question("delta")
+EPSILON_INTERVAL: Question[Interval] = Question("epsilon_interval")
+DELTA_INTERVAL: Question[Interval] = Question("delta_interval")
+READINGS: Question[dict[str, float]] = Question("readings")
+RENYI: Question[Any] = Question("renyi")
+RHO: Question[Fraction | float] = Question("rho")
+CONCENTRATED: Question[tuple[Fraction, Fraction] | None] = Question("concentrated")
+PURE_EPSILON: Question[Fraction | None] = Question("pure_epsilon")
+TRADEOFF: Question[Any] = Question("tradeoff")
+TO_RECORD: Question[dict[str, object]] = Question("to_record")
 
 
 class Loss:
@@ -57,9 +102,7 @@ class Loss:
     @certified
     def group(self, size: Number) -> Loss:
         """The loss towards a group of `size` people instead of one."""
-        from curador.privacy.group import group
-
-        return group(self, whole(size, "size"))
+        return GROUP(self, whole(size, "size"))
 
     @certified
     def subsample(self, *, rate: Number, scheme: Scheme = "poisson", adjacency: Adjacency | str | None = None) -> Loss:
@@ -68,46 +111,34 @@ class Loss:
         "poisson" keeps each record with probability `rate` (add-or-remove-one unless told otherwise);
         "without_replacement" keeps a share `rate` of a public number of records (replace-one).
         """
-        from curador.privacy.amplify import subsample
-
-        return subsample(self, rate=rate, scheme=scheme, adjacency=adjacency)
+        return SUBSAMPLE(self, rate=rate, scheme=scheme, adjacency=adjacency)
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
     @certified
     def epsilon(self, delta: Number) -> float:
         """The smallest proved ε with (ε, δ)-differential privacy. Rounds: up."""
-        from curador.privacy.account import epsilon
-
-        return epsilon(self, delta)
+        return EPSILON(self, delta)
 
     @certified
     def delta(self, epsilon: Number) -> float:
         """The smallest proved δ with (ε, δ)-differential privacy. Rounds: up."""
-        from curador.privacy.account import delta
-
-        return delta(self, epsilon)
+        return DELTA(self, epsilon)
 
     @certified
     def epsilon_interval(self, delta: Number, *, verify: bool = False) -> Interval:
         """Certified bounds of the least ε that these records allow one to claim at δ."""
-        from curador.privacy.account import epsilon_interval
-
-        return epsilon_interval(self, delta, verify=verify)
+        return EPSILON_INTERVAL(self, delta, verify=verify)
 
     @certified
     def delta_interval(self, epsilon: Number, *, verify: bool = False) -> Interval:
         """Certified bounds of the least δ that these records allow one to claim at ε."""
-        from curador.privacy.account import delta_interval
-
-        return delta_interval(self, epsilon, verify=verify)
+        return DELTA_INTERVAL(self, epsilon, verify=verify)
 
     @certified
     def readings(self, delta: Number) -> dict[str, float]:
         """Every proved ε at δ, by the reading that proves it."""
-        from curador.privacy.account import readings
-
-        return readings(self, delta)
+        return READINGS(self, delta)
 
     @overload
     def renyi(self, alpha: Number) -> float: ...
@@ -116,33 +147,25 @@ class Loss:
     @certified
     def renyi(self, alpha: Number | FloatArray) -> float | FloatArray:
         """An upper bound of the Rényi divergence of order α in [1, ∞], both directions."""
-        from curador.privacy.renyi import renyi
-
-        return renyi(self, alpha)
+        return RENYI(self, alpha)
 
     @property
     @certified
     def rho(self) -> Fraction | float:
         """The least ρ such that this is ρ-zCDP, as an exact rational rounded up; +∞ if there is none."""
-        from curador.privacy.zcdp import rho
-
-        return rho(self)
+        return RHO(self)
 
     @property
     @certified
     def concentrated(self) -> tuple[Fraction, Fraction] | None:
         """(ρ, δ) such that this is δ-approximately ρ-zCDP; None if no such bound is known."""
-        from curador.privacy.zcdp import concentrated
-
-        return concentrated(self)
+        return CONCENTRATED(self)
 
     @property
     @certified
     def pure_epsilon(self) -> Fraction | None:
         """The exact ε of pure differential privacy; None if there is none."""
-        from curador.privacy.zcdp import pure_epsilon
-
-        return pure_epsilon(self)
+        return PURE_EPSILON(self)
 
     @overload
     def tradeoff(self, fpr: Number) -> float: ...
@@ -151,15 +174,11 @@ class Loss:
     @certified
     def tradeoff(self, fpr: Number | FloatArray) -> float | FloatArray:
         """A lower bound of any adversary's false negative rate at the given false positive rate."""
-        from curador.privacy.tradeoff import tradeoff
-
-        return tradeoff(self, fpr)
+        return TRADEOFF(self, fpr)
 
     def to_record(self) -> dict[str, object]:
         """A versioned record of plain values; `loss_from_record` reads it back."""
-        from curador.privacy.records import to_record
-
-        return to_record(self)
+        return TO_RECORD(self)
 
 
 class Composed(Loss):

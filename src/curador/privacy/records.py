@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.numerics.exact import rational, whole
-from curador.privacy import losses
+from curador.privacy import kinds as losses
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
-from curador.privacy.loss import Composed, Loss
+from curador.privacy.loss import TO_RECORD, Composed, Loss
 
 VERSION = 1
 
@@ -157,6 +157,7 @@ KINDS: dict[str, Kind] = {
 _NAMES: dict[type[Loss], str] = {kind.of: name for name, kind in KINDS.items()}
 
 
+@TO_RECORD.answered_by
 def to_record(loss: Loss) -> dict[str, object]:
     """Return the loss as a dictionary of strings, integers, lists and dictionaries."""
     return {"version": VERSION, **_body(loss)}

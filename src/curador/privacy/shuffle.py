@@ -27,11 +27,13 @@ import numpy as np
 
 from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
+from curador.numerics.interval import Interval
 from curador.numerics.roots import secant
 from curador.numerics.rounding import UNIT, FloatArray, float_down, float_up, up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.laws.signs import binomial_window, sign_masses
-from curador.privacy.losses import MOST_REPORTS
+
+MOST_REPORTS = 10**10
+"""More reports than that are not accounted: pretending there were so few is safe."""
 
 _STEEPEST = 600.0  # e^ε beyond the floats: only the pure bound speaks
 

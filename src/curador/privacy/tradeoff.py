@@ -13,10 +13,12 @@ from curador.numerics.exact import Number, rational
 from curador.numerics.guard import attempt
 from curador.numerics.rounding import FloatArray, float_up, up
 from curador.numerics.tilted.enclosure import Enclosure, Sum
-from curador.privacy.account import NumericalReading, enclosure
-from curador.privacy.laws.resolve import Direction, sides
-from curador.privacy.loss import Loss, parts_of
-from curador.privacy.losses import DiscreteGaussianLoss, DiscreteGaussianVectorLoss, GaussianLoss, LaplaceLoss
+from curador.privacy.laws.resolve import sides
+from curador.privacy.laws.side import Direction
+from curador.privacy.loss import TRADEOFF, Loss, parts_of
+from curador.privacy.numerical import NumericalReading, enclosure
+from curador.privacy.odds import tradeoff_approximate, tradeoff_gaussian
+from curador.privacy.rules import closed_tradeoff, traits_of
 
 _POINTS = 32
 _NARROW = 1e-4
@@ -28,6 +30,7 @@ _ATOMS = 300
 def tradeoff(loss: Loss, fpr: Number) -> float: ...
 @overload
 def tradeoff(loss: Loss, fpr: FloatArray) -> FloatArray: ...
+@TRADEOFF.answered_by
 def tradeoff(loss: Loss, fpr: Number | FloatArray) -> float | FloatArray:
     """Return a lower bound of the false negative rate, one value a false positive rate.
 
@@ -44,19 +47,18 @@ def tradeoff(loss: Loss, fpr: Number | FloatArray) -> float | FloatArray:
 
 
 def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
-    from curador.privacy.odds import tradeoff_approximate, tradeoff_gaussian, tradeoff_laplace
-
     parts = parts_of(loss)
     if not parts:
         return 1.0 - rates
-    if all(isinstance(record, (GaussianLoss, DiscreteGaussianLoss, DiscreteGaussianVectorLoss)) for record, _ in parts):
+    if all(traits_of(record).gaussian for record, _ in parts):
         side = sides(loss, Direction.LEAVES)[0]
         alone = side.missing is None and not side.others and not side.thetas
         if side.gaussians and alone and side.spread <= 1e-12:
             mu = math.sqrt(math.fsum(side.gaussians)) * (1.0 + side.spread + 2e-15)
             return np.asarray(tradeoff_gaussian(rates, mu=mu))
-    if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], LaplaceLoss):
-        return np.asarray(tradeoff_laplace(rates, epsilon=parts[0][0].epsilon0))
+    closed = closed_tradeoff(parts[0][0], rates) if len(parts) == 1 and parts[0][1] == 1 else None
+    if closed is not None:
+        return closed
     reading = attempt(lambda: enclosure(loss)) or NumericalReading((None,), (None,))
     source = _Profile(loss, reading, [[] for _ in reading.above])
     points = profile(source)
@@ -70,8 +72,6 @@ def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
 
 def _refined(source: _Profile, points: list[tuple[float, float]], rates: FloatArray) -> list[tuple[float, float]]:
     """More points of the profile around those that decide for the given rates; sixteen rates at most are refined."""
-    from curador.privacy.odds import tradeoff_approximate
-
     table = np.array([np.asarray(tradeoff_approximate(rates, epsilon=e, delta=d)) for e, d in points])
     spread = rates if len(rates) <= _REFINED else rates[np.linspace(0, len(rates) - 1, _REFINED, dtype=int)]
     deciding = {int(np.argmax(table[:, int(np.argmin(np.abs(rates - rate)))])) for rate in spread}

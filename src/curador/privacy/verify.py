@@ -32,7 +32,7 @@ from curador.privacy.laws.three_points import ThreePointLaw
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from curador.privacy.account import NumericalReading
+    from curador.privacy.numerical import NumericalReading
 
 DIGITS = 50
 _ALL, _FIRST = 2_000, 400

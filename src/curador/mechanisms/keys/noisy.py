@@ -28,8 +28,8 @@ from curador.mechanisms.tails import (
     share_of,
 )
 from curador.numerics.exact import Number, open_probability, positive, whole
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import float_up
-from curador.numerics.tilted.enclosure import Interval
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Approx, KeySelection

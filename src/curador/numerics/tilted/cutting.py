@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from curador.errors import NumericalFailure
-from curador.numerics.tilted.enclosure import Enclosure, Interval, Sum, invert
+from curador.numerics.interval import Interval
+from curador.numerics.tilted.enclosure import Enclosure, Sum, invert
 from curador.numerics.tilted.fourier import fourier_sum
 from curador.numerics.tilted.plan import (
     FEWER,

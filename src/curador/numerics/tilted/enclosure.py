@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from curador.errors import NumericalFailure
+from curador.numerics.interval import Interval
 from curador.numerics.roots import secant
 from curador.numerics.rounding import up
 from curador.numerics.tilted.atoms import MOST_ATOMS, AtomSum
@@ -31,13 +32,6 @@ if TYPE_CHECKING:
 
 Path = Literal["enumerated", "lattice", "direct", "smoothed"]
 ALL_PATHS: tuple[Path, ...] = ("enumerated", "lattice", "direct", "smoothed")
-
-
-class Interval(NamedTuple):
-    """A certified enclosure: the true number lies between the two ends."""
-
-    lower: float
-    upper: float
 
 
 class Sum(Protocol):

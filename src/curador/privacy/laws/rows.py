@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from curador.privacy.loss import Loss, parts_of
-from curador.privacy.losses import Approx, Finite, Pure, RandomizedResponseLoss, Subsampled
+from curador.privacy.loss import Loss, Scheme, parts_of
+from curador.privacy.rules import exact_rows
 
 MOST_ROWS = 4_000
 
@@ -15,26 +15,12 @@ def finite_rows(base: Loss) -> list[tuple[Fraction, Fraction]] | None:
     """(p, q) of every output of the base, exact, if it is finite and small; None otherwise."""
     rows = [(Fraction(1), Fraction(1))]
     for record, count in parts_of(base):
-        single = _single_rows(record)
+        single = exact_rows(record)
         if single is None or len(single) ** min(count, 64) * len(rows) > MOST_ROWS:
             return None
         for _ in range(count):
             rows = [(p * a, q * b) for p, q in rows for a, b in single]
     return rows
-
-
-def _single_rows(record: Loss) -> list[tuple[Fraction, Fraction]] | None:
-    match record:
-        case Finite():
-            return list(zip(record.p, record.q, strict=True))
-        case RandomizedResponseLoss():
-            return response_rows(record.epsilon0, record.categories, Fraction(0))
-        case Pure():
-            return response_rows(record.epsilon0, 2, Fraction(0))
-        case Approx():
-            return response_rows(record.epsilon0, 2, record.delta0)
-        case _:
-            return None
 
 
 def response_rows(epsilon: Fraction, categories: int, delta: Fraction) -> list[tuple[Fraction, Fraction]]:
@@ -61,12 +47,12 @@ def directed_rows(rows: list[tuple[Fraction, Fraction]], rate: Fraction, *, leav
 
 
 def dominating_rows(
-    rows: list[tuple[Fraction, Fraction]], record: Subsampled, *, leaves: bool
+    rows: list[tuple[Fraction, Fraction]], rate: Fraction, scheme: Scheme, *, leaves: bool
 ) -> list[tuple[Fraction, Fraction]]:
     """The pair that dominates a sample: the directed one, or without replacement the symmetric one."""
-    if record.scheme == "poisson":
-        return directed_rows(rows, record.rate, leaves=leaves)
-    mixed = directed_rows(rows, record.rate, leaves=True)
+    if scheme == "poisson":
+        return directed_rows(rows, rate, leaves=leaves)
+    mixed = directed_rows(rows, rate, leaves=True)
     up = [(p, q) for p, q in mixed if p > q]  # the symmetric pair: the mixed one above 0, its mirror below, the rest at 0
     rest = 1 - sum((p + q for p, q in up), Fraction(0))
     return [*up, *((q, p) for p, q in up), (rest, rest)]

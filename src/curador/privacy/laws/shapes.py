@@ -8,9 +8,8 @@ from fractions import Fraction
 
 from curador.numerics.rounding import UNIT
 from curador.privacy.laws.gaussian import sandwich
-from curador.privacy.laws.vectors import attained_square, worst_shift
 from curador.privacy.loss import Loss, parts_of
-from curador.privacy.losses import DiscreteGaussianLoss, DiscreteGaussianVectorLoss, GaussianLoss
+from curador.privacy.rules import gaussian_squares
 
 COARSEST = 1e-3
 """Largest relative doubt of μ² at which discrete Gaussian noise may be subsampled: the sandwich holds from below too."""
@@ -31,20 +30,8 @@ def gaussian_shape(base: Loss, count: int, rate: Fraction) -> Shape | None:
     below: list[float] = []
     worst = 0.0
     for record, times in parts_of(base):
-        match record:
-            case GaussianLoss(mu=mu):
-                single = (mu * mu, mu * mu, 0.0)
-            case DiscreteGaussianLoss(sigma2=sigma2, sensitivity=shift):
-                square = shift**2 / sigma2
-                single = (square, square, _doubt(sigma2, count * times, square, rate))
-            case DiscreteGaussianVectorLoss(sigma2=sigma2, sensitivity_squared=squared, dimension=dimension):
-                reached = attained_square(squared, dimension)
-                most = squared if worst_shift(squared, dimension) is None else reached
-                doubt = _doubt(sigma2, count * times * dimension, most / sigma2, rate)
-                single = (most / sigma2, reached / sigma2, doubt)
-            case _:
-                return None
-        if single[2] > COARSEST:
+        single = gaussian_squares(record, count * times, rate)
+        if single is None or single[2] > COARSEST:
             return None
         above.append(float(single[0]) * times)
         below.append(float(single[1]) * times)
@@ -53,6 +40,6 @@ def gaussian_shape(base: Loss, count: int, rate: Fraction) -> Shape | None:
     return Shape(math.sqrt(total), math.sqrt(math.fsum(below)), worst + 4 * UNIT) if total > 0 else None
 
 
-def _doubt(sigma2: Fraction, count: int, square: Fraction, rate: Fraction) -> float:
-    """What the sandwich leaves open; a shift of 0 costs nothing."""
+def doubt_of_sample(sigma2: Fraction, count: int, square: Fraction, rate: Fraction) -> float:
+    """Return what the sandwich leaves open of μ² = `square` in a sample of the rate; a shift of 0 costs nothing."""
     return sandwich(float(sigma2), count, math.sqrt(square) * float(rate)) if square > 0 else 0.0

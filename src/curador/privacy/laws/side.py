@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.errors import NumericalFailure
+from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, float_down, float_up
-from curador.numerics.tilted.enclosure import Interval
 from curador.numerics.tilted.moments import Moments, Total
 from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from curador.privacy.laws.finite import FiniteLaw
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 
 
 SMALLEST, LARGEST = 1e-100, 1e100
+
+
+class Direction(enum.Enum):
+    """P is the world with the person, who leaves; or the world without, to which he or she comes."""
+
+    LEAVES = "leaves"
+    COMES = "comes"
 
 
 @dataclass(slots=True)
@@ -106,6 +114,19 @@ class Side:
         return Total(tuple(families)), Interval(
             -math.expm1(best) * (1 - 16 * UNIT), min(1.0, -math.expm1(worst) * (1 + 16 * UNIT))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two sides being gathered: one and the same object where no record has two faces."""
+
+    above: Side
+    below: Side
+
+    @property
+    def both(self) -> tuple[Side, ...]:
+        """Where a law goes that is its record's worst case and attained."""
+        return (self.above,) if self.above is self.below else (self.above, self.below)
 
 
 def _place(law: Moments) -> tuple[object, ...]:

@@ -1,0 +1,40 @@
+"""What the records of all families share."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.convert import pure_to_rho
+from curador.privacy.loss import Loss
+from curador.privacy.rules import Amounts, single_pure
+
+
+class Typed(Loss):
+    """A record with an optional adjacency."""
+
+    __slots__ = ()
+
+    @property
+    def adjacency(self) -> Adjacency | None:
+        return getattr(self, "relation", None)
+
+
+def relation_of(value: Adjacency | str | None) -> Adjacency | None:
+    """Return the neighbours that a record's maker named, None where none were."""
+    return None if value is None else as_adjacency(value)
+
+
+def basic_of_pure(record: Loss) -> Amounts | None:
+    """Return (ε, 0) of a record that is pure: what basic composition adds up."""
+    pure = single_pure(record)
+    return None if pure is None else (pure, Fraction(0))
+
+
+def concentrated_of_pure(record: Loss) -> Amounts | None:
+    """Return (ρ, 0) of a record that is known by its pure ε alone.
+
+    Claim   ε tanh(ε/2): randomized response is the worst case.
+    """
+    pure = single_pure(record)
+    return None if pure is None else (pure_to_rho(pure), Fraction(0))

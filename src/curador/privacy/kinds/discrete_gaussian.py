@@ -1,0 +1,317 @@
+"""Discrete Gaussian noise, on an integer and on a vector of integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from curador.numerics.exact import Number, positive, whole
+from curador.numerics.rounding import float_up, up
+from curador.privacy.adjacency import Adjacency
+from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.kinds.promises import Concentrated
+from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
+from curador.privacy.laws.finite import FiniteLaw
+from curador.privacy.laws.gaussian import sandwich
+from curador.privacy.laws.shapes import doubt_of_sample
+from curador.privacy.laws.side import Direction, Side, Sides
+from curador.privacy.laws.vectors import attained_shift, attained_square, worst_shift
+from curador.privacy.loss import Loss
+from curador.privacy.rules import (
+    Amounts,
+    Traits,
+    basic_amounts,
+    closed_tradeoff,
+    cut_bound,
+    describe,
+    exact_rows,
+    gaussian_squares,
+    grouped,
+    law,
+    mean_loss,
+    noise_cells,
+    own_curve,
+    own_reading,
+    renyi_stand_in,
+    say_nothing,
+    single_concentrated,
+    single_pure,
+    two_faced,
+    unsampled,
+)
+
+FINE = 2e-8
+"""Largest relative doubt of μ² at which discrete Gaussian noise is accounted as a Gaussian, by the sandwich."""
+
+
+# ---- an integer -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteGaussianLoss(Typed):
+    """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on an integer that moves by at most `sensitivity`.
+
+    Source: [CKS20] for zCDP; the exact law for δ(ε).
+    """
+
+    sigma2: Fraction
+    sensitivity: int
+    relation: Adjacency | None
+
+    def __init__(self, *, sigma2: Number, sensitivity: Number, relation: Adjacency | str | None = None) -> None:
+        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
+        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
+        object.__setattr__(self, "relation", relation_of(relation))
+
+    def __hash__(self) -> int:
+        # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
+        return hash((self.sigma2.numerator, self.sigma2.denominator, self.sensitivity, self.relation))
+
+
+describe(
+    DiscreteGaussianLoss,
+    Traits(
+        directional=False,
+        gaussian=True,
+        attains_pure=True,
+        attains_infinity=True,
+        follows_a_line=False,
+        long_rho=False,
+        reads_itself=False,
+    ),
+)
+say_nothing(
+    DiscreteGaussianLoss,
+    basic_amounts,
+    closed_tradeoff,
+    exact_rows,
+    noise_cells,
+    own_curve,
+    own_reading,
+    renyi_stand_in,
+    unsampled,
+)
+
+
+@single_pure.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss) -> Fraction | None:
+    """Claim: pure only where nothing is spent."""
+    return Fraction(0) if record.sensitivity == 0 else None
+
+
+@single_concentrated.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss) -> Amounts | None:
+    """Claim: Δ²/2σ², exactly. Source: [CKS20]."""
+    return record.sensitivity**2 / (2 * record.sigma2), Fraction(0)
+
+
+@two_faced.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss, count: int) -> bool:
+    """Claim: where the grid is very coarse its tail is cut off, upwards above and away below."""
+    del count
+    return record.sigma2 < SMALLEST
+
+
+@law.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss, count: int, direction: Direction, out: Sides) -> None:
+    del direction
+    add_discrete_gaussian(record.sigma2, record.sensitivity, count, out)
+
+
+def add_discrete_gaussian(sigma2: Fraction, shift: int, count: int, out: Sides) -> None:
+    """Add the laws of noise of σ² on integers that move by `shift`.
+
+    Claim   A fine grid by the sandwich, a coarse one by the theta series, a very coarse one atom by atom.
+    """
+    if shift == 0:
+        return
+    near = sigma2.numerator / sigma2.denominator
+    spread = sandwich(near, count, shift / math.sqrt(near))
+    if spread <= FINE:
+        mu2 = shift * shift * sigma2.denominator / sigma2.numerator  # integers: rounded once
+        for side in out.both:
+            side.gaussian(mu2, count, spread)
+    elif sigma2 >= SMALLEST:
+        for side in out.both:
+            side.thetas.append((sigma2, shift, count))
+    else:
+        finite, lost = _gaussian_atoms(sigma2, shift, count)
+        for side in out.both:
+            side.others.append(finite)
+        out.above.infinite(Fraction(0), Fraction(lost), count)
+
+
+def _gaussian_atoms(sigma2: Fraction, shift: int, count: int) -> tuple[FiniteLaw, float]:
+    """Atoms of the discrete Gaussian loss, and a bound of the mass left out."""
+    atoms, lost = gaussian_atoms(sigma2, shift)
+    grid = (Fraction(shift * shift) / (2 * sigma2), Fraction(shift) / sigma2)
+    return FiniteLaw(atoms.losses, atoms.masses, count, atoms.error, balanced=False, grid=grid), lost
+
+
+@cut_bound.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss) -> Callable[[float], float] | None:
+    """Claim: D_α ≤ α Δ²/2σ², on coarse grids too. Rounds: up. Source: [CKS20, Thm. 7]."""
+    if record.sigma2 >= SMALLEST:
+        return None
+    return lambda alpha: up(alpha * float_up(record.sensitivity**2 / (2 * record.sigma2)), 2)
+
+
+@mean_loss.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss) -> float | None:
+    return float_up(record.sensitivity**2 / (2 * record.sigma2))
+
+
+@grouped.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss, size: int) -> Loss:
+    """Claim: the shift grows to size · sensitivity."""
+    return DiscreteGaussianLoss(sigma2=record.sigma2, sensitivity=record.sensitivity * size, relation=record.relation)
+
+
+@gaussian_squares.of(DiscreteGaussianLoss)
+def _(record: DiscreteGaussianLoss, count: int, rate: Fraction) -> tuple[Fraction, Fraction, float] | None:
+    square = record.sensitivity**2 / record.sigma2
+    return square, square, doubt_of_sample(record.sigma2, count, square, rate)
+
+
+# ---- a vector -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteGaussianVectorLoss(Typed):
+    """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on each entry of a vector of integers that moves by at most √S in l2.
+
+    Claim   Two neighbours' vectors of `dimension` integers differ by a vector v of integers with |v|² ≤ S =
+            `sensitivity_squared`; each entry gets noise of its own. zCDP: S/2σ²; δ(ε): theorem 8.
+    Source  [CKS20]; docs/explanation/accounting.md, theorem 8.
+    """
+
+    sigma2: Fraction
+    sensitivity_squared: int
+    dimension: int
+    relation: Adjacency | None
+
+    def __init__(
+        self,
+        *,
+        sigma2: Number,
+        sensitivity_squared: Number,
+        dimension: Number,
+        relation: Adjacency | str | None = None,
+    ) -> None:
+        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
+        object.__setattr__(self, "sensitivity_squared", whole(sensitivity_squared, "sensitivity_squared", least=0))
+        object.__setattr__(self, "dimension", whole(dimension, "dimension"))
+        object.__setattr__(self, "relation", relation_of(relation))
+
+    def __hash__(self) -> int:
+        # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
+        sigma2 = (self.sigma2.numerator, self.sigma2.denominator)
+        return hash((sigma2, self.sensitivity_squared, self.dimension, self.relation))
+
+
+describe(
+    DiscreteGaussianVectorLoss,
+    Traits(
+        directional=False,
+        gaussian=True,
+        attains_pure=True,
+        attains_infinity=True,
+        follows_a_line=False,
+        long_rho=False,
+        reads_itself=False,
+    ),
+)
+say_nothing(
+    DiscreteGaussianVectorLoss,
+    basic_amounts,
+    closed_tradeoff,
+    cut_bound,
+    exact_rows,
+    noise_cells,
+    own_curve,
+    own_reading,
+    unsampled,
+)
+
+
+@single_pure.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss) -> Fraction | None:
+    """Claim: pure only where nothing is spent."""
+    return Fraction(0) if record.sensitivity_squared == 0 else None
+
+
+@single_concentrated.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss) -> Amounts | None:
+    """Claim: S/2σ², exactly: the entries are independent releases, and Σ v² ≤ S. Source: [CKS20]."""
+    return record.sensitivity_squared / (2 * record.sigma2), Fraction(0)
+
+
+@two_faced.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss, count: int) -> bool:
+    if worst_shift(record.sensitivity_squared, record.dimension) is not None:
+        return record.sigma2 < SMALLEST
+    fine = _vector_doubt(record, count) <= FINE
+    return not fine or attained_square(record.sensitivity_squared, record.dimension) < record.sensitivity_squared
+
+
+@law.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss, count: int, direction: Direction, out: Sides) -> None:
+    """Claim: the worst shift where it is known; else above by the sandwich alone, below by a shift that occurs.
+
+    Where the grid is too coarse for the sandwich only ρ is known above: the Rényi reading speaks.
+    """
+    del direction
+    sigma2, squared, dimension = record.sigma2, record.sensitivity_squared, record.dimension
+    worst = worst_shift(squared, dimension)
+    if worst is not None:
+        for shift in set(worst):
+            add_discrete_gaussian(sigma2, shift, count * worst.count(shift), out)
+        return
+    spread = _vector_doubt(record, count)
+    if spread <= FINE:
+        out.above.gaussian(squared * sigma2.denominator / sigma2.numerator, count, spread)
+        if out.below is not out.above:
+            reached = attained_square(squared, dimension)
+            out.below.gaussian(reached * sigma2.denominator / sigma2.numerator, count, spread)
+        return
+    if math.isinf(spread):
+        out.above.missing = "DiscreteGaussianVectorLoss"
+    else:
+        out.above.gaussian(squared * sigma2.denominator / sigma2.numerator * (1.0 + spread), count)
+    for shift in attained_shift(squared, dimension):
+        add_discrete_gaussian(sigma2, shift, count, Sides(Side(), out.below))
+
+
+def _vector_doubt(record: DiscreteGaussianVectorLoss, count: int) -> float:
+    near = float(record.sigma2)
+    return sandwich(near, count * record.dimension, math.sqrt(record.sensitivity_squared / near))
+
+
+@renyi_stand_in.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss) -> Loss | None:
+    """Claim: its exact ρ; its law above may be a wider one. Source: [CKS20]."""
+    return Concentrated(rho=record.sensitivity_squared / (2 * record.sigma2), relation=record.relation)
+
+
+@mean_loss.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss) -> float | None:
+    return float_up(record.sensitivity_squared / (2 * record.sigma2))
+
+
+@grouped.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss, size: int) -> Loss:
+    """Claim: the shift grows to size · sensitivity."""
+    longer = record.sensitivity_squared * size * size
+    return DiscreteGaussianVectorLoss(
+        sigma2=record.sigma2, sensitivity_squared=longer, dimension=record.dimension, relation=record.relation
+    )
+
+
+@gaussian_squares.of(DiscreteGaussianVectorLoss)
+def _(record: DiscreteGaussianVectorLoss, count: int, rate: Fraction) -> tuple[Fraction, Fraction, float] | None:
+    sigma2, squared, dimension = record.sigma2, record.sensitivity_squared, record.dimension
+    reached = attained_square(squared, dimension)
+    most = squared if worst_shift(squared, dimension) is None else reached
+    return most / sigma2, reached / sigma2, doubt_of_sample(sigma2, count * dimension, most / sigma2, rate)

@@ -1,0 +1,127 @@
+"""Keys of groups, shown where a noisy number of units passes a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from curador.numerics.exact import Number, positive, probability, whole
+from curador.privacy.adjacency import Adjacency
+from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.kinds.discrete_gaussian import add_discrete_gaussian
+from curador.privacy.kinds.promises import no_group, no_sample
+from curador.privacy.laws.side import Direction, Side, Sides
+from curador.privacy.loss import Loss, Scheme
+from curador.privacy.rules import (
+    Amounts,
+    Traits,
+    basic_amounts,
+    closed_tradeoff,
+    cut_bound,
+    describe,
+    exact_rows,
+    gaussian_squares,
+    grouped,
+    law,
+    mean_loss,
+    noise_cells,
+    own_curve,
+    own_reading,
+    renyi_stand_in,
+    say_nothing,
+    single_concentrated,
+    single_pure,
+    two_faced,
+    unsampled,
+)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class KeySelection(Typed):
+    """Keys shown where a discrete-Gaussian noisy number of units passes a threshold; a unit touches at most `keys` keys.
+
+    Claim   With probability at least 1 − δ no key held by one unit alone passes; given that, the output is a function of
+            `keys` noisy counts, each moved by at most `sensitivity` grid steps: δ plus `keys` discrete Gaussian losses.
+    Needs   δ ≥ 1 − (1 − P[N ≥ (τ − 1) sensitivity])^k by the exact tail, k the keys that one unit holds: `keys` where it
+            comes or goes, half of them where it is replaced; counts of units, not of rows.
+    """
+
+    sigma2: Fraction
+    sensitivity: int
+    keys: int
+    delta0: Fraction
+    relation: Adjacency | None
+
+    def __init__(
+        self,
+        *,
+        sigma2: Number,
+        sensitivity: Number = 1,
+        keys: Number,
+        delta: Number,
+        relation: Adjacency | str | None = None,
+    ) -> None:
+        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
+        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
+        object.__setattr__(self, "keys", whole(keys, "keys"))
+        object.__setattr__(self, "delta0", probability(delta, "delta"))
+        object.__setattr__(self, "relation", relation_of(relation))
+
+
+describe(
+    KeySelection,
+    Traits(
+        directional=False,
+        gaussian=False,
+        attains_pure=True,
+        attains_infinity=False,
+        follows_a_line=False,
+        long_rho=False,
+        reads_itself=False,
+    ),
+)
+two_faced.is_always(True, KeySelection)
+say_nothing(
+    KeySelection,
+    basic_amounts,
+    closed_tradeoff,
+    cut_bound,
+    exact_rows,
+    gaussian_squares,
+    mean_loss,
+    noise_cells,
+    own_curve,
+    own_reading,
+    renyi_stand_in,
+)
+
+
+@single_pure.of(KeySelection)
+def _(record: KeySelection) -> Fraction | None:
+    """Claim: pure only where nothing is spent."""
+    return Fraction(0) if record.sensitivity == 0 and record.delta0 == 0 else None
+
+
+@single_concentrated.of(KeySelection)
+def _(record: KeySelection) -> Amounts | None:
+    return record.keys * record.sensitivity**2 / (2 * record.sigma2), record.delta0
+
+
+@law.of(KeySelection)
+def _(record: KeySelection, count: int, direction: Direction, out: Sides) -> None:
+    """Claim: δ and `keys` discrete Gaussian losses above; below, a release in which the person held no key at all."""
+    del direction
+    add_discrete_gaussian(record.sigma2, record.sensitivity, count * record.keys, Sides(out.above, Side()))
+    out.above.infinite(Fraction(0), record.delta0, count)
+
+
+@grouped.of(KeySelection)
+def _(record: KeySelection, size: int) -> Loss:
+    del size
+    raise no_group(record)
+
+
+@unsampled.of(KeySelection)
+def _(record: KeySelection, scheme: Scheme) -> str | None:
+    del scheme
+    return no_sample(record)

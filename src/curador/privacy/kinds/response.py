@@ -1,0 +1,117 @@
+"""Randomized response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from curador.numerics.exact import Number, at_least_zero, whole
+from curador.privacy.adjacency import Adjacency
+from curador.privacy.convert import pure_to_rho
+from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
+from curador.privacy.kinds.promises import Pure, response_mean
+from curador.privacy.laws.rows import response_rows
+from curador.privacy.laws.side import Direction, Sides
+from curador.privacy.loss import Loss
+from curador.privacy.rules import (
+    Amounts,
+    Rows,
+    Traits,
+    basic_amounts,
+    closed_tradeoff,
+    cut_bound,
+    describe,
+    exact_rows,
+    gaussian_squares,
+    grouped,
+    law,
+    mean_loss,
+    noise_cells,
+    own_curve,
+    own_reading,
+    renyi_stand_in,
+    say_nothing,
+    single_concentrated,
+    single_pure,
+    two_faced,
+    unsampled,
+)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RandomizedResponseLoss(Typed):
+    """One of k answers: the true one with probability e^ε/(e^ε + k − 1), else another, uniformly. Source: [War65]."""
+
+    epsilon0: Fraction
+    categories: int
+    relation: Adjacency | None
+
+    def __init__(self, *, epsilon: Number, categories: Number = 2, relation: Adjacency | str | None = None) -> None:
+        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
+        object.__setattr__(self, "categories", whole(categories, "categories", least=2))
+        object.__setattr__(self, "relation", relation_of(relation))
+
+
+describe(
+    RandomizedResponseLoss,
+    Traits(
+        directional=False,
+        gaussian=False,
+        attains_pure=True,
+        attains_infinity=True,
+        follows_a_line=False,
+        long_rho=False,
+        reads_itself=False,
+    ),
+)
+two_faced.is_always(False, RandomizedResponseLoss)
+say_nothing(
+    RandomizedResponseLoss,
+    closed_tradeoff,
+    cut_bound,
+    gaussian_squares,
+    noise_cells,
+    own_curve,
+    own_reading,
+    renyi_stand_in,
+    unsampled,
+)
+
+
+@single_pure.of(RandomizedResponseLoss)
+def _(record: RandomizedResponseLoss) -> Fraction | None:
+    """Claim: ε, by definition."""
+    return record.epsilon0
+
+
+@single_concentrated.of(RandomizedResponseLoss)
+def _(record: RandomizedResponseLoss) -> Amounts | None:
+    """Claim: ε tanh(ε/2): it is the worst of all ε-private mechanisms."""
+    return pure_to_rho(record.epsilon0), Fraction(0)
+
+
+basic_amounts.of(RandomizedResponseLoss)(basic_of_pure)
+
+
+@law.of(RandomizedResponseLoss)
+def _(record: RandomizedResponseLoss, count: int, direction: Direction, out: Sides) -> None:
+    del direction
+    if record.epsilon0 > 0:
+        for side in out.both:
+            side.points.append((record.epsilon0, record.categories, count))
+
+
+@mean_loss.of(RandomizedResponseLoss)
+def _(record: RandomizedResponseLoss) -> float | None:
+    return response_mean(record.epsilon0, record.categories)
+
+
+@grouped.of(RandomizedResponseLoss)
+def _(record: RandomizedResponseLoss, size: int) -> Loss:
+    """Claim: ratios multiply."""
+    return Pure(epsilon=record.epsilon0 * size, relation=record.relation)
+
+
+@exact_rows.of(RandomizedResponseLoss)
+def _(record: RandomizedResponseLoss) -> Rows | None:
+    return response_rows(record.epsilon0, record.categories, Fraction(0))

@@ -1,0 +1,191 @@
+"""The rules that every kind of loss record states beside its class, in `kinds`.
+
+A reading never asks what kind a record is: it asks a rule, and the kind answers. Nothing is answered by default. A kind
+that a rule does not know is refused by name where it is asked, and named by a test before that (`missing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, Protocol, TypeVar
+
+from curador.errors import NotPrivate
+from curador.numerics.interval import Interval
+from curador.numerics.rounding import FloatArray
+from curador.privacy.laws.cells import CellPair
+from curador.privacy.loss import Loss
+
+Result = TypeVar("Result")
+Answer = TypeVar("Answer", bound=Callable[..., Any])
+
+Amounts = tuple[Fraction, Fraction]
+Rows = list[tuple[Fraction, Fraction]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What is so for every record of a kind, whatever its parameters.
+
+    directional        a person who leaves and one who comes are not the same to it
+    gaussian           it is Gaussian noise and nothing else: sums of such have closed forms, and samples of such proofs
+    attains_pure       where it is pure, some mechanism that it describes has a loss of just its ε
+    attains_infinity   where it is not pure, some mechanism that it describes loses more than any ε with a chance above 0
+    follows_a_line     its Rényi curve is a line in α to the end, so that its ρ may tell more than the orders that are tried
+    long_rho           its ρ takes so long to compute that readings other than ρ itself do without
+    reads_itself       a single one may have a reading of its own (`own_reading`)
+    """
+
+    directional: bool
+    gaussian: bool
+    attains_pure: bool
+    attains_infinity: bool
+    follows_a_line: bool
+    long_rho: bool
+    reads_itself: bool
+
+
+KINDS: dict[type[Loss], Traits] = {}
+"""Every kind of loss record; sums of them are no kind."""
+
+
+def describe(kind: type[Loss], traits: Traits) -> None:
+    """Enter a kind into the closed set of loss records."""
+    KINDS[kind] = traits
+
+
+def traits_of(record: Loss) -> Traits:
+    """Return what is so for records of this kind."""
+    found = KINDS.get(type(record))
+    if found is None:
+        raise _refusal("", record)
+    return found
+
+
+def _refusal(name: str, record: Loss) -> NotPrivate:
+    return NotPrivate(f"no {name}rule for {type(record).__name__}: it is not one of curador's loss records")
+
+
+class Rule(Generic[Result]):
+    """A question that every kind of record answers for itself."""
+
+    __slots__ = ("answers", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.answers: dict[type[Loss], Callable[..., Result]] = {}
+        RULES.append(self)
+
+    def of(self, *kinds: type[Loss]) -> Callable[[Answer], Answer]:
+        """Register the function below as the answer of these kinds."""
+
+        def register(answer: Answer) -> Answer:
+            self.answers.update(dict.fromkeys(kinds, answer))
+            return answer
+
+        return register
+
+    def is_always(self, value: Result, *kinds: type[Loss]) -> None:
+        """Say that the answer of these kinds is one value, whatever their parameters."""
+        self.of(*kinds)(lambda *_: value)
+
+    def __call__(self, record: Loss, *arguments: object) -> Result:
+        """Return the answer of the record's kind; a kind without one is refused."""
+        answer = self.answers.get(type(record))
+        if answer is None:
+            raise _refusal(f"{self.name} ", record)
+        return answer(record, *arguments)
+
+
+RULES: list[Rule[Any]] = []
+"""All of the rules below."""
+
+
+def say_nothing(kind: type[Loss], *rules: Rule[Any]) -> None:
+    """Say that a kind has no answer to these rules, on purpose."""
+    for rule in rules:
+        rule.is_always(None, kind)
+
+
+def missing() -> list[tuple[str, str]]:
+    """Return (kind, rule) wherever a kind of loss record does not answer a rule."""
+    return [(kind.__name__, rule.name) for kind in KINDS for rule in RULES if kind not in rule.answers]
+
+
+# ---- scalars ----------------------------------------------------------------------------------------------------------
+
+single_pure: Rule[Fraction | None] = Rule("pure")
+"""(record) → the ε of pure privacy, None where it has none. Rounds: up."""
+
+single_concentrated: Rule[Amounts | None] = Rule("concentrated")
+"""(record) → (ρ, δ): it is δ-approximately ρ-zCDP. Rounds: up."""
+
+basic_amounts: Rule[Amounts | None] = Rule("basic")
+"""(record) → (ε, δ) that basic composition adds up; None where that reading has nothing to say of the record."""
+
+# ---- the numerical reading --------------------------------------------------------------------------------------------
+
+two_faced: Rule[bool] = Rule("two-sided")
+"""(record, count) → whether the laws above and below `count` such records differ."""
+
+law: Rule[None] = Rule("numerical")
+"""(record, count, direction, sides) adds the laws of `count` such records to both sides."""
+
+
+class OwnReading(Protocol):
+    """A numerical reading of one record by itself; `suffices`: no other reading needs to be asked."""
+
+    @property
+    def suffices(self) -> bool: ...
+    def epsilon(self, delta: float) -> Interval: ...
+    def delta(self, epsilon: float, last: float | None = None) -> Interval: ...
+
+
+own_reading: Rule[OwnReading | None] = Rule("own reading")
+"""(record) → its own reading, where it `reads_itself` and that is the better way."""
+
+# ---- the Rényi reading ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Order → divergence of the finite part, and the probability of an infinite loss (from above)."""
+
+    divergence: Callable[[FloatArray], FloatArray]
+    infinite: Fraction
+
+
+renyi_stand_in: Rule[Loss | None] = Rule("Rényi stand-in")
+"""(record) → the record whose Rényi curve is taken instead of its own; None: there is no better one."""
+
+AddsToCurve = Callable[[Curve, list[tuple[Any, int]]], Curve]
+
+own_curve: Rule[AddsToCurve | None] = Rule("Rényi curve")
+"""(record) → what adds all records of its kind to the curve of the others; None: the curve is that of its law above."""
+
+cut_bound: Rule[Callable[[float], float] | None] = Rule("Rényi bound")
+"""(record) → order → D_α, where its law above cuts a tail off that a curve would count as infinite. Rounds: up."""
+
+mean_loss: Rule[float | None] = Rule("mean loss")
+"""(record) → E_P[L], the larger direction, where a closed form exists. Rounds: up."""
+
+# ---- trade-offs, groups, samples --------------------------------------------------------------------------------------
+
+closed_tradeoff: Rule[FloatArray | None] = Rule("trade-off")
+"""(record, rates) → false negative rates of one such record, where a closed form exists. Rounds: down."""
+
+grouped: Rule[Loss] = Rule("group")
+"""(record, size) → the loss towards a group of `size`; refused where no rule is proved."""
+
+unsampled: Rule[str | None] = Rule("subsampling")
+"""(record, scheme) → why no rule is proved for a subsample of it; None where one is."""
+
+gaussian_squares: Rule[tuple[Fraction, Fraction, float] | None] = Rule("Gaussian")
+"""(record, count, rate) → μ² that is enough, μ² that occurs, and their relative doubt, if it is Gaussian noise."""
+
+exact_rows: Rule[Rows | None] = Rule("finite")
+"""(record) → (p, q) of every output, if there are finitely many."""
+
+noise_cells: Rule[tuple[CellPair, CellPair | Rows] | None] = Rule("cells")
+"""(record) → its cells above, and cells or exact rows below, if samples of it are accounted so."""
