@@ -60,9 +60,9 @@ def in_the_gate():
 @pytest.mark.parametrize("room", rooms.ROOMS)
 def test_every_room_has_fast_tests_in_the_gate(room):
     """No room is left to `make test` alone."""
-    found = sum(fast_and_all(path.read_text(encoding="utf-8"))[0] for path in in_the_gate() if rooms.room_of(path) == room)
+    inside = (path for path in in_the_gate() if rooms.room_of(path) == room)
 
-    assert found > 0
+    assert any(fast_and_all(path.read_text(encoding="utf-8"))[0] for path in inside)
 
 
 @pytest.mark.parametrize("file", rooms.CORE)
