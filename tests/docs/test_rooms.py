@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -35,6 +37,16 @@ def test_items_carry_the_marker_of_their_room(request):
     """`-m docs` selects this very test."""
     assert request.node.get_closest_marker("docs")
     assert not request.node.get_closest_marker("privacy")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("room", "code"), [("docs", 0), ("privacy", 5), ("privcay", 4)])
+def test_one_room_alone(room, code):
+    """`--room` takes a file's tests only if they are of that room, and no room that there is not."""
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--room", room, "tests/docs/test_types.py"]
+    found = subprocess.run(command, cwd=rooms.TESTS.parent, capture_output=True, text=True, check=False)
+
+    assert found.returncode == code  # pytest: 0 collected, 4 a wrong option, 5 nothing collected
 
 
 def fast_and_all(text):
