@@ -111,7 +111,9 @@ def test_a_record_has_the_three_names_and_no_other():
     assert written == {"epsilon": "1/10", "rho": "1/5", "delta": "3/10"}
     assert Amounts.from_record(written) == Amounts(Fraction(1, 10), Fraction(2, 10), Fraction(3, 10))
     for bad in ({**written, "more": "0"}, {"epsilon": "0", "rho": "0"}, {**written, "rho": 1}, {**written, "rho": "1e3"}):
-        with pytest.raises(InvalidParameter, match="an epsilon, a rho and a delta, exact rationals as texts"):
+        with pytest.raises(
+            InvalidParameter, match=r"^amounts must be an epsilon, a rho and a delta, exact rationals as texts; got \{"
+        ):
             Amounts.from_record(bad)
 
 
@@ -123,7 +125,7 @@ def test_digits_read_back_and_are_of_one_width():
     assert Amounts.from_digits(*amounts.digits()) == amounts
     widest = Amounts(epsilon=(10**DIGITS - 1) * TICK)
     assert widest.digits()[0] == "9" * DIGITS
-    with pytest.raises(InvalidParameter, match=f"of at most {DIGITS} digits in ticks"):
+    with pytest.raises(InvalidParameter, match=rf"^amounts must be of at most {DIGITS} digits in ticks; got \S*1\d*"):
         Amounts(epsilon=10**DIGITS * TICK).digits()
 
 
