@@ -100,6 +100,19 @@ def test_counts_of_different_things(contribution, adjacency, most):
     assert two >= max(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x, y in pairs)
 
 
+@pytest.mark.parametrize("contribution", CAPS, ids=str)
+def test_replacing_is_not_overcharged(contribution):
+    """Without keys the bounds are reached; with keys the length in l1 is that of two units with nothing in common."""
+    for lowest, highest in ENDS:
+        found = moves(contribution, lowest, highest, Adjacency.REPLACE_ONE)
+        alone = moves(contribution, lowest, highest, Adjacency.ADD_OR_REMOVE_ONE)
+
+        if contribution.keyed:
+            assert found[0] == 2 * alone[0]
+        else:
+            assert found == brute_force(contribution, lowest, highest, Adjacency.REPLACE_ONE)
+
+
 def spread(rows, most, groups):
     """All ways to have at most `most` things in each of `groups` groups, and no more than rows."""
     return [found for found in itertools.product(range(most + 1), repeat=groups) if sum(found) <= rows]
