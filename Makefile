@@ -75,6 +75,7 @@ compat: $(READY) ## the core of query, engines and ledger at the lowest and at t
 	done
 
 coverage: $(READY) ## branches of each room that the fast tests take; fails below the floors of tools/coverage_by_room.py
+	@mkdir -p build
 	$(BIN)/python -m coverage run -m pytest -q -p no:randomly -m "not slow and not long" $(FAST)
 	$(BIN)/python -m coverage json -q -o build/coverage.json
 	$(BIN)/python tools/coverage_by_room.py build/coverage.json

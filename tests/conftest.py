@@ -45,8 +45,11 @@ def pytest_ignore_collect(collection_path, config):
     return True if rooms.room_of(collection_path) != wanted else None
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     for item in items:
         room = rooms.room_of(item.path)
         if room is not None:
             item.add_marker(getattr(pytest.mark, room))
+    wanted = config.getoption("room")
+    if wanted is not None:  # a file that is named on the command line is read whatever `pytest_ignore_collect` says
+        items[:] = [item for item in items if item.get_closest_marker(wanted)]

@@ -2,8 +2,9 @@
 
 python tools/coverage_by_room.py build/coverage.json
 
-A branch is a jump from one line to another: an `if` has two, a loop two. The floors are what was measured, rounded down to
-whole percent: raised when tests are added, lowered only with a reason in the commit.
+A branch is a jump from one line to another: an `if` has two, a loop two. The floors are one below what was measured,
+in whole percent, as examples are random: raised when tests are added, lowered only with a reason in the commit. What runs in
+other processes, such as the engine's worker, is not seen.
 """
 
 import json
@@ -11,7 +12,24 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-FLOORS: dict[str, int] = {}
+FLOORS: dict[str, int] = {
+    "audit": 64,
+    "cli": 28,
+    "curator": 85,
+    "engines": 27,
+    "learn": 77,
+    "ledger": 90,
+    "local": 89,
+    "mechanisms": 90,
+    "numerics": 69,
+    "plan": 58,
+    "plots": 65,
+    "privacy": 84,
+    "query": 87,
+    "randomness": 80,
+    "study": 95,
+    "testing": 66,
+}
 """Percent of the branches of a room that `make check` takes, by room."""
 
 

@@ -1,9 +1,11 @@
-"""Rules of the project: one version, a changelog by kind, extras that something imports, and a lock without addresses."""
+"""Rules of the project: one version, a changelog by kind, extras that something imports, a lock without addresses, floors."""
 
-import ast
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import curador as cu
 
@@ -47,12 +49,11 @@ def test_a_changelog_out_of_order_is_seen():
 
 
 def foreign_imports():
+    """The first names of all imports, by their lines: parsing every source would take seconds."""
     for path in (ROOT / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                yield node.module.partition(".")[0]
-            elif isinstance(node, ast.Import):
-                yield from (alias.name.partition(".")[0] for alias in node.names)
+        yield from re.findall(
+            r"^\s*(?:from|import) (\w+)(?:[\w.]* import |[\w.]*$|[\w.]* as )", path.read_text("utf-8"), re.MULTILINE
+        )
 
 
 def name_of(requirement):
@@ -85,3 +86,31 @@ def test_the_lock_has_every_dependency():
     locked = {name.lower() for name in re.findall(r"^([\w.-]+)==", LOCK, re.MULTILINE)}
 
     assert asked - {"curador"} - locked == set()
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_room_has_a_floor_of_coverage():
+    """And none that is not there."""
+    rooms = {path.name for path in (ROOT / "src" / "curador").iterdir() if (path / "__init__.py").is_file()}
+
+    assert set(tool("coverage_by_room").FLOORS) == rooms
+
+
+@pytest.mark.parametrize(("floors", "told"), [({"plan": 50}, []), ({"plan": 51}, ["plan"]), ({}, ["plan"])])
+def test_a_room_below_its_floor_is_told(floors, told):
+    """Branches are added up by room; a file outside of rooms counts for none."""
+    by_room = tool("coverage_by_room")
+    summary = {"covered_branches": 1, "num_branches": 2}
+    files = {
+        name: {"summary": summary} for name in ("src/curador/plan/a.py", "src/curador/plan/b.py", "src/curador/errors.py")
+    }
+    found = by_room.by_room({"files": files})
+
+    assert found == {"plan": (2, 4)}
+    assert [sentence[:4] for sentence in by_room.shortfalls(found, floors)] == told

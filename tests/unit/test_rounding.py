@@ -163,3 +163,14 @@ def test_bisection_says_which_side_it_returns():
     assert holds - fails <= 1e-14
     fails, holds = bisect(lambda x: x <= 1, fails_at=5.0, holds_at=0.0)
     assert holds <= 1 < fails
+
+
+def test_arrays_move_as_numbers_do():
+    """`ups` is `up`, number by number: by default one ulp of the number itself, else ulps of what is given."""
+    given = np.array([0.0, 1.0, -3.5, 1e300, 5e-324, math.inf, math.nan])
+    larger = np.array([1.0, 64.0, 1e6, 1e307, 1.0, 1.0, 1.0])
+
+    assert ups(given).tolist() == [up(one) for one in given.tolist()]
+    assert ups(given, 3.0, larger).tolist() == [
+        up(one, 3.0, of) for one, of in zip(given.tolist(), larger.tolist(), strict=True)
+    ]

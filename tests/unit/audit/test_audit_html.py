@@ -127,6 +127,7 @@ def test_the_page_is_well_formed_and_stands_alone(full):
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
+@pytest.mark.slow
 def test_ids_are_unique_and_references_have_one(full):
     """Several drawings on one page keep their clips and glyphs apart; every contents entry leads somewhere."""
     outline = Outline(full)

@@ -77,6 +77,70 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_each_amount_is_counted_by_itself(place):
+    """Sums, differences, room, the larger and the smaller: one amount moves, the other two stay what they were."""
+    base, other = [Fraction(7, 10), Fraction(5, 10), Fraction(3, 10)], [Fraction(2, 10), Fraction(2, 10), Fraction(2, 10)]
+    other[place] = Fraction(1, 10)
+    a, b = Amounts(*base), Amounts(*other)
+
+    assert a + b == Amounts(*(x + y for x, y in zip(base, other, strict=True)))
+    assert a - b == Amounts(*(x - y for x, y in zip(base, other, strict=True)))
+    assert b.room_below(a) == a - b
+    assert a.room_below(b) == NOTHING
+    assert a.most(b) == b.most(a) == a
+    assert a.least(b) == b.least(a) == b
+    alone = [Fraction(0)] * 3
+    alone[place] = TICK if place < 2 else DELTA_TICK
+    more = Amounts(*alone)
+    assert more
+    assert not NOTHING
+    assert not (a + more).within(a)
+    assert a.within(a)
+    assert a.within(a + more)
+    assert a.most(a + more) == (a + more).most(a) == a + more
+    assert a.least(a + more) == (a + more).least(a) == a
+    assert (a + more).room_below(a) == NOTHING
+    assert a.room_below(a + more) == more
+
+
+def test_a_record_has_the_three_names_and_no_other():
+    """What is read back is what was written, amount by amount; anything more, less or else is refused."""
+    written = Amounts(Fraction(1, 10), Fraction(2, 10), Fraction(3, 10)).record()
+
+    assert written == {"epsilon": "1/10", "rho": "1/5", "delta": "3/10"}
+    assert Amounts.from_record(written) == Amounts(Fraction(1, 10), Fraction(2, 10), Fraction(3, 10))
+    for bad in ({**written, "more": "0"}, {"epsilon": "0", "rho": "0"}, {**written, "rho": 1}, {**written, "rho": "1e3"}):
+        with pytest.raises(
+            InvalidParameter, match=r"^amounts must be an epsilon, a rho and a delta, exact rationals as texts; got \{"
+        ):
+            Amounts.from_record(bad)
+
+
+def test_digits_read_back_and_are_of_one_width():
+    """Each amount in its own ticks, 40 digits wide; the first number that is wider is refused."""
+    amounts = Amounts(TICK, 2 * TICK, 3 * DELTA_TICK)
+
+    assert amounts.digits() == tuple(f"{number:040d}" for number in (1, 2, 3))
+    assert Amounts.from_digits(*amounts.digits()) == amounts
+    widest = Amounts(epsilon=(10**DIGITS - 1) * TICK)
+    assert widest.digits()[0] == "9" * DIGITS
+    with pytest.raises(InvalidParameter, match=rf"^amounts must be of at most {DIGITS} digits in ticks; got \S*1\d*"):
+        Amounts(epsilon=10**DIGITS * TICK).digits()
+
+
+def test_costs_and_grants_round_each_amount_in_its_own_tick():
+    """A third of a tick is a tick where it is charged and nothing where it is granted; δ has smaller ticks."""
+    small, smaller = TICK / 3, DELTA_TICK / 3
+
+    assert Amounts.cost(epsilon=small) == Amounts(TICK)
+    assert Amounts.cost(rho=small) == Amounts(rho=TICK)
+    assert Amounts.cost(delta=smaller) == Amounts(delta=DELTA_TICK)
+    assert Amounts.grant(epsilon=small, rho=small, delta=smaller) == NOTHING
+    whole = TICK + small, 2 * TICK + small, 3 * DELTA_TICK + smaller
+    assert Amounts.grant(epsilon=whole[0], rho=whole[1], delta=whole[2]) == Amounts(TICK, 2 * TICK, 3 * DELTA_TICK)
+
+
 @pytest.mark.parametrize("bad", BAD, ids=repr)
 def test_what_is_no_amount(bad):
     """Floats, booleans, texts, negatives and parts of a tick are refused; only an exact Fraction of ticks counts."""

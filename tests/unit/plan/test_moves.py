@@ -100,6 +100,37 @@ def test_counts_of_different_things(contribution, adjacency, most):
     assert two >= max(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x, y in pairs)
 
 
+@pytest.mark.parametrize("contribution", CAPS, ids=str)
+def test_replacing_is_not_overcharged(contribution):
+    """Without keys the bounds are reached; with keys the length in l1 is that of two units with nothing in common."""
+    for lowest, highest in ENDS:
+        found = moves(contribution, lowest, highest, Adjacency.REPLACE_ONE)
+        alone = moves(contribution, lowest, highest, Adjacency.ADD_OR_REMOVE_ONE)
+
+        if contribution.keyed:
+            assert found[0] == 2 * alone[0]
+        else:
+            assert found == brute_force(contribution, lowest, highest, Adjacency.REPLACE_ONE)
+
+
+def spread(rows, most, groups):
+    """All ways to have at most `most` things in each of `groups` groups, and no more than rows."""
+    return [found for found in itertools.product(range(most + 1), repeat=groups) if sum(found) <= rows]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+@pytest.mark.parametrize("contribution", CAPS, ids=str)
+def test_counts_of_different_things_are_not_overcharged(contribution, most):
+    """The bounds are reached: with keys by two units that have nothing in common, without by one that has nothing."""
+    inside = min(most, contribution.in_group, contribution.rows)
+    held = spread(contribution.rows, inside, contribution.groups)
+    alone = max(map(sum, held)), max(sum(one * one for one in found) for found in held)
+    twice = 2 if contribution.keyed else 1
+
+    assert presence_moves(contribution, most, Adjacency.ADD_OR_REMOVE_ONE) == alone
+    assert presence_moves(contribution, most, Adjacency.REPLACE_ONE) == (twice * alone[0], twice * alone[1])
+
+
 def test_the_brute_force_can_fail():
     """A sensitivity of the upper bound alone is caught."""
     contribution = Contribution(2, 2, 1, keyed=True)
