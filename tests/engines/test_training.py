@@ -545,7 +545,7 @@ def test_a_model_that_remembers_rows_is_caught(tmp_path, monkeypatch):
 
     def leaks(self, data, facts, releaser):
         learned(self, data, facts, releaser)
-        self.n_rows_ = len(data.rows)
+        self.n_records_ = len(data.rows)  # a name that files hold; any other would not be stored
 
     monkeypatch.setattr(learn.PrivatePCA, "_learn", leaks)
     with pytest.raises(AssertionError, match="remembers"):
