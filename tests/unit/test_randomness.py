@@ -208,6 +208,42 @@ def test_pools_grow_as_they_are_used():
     assert len(set(seen)) == len(seen)
 
 
+def test_pools_begin_anew_after_a_refresh():
+    """What was dropped is not made up for: a scalar draws 8 ahead, a vector what it wants."""
+    source, one = Keystream(), noises.Noise(Kind.GAUSSIAN, Fraction(10**6))
+    for _ in range(12_000):
+        one.one(source)
+    source.refresh()
+    one.one(source)
+    assert len(source.pools[one]) == 7
+    source.refresh()
+    assert len(one.several(300, source)) == 300
+    assert source.pools[one] == []
+
+
+@pytest.mark.parametrize("refused", [[], [1, 3], [0], list(range(13)), list(range(16))])
+def test_refused_proposals_are_never_in_a_pool(refused, monkeypatch):
+    """A seeded round refuses these places of 16; what is missing of 8 is drawn in further rounds."""
+    one, rounds = noises.Noise(Kind.LAPLACE, Fraction(1000)), []
+    plain = Strip._try  # noqa: SLF001 -- to be seeded
+
+    def seeded(self, out, source, *, level):
+        if rounds:
+            return plain(self, out, source, level=level)
+        rounds.append(len(out))
+        out[:] = 10**9 + np.arange(len(out))
+        return np.array(refused, np.int64)
+
+    monkeypatch.setattr(Strip, "_try", seeded)
+    pool = one._ahead(8, Keystream())  # noqa: SLF001 -- what fills a pool
+    kept = [10**9 + place for place in range(16) if place not in refused][:8]
+
+    assert rounds == [16]
+    assert len(pool) == 8
+    assert pool[: len(kept)] == kept
+    assert all(abs(value) < 10**6 for value in pool[len(kept) :])  # e^(−1000)
+
+
 @pytest.mark.slow
 def test_pools_are_few():
     """No more than 64 scales are kept ahead."""

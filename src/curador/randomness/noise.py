@@ -66,6 +66,8 @@ class Noise:
         """
         if source.pools is None or size > _MOST_POOLED:
             return self.draw(size, source, level=size <= _LARGEST_POOL)
+        if size > _SMALLEST_POOL and not self.wide and self not in source.pools:
+            return self._first(size, source)
         out: list[int] = []
         while len(out) < size:
             pool = (source.pools or {}).get(self)
@@ -83,20 +85,32 @@ class Noise:
         # after a fork this reseeds and drops the old pools
         values = self._ahead(max(wanted, self._pool_size), source)
         source.erase()
-        self._pool_size = min(2 * self._pool_size, _LARGEST_POOL)
+        self._kept(values, source, max(wanted, self._pool_size))
+        return values
+
+    def _first(self, size: int, source: Entropy) -> NDArray[Any]:
+        """A vector for which nothing was drawn ahead: as many as it wants, which need not pass through a pool."""
+        values = self._tried(size, source)
+        source.erase()
+        self._kept([], source, size)
+        return values
+
+    def _kept(self, values: list[int], source: Entropy, drawn: int) -> None:
+        """Keep what was drawn ahead; next time twice as many are drawn."""
+        self._pool_size = min(2 * drawn, _LARGEST_POOL)
         pools = source.pools if source.pools is not None else {}
         if len(pools) >= _MOST_POOLS:
             pools.pop(next(iter(pools)))
         pools[self] = values
-        return values
 
     def _ahead(self, size: int, source: Entropy) -> list[int]:
+        return (self.draw(size, source, level=True) if self.wide else self._tried(size, source)).tolist()
+
+    def _tried(self, size: int, source: Entropy) -> NDArray[Any]:
         """Some more are proposed than are wanted: a second round for the few that are refused costs as much as the first."""
-        if self.wide:
-            return self.draw(size, source, level=True).tolist()
         values = self.strip.accepted(size + size // _SPARE + _LEAST_SPARE, source)[:size]
         missing = size - len(values)
-        return [*values.tolist(), *(self.draw(missing, source, level=True).tolist() if missing else ())]
+        return np.concatenate([values, self.draw(missing, source, level=True)]) if missing else values
 
     def _wide(self, size: int, source: Entropy, *, level: bool) -> NDArray[Any]:
         """x = high 2^e + low: the coarse part from the mirrored law, the fine part uniform, then one rejection.

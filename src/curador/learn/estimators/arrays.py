@@ -247,6 +247,14 @@ _NOBODY = object()
 # ---- bounds -------------------------------------------------------------------------------------------------------------
 
 
+def _for_each(end: Any, features: int) -> Floats:
+    """One number for each column; a ValueError where there are others than one or as many."""
+    array = np.asarray(end, np.float64)
+    if array.ndim > 1:
+        raise ValueError(array.ndim)
+    return np.full(features, array)
+
+
 def bounds_of(bounds: Any, facts: Facts, *, name: str = "bounds") -> Bounds:
     """Return the bounds of the columns: as given, else as the study declares them, else refused.
 
@@ -259,7 +267,7 @@ def bounds_of(bounds: Any, facts: Facts, *, name: str = "bounds") -> Bounds:
         return _declared(replace(facts, bounds=_by_column(bounds, facts, name)), name)
     rule = "a pair (low, high) of finite numbers, or of one for each column, with low below high"
     try:
-        low, high = (np.broadcast_to(np.asarray(end, np.float64), (facts.features,)).copy() for end in bounds)
+        low, high = (_for_each(end, facts.features) for end in bounds)
     except (TypeError, ValueError):
         length = width_of(bounds)
         if length is not None and length != facts.features:
