@@ -20,9 +20,9 @@ import numpy as np
 
 from curador.curator.affine import Form, Quotient
 from curador.curator.computed import Vector, numbers
-from curador.curator.enclosure import Enclosure, made, unknown
 from curador.curator.release import Ends, Released
 from curador.numerics.rounding import FloatArray, float_down, float_up
+from curador.plan.enclosure import Enclosure, made, unknown
 from curador.plan.error import linear_reach, mean_law, ratio_law, second_moment_law
 from curador.plan.model import Linear, Mean, Point, Variance
 from curador.plan.price import END_MISSES

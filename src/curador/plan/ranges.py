@@ -7,16 +7,16 @@ privacy. A range is what the clamp's literals and the noise are computed from.
 from __future__ import annotations
 
 import datetime as dt
-import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from curador.plan import arithmetic as intervals
 from curador.plan.arithmetic import EVERYTHING
+from curador.plan.functions import RANGES, text_of
 from curador.plan.model import Range
 from curador.plan.narrowing import narrowed, number_of, times_narrowed, written_range
-from curador.plan.times import EARLIEST, LATEST, apart, last_moment, moment_of, truncated
+from curador.plan.times import last_moment, moment_of, truncated
 from curador.query.tree import (
     Aggregate,
     Call,
@@ -39,19 +39,6 @@ if TYPE_CHECKING:
     from curador.query.tree import Node, Relation, WindowCall
     from curador.study.schema import Schema
     from curador.study.values import Value
-
-PARTS = {
-    "quarter": (1, 4),
-    "month": (1, 12),
-    "week": (1, 53),
-    "day": (1, 31),
-    "hour": (0, 23),
-    "minute": (0, 59),
-    "second": (0, 59),
-    "dayofweek": (0, 6),
-    "isodow": (1, 7),
-    "dayofyear": (1, 366),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,108 +155,13 @@ class Ranges:
     # ---- functions -------------------------------------------------------------------------------------------------
 
     def _call(self, call: Call, relation: Relation) -> Range:
-        found = self._computed(call, relation)
+        found = RANGES[call.function](call, self, relation)
         if not call.type.numeric:
             return EVERYTHING
         reasons = dict.fromkeys(
             reason for one in call.arguments for reason in self.of(one, relation).why.split("; ") if reason
         )
         return replace(found, integer=found.integer or call.type is Type.INTEGER, why=found.why or "; ".join(reasons))
-
-    def _computed(self, call: Call, relation: Relation) -> Range:
-        def given(place: int) -> Range:
-            return self.of(call.arguments[place], relation)
-
-        match call.function:
-            case "+":
-                return intervals.add(given(0), given(1))
-            case "-":
-                return intervals.add(given(0), intervals.negate(given(1)))
-            case "*":
-                if call.arguments[0] == call.arguments[1]:
-                    return intervals.power(given(0), Fraction(2))
-                return intervals.multiply(given(0), given(1))
-            case "/":
-                return intervals.divide(given(0), given(1))
-            case "//":
-                return intervals.whole_quotient(given(0), given(1))
-            case "%":
-                return intervals.remainder(given(0), given(1))
-            case "neg":
-                return intervals.negate(given(0))
-            case "abs":
-                return intervals.magnitude(given(0))
-            case "sign":
-                return Range(Fraction(-1), Fraction(1), integer=True)
-            case "round":
-                return intervals.rounded(given(0), _whole(call.arguments[1]) if len(call.arguments) > 1 else 0)
-            case "floor":
-                return intervals.monotone(given(0), lambda end: Fraction(math.floor(end)), integer=True)
-            case "ceil":
-                return intervals.monotone(given(0), lambda end: Fraction(math.ceil(end)), integer=True)
-            case "sqrt":
-                return intervals.root(given(0))
-            case "ln":
-                return intervals.logarithm(given(0), 1.0)
-            case "log10":
-                return intervals.logarithm(given(0), math.log(10))
-            case "exp":
-                return intervals.exponential(given(0))
-            case "power":
-                exponent = written_range(call.arguments[1])
-                return EVERYTHING if exponent.lower is None else intervals.power(given(0), exponent.lower)
-            case "least" | "greatest":
-                return self._extreme(call, relation)
-            case "coalesce":
-                return intervals.hull(
-                    [given(place) for place in range(len(call.arguments)) if not _null(call.arguments[place])]
-                )
-            case "nullif":
-                return given(0)
-            case "case":
-                return intervals.hull([given(place) for place in _arms(call) if not _null(call.arguments[place])])
-            case "cast":
-                return self._cast(call, relation)
-            case "length":
-                return self._length(call.arguments[0], relation)
-            case "extract":
-                return self._part(call, relation)
-            case "date_diff":
-                return self._distance(call, relation)
-            case _:
-                return EVERYTHING
-
-    def _extreme(self, call: Call, relation: Relation) -> Range:
-        """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
-        held = [one for one in call.arguments if not _null(one)]
-        found = intervals.hull([self.of(one, relation) for one in held])
-        for end in (written_range(one).lower for one in held):
-            if end is not None:
-                beyond = Range(None, end) if call.function == "least" else Range(end, None)
-                found = replace(intervals.meet(found, beyond), integer=found.integer)
-        return found
-
-    def _cast(self, call: Call, relation: Relation) -> Range:
-        inner = call.arguments[0]
-        if inner.type is Type.BOOLEAN:
-            return Range(Fraction(0), Fraction(1), integer=True)
-        if inner.type is None or not inner.type.numeric:
-            return EVERYTHING
-        below = self.of(inner, relation)
-        if call.type is Type.INTEGER:
-            return intervals.rounded(below, 0)
-        return below
-
-    def _length(self, argument: Node, relation: Relation) -> Range:
-        if isinstance(argument, Ref):
-            source = relation.columns[argument.index].source
-            table = None if source is None else self.schema.table(source[0])
-            declared = None if table is None or source is None else table.table.column(source[1])
-            if declared is not None and declared.length is not None:
-                return Range(
-                    Fraction(0), Fraction(declared.length), integer=True, why=f"{declared.name} has a declared length"
-                )
-        return Range(Fraction(0), None, integer=True)
 
     # ---- times -----------------------------------------------------------------------------------------------------
 
@@ -283,7 +175,7 @@ class Ranges:
                 return self._column_times(relation, expression.index)
             case Call(function="date_trunc", arguments=(_, inner)):
                 below = self.times(inner, relation)
-                return None if below is None else (truncated(below[0], str(_text(expression.arguments[0]))), below[1])
+                return None if below is None else (truncated(below[0], text_of(expression.arguments[0])), below[1])
             case Call(function="cast", arguments=(inner,)) if expression.type.temporal:
                 return self.times(inner, relation)
             case _:
@@ -319,26 +211,6 @@ class Ranges:
             case _:
                 return None
 
-    def _part(self, call: Call, relation: Relation) -> Range:
-        part = _text(call.arguments[0])
-        if part == "year":
-            known = self.times(call.arguments[1], relation)
-            first, last = (1, 9999) if known is None else (known[0].year, known[1].year)
-            return Range(Fraction(first), Fraction(last), integer=True, why="" if known is None else "declared dates")
-        first, last = PARTS[part]
-        return Range(Fraction(first), Fraction(last), integer=True, why=f"a {part}")
-
-    def _distance(self, call: Call, relation: Relation) -> Range:
-        unit = _text(call.arguments[0])
-        start = self.times(call.arguments[1], relation) or (EARLIEST, LATEST)
-        end = self.times(call.arguments[2], relation) or (EARLIEST, LATEST)
-        return Range(
-            Fraction(apart(start[1], end[0], unit) - 1),
-            Fraction(apart(start[0], end[1], unit) + 1),
-            integer=True,
-            why="dates",
-        )
-
 
 # ---- literals ------------------------------------------------------------------------------------------------------
 
@@ -346,22 +218,3 @@ class Ranges:
 def _extremes(values: Sequence[Value]) -> tuple[Value, Value] | None:
     numbers = [Fraction(value) for value in values if isinstance(value, (int, Fraction)) and not isinstance(value, bool)]
     return (min(numbers), max(numbers)) if numbers else None
-
-
-def _null(expression: Node) -> bool:
-    return isinstance(expression, Literal) and expression.value is None
-
-
-def _arms(call: Call) -> list[int]:
-    """Places of the values of a CASE: after each condition, and the last one."""
-    count = len(call.arguments)
-    return [*range(1, count - 1, 2), count - 1]
-
-
-def _whole(expression: Node) -> int:
-    number = written_range(expression).lower
-    return 0 if number is None else int(number)
-
-
-def _text(expression: Node) -> str:
-    return str(expression.value) if isinstance(expression, Literal) else ""

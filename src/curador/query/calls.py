@@ -27,7 +27,7 @@ _MOST_ROUNDING = 15
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _of_one(function: Function, reads: Reads) -> Callable[[Any, Reading], Term]:
+def reader_of(function: Function, reads: Reads) -> Callable[[Any, Reading], Term]:
     """Return the reader of a function of one number or one string."""
     require = kinds.numeric if reads.of == "number" else kinds.text
 
@@ -243,18 +243,19 @@ _RAW = {
     "histogram",
 }
 
-NAMES = (
-    *(one.name for one in FUNCTIONS.values() if one.reads is not None),
-    "coalesce", "concat", "contains", "count", "count_if", "date_add", "date_diff", "date_part", "date_trunc", "day",
+_BY_READERS = (
+    "avg", "coalesce", "concat", "contains", "count", "count_if", "date_add", "date_diff", "date_part", "date_trunc", "day",
     "dayofweek", "dayofyear", "extract", "greatest", "hour", "if", "ifnull", "isodow", "least", "left", "log10", "mean",
     "median", "minute", "month", "nullif", "power", "quantile", "quarter", "replace", "round", "second", "starts_with",
-    "stddev", "substring", "sum", "avg", "trunc", "variance", "week", "year",
+    "stddev", "substring", "sum", "trunc", "variance", "week", "year",
 )  # fmt: skip
+
+NAMES = tuple(sorted((*_BY_READERS, *(one.name for one in FUNCTIONS.values() if one.reads is not None))))
 """What analysts may call, for hints."""
 
 
 HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], Term]] = {
-    **{getattr(exp, one.reads.parsed): _of_one(one, one.reads) for one in FUNCTIONS.values() if one.reads is not None},
+    **{getattr(exp, one.reads.parsed): reader_of(one, one.reads) for one in FUNCTIONS.values() if one.reads is not None},
     exp.Round: _round,
     exp.Trunc: _trunc,
     exp.Log: _log,

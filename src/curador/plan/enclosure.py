@@ -10,7 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.curator.computed import Vector
+    from numpy.typing import NDArray
+
     from curador.numerics.rounding import FloatArray
     from curador.randomness.entropy import BoolArray
 
@@ -53,21 +54,21 @@ def doubtful(rows: int) -> Truth:
     return Truth(possible, possible, possible)
 
 
-def exactly(vector: Vector) -> Enclosure:
+def exactly(values: NDArray[Any], null: BoolArray) -> Enclosure:
     """Return the enclosure of numbers that are known; arithmetic with an infinite one is NULL, so nothing is known of that.
 
     Whole numbers that doubles cannot hold lie between two of them: they are compared as they are, and computed with as one.
     """
-    near = vector.values.astype(np.float64)
-    whole = vector.values.dtype == np.int64
+    near = values.astype(np.float64)
+    whole = values.dtype == np.int64
     slack = np.where(np.abs(near) >= _EXACT, np.spacing(near), 0.0) if whole else np.where(np.isinf(near), np.inf, 0.0)
     low, high = (np.where(np.isinf(slack), way * np.inf, near + way * np.abs(slack)) for way in (-1, 1))
-    return Enclosure(np.where(vector.null, np.inf, low), np.where(vector.null, -np.inf, high), vector.null | np.isinf(slack))
+    return Enclosure(np.where(null, np.inf, low), np.where(null, -np.inf, high), null | np.isinf(slack))
 
 
-def certain(vector: Vector) -> Truth:
+def certain(values: BoolArray, null: BoolArray) -> Truth:
     """Return the truths that are known."""
-    return Truth(vector.values & ~vector.null, ~vector.values & ~vector.null, vector.null)
+    return Truth(values & ~null, ~values & ~null, null)
 
 
 def made(low: FloatArray, high: FloatArray, null: BoolArray, parts: Sequence[Enclosure] = (), ulps: int = 1) -> Enclosure:

@@ -1,0 +1,373 @@
+"""What is known of every function of the catalogue without computing it: its range before data, its enclosure after noise.
+
+ranges      where it lies if its arguments lie in given intervals, exactly; nothing where it gives no number
+enclosures  which numbers it can give, NULL included, if its arguments are any of an interval's, over columns and outward
+truths      the same of what is true or false
+
+`query/functions.py` has an entry for each name here, and the other way round: a test holds both to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+
+from curador.plan import arithmetic as intervals
+from curador.plan import enclosure as on
+from curador.plan.arithmetic import EVERYTHING
+from curador.plan.enclosure import Enclosure, Truth
+from curador.plan.model import Range
+from curador.plan.narrowing import written_range
+from curador.plan.parts import estimates_of
+from curador.plan.times import EARLIEST, LATEST, apart
+from curador.query.tree import Literal, Ref
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from curador.plan.ranges import Ranges
+    from curador.query.tree import Call, Node, Relation
+
+PARTS = {
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "week": (1, 53),
+    "day": (1, 31),
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "second": (0, 59),
+    "dayofweek": (0, 6),
+    "isodow": (1, 7),
+    "dayofyear": (1, 366),
+}
+
+
+class Walk(Protocol):
+    """What an expression's parts can be, in every row."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        ...
+
+    def number(self, node: Node) -> Enclosure:
+        """Return where a number can lie."""
+        ...
+
+    def truth(self, node: Node) -> Truth:
+        """Return what a condition can come to."""
+        ...
+
+
+RangeRule: TypeAlias = "Callable[[Call, Ranges, Relation], Range]"
+NumberRule: TypeAlias = "Callable[[Call, Walk], Enclosure]"
+TruthRule: TypeAlias = "Callable[[Call, Walk], Truth]"
+
+
+# ---- ranges --------------------------------------------------------------------------------------------------------
+
+
+def _anything(*_: object) -> Range:
+    """Of what is no number, or any."""
+    return EVERYTHING
+
+
+def _of(function: Callable[..., Range]) -> RangeRule:
+    """The range of arithmetic on the arguments' ranges."""
+    return lambda call, ranges, relation: function(*(ranges.of(one, relation) for one in call.arguments))
+
+
+def _of_first(function: Callable[[Range], Range]) -> RangeRule:
+    return lambda call, ranges, relation: function(ranges.of(call.arguments[0], relation))
+
+
+def _product(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    one, other = (ranges.of(argument, relation) for argument in call.arguments)
+    return intervals.power(one, Fraction(2)) if call.arguments[0] == call.arguments[1] else intervals.multiply(one, other)
+
+
+def _rounded(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    return intervals.rounded(ranges.of(call.arguments[0], relation), digits_of(call))
+
+
+def _power(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    exponent = written_range(call.arguments[1])
+    return EVERYTHING if exponent.lower is None else intervals.power(ranges.of(call.arguments[0], relation), exponent.lower)
+
+
+def _chosen(places: Callable[[Call], list[int]]) -> RangeRule:
+    """The hull of the values that a result may be, written NULLs apart."""
+
+    def chosen(call: Call, ranges: Ranges, relation: Relation) -> Range:
+        held = [call.arguments[place] for place in places(call)]
+        return intervals.hull([ranges.of(one, relation) for one in held if not _null(one)])
+
+    return chosen
+
+
+def _extreme(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
+    held = [one for one in call.arguments if not _null(one)]
+    found = intervals.hull([ranges.of(one, relation) for one in held])
+    for end in (written_range(one).lower for one in held):
+        if end is not None:
+            beyond = Range(None, end) if call.function == "least" else Range(end, None)
+            found = replace(intervals.meet(found, beyond), integer=found.integer)
+    return found
+
+
+def _cast(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    inner = call.arguments[0]
+    if inner.type is Type.BOOLEAN:
+        return Range(Fraction(0), Fraction(1), integer=True)
+    if inner.type is None or not inner.type.numeric:
+        return EVERYTHING
+    below = ranges.of(inner, relation)
+    return intervals.rounded(below, 0) if call.type is Type.INTEGER else below
+
+
+def _length(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    argument = call.arguments[0]
+    if isinstance(argument, Ref):
+        source = relation.columns[argument.index].source
+        table = None if source is None else ranges.schema.table(source[0])
+        declared = None if table is None or source is None else table.table.column(source[1])
+        if declared is not None and declared.length is not None:
+            why = f"{declared.name} has a declared length"
+            return Range(Fraction(0), Fraction(declared.length), integer=True, why=why)
+    return Range(Fraction(0), None, integer=True)
+
+
+def _part(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    part = text_of(call.arguments[0])
+    if part == "year":
+        known = ranges.times(call.arguments[1], relation)
+        first, last = (1, 9999) if known is None else (known[0].year, known[1].year)
+        return Range(Fraction(first), Fraction(last), integer=True, why="" if known is None else "declared dates")
+    first, last = PARTS[part]
+    return Range(Fraction(first), Fraction(last), integer=True, why=f"a {part}")
+
+
+def _distance(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    unit = text_of(call.arguments[0])
+    start = ranges.times(call.arguments[1], relation) or (EARLIEST, LATEST)
+    end = ranges.times(call.arguments[2], relation) or (EARLIEST, LATEST)
+    first, last = apart(start[1], end[0], unit) - 1, apart(start[0], end[1], unit) + 1
+    return Range(Fraction(first), Fraction(last), integer=True, why="dates")
+
+
+def _null(expression: Node) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
+
+
+def _arms(call: Call) -> list[int]:
+    """Places of the values of a CASE: after each condition, and the last one."""
+    count = len(call.arguments)
+    return [*range(1, count - 1, 2), count - 1]
+
+
+def _all(call: Call) -> list[int]:
+    return list(range(len(call.arguments)))
+
+
+def digits_of(call: Call) -> int:
+    """Return the digits that ROUND keeps."""
+    number = written_range(call.arguments[1]).lower if len(call.arguments) > 1 else None
+    return 0 if number is None else int(number)
+
+
+def text_of(expression: Node) -> str:
+    """Return a written text."""
+    return str(expression.value) if isinstance(expression, Literal) else ""
+
+
+RANGES: dict[str, RangeRule] = {
+    **dict.fromkeys(("and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in"), _anything),
+    **dict.fromkeys(("like", "ilike", "starts_with"), _anything),
+    "case": _chosen(_arms),
+    "coalesce": _chosen(_all),
+    "nullif": _of_first(lambda one: one),
+    **dict.fromkeys(("least", "greatest"), _extreme),
+    "cast": _cast,
+    "+": _of(intervals.add),
+    "-": _of(lambda one, other: intervals.add(one, intervals.negate(other))),
+    "*": _product,
+    "/": _of(intervals.divide),
+    "//": _of(intervals.whole_quotient),
+    "%": _of(intervals.remainder),
+    "neg": _of(intervals.negate),
+    "abs": _of(intervals.magnitude),
+    "sign": lambda *_: Range(Fraction(-1), Fraction(1), integer=True),
+    "round": _rounded,
+    "floor": _of(lambda one: intervals.monotone(one, lambda end: Fraction(math.floor(end)), integer=True)),
+    "ceil": _of(lambda one: intervals.monotone(one, lambda end: Fraction(math.ceil(end)), integer=True)),
+    "sqrt": _of(intervals.root),
+    "ln": _of(lambda one: intervals.logarithm(one, 1.0)),
+    "log10": _of(lambda one: intervals.logarithm(one, math.log(10))),
+    "exp": _of(intervals.exponential),
+    "power": _power,
+    **dict.fromkeys(("lower", "upper", "trim", "concat", "substring", "replace"), _anything),
+    "length": _length,
+    **dict.fromkeys(("date_trunc", "date_add"), _anything),
+    "extract": _part,
+    "date_diff": _distance,
+}
+
+
+# ---- enclosures of numbers -------------------------------------------------------------------------------------------
+
+
+def _unknown(_: Call, walk: Walk) -> Enclosure:
+    """Of a text or a time nothing is enclosed."""
+    return on.unknown(walk.rows)
+
+
+def _image(function: Callable[..., Enclosure]) -> NumberRule:
+    """The image of the arguments' enclosures."""
+
+    def image(call: Call, walk: Walk) -> Enclosure:
+        return function(*map(walk.number, call.arguments)) if _numeric(call) else on.unknown(walk.rows)
+
+    return image
+
+
+def _quotient(function: Callable[[Enclosure, Enclosure], Enclosure]) -> NumberRule:
+    """A quotient is NULL where its divisor is released and not above 0."""
+
+    def image(call: Call, walk: Walk) -> Enclosure:
+        if not _numeric(call):
+            return on.unknown(walk.rows)
+        above, below = map(walk.number, call.arguments)
+        found = function(above, below)
+        return on.above_zero(found, below) if estimates_of(call.arguments[1]) else found
+
+    return image
+
+
+def _rounding(call: Call, walk: Walk) -> Enclosure:
+    held, digits = walk.number(call.arguments[0]), digits_of(call)
+    return held if digits >= 0 and call.arguments[0].type is Type.INTEGER else on.rounding(held, digits)
+
+
+def _powers(call: Call, walk: Walk) -> Enclosure:
+    exponent = call.arguments[1]
+    if estimates_of(exponent) or not _numeric(call) or not walk.rows:
+        return on.unknown(walk.rows)
+    known = np.unique(walk.number(exponent).low)
+    return on.power(walk.number(call.arguments[0]), float(known[0])) if len(known) == 1 else on.unknown(walk.rows)
+
+
+def _cases(call: Call, walk: Walk) -> Enclosure:
+    *pairs, last = call.arguments
+    found, reached = on.nothing(walk.rows), np.ones(walk.rows, np.bool_)
+    for condition, arm in zip(pairs[::2], pairs[1::2], strict=True):
+        truth = walk.truth(condition)
+        found = on.hull(found, walk.number(arm), reached & truth.true)
+        reached = reached & (truth.false | truth.null)
+    return on.hull(found, walk.number(last), reached)
+
+
+def _coalesced(call: Call, walk: Walk) -> Enclosure:
+    found, reached = on.nothing(walk.rows), np.ones(walk.rows, np.bool_)
+    for argument in call.arguments:
+        held = walk.number(argument)
+        sure = Enclosure(held.low, held.high, np.zeros(walk.rows, np.bool_))
+        found = on.hull(found, sure, reached & ~held.empty)
+        reached = reached & (held.null | held.empty)
+    return Enclosure(found.low, found.high, found.null | reached)
+
+
+def _nullif(call: Call, walk: Walk) -> Enclosure:
+    held, other = map(walk.number, call.arguments)
+    return Enclosure(held.low, held.high, held.null | on.compare("=", held, other).true)
+
+
+def _casts(call: Call, walk: Walk) -> Enclosure:
+    inner = call.arguments[0]
+    if inner.type is Type.BOOLEAN:
+        truth = walk.truth(inner)
+        return Enclosure(
+            np.where(truth.false, 0.0, np.where(truth.true, 1.0, np.inf)),
+            np.where(truth.true, 1.0, np.where(truth.false, 0.0, -np.inf)),
+            truth.null,
+        )
+    if not _numeric(call):
+        return on.unknown(walk.rows)
+    held = walk.number(inner)
+    return on.monotone(on.nearest)(held) if call.type is Type.INTEGER else held
+
+
+def _numeric(call: Call) -> bool:
+    return all(one.type is None or one.type.numeric for one in call.arguments)
+
+
+ENCLOSURES: dict[str, NumberRule] = {
+    "case": _cases,
+    "coalesce": _coalesced,
+    "nullif": _nullif,
+    "least": _image(lambda *held: on.least(held)),
+    "greatest": _image(lambda *held: on.greatest(held)),
+    "cast": _casts,
+    "+": _image(on.add),
+    "-": _image(on.subtract),
+    "*": _image(on.multiply),
+    "/": _quotient(on.divide),
+    "//": _quotient(on.quotient),
+    "%": _image(on.remainder),
+    "neg": _image(on.negative),
+    "abs": _image(on.absolute),
+    "sign": _image(on.monotone(np.sign)),
+    "round": _rounding,
+    "floor": _image(on.monotone(np.floor)),
+    "ceil": _image(on.monotone(np.ceil)),
+    "sqrt": _image(on.root),
+    "ln": _image(on.logarithm(np.log)),
+    "log10": _image(on.logarithm(np.log10)),
+    "exp": _image(on.exponential),
+    "power": _powers,
+    **dict.fromkeys(("lower", "upper", "trim", "length", "concat", "substring", "replace"), _unknown),
+    **dict.fromkeys(("date_trunc", "extract", "date_diff", "date_add"), _unknown),
+}
+
+
+# ---- enclosures of truths --------------------------------------------------------------------------------------------
+
+
+def _doubtful(_: Call, walk: Walk) -> Truth:
+    return on.doubtful(walk.rows)
+
+
+def _of_numbers(rule: TruthRule) -> TruthRule:
+    """What is compared as numbers; of everything else nothing is known."""
+    return lambda call, walk: rule(call, walk) if _numeric(call) else on.doubtful(walk.rows)
+
+
+def _is_null(call: Call, walk: Walk) -> Truth:
+    held = walk.number(call.arguments[0])
+    return Truth(held.null | held.empty, ~held.empty, np.zeros(walk.rows, np.bool_))
+
+
+def _compared(call: Call, walk: Walk) -> Truth:
+    return on.compare(call.function, *map(walk.number, call.arguments))
+
+
+def _listed(call: Call, walk: Walk) -> Truth:
+    held = walk.number(call.arguments[0])
+    return on.some([on.compare("=", held, walk.number(one)) for one in call.arguments[1:]])
+
+
+TRUTHS: dict[str, TruthRule] = {
+    "and": lambda call, walk: on.every([walk.truth(one) for one in call.arguments]),
+    "or": lambda call, walk: on.some([walk.truth(one) for one in call.arguments]),
+    "not": lambda call, walk: on.reverse(walk.truth(call.arguments[0])),
+    "is_null": _of_numbers(_is_null),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_numbers(_compared)),
+    "in": _of_numbers(_listed),
+    **dict.fromkeys(("like", "ilike", "starts_with"), _doubtful),
+    **dict.fromkeys(("case", "coalesce", "nullif", "least", "greatest", "cast"), _doubtful),
+}
