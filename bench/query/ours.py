@@ -50,7 +50,7 @@ def tallied(curator: cu.Curator, question: str) -> Callable[[], object]:
     """Return a call that computes the exact integers only: no planning, no ledger, no noise."""
     ready = price_at(curator._session, tasks.QUESTIONS[question], QuestionOptions(spend=SPEND))  # noqa: SLF001 - what ask does first
     engine = curator._session.engine  # noqa: SLF001 - and what it does then
-    return lambda: engine.tally(ready.plan.blocks)
+    return lambda: engine.tally(engine.compile(ready.plan.blocks))
 
 
 def cases(rows: int, file: Path, folder: Path, stack: contextlib.ExitStack) -> Iterator[tuple[str, Callable[[], object]]]:

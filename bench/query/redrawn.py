@@ -20,7 +20,7 @@ def errors(curator) -> dict[str, object]:
     """Return the root mean squared error of every column, and the share of 95 % intervals that held the truth."""
     ready = price_at(curator._session, tasks.QUESTION, QuestionOptions(spend="100%"))  # noqa: SLF001 - what ask makes first
     (priced,) = ready.priced
-    tallied = curator._session.engine.tally(priced.plan.blocks)  # noqa: SLF001 - exact, and never shown to anybody
+    tallied = curator._session.engine.tally(ready.compiled)  # noqa: SLF001 - exact, and never shown to anybody
     covered = {one.name: one for one in redraw(priced, tallied, tasks.REDRAWS)}
     drawn = [answer_columns(priced, release(priced, tallied), ready.confidence) for _ in range(tasks.REDRAWS)]
     found: dict[str, float] = {}

@@ -57,7 +57,7 @@ EXACT = ("SUM({x}) AS a", "AVG({x}) AS a", "SUM({x}) / COUNT(DISTINCT {unit}) AS
 def coverage(engine, sql, kind, amount, times=TIMES):
     plan = build_plan(parse(sql, engine.schema), engine.schema)
     priced = price(plan, Grant(kind, Fraction(amount), Fraction(1, 10**6)))
-    return redraw(priced, engine.tally(plan.blocks), times)
+    return redraw(priced, engine.tally(engine.compile(plan.blocks)), times)
 
 
 def check(found, *, exact):
@@ -120,7 +120,7 @@ def test_the_mean_of_a_constant_is_that_constant(ours, rows):
     question = parse("SELECT AVG(fixed) AS a FROM visits", ours.schema)
     plan = build_plan(question, ours.schema, asked=Asked(rows=rows))
     priced = price(plan, Grant("concentrated", Fraction(1, 20)))
-    (found,) = redraw(priced, ours.tally(plan.blocks), 10)
+    (found,) = redraw(priced, ours.tally(ours.compile(plan.blocks)), 10)
 
     assert found.truths == [pytest.approx(200, abs=1e-6)]
 
@@ -176,7 +176,10 @@ def test_twenty_whole_questions(ours, tmp_path):
     sql = "SELECT kind, COUNT(*) AS n, SUM(spent) AS s, AVG(spent) AS m, MEDIAN(spent) AS q FROM visits GROUP BY kind"
     plan = build_plan(parse(sql, ours.schema), ours.schema)
     priced = price(plan, Grant("concentrated", Fraction(1, 20)))
-    truths = {one.name: dict(zip(one.keys, one.truths, strict=True)) for one in redraw(priced, ours.tally(plan.blocks), 1)}
+    truths = {
+        one.name: dict(zip(one.keys, one.truths, strict=True))
+        for one in redraw(priced, ours.tally(ours.compile(plan.blocks)), 1)
+    }
     held = total = 0
     keyed(tmp_path / "asked.ledger", ours)
     with cu.open(

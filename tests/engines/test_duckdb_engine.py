@@ -2,13 +2,19 @@
 
 import collections
 import contextlib
+import sys
 from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from duckdb_studies import engine_of, looking_into, visits_table
 
+import curador
+from curador.engines import registry
 from curador.engines.base import EngineFailed
+from curador.engines.duckdb import runners
 from curador.engines.lower import collect as collecting
 from curador.plan.build import build_plan
 from curador.plan.grid import column_grid
@@ -24,6 +30,7 @@ TABLE = pa.table(
         "city": [("a", "b", "c", None)[number % 4] for number in range(100)],
     }
 )
+SOURCE = Path(curador.__file__).parent
 SQL = "SELECT city, COUNT(*) AS n, SUM(spent) AS total FROM visits GROUP BY city"
 
 
@@ -52,7 +59,7 @@ def test_a_question_is_tallied(tmp_path, worker, prepare):
     study = visits_table(tmp_path, TABLE, columns=COLUMNS, caps=Caps(rows=5), prepare=prepare)
     with contextlib.closing(engine_of(study, worker=worker)) as engine:
         plan = build_plan(parse(SQL, engine.schema), engine.schema)
-        (found,) = engine.tally(plan.blocks)
+        (found,) = engine.tally(engine.compile(plan.blocks))
     kinds = [tally.kind for tally in plan.blocks[0].tallies]
     by_key = {key: place for place, key in enumerate(found.keys[0])}
 
@@ -74,7 +81,44 @@ def test_a_result_that_cannot_be_read_is_a_failure_with_an_id(tmp_path, monkeypa
     with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS))) as engine:
         plan = build_plan(parse(SQL, engine.schema), engine.schema)
         with pytest.raises(EngineFailed) as raised:
-            engine.tally(plan.blocks)
+            engine.tally(engine.compile(plan.blocks))
 
     assert "canary" not in str(raised.value)
     assert "canary-5512" in (tmp_path / "study.ledger.prepared" / "incidents.log").read_text()
+
+
+def test_a_plan_is_lowered_once_and_tried_without_rows_once(tmp_path, monkeypatch):
+    """Rehearsing and tallying lower nothing; what went well without rows runs there again for a new version only."""
+    ran = []
+    whole = runners.InlineRunner.run
+
+    def noted(self, statements, seconds, *, empty=False):
+        ran.append(empty)
+        return whole(self, statements, seconds, empty=empty)
+
+    monkeypatch.setattr(runners.InlineRunner, "run", noted)
+    with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS), worker="inline")) as engine:
+        plan, renamed = (
+            build_plan(parse(text, engine.schema), engine.schema) for text in (SQL, SQL.replace("total", "sum_of_all"))
+        )
+        compiled, again = engine.compile(plan.blocks), engine.compile(renamed.blocks)
+        monkeypatch.setattr("curador.engines.lower.block.lower_block", None)  # calling it would fail
+        first, second = engine.rehearse(compiled), engine.rehearse(again)
+        assert ran == [True]
+        assert [one.tallies.keys() for one in first] == [one.tallies.keys() for one in second]
+        (found,) = engine.tally(again)
+        assert ran == [True, False]
+        assert sum(int(one) for one in found.tallies[0]) > 0
+        engine.prepare(2)
+        engine.rehearse(compiled)
+        assert ran == [True, False, True]
+
+
+def test_a_curator_finds_its_engine_by_name(monkeypatch):
+    """A second kind is a line of the registry: the rooms above name no engine."""
+    monkeypatch.setitem(registry._KINDS, "other", "engine_kind_of_a_test")  # noqa: SLF001 -- what a new engine adds
+    monkeypatch.setitem(sys.modules, "engine_kind_of_a_test", SimpleNamespace(KIND="a kind"))
+    assert registry.engine_kind("other") == "a kind"
+    above = [path for room in ("curator", "learn", "ledger") for path in (SOURCE / room).rglob("*.py")]
+    assert above
+    assert not [path.name for path in above if "engines.duckdb" in path.read_text(encoding="utf-8")]

@@ -99,7 +99,7 @@ def test_the_same_rows_are_summed_and_counted(curator, argument):
         parse(f"SELECT AVG({argument}) AS a, VAR_POP({argument}) AS v FROM t WHERE u = 0", curator.schema), curator.schema
     )
     (block,) = plan.blocks
-    (tallied,) = curator._session.engine.tally(plan.blocks)  # noqa: SLF001 -- exact integers leave no other way
+    (tallied,) = curator._session.engine.tally(curator._session.engine.compile(plan.blocks))  # noqa: SLF001 -- exact integers leave no other way
     for measurement in block.measurements:
         if measurement.name != "count":
             value = sum(coefficient * int(tallied.tallies[place][0]) for place, coefficient in measurement.combination)
@@ -128,11 +128,11 @@ def test_a_file_s_statistics_decide_nothing(tmp_path, others, prepare):
         tmp_path / "n.parquet", ledger=tmp_path / "n.ledger", engine={"worker": "inline", "prepare": prepare}, **options
     ) as c:
         plan = build_plan(parse("SELECT COUNT(*) AS a, COUNT(x) AS b FROM n", c.schema), c.schema)
-        (tallied,) = c._session.engine.tally(plan.blocks)  # noqa: SLF001 -- idem
+        (tallied,) = c._session.engine.tally(c._session.engine.compile(plan.blocks))  # noqa: SLF001 -- idem
         summed = build_plan(parse("SELECT SUM(x) AS s, COUNT(x) AS b FROM n", c.schema), c.schema)
-        (on_grid,) = c._session.engine.tally(summed.blocks)  # noqa: SLF001 -- idem
+        (on_grid,) = c._session.engine.tally(c._session.engine.compile(summed.blocks))  # noqa: SLF001 -- idem
         filtered = build_plan(parse("SELECT COUNT(*) AS a FROM n WHERE x > 5", c.schema), c.schema)
-        (above,) = c._session.engine.tally(filtered.blocks)  # noqa: SLF001 -- idem
+        (above,) = c._session.engine.tally(c._session.engine.compile(filtered.blocks))  # noqa: SLF001 -- idem
 
     present = sum(one is not None for one in others)
     assert [int(tallied.tallies[place][0]) for place in range(2)] == [len(values), present]
@@ -183,6 +183,6 @@ def test_no_two_groups_have_one_key(tmp_path, prepare):
     ) as curator:
         for question in asked:
             (block,) = build_plan(parse(question, curator.schema), curator.schema).blocks
-            (tallied,) = curator._session.engine.tally([block])  # noqa: SLF001 -- idem
+            (tallied,) = curator._session.engine.tally(curator._session.engine.compile([block]))  # noqa: SLF001 -- idem
             (keys,) = normal_columns(tallied.keys, [block.keys[0].type])
             assert len(set(keys)) == len(keys) > 0

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) -> None:
     """Print what was found; raises for what must be mended."""
-    from curador.engines.duckdb.schema import describe
+    from curador.engines.registry import engine_kind
     from curador.study.check import check_study, owner_warnings
 
     check_study(study)
-    schema = describe(study)
+    schema = engine_kind().describe(study)
     print("\n".join(_declared(study)))
     for table in schema.tables:
         print("\n".join(_table(table)))

@@ -53,14 +53,14 @@ def init(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the draft there; default: standard output.")] = None,
 ) -> None:
     """Write the draft of a study file: every column with its physical type and a line to fill in. No row is read."""
-    from curador.engines.duckdb.schema import physical
+    from curador.engines.registry import engine_kind
     from curador.study.sources import table_name
     from curador.study.write import draft_toml
 
     source = table
     if out is not None and not Path(table).is_absolute() and out.absolute().parent != Path.cwd():
         source = str(Path(table).absolute())  # what a study names is relative to its own folder
-    draft = draft_toml(table_name(table), source, physical(table))
+    draft = draft_toml(table_name(table), source, engine_kind().physical_types(table))
     if out is None:
         print(draft, end="")
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from curador.curator.answer import Answer, table_digest
@@ -10,7 +11,7 @@ from curador.curator.bias import as_shares
 from curador.curator.content import decoded, encoded
 from curador.curator.post import answer_columns
 from curador.curator.preview import bounding_notes
-from curador.curator.receipt import answer_receipt
+from curador.curator.receipt import answer_receipt, answer_terms
 from curador.curator.rehearsal import rehearsed, without_rows
 from curador.curator.release import release
 from curador.curator.spending import Restored, Shown, spend, try_out
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from curador.curator.post import Column
     from curador.curator.pricing import PricedQuestion
+    from curador.curator.receipt import AnswerTerms
     from curador.curator.release import Released
     from curador.curator.session import Session
     from curador.engines.base import Tallied
@@ -65,7 +67,7 @@ class Results:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QuestionPurchase:
     """A question with its price, as something to spend on.
 
@@ -92,16 +94,7 @@ class QuestionPurchase:
     def show(self, restored: Restored[Results], spent: Spent) -> Shown[Answer]:
         """Return the answer: columns, notes, estimates of what was lost, receipt."""
         question, schema, released = self.question, self.session.schema, restored.value.released
-        receipt = answer_receipt(
-            self.session.study,
-            self.session.limits,
-            spent,
-            question.priced,
-            question=question.text,
-            plan_digest=question.plan_digest,
-            plan_text="\n".join(explain(priced, schema) for priced in question.priced),
-            answer_digest=restored.digest,
-        )
+        receipt = answer_receipt(self.session.study, self.session.limits, spent, self.terms, answer_digest=restored.digest)
 
         def again(confidence: Fraction) -> tuple[Column, ...]:
             return tuple(answer_columns(question.priced[0], released[0], confidence))
@@ -116,11 +109,20 @@ class QuestionPurchase:
         answer = Answer(columns, spent.cost, receipt, spent.served, question.confidence, notes, bias, again=again)
         return Shown(answer, receipt)
 
+    @cached_property
+    def terms(self) -> AnswerTerms:
+        """What every receipt of this question says; made once, where it is tried out."""
+        question = self.question
+        text = "\n".join(explain(priced, self.session.schema) for priced in question.priced)
+        return answer_terms(
+            self.session.study, question.priced, question=question.text, plan_digest=question.plan_digest, plan_text=text
+        )
+
     def _tallied(self, *, rehearsal: bool) -> Sequence[Tallied]:
-        blocks = self.question.blocks
+        engine, compiled = self.session.engine, self.question.compiled
         if not rehearsal:
-            return self.session.engine.tally(blocks)
-        return self.session.engine.rehearse(blocks) if self.by_engine else [without_rows(block) for block in blocks]
+            return engine.tally(compiled)
+        return engine.rehearse(compiled) if self.by_engine else [without_rows(block) for block in compiled.blocks]
 
 
 def _drawn(

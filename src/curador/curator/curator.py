@@ -116,7 +116,7 @@ class Asker:
         )
         session = self._session
         with session.still():
-            session.ledger.require_current(session.version)
+            session.ledger.require_admitted(None, session.version)  # a closed study still says what things would cost
             if isinstance(question, str):
                 return _preview(session, question, options)
             if len(question) == 0:
@@ -181,7 +181,7 @@ class Asker:
         dialect: str = "duckdb",
     ) -> str:
         """Return how a question would be answered: rows, caps, keys, measurements, intervals and where they came from."""
-        _, plan = plan_question(self._session, question, QuestionOptions(caps=caps, bounds=bounds, dialect=dialect))
+        _, plan, _ = plan_question(self._session, question, QuestionOptions(caps=caps, bounds=bounds, dialect=dialect))
         return explain(plan, self._session.schema)
 
     def rows(

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from curador.curator.show import rounded
+from curador.engines.base import Sources
+from curador.engines.registry import engine_kind
 from curador.errors import InvalidParameter, InvalidStudy, sentence
 from curador.ledger.entry import Kind
 from curador.ledger.ledger import Ledger
@@ -86,9 +88,7 @@ def require_usable(study: Study) -> None:
 
     It comes before a ledger is made and before a data version is declared: both are for ever.
     """
-    from curador.engines.duckdb.schema import describe
-
-    describe(study)
+    engine_kind().describe(study)
 
 
 def existing_ledger(study: Study) -> Ledger:
@@ -107,23 +107,14 @@ def engine_of(
     A version is what the sources were when it was taken. Sources that changed since, or of which nobody knows any more what
     they were, are the owner's to declare a new version.
     """
-    from curador.engines.duckdb import snapshot
-    from curador.engines.duckdb.engine import DuckDBEngine
-    from curador.engines.duckdb.folder import Folder, prepared_folder
-
-    version = ledger.data_version
-    engine = DuckDBEngine(study, version)
-    folder = Folder(prepared_folder(study))
-    manifest = snapshot.read(folder)
-    if refreshed:
-        engine.prepare(version, progress=progress)
-    elif manifest is None or manifest.version != version:
-        if _asked_about(ledger, version):
-            raise InvalidStudy(_not_the_same(version, "what it was made from is not known any more"))
-        engine.prepare(version, progress=progress)
-    elif snapshot.changed(study, folder):
+    kind, version = engine_kind(), ledger.data_version
+    engine = kind.open(study, version)
+    sources = None if refreshed else kind.sources(study, version)
+    if sources is Sources.UNKNOWN and _asked_about(ledger, version):
+        raise InvalidStudy(_not_the_same(version, "what it was made from is not known any more"))
+    if sources is Sources.CHANGED:
         raise InvalidStudy(_not_the_same(version, "a source has changed since"))
-    elif not engine.ready:
+    if sources is not Sources.SAME or not engine.ready:
         engine.prepare(version, progress=progress)
     return engine
 
@@ -146,14 +137,7 @@ def prepare_study(study: Study, *, progress: Callable[[str], None] | None = None
 
 def drop_prepared(study: Study) -> str:
     """Remove the prepared copy of the data, and say so. What it was made from stays known, so that it can be made again."""
-    from curador.engines.duckdb.folder import Folder, prepared_folder
-
-    folder = Folder(prepared_folder(study))
-    if not folder.path.is_dir():
-        return "nothing was prepared"
-    before = folder.size()
-    folder.remove_versions()
-    return f"removed {before - folder.size():,} bytes from {folder.path}"
+    return engine_kind().drop_prepared(study)
 
 
 def _asked_about(ledger: Ledger, version: int) -> bool:
@@ -178,8 +162,7 @@ def _is_file(source: Any) -> bool:
 
 def _physical(source: Any) -> dict[str, Type | None]:
     """Return the types that the sources themselves show, by column, or by table.column where there are several."""
-    from curador.engines.duckdb.schema import physical
-
+    physical = engine_kind().physical_types
     if not isinstance(source, Mapping):
         return {name: kind for name, _, kind in physical(source)}
     found: dict[str, Type | None] = {}

@@ -27,7 +27,8 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from curador.curator.grant import QuestionOptions
     from curador.curator.session import Session
-    from curador.plan.model import BlockPlan, Plan
+    from curador.engines.base import Compiled
+    from curador.plan.model import Plan
     from curador.query.tree import Question
 
 BIAS_SHARE = Fraction(1, 20)
@@ -41,6 +42,7 @@ _CAPS = ("rows", "groups", "rows_per_group")
 class PricedQuestion:
     """A question with its price. `priced` holds the question's plan, then those of the bias estimates, if any.
 
+    compiled the statements of all plans, in order
     version  the data version that it is about
     enough   whether what was asked for is not below the owner's least spend; only a stored answer is given for less
     notes    what the asker must know about the price
@@ -54,6 +56,7 @@ class PricedQuestion:
     confidence: Fraction
     tables: tuple[str, ...]
     version: int
+    compiled: Compiled
     enough: bool = True
     notes: tuple[str, ...] = ()
 
@@ -61,11 +64,6 @@ class PricedQuestion:
     def plan(self) -> Plan:
         """The question's own plan."""
         return self.priced[0].plan
-
-    @property
-    def blocks(self) -> list[BlockPlan]:
-        """The blocks of all plans, in order."""
-        return [block for one in self.priced for block in one.plan.blocks]
 
     @property
     def plan_digest(self) -> str:
@@ -81,14 +79,13 @@ class PricedQuestion:
 
 
 def price_question(session: Session, text: str, options: QuestionOptions, *, fresh: bool = False) -> PricedQuestion:
-    """Return the question with its price; what the engine could not run is refused here, before it costs anything.
+    """Return the question with its price, or refuse.
 
     A cost below the least spend buys nothing new; an answer that was given for it before is given again.
     """
     question = price_at(session, text, options)
     if not question.enough and (fresh or session.stored(question.key, question.version) is None):
         question = price_at(session, text, options, raised=True)
-    session.engine.check(question.blocks)
     return question
 
 
@@ -100,7 +97,7 @@ def price_at(session: Session, text: str, options: QuestionOptions, *, raised: b
     Claim   What is charged is never below the least, however little of a grant the noise needs.
     """
     confidence, version = confidence_level(options.confidence), session.version
-    question, plan = plan_question(session, text, options)
+    question, plan, compiled = plan_question(session, text, options)
     options = _with_statement(options, question)
     if not options.given:
         raise InvalidParameter(_what_it_would_cost(session, plan, options, confidence))
@@ -110,14 +107,21 @@ def price_at(session: Session, text: str, options: QuestionOptions, *, raised: b
     if raised and not enough:
         main, notes = _raised(session, plan, options, confidence)
     priced = (main,) if not options.bias else _with_bias(session, question, main, options)
+    if len(priced) > 1:
+        compiled = session.engine.compile([block for one in priced for block in one.plan.blocks])
     identities = tuple(identity(one) for one in priced)
     key = question_key(identities, study_digest=session.study.digest, data_version=version)
     cost = cost_of(priced).most(session.least)
-    return PricedQuestion(text, priced, identities, key, cost, confidence, plan.tables, version, enough or raised, notes)
+    return PricedQuestion(
+        text, priced, identities, key, cost, confidence, plan.tables, version, compiled, enough or raised, notes
+    )
 
 
-def plan_question(session: Session, text: str, options: QuestionOptions) -> tuple[Question, Plan]:
-    """Return the question's tree and its plan, or refuse; the latest ones are kept, as dashboards ask again."""
+def plan_question(session: Session, text: str, options: QuestionOptions) -> tuple[Question, Plan, Compiled]:
+    """Return the question's tree, its plan and what the engine runs for it, or refuse; the latest ones are kept.
+
+    Dashboards ask again. What the engine could not run is refused here, before it has a price.
+    """
     from curador.plan.build import build_plan
 
     schema = session.schema
@@ -128,9 +132,10 @@ def plan_question(session: Session, text: str, options: QuestionOptions) -> tupl
         return found
     question = _parsed(session, text, options.dialect)
     plan = build_plan(question, schema, asked=_asked(options.caps), bounds=_bounds(options.bounds))
+    compiled = session.engine.compile(plan.blocks)
     if plain:
-        session.plans.keep(schema, key, (question, plan))
-    return question, plan
+        session.plans.keep(schema, key, (question, plan, compiled))
+    return question, plan, compiled
 
 
 def _parsed(session: Session, text: str, dialect: str) -> Question:
@@ -191,8 +196,8 @@ def _what_it_would_cost(session: Session, plan: Plan, options: QuestionOptions, 
 
 def cost_of(priced: tuple[Priced, ...]) -> Amounts:
     """Return what must be charged. Rounds: up to the tick."""
-    first = sum((one.cost[0] for one in priced), Fraction(0))
-    delta = sum((one.cost[1] for one in priced), Fraction(0))
+    costs = [one.cost for one in priced]
+    first, delta = (sum((cost[place] for cost in costs), Fraction(0)) for place in (0, 1))
     if priced[0].grant.kind == "pure":
         return Amounts.cost(epsilon=first)
     return Amounts.cost(rho=first, delta=delta)

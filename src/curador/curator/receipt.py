@@ -63,28 +63,30 @@ class Receipt:
         return self.plain
 
 
-def answer_receipt(
-    study: Study,
-    limits: Limits,
-    spent: Spent,
-    plans: Sequence[Priced],
-    *,
-    question: str,
-    plan_digest: str,
-    plan_text: str,
-    answer_digest: str,
-) -> Receipt:
-    """Return the receipt of an answer."""
+@dataclass(frozen=True, slots=True)
+class AnswerTerms:
+    """What the receipt of a question says whatever the ledger and the data say: a function of the priced plans.
+
+    asked, bounded, released   fields of the record
+    first, last                sentences
+    """
+
+    asked: Mapping[str, Any]
+    bounded: Mapping[str, Any]
+    released: Mapping[str, Any]
+    first: str
+    last: str
+
+
+def answer_terms(study: Study, plans: Sequence[Priced], *, question: str, plan_digest: str, plan_text: str) -> AnswerTerms:
+    """Return what the receipts of one question have in common."""
     blocks = [
         (block, noises, selection)
         for priced in plans
         for block, noises, selection in zip(priced.plan.blocks, priced.noises, priced.selections, strict=True)
     ]
-    first, third = _sentences(study, [block for block, _, _ in blocks])
-    return _receipt(
-        study,
-        limits,
-        spent,
+    first, last = _sentences(study, [block for block, _, _ in blocks])
+    return AnswerTerms(
         asked={"question": question, "plan": {"digest": plan_digest, "text": plan_text}},
         bounded={
             "caps": [_caps(block) for block, _, _ in blocks],
@@ -94,8 +96,22 @@ def answer_receipt(
             "measurements": [row for block, noises, _ in blocks for row in _measurements(block, noises)],
             "keys": [_keys(block, selection) for block, _, selection in blocks],
         },
+        first=first,
+        last=last,
+    )
+
+
+def answer_receipt(study: Study, limits: Limits, spent: Spent, terms: AnswerTerms, *, answer_digest: str) -> Receipt:
+    """Return the receipt of an answer."""
+    return _receipt(
+        study,
+        limits,
+        spent,
+        asked=terms.asked,
+        bounded=terms.bounded,
+        released=terms.released,
         digest={"answer_digest": answer_digest},
-        plain=(first, _spent(limits, spent), third),
+        plain=(terms.first, _spent(limits, spent), terms.last),
     )
 
 

@@ -14,7 +14,7 @@ from curador.curator.pace import Pace
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from curador.engines.base import Engine
+    from curador.engines.base import Compiled, Engine
     from curador.ledger.amounts import Amounts
     from curador.ledger.ledger import Ledger
     from curador.ledger.limits import Limits
@@ -32,17 +32,17 @@ MOST_TRIED = 1_000
 
 
 class Plans:
-    """The latest questions that were read and planned, for one schema at a time."""
+    """The latest questions that were read, planned and compiled, for one schema at a time."""
 
     def __init__(self) -> None:
-        self._now: tuple[Schema | None, dict[Hashable, tuple[Question, Plan]]] = (None, {})
+        self._now: tuple[Schema | None, dict[Hashable, tuple[Question, Plan, Compiled]]] = (None, {})
 
-    def get(self, schema: Schema, key: Hashable) -> tuple[Question, Plan] | None:
+    def get(self, schema: Schema, key: Hashable) -> tuple[Question, Plan, Compiled] | None:
         """Return what was kept under this very schema."""
         own, held = self._now
         return held.get(key) if own is schema else None
 
-    def keep(self, schema: Schema, key: Hashable, planned: tuple[Question, Plan]) -> None:
+    def keep(self, schema: Schema, key: Hashable, planned: tuple[Question, Plan, Compiled]) -> None:
         """Keep a plan; the oldest goes."""
         own, before = self._now
         held = dict(before) if own is schema else {}
@@ -144,5 +144,4 @@ class Session:
 
     def require_admitted(self, version: int) -> None:
         """Refuse an analyst while the study is closed, and whoever holds a data version that is no longer the current one."""
-        self.ledger.require_open(self.name)
-        self.ledger.require_current(version)
+        self.ledger.require_admitted(self.name, version)

@@ -63,7 +63,7 @@ class Shown(Generic[Result_co]):
     receipt: Receipt
 
 
-class Purchase(Protocol[Value, Result]):
+class Purchase(Protocol[Value, Result_co]):
     """A question or a fit, planned and priced without data.
 
     what      "question" or "fit"
@@ -83,7 +83,7 @@ class Purchase(Protocol[Value, Result]):
         """Return what was released from what the ledger keeps: what an asker sees is made of nothing else."""
         ...
 
-    def show(self, restored: Restored[Value], spent: Spent) -> Shown[Result]:
+    def show(self, restored: Restored[Value], spent: Spent) -> Shown[Result_co]:
         """Return what the asker gets, with its receipt."""
         ...
 

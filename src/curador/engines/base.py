@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from curador.plan.model import BlockPlan
+    from curador.study.model import Study
     from curador.study.schema import Schema
+    from curador.study.values import Type
 
 KeyValue: TypeAlias = "bool | int | float | str | dt.date | dt.datetime | None"
 """A key as it comes back: decimals and floats as float, timestamps without zone (UTC)."""
@@ -60,6 +63,17 @@ class EngineFailed(Failed):
         self.incident = incident
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The blocks of a question and what an engine runs for them: a function of the plan, made before anything is charged.
+
+    statements   the engine's own; nobody else looks into them
+    """
+
+    blocks: tuple[BlockPlan, ...]
+    statements: Any
+
+
 class Engine(Protocol):
     """An engine opened on a study's current data version."""
 
@@ -78,11 +92,14 @@ class Engine(Protocol):
         """Whether the data version is prepared for the study as it is declared now."""
         ...
 
-    def check(self, blocks: Sequence[BlockPlan]) -> None:
-        """Refuse blocks that the engine could not run, such as too deep ones: a function of the plan, no data are read."""
+    def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:
+        """Return what is run for blocks, once; refuse those that the engine could not run, such as too deep ones.
+
+        A function of the plan: no data are read.
+        """
         ...
 
-    def rehearse(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+    def rehearse(self, compiled: Compiled) -> list[Tallied]:
         """Return the integers of all blocks on a copy of the tables that has no rows; raises Refused where that fails.
 
         What fails for the plan's sake fails here too, before anything is charged. No data are read, of public tables neither.
@@ -97,7 +114,7 @@ class Engine(Protocol):
         """Write to the owner's log how long a question took: nobody else may know."""
         ...
 
-    def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+    def tally(self, compiled: Compiled) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
         ...
 
@@ -121,4 +138,36 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Stop the worker and close what is open."""
+        ...
+
+
+class Sources(enum.Enum):
+    """What an owner's store knows of the sources of a data version, compared with what they are now."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    UNKNOWN = "unknown"
+
+
+class EngineKind(Protocol):
+    """A kind of engine, before one is opened; `registry.py` says which there are."""
+
+    def describe(self, study: Study) -> Schema:
+        """Return every column of the study's sources; refuse those that are not there or not as declared. No row is read."""
+        ...
+
+    def physical_types(self, source: Any) -> list[tuple[str, str, Type | None]]:
+        """Return the columns of one source: name, type as the source calls it, and ours. No row is read."""
+        ...
+
+    def open(self, study: Study, version: int) -> Engine:
+        """Return the engine on a data version, which may not be prepared yet."""
+        ...
+
+    def sources(self, study: Study, version: int) -> Sources:
+        """Return whether the sources are what they were when the version was taken."""
+        ...
+
+    def drop_prepared(self, study: Study) -> str:
+        """Remove the prepared copy of the data, and say so; what it was made from stays known."""
         ...

@@ -167,8 +167,7 @@ class Ledger:
         holder, limit = holder_of(request.analyst), self.limits.share(request.share)
         with self._store.writing() as page:
             head = self._head(page)
-            _require_open(head, request.analyst)
-            _require_current(head, request.data_version)
+            _admits(head, request.analyst, request.data_version)
             total, own = page.total(STUDY), page.total(holder)
             if total != head.after.spent:
                 bad(head.sequence, "must agree with the running total")
@@ -363,13 +362,14 @@ class Ledger:
         """Whether analysts are refused until the owner reopens the study."""
         return self.failures >= CLOSED_AFTER
 
-    def require_open(self, analyst: str | None) -> None:
-        """Refuse an analyst while the study is closed; stored answers too, until the owner has looked. None: the owner."""
-        _require_open(self._last(), analyst)
+    def require_admitted(self, analyst: str | None, version: int) -> None:
+        """Refuse an analyst while the study is closed, and whoever holds a data version that is not the current one.
 
-    def require_current(self, version: int) -> None:
-        """Refuse whoever holds a data version that is not the current one; its stored answers are not given any more."""
-        _require_current(self._last(), version)
+        Stored answers too: until the owner has looked into the failures, and for ever.
+
+        analyst   None: the owner, and whoever spends nothing
+        """
+        _admits(self._last(), analyst, version)
 
     def spent(self, analyst: str | Everyone | None = ALL) -> Amounts:
         """Return what was spent by everybody, by one analyst, or by the owner (None); open reservations count."""
@@ -435,14 +435,12 @@ class Ledger:
                 head = last
 
 
-def _require_open(head: Entry, analyst: str | None) -> None:
+def _admits(head: Entry, analyst: str | None, version: int) -> None:
+    """Refuse an analyst while the study is closed, and a question about data that are no longer current."""
     if analyst is not None and head.after.failures >= CLOSED_AFTER:
         hint = "the owner looks into the failures and reopens the study"
         told = f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures"
         raise NotAllowed(f"{told}.\nHint: {hint}.")
-
-
-def _require_current(head: Entry, version: int) -> None:
     current, hint = head.after.data_version, "the owner declared a new data version; open the study again"
     require(version == current, "data_version", f"the current one ({current})", version, hint)
 

@@ -14,7 +14,7 @@ from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
 from curador.curator.rehearsal import without_rows
 from curador.curator.session import Session
-from curador.engines.base import Cells, Tallied
+from curador.engines.base import Cells, Compiled, Tallied
 from curador.ledger.limits import Limits
 from curador.study.model import Analyst, Budget, Caps, Column, Study, Table, UnitColumn
 from curador.study.schema import Field, Schema, TableSchema
@@ -88,8 +88,9 @@ class FakeEngine:
 
     ready = True
 
-    def check(self, blocks):
+    def compile(self, blocks):
         """Refuse nothing."""
+        return Compiled(tuple(blocks), None)
 
     def __init__(self, study, *, each=1000, shops=None, version=1):
         self.version = version
@@ -103,9 +104,9 @@ class FakeEngine:
         self.before = None
         self.closed = False
 
-    def rehearse(self, blocks):
+    def rehearse(self, compiled):
         """Tables without rows."""
-        return [without_rows(block) for block in blocks]
+        return [without_rows(block) for block in compiled.blocks]
 
     def record_failure(self, incident, detail):
         self.incidents[incident] = detail
@@ -113,13 +114,13 @@ class FakeEngine:
     def record_duration(self, question, seconds):
         self.durations[question] = seconds
 
-    def tally(self, blocks):
-        self.tallied.append(list(blocks))
+    def tally(self, compiled):
+        self.tallied.append(list(compiled.blocks))
         if self.before is not None:
             self.before()
         if self.problem is not None:
             raise self.problem
-        return [self._block(block) for block in blocks]
+        return [self._block(block) for block in compiled.blocks]
 
     def _block(self, block):
         known = [self._values(key) for key in block.keys]

@@ -262,7 +262,7 @@ def test_a_statement_may_bring_its_epsilon(tmp_path):
 def test_a_grant_needs_no_accuracy(tmp_path):
     """A grant of a spend is a function of plan, limits and share alone."""
     asking = asking_of(tmp_path)
-    _, plan = plan_question(asking, COUNT, QuestionOptions())
+    _, plan, _ = plan_question(asking, COUNT, QuestionOptions())
     grants = {grant_of(plan, QuestionOptions(spend="5%"), asking.limits, Fraction(1)) for _ in range(3)}
     assert len(grants) == 1
 

@@ -7,7 +7,7 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from curador.engines.base import EngineFailed
+from curador.engines.base import Compiled, EngineFailed
 from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.folder import Folder, prepared_folder
 from curador.engines.duckdb.incidents import failure, note_duration, note_failure
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Tallied
     from curador.engines.duckdb.runners import Runner
-    from curador.engines.lower.sql import Statement
+    from curador.engines.lower.sql import Lowered, Statement
     from curador.plan.model import BlockPlan
     from curador.study.model import Study
     from curador.study.schema import Schema
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _REHEARSAL = 10.0
 """Seconds for a question on tables without rows: nobody pays for them."""
+
+_MOST_REHEARSED = 256
+"""Questions whose results on tables without rows are remembered."""
 
 
 class DuckDBEngine:
@@ -43,6 +46,7 @@ class DuckDBEngine:
         self._version = version
         self._folder = Folder(prepared_folder(study) if folder is None else folder)
         self._runner: Runner | None = None
+        self._rehearsed: Mapping[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
         self._lock = threading.Lock()
         self._folder.sweep()
         described = describe(study)
@@ -69,43 +73,51 @@ class DuckDBEngine:
         Columns may have come or gone since the engine was opened: the schema is theirs now.
         """
         described = describe(self._study)
+        self._rehearsed = {}
         self.close()
         take_version(described, self._folder, version, progress)
         self._version = version
         self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
 
-    def check(self, blocks: Sequence[BlockPlan]) -> None:
-        """Refuse blocks that cannot be lowered: too deep, too long. A function of the plan; no data are read."""
+    def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:
+        """Return the blocks lowered to SQL; refuse what cannot be: too deep, too long. No data are read."""
         from curador.engines.lower.block import lower_block
 
-        for block in blocks:
-            lower_block(block, self._schema)
+        return Compiled(tuple(blocks), tuple(lower_block(block, self._schema) for block in blocks))
 
-    def rehearse(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+    def rehearse(self, compiled: Compiled) -> list[Tallied]:
         """Return the integers of all blocks on tables without rows; a failure there is a refusal. Nothing is read."""
         try:
-            return self._tallied(blocks, empty=True)
+            return self._tallied(compiled, empty=True)
         except EngineFailed as problem:
             raise _refusal("question", problem) from None
 
-    def tally(self, blocks: Sequence[BlockPlan]) -> list[Tallied]:
+    def tally(self, compiled: Compiled) -> list[Tallied]:
         """Return the exact integers of all blocks, from one snapshot. Raises EngineFailed, with an id only."""
-        return self._tallied(blocks, empty=False)
+        return self._tallied(compiled, empty=False)
 
-    def _tallied(self, blocks: Sequence[BlockPlan], *, empty: bool) -> list[Tallied]:
-        from curador.engines.lower.block import lower_block
+    def _tallied(self, compiled: Compiled, *, empty: bool) -> list[Tallied]:
         from curador.engines.lower.collect import collect
 
-        lowered = [lower_block(block, self._schema) for block in blocks]
+        lowered: tuple[Lowered, ...] = compiled.statements
         named = [(f"{place}.{one.name}", one) for place, each in enumerate(lowered) for one in each.statements]
-        results = self.run(named, empty=empty)
+        results = self._without_rows(named) if empty else self.run(named)
         try:
             return [
                 collect(block, each, {one.name: results[f"{place}.{one.name}"] for one in each.statements})
-                for place, (block, each) in enumerate(zip(blocks, lowered, strict=True))
+                for place, (block, each) in enumerate(zip(compiled.blocks, lowered, strict=True))
             ]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
             raise failure(self._folder, self._version, traceback.format_exc()) from None
+
+    def _without_rows(self, statements: Sequence[tuple[str, Statement]]) -> Mapping[str, Any]:
+        """Run statements on tables without rows, once: the same ones give the same there, whatever rows a version has."""
+        key = tuple((name, str(one.sql)) for name, one in statements)
+        found = self._rehearsed.get(key)
+        if found is None:
+            found = self.run(statements, empty=True)
+            self._rehearsed = {**dict(list(self._rehearsed.items())[1 - _MOST_REHEARSED :]), key: found}
+        return found
 
     def record_failure(self, incident: str, detail: str) -> None:
         """Write what really happened to incidents.log, under the id that everybody else is told."""
