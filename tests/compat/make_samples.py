@@ -80,7 +80,7 @@ def make_questions(folder: Path) -> None:
     """Questions with their canonical texts, digests, keys and the records of what they lose."""
     rows = []
     for study, text, options in given.QUESTIONS:
-        ready = given.asking(read_study(folder / "studies" / study)).ready(text, given.how(options))
+        ready = given.priced(read_study(folder / "studies" / study), text, options)
         rows.append(
             {
                 "study": study,

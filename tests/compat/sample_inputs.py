@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 
 from curador import learn, local
-from curador.curator.asking import Asking, How
-from curador.curator.grant import Wanted
+from curador.curator.grant import QuestionOptions
+from curador.curator.pricing import PricedQuestion, price_at
+from curador.curator.session import Session
+from curador.engines.base import Compiled
 from curador.engines.duckdb.schema import describe
 from curador.ledger.limits import Limits
 from curador.privacy import losses as kinds
@@ -276,18 +279,12 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
-def asking(study: Study, version: int = 1) -> Asking:
-    """Return what an owner's questions about the study are priced by; no row is read."""
+def priced(study: Study, question: str, options: dict[str, Any], version: int = 1) -> PricedQuestion:
+    """Return what an owner's question about the study is priced at; no row is read and no ledger made."""
     fixed = {"adjacency": study.adjacency, "unit": study.unit_name, "max_units": study.max_units, "owners": study.owners}
-    return Asking(describe(study), Limits.create(study.budget, **fixed), None, version)
-
-
-def how(options: dict[str, Any]) -> How:
-    """Return the options of `ask` as the curator passes them on."""
-    cost = {
-        name: value for name, value in options.items() if name in {"spend", "rho", "epsilon", "accuracy", "at", "weights"}
-    }
-    return How(wanted=Wanted(**cost), **{name: value for name, value in options.items() if name not in cost})
+    ledger = SimpleNamespace(limits=Limits.create(study.budget, **fixed), stored=lambda *_: None)
+    engine = SimpleNamespace(schema=describe(study), version=version, compile=lambda blocks: Compiled(tuple(blocks), ()))
+    return price_at(Session(study, cast("Any", ledger), cast("Any", engine)), question, QuestionOptions(**options))
 
 
 # ---- what the ledgers were asked ----------------------------------------------------------------------------------------

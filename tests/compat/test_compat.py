@@ -103,7 +103,7 @@ def test_a_study_keeps_its_fingerprint(path, name, case):
 def test_a_question_keeps_its_text_and_its_key(path, name, case):
     """Another key is another question: an answer that was paid for would be charged again."""
     study = read_study(path.parent / "studies" / case["study"])
-    ready = given.asking(study).ready(case["question"], given.how(case["options"]))
+    ready = given.priced(study, case["question"], case["options"])
 
     assert [one.text for one in ready.identities] == case["texts"], name
     assert ready.plan_digest == case["plan"]

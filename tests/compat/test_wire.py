@@ -120,7 +120,7 @@ def with_part(value, name, part):
 def priced():
     made = []
     for study, text, options in given.QUESTIONS:
-        made += given.asking(read_study(SAMPLES / "studies" / study)).ready(text, given.how(options)).priced
+        made += given.priced(read_study(SAMPLES / "studies" / study), text, options).priced
     return made
 
 
@@ -416,7 +416,6 @@ MAY_WALK = {
     "audit/faces.py": "compares outputs of other people's mechanisms",
     "audit/run.py": "an audit's report for a program; nothing reads it again",
     "learn/nuclear/losses.py": "names what is out of range",
-    "privacy/laws/side.py": "sorts laws in memory",
 }
 """Modules that walk the fields of data classes, each with the reason why nothing that is stored is made of them."""
 
