@@ -155,7 +155,7 @@ def fit(own: Path, curator: cu.Curator, asked: list) -> None:
 
 def settle_in_other_ways(curator: cu.Curator) -> None:
     """A charge whose engine failed, the study opened again, and a charge that was given back."""
-    engine = curator._desk.engine  # noqa: SLF001 -- a failure is made where one would happen
+    engine = curator._session.engine  # noqa: SLF001 -- a failure is made where one would happen
     tally = engine.tally
 
     def broken(_: object) -> object:

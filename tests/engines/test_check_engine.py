@@ -28,19 +28,19 @@ def changed(tallied, **changes):
 
 
 class OneMore(DuckDBEngine):
-    def tally(self, blocks):
-        return changed(super().tally(blocks), tallies=lambda one: {place: n + 1 for place, n in one.tallies.items()})
+    def tally(self, compiled):
+        return changed(super().tally(compiled), tallies=lambda one: {place: n + 1 for place, n in one.tallies.items()})
 
 
 class Floats(DuckDBEngine):
-    def tally(self, blocks):
-        return changed(super().tally(blocks), tallies=lambda one: {p: np.asarray(n, float) for p, n in one.tallies.items()})
+    def tally(self, compiled):
+        return changed(super().tally(compiled), tallies=lambda one: {p: np.asarray(n, float) for p, n in one.tallies.items()})
 
 
 class LosesNull(DuckDBEngine):
-    def tally(self, blocks):
+    def tally(self, compiled):
         found = []
-        for one in super().tally(blocks):
+        for one in super().tally(compiled):
             kept = [place for place, key in enumerate(one.keys[0]) if key is not None] if one.keys else [0]
             keys = tuple([column[place] for place in kept] for column in one.keys)
             tallies = {place: numbers[kept] for place, numbers in one.tallies.items()}
@@ -49,13 +49,13 @@ class LosesNull(DuckDBEngine):
 
 
 class ForgetsCaps(DuckDBEngine):
-    def tally(self, blocks):
-        return super().tally([dataclasses.replace(one, cap=dataclasses.replace(one.cap, rows=10**6)) for one in blocks])
+    def compile(self, blocks):
+        return super().compile([dataclasses.replace(one, cap=dataclasses.replace(one.cap, rows=10**6)) for one in blocks])
 
 
 class RehearsesOnRows(DuckDBEngine):
-    def rehearse(self, blocks):
-        return self.tally(blocks)
+    def rehearse(self, compiled):
+        return self.tally(compiled)
 
 
 class ReadsTenRows(DuckDBEngine):
@@ -64,8 +64,8 @@ class ReadsTenRows(DuckDBEngine):
 
 
 class LosesCells(DuckDBEngine):
-    def tally(self, blocks):
-        found = super().tally(blocks)
+    def tally(self, compiled):
+        found = super().tally(compiled)
         return changed(
             found, cells=lambda one: {p: dataclasses.replace(c, counts=c.counts * 2) for p, c in one.cells.items()}
         )
