@@ -330,10 +330,14 @@ def test_round_trip_where_it_is_dear(loss):
 @law
 @given(st.one_of(strategies.losses(), strategies.sums()), strategies.targets)
 def test_the_lower_end_is_below_every_reading(loss, delta):
-    """No proof can go below what some mechanism attains, and ε is the least of the proofs."""
+    """No proof can go below what some mechanism attains, and ε is the least of the proofs, or the one that needs no others.
+
+    A shuffle of many reports is asked for its own sum alone, which is as narrow as floats are.
+    """
     readings, interval = loss.readings(delta), loss.epsilon_interval(delta)
     assert all(interval.lower <= reading for reading in readings.values())
-    assert loss.epsilon(delta) == min(readings.values())
+    least = min(readings.values())
+    assert loss.epsilon(delta) == least or least < loss.epsilon(delta) <= min(least * (1 + 1e-9), readings["numerical"])
     assert interval.lower <= interval.upper
     assert not any(math.isnan(value) for value in (*readings.values(), *interval))
 

@@ -32,8 +32,9 @@ from curador.privacy.renyi import curve
 from curador.privacy.rules import Amounts, OwnReading, basic_amounts, own_reading, traits_of
 from curador.privacy.zcdp import concentrated
 
-WIDE, TOO_WIDE = 1e-4, 1e-2
-"""Relative width of a numerical interval from which the other readings are asked too, and from which a search asks them."""
+WIDE, CUT_WIDE, TOO_WIDE = 1e-6, 1e-4, 1e-2
+"""Relative width of a numerical interval from which the other readings are asked too; where far outputs are set apart, whose
+Rényi orders take longest and give away more than that; and where a search goes on without them."""
 
 
 def _alone(loss: Loss) -> OwnReading | None:
@@ -54,6 +55,11 @@ def _numerical(loss: Loss) -> NumericalReading | OwnReading:
     return _alone(loss) or enclosure(loss)
 
 
+def _narrow(reading: NumericalReading | OwnReading | None) -> float:
+    """The relative width up to which a numerical interval is left as it is."""
+    return CUT_WIDE if isinstance(reading, NumericalReading) and reading.sets_apart else WIDE
+
+
 # ---- the questions ----------------------------------------------------------------------------------------------------
 
 
@@ -69,10 +75,11 @@ def epsilon_interval(loss: Loss, delta: Number, *, verify: bool = False) -> Inte
         from curador.privacy.verify import verify_epsilon
 
         verify_epsilon(enclosure(loss), float_down(exact))
-    numerical = attempt(lambda: _numerical(loss).epsilon(float(exact)))
+    reading = attempt(lambda: _numerical(loss))
+    numerical = None if reading is None else attempt(lambda: reading.epsilon(float(exact)))
     lower, upper = numerical or (0.0, math.inf)
     upper = _least(upper, *(attempt(lambda: _basic(loss, exact)) or []))
-    if math.isinf(upper) or upper - lower > WIDE * upper:
+    if math.isinf(upper) or upper - lower > _narrow(reading) * upper:
         renyi = attempt(lambda: _renyi_epsilon(loss, exact))
         _require_one(numerical, renyi, answered=upper < math.inf)
         upper = _least(upper, renyi)
@@ -122,12 +129,13 @@ def delta_interval(loss: Loss, epsilon: Number, *, verify: bool = False) -> Inte
         from curador.privacy.verify import verify_delta
 
         verify_delta(enclosure(loss), float_down(exact))
-    numerical = attempt(lambda: _numerical(loss).delta(float_down(exact), float_up(exact)))
+    reading = attempt(lambda: _numerical(loss))
+    numerical = None if reading is None else attempt(lambda: reading.delta(float_down(exact), float_up(exact)))
     lower, upper = numerical or (0.0, 1.0)
     pure = attempt(lambda: loss.pure_epsilon)
     if pure is not None and pure <= exact:
         upper = 0.0
-    if upper - lower > WIDE * upper:
+    if upper - lower > _narrow(reading) * upper:
         renyi = attempt(lambda: _renyi_delta(loss, exact))
         _require_one(numerical, renyi, answered=False)
         upper = _least(upper, renyi)

@@ -28,6 +28,11 @@ class NumericalReading:
     above: tuple[Enclosure | None, ...]
     below: tuple[Enclosure | None, ...]
 
+    @property
+    def sets_apart(self) -> bool:
+        """Whether far outputs are set apart before the sum (theorem 10)."""
+        return any(side is not None and side.total.uncut for side in self.above)
+
     def epsilon(self, delta: float) -> Interval:
         """Return the interval of ε at δ, over both directions."""
         delta = float(delta)
