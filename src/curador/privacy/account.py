@@ -181,14 +181,14 @@ def delta(loss: Loss, epsilon: Number) -> float:
 
 def _basic(loss: Loss, delta: Fraction) -> list[float]:
     """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14]."""
-    deltas: list[Fraction] = []
-    terms: list[float] = []
-    for record, count in parts_of(loss):
+    found: list[tuple[int, Amounts]] = []
+    for record, count in parts_of(loss):  # nothing is multiplied before it is known that all of them have something to say
         amounts = basic_amounts(record)
         if amounts is None:
             return []
-        terms.append(float_up(count * amounts[0]))
-        deltas.append(count * amounts[1])
+        found.append((count, amounts))
+    terms = [float_up(count * amounts[0]) for count, amounts in found]
+    deltas = [count * amounts[1] for count, amounts in found if amounts[1]]
     # the exact sum of many rationals grows with their number; floats rounded up do not
     total = math.fsum(terms)
     return [total if len(terms) == 1 else up(total)] if exact_sum(deltas) <= delta else []
