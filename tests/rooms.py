@@ -10,6 +10,7 @@ TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "curador"
 
 FOLDERS = {
+    "compat": "ledger",
     "docs": "docs",
     "engines": "engines",
     "ledger": "ledger",
@@ -41,6 +42,7 @@ FILES = {
         "laws/test_shuffle_laws.py",
         "oracle/test_accountant_stress.py",
         "oracle/test_closed_forms_oracle.py",
+        "oracle/test_coarse_gaussian.py",
         "oracle/test_divergence_oracle.py",
         "oracle/test_many_records.py",
         "oracle/test_odds_oracle.py",
@@ -58,6 +60,7 @@ FILES = {
         "unit/test_filters.py",
         "unit/test_losses.py",
         "unit/test_odds.py",
+        "unit/test_rules.py",
         "unit/test_sensitivity.py",
         "unit/test_shuffle_losses.py",
         "unit/test_tradeoff.py",
