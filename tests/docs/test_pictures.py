@@ -21,6 +21,7 @@ OTHERS = {
     "play-the-game.md",
     "several-analysts.md",
     "sql.md",
+    "test-your-own-parts.md",
     "write-a-study.md",
 }
 """Pages that are about no mechanism."""
