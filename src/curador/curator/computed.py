@@ -127,7 +127,7 @@ def evaluate(node: Node, frame: Frame, kind: Type | None = None) -> Vector:
 
 def compute(wanted: Iterable[tuple[Node, Type]], frame: Frame) -> None:
     """Compute many expressions at once, each in a type, and keep their values; what is no call needs no computing."""
-    from curador.engines.duckdb.calculator import TABLE, calculated
+    from curador.engines.calculator import TABLE, calculated
     from curador.engines.lower.dialect_duckdb import DUCKDB
     from curador.engines.lower.expression import Expressions
     from curador.engines.lower.sql import generated, select

@@ -3,7 +3,7 @@
 Every release ends in `perform(mechanism, value)`, the value being exact integers on the mechanism's grid (of a drawn
 direction: a matrix). So do draws that nobody sees, as which record is met when. A recorder sees all of them; a replay gives
 recorded outputs back and sees what another world would have asked. Nobody else asks for entropy
-(`tests/docs/test_one_door.py`).
+(`tests/docs/test_noise_door.py`).
 """
 
 from __future__ import annotations

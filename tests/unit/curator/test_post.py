@@ -14,7 +14,7 @@ from curador.curator.computed import Frame, evaluate, numbers, wholes
 from curador.curator.enclose import enclose, parts_of
 from curador.curator.post import answer_columns, sight_of
 from curador.curator.release import Ends, Released, release
-from curador.engines.duckdb import calculator
+from curador.engines import calculator
 from curador.errors import InvalidParameter
 from curador.plan.model import OrderPlan, Point
 from curador.query.tree import Estimated, Key

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from curador.engines.duckdb.calculator import CALCULATORS, calculated
+from curador.engines.calculator import CALCULATORS, calculated
 from curador.engines.lower.sql import generated
 from curador.errors import Failed
 
