@@ -36,8 +36,10 @@ def rational(value: object, name: str) -> Fraction:
     Rounds  Exact.
     """
     kind = type(value)  # the usual kinds first: a mixture of a thousand mechanisms parses thousands of numbers
-    if kind is Fraction or kind is int:
-        return _short(Fraction(cast("Fraction | int", value)), name)
+    if kind is Fraction:
+        return _short(cast("Fraction", value), name)
+    if kind is int:
+        return _short(Fraction(cast("int", value)), name)
     if isinstance(value, float) and math.isfinite(value):  # NumPy's doubles too
         return Fraction(*Decimal(repr(float(value))).as_integer_ratio())
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
