@@ -20,6 +20,7 @@ for folder in (
     "compat",
     "unit/plan",
     "unit/learn",
+    "../docs/figures",  # the figures that only documents show
 ):  # helper modules beside the tests that use them
     sys.path.insert(0, str(HERE / folder))
 
