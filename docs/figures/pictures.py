@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nuclear_runs
 import numpy as np
@@ -55,7 +56,7 @@ class Picture:
         return [[float(share @ masses / masses.sum()), float(masses.max())] for masses in found.masses]
 
 
-PICTURES = {
+PICTURES: dict[str, Any] = {
     "laplace": Picture(cu.Laplace(scale=1, sensitivity=1), 42, 43),
     "gaussian": Picture(cu.Gaussian.calibrate(epsilon=1, delta="1e-6", sensitivity=1), 42, 43),
     "discrete-laplace": Picture(cu.DiscreteLaplace(scale=1, sensitivity=1), 42, 43),
@@ -189,7 +190,8 @@ class Played(Listed):
     def numbers(self):
         lines = {line.get_label(): line for line in self.figure().axes[0].get_lines()}
         shown = [lines["the adversary"], lines["proved: nobody gets above"]]
-        return [np.interp([0.1, 0.3, 0.5, 0.8], line.get_xdata(), line.get_ydata()).tolist() for line in shown]
+        curves = [np.asarray(line.get_xydata(), np.float64).T for line in shown]
+        return [np.interp([0.1, 0.3, 0.5, 0.8], rates, heights).tolist() for rates, heights in curves]
 
 
 @dataclass(frozen=True)
