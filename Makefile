@@ -60,7 +60,7 @@ api: $(READY) ## rewrite the checked-in lists of public names, signatures and co
 	$(BIN)/python tests/docs/command_names.py > docs/reference/command-line.md
 
 pictures: $(READY) ## draw the figures of docs again
-	$(BIN)/python tests/docs/pictures.py
+	$(BIN)/python docs/figures/pictures.py
 
 lock: ## resolve every tool and library anew and write their versions and hashes to requirements/dev.lock
 	@test -x $(BIN)/uv || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -qq uv; }

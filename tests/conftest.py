@@ -20,8 +20,9 @@ for folder in (
     "compat",
     "unit/plan",
     "unit/learn",
+    "../docs/figures",  # the figures that only documents show
 ):  # helper modules beside the tests that use them
-    sys.path.insert(0, str(HERE / folder))
+    sys.path.insert(0, str((HERE / folder).resolve()))
 
 settings.register_profile("house", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("house"), derandomize=True)  # the same examples for everybody

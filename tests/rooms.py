@@ -124,7 +124,7 @@ FILES = {
         "statistical/test_replay.py",
         "statistical/test_testers_statistics.py",
     ],
-    "plots": ["unit/test_plots.py", "unit/test_plots_learning.py", "unit/test_plots_thesis.py"],
+    "plots": ["unit/test_plots.py", "unit/test_plots_learning.py"],
     "cli": ["unit/test_cli.py", "unit/test_cli_demo.py", "unit/test_cli_study.py"],
 }
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nuclear_runs import EPSILON, MOST, RECORDS, RUNS, SOLVERS, read, slope
-
-from curador.plots.thesis import records_needed
+from thesis import records_needed
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial" / "nuclear-ball.md").read_text(encoding="utf-8")
 

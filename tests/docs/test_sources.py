@@ -18,7 +18,7 @@ def known():
 
 
 def cited():
-    paths = [*SOURCE.rglob("*.py"), *(ROOT / "docs" / "explanation").glob("*.md")]
+    paths = [*SOURCE.rglob("*.py"), *(ROOT / "docs" / "explanation").glob("*.md"), *(ROOT / "docs" / "figures").glob("*.py")]
     return {key for path in paths for key in CITATION.findall(path.read_text(encoding="utf-8"))}
 
 

@@ -9,7 +9,6 @@ import pytest
 from matplotlib.figure import Figure
 
 import curador as cu
-from curador.plots.laplace_bits import in_floats
 from curador.plots.law import laws
 from curador.plots.style import style
 
@@ -132,7 +131,7 @@ def test_the_callers_style_comes_back():
     """Drawing changes nothing for the figures of others, also where it fails."""
     before = dict(mpl.rcParams)
     cu.plots.law(cu.Laplace(scale=1, sensitivity=1), 0, 1)
-    cu.plots.reachable_floats()
+    cu.plots.tradeoffs()
     with pytest.raises(cu.InvalidParameter):
         cu.plots.law(3, 0, 1)
     with style():
@@ -152,30 +151,3 @@ def test_no_window_system_is_asked_for():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
-
-
-def test_noise_in_floats_reaches_other_floats_from_each_answer():
-    """Near 0.1 the answers 0 and 1 give 14 and 6 floats, give or take what logarithms differ by; few are the same."""
-    zero, one = (in_floats(value, 0.1, 120 * np.spacing(0.1)) for value in (0, 1))
-
-    assert (len(zero), len(one)) == (pytest.approx(14, abs=2), pytest.approx(6, abs=1))
-    assert np.isin(zero, one).sum() <= 3
-    assert (np.ldexp(one, 53) == np.floor(np.ldexp(one, 53))).all()
-
-
-def test_the_floats_drawn_are_those_that_numpy_draws():
-    """Every output of NumPy's Laplace near a place is one of the floats that the picture would mark there."""
-    drawn = np.random.default_rng().laplace(size=200)
-    held = [any(abs(output - near) <= np.spacing(abs(output)) for near in in_floats(0, output, 1e-15)) for output in drawn]
-
-    assert all(held)
-
-
-def test_the_figure_of_floats_marks_both_answers():
-    """Two panels, a row for each answer."""
-    drawn = cu.plots.reachable_floats()
-
-    assert len(drawn.axes) == 2
-    for axes in drawn.axes:
-        assert [label.get_text() for label in axes.get_yticklabels()] == ["answer 0", "answer 1"]
-        assert len(axes.collections) == 2

@@ -1,4 +1,4 @@
-"""`curador plot`: every figure of the catalogue, written to a file."""
+"""`curador plot`: figures of the catalogue, written to a file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ALL = "all"
 _DOTS = 200  # an inch, in PNG files: twice what a screen has
 _NARROWEST, _WIDEST = 2.0, 40.0
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help='The figure, or "all"; none: list them.')]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help='The figure, or "all" that need no OF; none: list them.')]
 Subject = Annotated[
     str | None,
     typer.Argument(
         metavar="OF",
-        help='What to draw: losses such as "100*gaussian(sigma=20)", or for budget a study file. None: an example.',
+        help='What to draw: losses such as "100*gaussian(sigma=20)", or for budget a study file. No losses: an example.',
     ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="File (.png, .svg, .pdf), or the folder of all. NAME.png.")]
@@ -45,7 +45,7 @@ def plot(name: Name = None, of: Subject = None, out: Out = None, width: Width = 
         _require_nothing(ALL, of, analyst)
         folder = Path() if out is None else out
         _make_folder(folder)
-        for entry in CATALOGUE.values():
+        for entry in (one for one in CATALOGUE.values() if one.alone):
             _write(entry, folder / f"{entry.name}.png", width, (), {})
         return
     entry = entry_of(name)
@@ -60,7 +60,7 @@ def plot(name: Name = None, of: Subject = None, out: Out = None, width: Width = 
 def _list(entries: Any) -> None:
     shown = list(entries)
     wide = max(len(entry.name) for entry in shown)
-    said = {"nothing": "", "losses": " (of losses)", "log": " (of a study file)"}
+    said = {"nothing": "", "losses": " (of losses)", "log": " (of a study file)", "values": " (in Python)"}
     for entry in shown:
         print(f"{entry.name:<{wide}}  {entry.description}{said[entry.takes]}")
 
@@ -88,6 +88,10 @@ def _require_nothing(name: str, of: str | None, analyst: str | None) -> None:
 
 def _subject(entry: Entry, of: str | None, analyst: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the figure is of: arguments and options of the function that draws it."""
+    if entry.takes == "values":
+        raise InvalidParameter(f"{entry.name} is drawn in Python, of values that no command has.\nHint: {entry.call}.")
+    if of is None and entry.takes == "log":
+        raise InvalidParameter(f"{entry.name} is drawn of a study.\nHint: curador plot {entry.name} study.toml.")
     if of is None or entry.takes == "nothing":
         _require_nothing(entry.name, of, analyst)
         return (), {}

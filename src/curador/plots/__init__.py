@@ -1,6 +1,7 @@
-"""Figures: values in, a matplotlib figure out. Nothing is shown or saved unless the caller does.
+"""Figures of your losses, study, fits and audits: values in, a matplotlib figure out; nothing is shown or saved.
 
-`CATALOGUE` has every figure by name, each with something to draw where nothing is given: `curador plot` lists it.
+`CATALOGUE` has every figure by name: `curador plot` lists it, and draws what needs no value of Python's. Figures of papers
+are beside the documents that show them, in docs/figures.
 """
 
 from curador.plots.audit_report import write_html
@@ -10,15 +11,10 @@ from curador.plots.compositions import composed_deltas, compositions
 from curador.plots.epsilon_delta import epsilon_delta
 from curador.plots.game import game
 from curador.plots.key_curves import key_curves
-from curador.plots.laplace_bits import reachable_floats
-from curador.plots.laplace_laws import laplace_laws
 from curador.plots.law import law
 from curador.plots.learning import convergence, lost_variance, spectrum
 from curador.plots.local_errors import local_errors
 from curador.plots.noise_widths import noise_widths
-from curador.plots.posteriors import posteriors
-from curador.plots.properties import properties, property_table
-from curador.plots.renyi_budgets import renyi_budgets
 from curador.plots.shuffle import shuffle
 from curador.plots.tradeoffs import tradeoffs
 
@@ -32,16 +28,10 @@ __all__ = [
     "epsilon_delta",
     "game",
     "key_curves",
-    "laplace_laws",
     "law",
     "local_errors",
     "lost_variance",
     "noise_widths",
-    "posteriors",
-    "properties",
-    "property_table",
-    "reachable_floats",
-    "renyi_budgets",
     "shuffle",
     "spectrum",
     "tradeoffs",

@@ -7,7 +7,6 @@ import pytest
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import Amounts
 from curador.plots.budget import budget, spending
-from curador.plots.example_ledger import example_log
 
 
 def line(kind, ident, who=None, refers=None, **cost):
@@ -45,17 +44,6 @@ def test_the_figure_shows_them_below_the_limit():
     assert below.get_lines()[1].get_ydata().max() == pytest.approx(0.001)
     assert {one.get_ydata()[0] for one in above.get_lines() if one.get_label().startswith("limit")} == {0.5}
     assert above.get_title(loc="left") == "3 charges, 1 given back, 30 % of the limit spent"
-
-
-def test_the_example_is_a_ledger_that_adds_up():
-    """Thirteen charges of which one came back: 66 % of ρ, 36 % of the δ of keys."""
-    lines, limit = example_log()
-    found = spending(lines)
-    totals = {name: sum(row[-1] for row in rows) for name, rows in found.sums.items()}
-
-    assert float(totals["rho"] / limit.rho) == pytest.approx(0.66, abs=1e-9)
-    assert float(totals["delta"] / limit.delta) == pytest.approx(0.36, abs=1e-9)
-    assert (found.charges, found.returned) == (13, 1)
 
 
 def test_a_pure_budget_has_one_panel():

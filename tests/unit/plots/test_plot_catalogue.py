@@ -1,4 +1,4 @@
-"""Every figure of the catalogue draws without a warning, says what its axes are, and can be read without colours."""
+"""Every figure draws without a warning, says what its axes are, and can be read without colours."""
 
 import functools
 import io
@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from gallery import GALLERY
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -26,14 +27,14 @@ from curador.plots.style import (
     style,
 )
 
-UNLISTED = {"CATALOGUE", "NAMES", "property_table", "write_html"}
+UNLISTED = {"CATALOGUE", "NAMES", "write_html"}
 """What the room has that is no figure of its own."""
 
 
 @functools.cache
 def drawn(name):
     """The figure with everything in its place."""
-    made = CATALOGUE[name].draw()
+    made = GALLERY[name]()
     with style():
         made.savefig(io.BytesIO(), format="png", dpi=50)
     return made
@@ -89,7 +90,7 @@ def alike_in_grey(axes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", GALLERY)
 def test_every_figure_is_drawn_and_can_be_read(name):
     """Labelled axes, keys beside the data, lines that differ without colour; warnings are errors here."""
     made = drawn(name)
@@ -141,7 +142,25 @@ def test_every_figure_of_the_room_is_listed():
         assert "\n" not in entry.description
 
 
-def test_what_is_given_is_drawn_and_not_the_example():
+def test_every_figure_of_the_catalogue_has_something_to_show():
+    """A new one joins the gallery of the documents, where the rules above hold for it."""
+    assert set(NAMES) <= set(GALLERY)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("law", "law(mechanism, one, other)"),
+        ("budget", "budget(source)"),
+        ("lost-variance", "lost_variance(epsilons, losses)"),
+    ],
+)
+def test_a_call_has_what_must_be_given(name, call):
+    """And nothing that has a default."""
+    assert CATALOGUE[name].call == f"cu.plots.{call}"
+
+
+def test_what_is_given_is_drawn():
     """An entry hands its arguments on."""
     one = CATALOGUE["law"].draw(cu.RandomizedResponse(gamma="0.75"), 0, 1, labels=["no", "yes"])
 

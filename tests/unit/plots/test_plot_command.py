@@ -44,10 +44,10 @@ def test_without_a_name_it_lists_all():
 def test_a_figure_is_written_where_it_says(tmp_path, monkeypatch):
     """NAME.png here, at twice the dots of a screen, and one line that says so."""
     monkeypatch.chdir(tmp_path)
-    done = plot("laplace-laws")
+    done = plot("epsilon-delta")
 
-    assert done.output == f"laplace-laws.png: {CATALOGUE['laplace-laws'].description}\n"
-    assert size_of(tmp_path / "laplace-laws.png")[0] == pytest.approx(9.6 * 200, rel=0.05)
+    assert done.output == f"epsilon-delta.png: {CATALOGUE['epsilon-delta'].description}\n"
+    assert size_of(tmp_path / "epsilon-delta.png")[0] == pytest.approx(9.6 * 200, rel=0.05)
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_width_is_inches(tmp_path):
 def test_files_are_reproducible(ending, tmp_path):
     """The same figure is the same file: no date, no random ids."""
     for name in ("a", "b"):
-        assert plot("laplace-laws", "-o", tmp_path / f"{name}.{ending}").exit_code == 0
+        assert plot("tradeoffs", "-o", tmp_path / f"{name}.{ending}").exit_code == 0
 
     assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
 
@@ -82,13 +82,13 @@ def test_losses_are_drawn_as_written(tmp_path):
 
 @pytest.mark.slow
 def test_all_are_written_to_a_folder(tmp_path, monkeypatch):
-    """One file a name."""
-    some = {name: CATALOGUE[name] for name in ("laplace-laws", "posteriors")}
+    """One file a name, of all that need nothing to be drawn of."""
+    some = {name: CATALOGUE[name] for name in ("law", "tradeoffs", "keys", "budget")}
     monkeypatch.setattr("curador.plots.catalogue.CATALOGUE", some)
     done = plot("all", "-o", tmp_path / "figures")
 
     assert done.exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["laplace-laws.png", "posteriors.png"]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["keys.png", "tradeoffs.png"]
     assert len(done.output.splitlines()) == 2
 
 
@@ -137,6 +137,10 @@ def test_the_budget_of_a_study_is_drawn(study, tmp_path):
         (["all", "gaussian(sigma=1)"], "OF must be left out"),
         (["tradeoffs", "gaussian(sigma=0)"], "sigma must be"),
         (["tradeoffs", "gaussian(sigma=1)", "--as", "ana"], "--as must be left out"),
+        (["budget"], "budget is drawn of a study.\nHint: curador plot budget study.toml."),
+        (["game"], "game is drawn in Python, of values that no command has.\nHint: cu.plots.game(played)."),
+        (["law", "gaussian(sigma=1)"], "Hint: cu.plots.law(mechanism, one, other)."),
+        (["laplace-laws"], "name must be that of a figure"),
         (["budget", "no-such.toml"], "must be a file that can be read"),
     ],
 )
@@ -172,4 +176,4 @@ def test_the_list_is_quick_and_loads_no_figure_library():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
-    assert re.match(r"laplace-laws +The Laplace density", done.stdout)
+    assert re.match(r"law +A mechanism's law in two neighbouring worlds, and the evidence \(in Python\)\n", done.stdout)

@@ -12,11 +12,8 @@ from curador.plots.compositions import COUNTS, composed_deltas, compositions, co
 from curador.plots.epsilon_delta import curves, epsilon_delta
 from curador.plots.game import game
 from curador.plots.key_curves import key_curves, selections
-from curador.plots.laplace_laws import laplace_density, laplace_laws
 from curador.plots.local_errors import local_errors, standard_errors
 from curador.plots.noise_widths import noise_widths
-from curador.plots.posteriors import posteriors
-from curador.plots.renyi_budgets import renyi_budgets
 from curador.plots.shuffle import amplified, published, shuffle
 from curador.plots.tradeoffs import tradeoffs
 from curador.privacy.losses import BoundedRange, GaussianLoss, LaplaceLoss, Pure
@@ -40,46 +37,6 @@ def gaussian_delta(mu, epsilon):
 
 def gaussian_epsilon(mu, delta):
     return optimize.brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0, 300, xtol=1e-12)
-
-
-# ---- laws and curves -------------------------------------------------------------------------------------------------------
-
-
-def test_laplace_densities_have_their_peaks_and_areas():
-    """1/2b at μ, e times less a scale away, and an area of 1."""
-    _, moved, widened = laplace_laws().axes
-    for name, line in [*lines(moved).items(), *lines(widened).items()]:
-        location = float(name.removeprefix("μ = ").replace("−", "-")) if "μ" in name else 0.0
-        scale = float(name.removeprefix("b = ")) if "b" in name else 1.0
-        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-
-        assert abs(x[np.argmax(y)] - location) < 0.03
-        assert y.max() == pytest.approx(1 / (2 * scale), rel=0.02)
-        assert np.interp(location + scale, x, y) == pytest.approx(math.exp(-1) / (2 * scale), rel=1e-3)
-
-    places = np.linspace(-200, 200, 400_001)
-    assert np.trapezoid(laplace_density(places, location=1.5, scale=3), places) == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("wrong", [{"scale": 0}, {"scale": math.nan}, {"location": math.inf}])
-def test_a_law_that_is_none_is_refused(wrong):
-    with pytest.raises(cu.InvalidParameter, match="must be"):
-        laplace_density(np.zeros(1), **wrong)
-
-
-@pytest.mark.slow
-def test_renyi_budgets_are_the_closed_forms():
-    """Of randomized response, Laplace and Gaussian noise, at every order that is drawn."""
-    response, laplace, gaussian = renyi_budgets(truths=["0.7"], scales=["2"], deviations=["3"]).axes
-    alpha = np.asarray(lines(response)["p = 0.7"].get_xdata())[1:]
-    p, t = 0.7, 0.5
-    told = np.log(p**alpha * (1 - p) ** (1 - alpha) + (1 - p) ** alpha * p ** (1 - alpha)) / (alpha - 1)
-    grown = alpha / (2 * alpha - 1) * np.exp((alpha - 1) * t) + (alpha - 1) / (2 * alpha - 1) * np.exp(-alpha * t)
-
-    np.testing.assert_allclose(lines(response)["p = 0.7"].get_ydata()[1:], told, rtol=1e-6)
-    np.testing.assert_allclose(lines(laplace)["b = 2"].get_ydata()[1:], np.log(grown) / (alpha - 1), rtol=1e-6)
-    np.testing.assert_allclose(lines(gaussian)["σ = 3"].get_ydata()[1:], alpha / 18, rtol=1e-9)
-    assert [line.get_ydata()[0] for line in response.get_lines()[1:]] == pytest.approx([math.log(7 / 3)])
 
 
 # ---- accountings -----------------------------------------------------------------------------------------------------------
@@ -181,22 +138,7 @@ def test_what_is_no_loss_is_refused(draw, wrong):
         draw(wrong)
 
 
-# ---- beliefs, noise, keys --------------------------------------------------------------------------------------------------
-
-
-def test_beliefs_are_bayes_rule():
-    """Odds times e^±ε; under Gaussian noise log odds are N(μ²/2, μ²)."""
-    left, right = posteriors(epsilons=["1"], deviations=["2"]).axes
-    high, low = (line for line in left.get_lines() if len(line.get_xdata()) > 2)
-    prior = np.asarray(high.get_xdata())
-    odds = prior / (1 - prior)
-
-    np.testing.assert_allclose(high.get_ydata(), odds * math.e / (1 + odds * math.e), rtol=1e-9)
-    np.testing.assert_allclose(low.get_ydata(), odds / math.e / (1 + odds / math.e), rtol=1e-9)
-    (line,) = right.get_lines()
-    level = np.asarray(line.get_xdata())
-    expected = special.ndtr(0.25 - np.log(level / (1 - level)) / 0.5)
-    np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-6, atol=1e-9)
+# ---- noise, keys ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -3,11 +3,11 @@
 import math
 import sys
 
+import property_checks as checks
 import pytest
+from properties import NOTIONS, TABLE, markdown, properties, property_table
 
 from curador.errors import NumericalFailure
-from curador.plots import property_checks as checks
-from curador.plots.properties import NOTIONS, TABLE, markdown, properties, property_table
 
 
 @pytest.mark.slow
@@ -28,7 +28,7 @@ def test_the_contrary_of_a_claim_is_not_accepted(monkeypatch):
     for name, claims in TABLE.items():
         for place, (holds, claim, check) in enumerate(claims):
             wrong = (*claims[:place], (not holds, claim, check), *claims[place + 1 :])
-            monkeypatch.setattr(sys.modules["curador.plots.properties"], "TABLE", {name: wrong})
+            monkeypatch.setattr(sys.modules["properties"], "TABLE", {name: wrong})
             with pytest.raises(NumericalFailure, match="computed"):
                 property_table()
 
@@ -56,7 +56,7 @@ WRONG = [
 def test_a_wrong_formula_is_noticed(formula, bug, check, monkeypatch):
     """The printed k e^k δ of a textbook, ρ that grows with k instead of k², and others."""
     assert check()[0]
-    monkeypatch.setattr(f"curador.plots.property_checks.{formula}", bug)
+    monkeypatch.setattr(f"property_checks.{formula}", bug)
 
     assert not check()[0]
 

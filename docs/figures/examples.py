@@ -1,4 +1,4 @@
-"""Something to draw where nothing was given: learners fitted to made-up records, and games played against a mechanism."""
+"""Something to draw for figures of one's own values: learners fitted to made-up records, a game against a mechanism."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Makes the pictures of the documents: laws of mechanisms, floats of noise, the nuclear ball, figures of `curador plot`.
+"""Makes the pictures of the documents: laws of mechanisms, floats of noise, the nuclear ball, figures of the gallery.
 
-python tests/docs/pictures.py            writes all of them (make pictures)
-python tests/docs/pictures.py laplace    writes that one
+python docs/figures/pictures.py            writes all of them (make pictures)
+python docs/figures/pictures.py laplace    writes that one
 """
 
 import functools
@@ -11,19 +11,20 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nuclear_runs
 import numpy as np
+import thesis
+from examples import played_game
+from gallery import GALLERY
+from laplace_bits import in_floats, reachable_floats
 
 import curador as cu
-from curador.plots import thesis
-from curador.plots.catalogue import CATALOGUE
-from curador.plots.examples import played_game
-from curador.plots.laplace_bits import in_floats
 from curador.plots.law import laws
 from curador.plots.style import style
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1]
 FOLDER = DOCS / "how-to" / "pictures"
 TUTORIAL = DOCS / "tutorial" / "pictures"
 EXPLANATION = DOCS / "explanation" / "pictures"
@@ -55,7 +56,7 @@ class Picture:
         return [[float(share @ masses / masses.sum()), float(masses.max())] for masses in found.masses]
 
 
-PICTURES = {
+PICTURES: dict[str, Any] = {
     "laplace": Picture(cu.Laplace(scale=1, sensitivity=1), 42, 43),
     "gaussian": Picture(cu.Gaussian.calibrate(epsilon=1, delta="1e-6", sensitivity=1), 42, 43),
     "discrete-laplace": Picture(cu.DiscreteLaplace(scale=1, sensitivity=1), 42, 43),
@@ -86,7 +87,7 @@ class Floats:
         return "reachable floats"
 
     def figure(self):
-        return cu.plots.reachable_floats()
+        return reachable_floats()
 
     def numbers(self):
         """The lowest and the highest mark of either answer."""
@@ -106,7 +107,7 @@ class Ball:
     drawn: bool = False
 
     def __str__(self):
-        return f"{self.draws} of curador.plots.thesis"
+        return f"{self.draws} of thesis.py"
 
     def figure(self):
         if self.draws != "excess":
@@ -164,13 +165,13 @@ PICTURES |= BALL
 
 @dataclass(frozen=True)
 class Listed:
-    """A figure of the catalogue, drawn of its own example; its numbers are those of the lines that it has."""
+    """A figure of the gallery; its numbers are those of the lines that it has."""
 
     entry: str
     drawn: bool = False
 
     def __str__(self):
-        return f"{self.entry} of the catalogue"
+        return f"{self.entry} of the gallery"
 
     def figure(self):
         return _listed(self.entry)
@@ -189,7 +190,8 @@ class Played(Listed):
     def numbers(self):
         lines = {line.get_label(): line for line in self.figure().axes[0].get_lines()}
         shown = [lines["the adversary"], lines["proved: nobody gets above"]]
-        return [np.interp([0.1, 0.3, 0.5, 0.8], line.get_xdata(), line.get_ydata()).tolist() for line in shown]
+        curves = [np.asarray(line.get_xydata(), np.float64).T for line in shown]
+        return [np.interp([0.1, 0.3, 0.5, 0.8], rates, heights).tolist() for rates, heights in curves]
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ class Table(Listed):
 @functools.cache
 def _listed(entry):
     """Drawn once: some of them take seconds."""
-    return CATALOGUE[entry].draw(*((played_game(200_000),) if entry == "game" else ()))
+    return cu.plots.game(played_game(200_000)) if entry == "game" else GALLERY[entry]()
 
 
 def _heights(line):

@@ -1,6 +1,6 @@
 """Runs the optimisers of the nuclear ball on made-up problems and writes what they reached: the last figure of the tutorial.
 
-python tests/docs/nuclear_runs.py    writes docs/tutorial/nuclear-ball.json (minutes; noise has no seed, so no two are alike)
+python docs/figures/nuclear_runs.py   writes docs/tutorial/nuclear-ball.json (minutes; noise has no seed, so no two are alike)
 """
 
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-FILE = Path(__file__).parents[2] / "docs" / "tutorial" / "nuclear-ball.json"
+FILE = Path(__file__).parents[1] / "tutorial" / "nuclear-ball.json"
 EPSILON, DELTA, SHAPE, RANK = 8, 1e-6, (20, 20), 2
 RECORDS = (1_000, 3_000, 10_000, 30_000, 100_000)
 MOST = {"thesis": 10_000, "stochastic": 30_000}

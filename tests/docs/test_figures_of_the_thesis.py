@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import thesis
 from matplotlib.figure import Figure
 from scipy.special import hyp1f1
 
 import curador as cu
-from curador.plots import thesis
 
 RESULTS = {"one": {1000: [0.04, 0.05], 100: [0.1, 0.2]}, "other": {100: [0.01], 1000: [0.0]}}
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import property_checks as checks
+from property_checks import Outcome
+
 from curador.errors import NumericalFailure
-from curador.plots import property_checks as checks
-from curador.plots.property_checks import Outcome
 from curador.plots.style import DARK, style
 
 if TYPE_CHECKING:
