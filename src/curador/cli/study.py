@@ -179,7 +179,7 @@ def ask(
 
 
 def _tell_cost(answer: Answer, left: BudgetView) -> None:
-    from curador.curator.show import amounts_text
+    from curador.ledger.amounts import amounts_text
 
     cost = "answered before: free" if answer.stored else f"cost {amounts_text(answer.cost, pure=left.pure, up=True)}"
     print(f"{cost}; left {amounts_text(left.left, pure=left.pure, up=False)}", file=sys.stderr)

@@ -65,7 +65,7 @@ def train(
         tell(str(stop) or "interrupted")
         raise typer.Exit(130) from None
     print(model.privacy_)
-    from curador.curator.show import amounts_text
+    from curador.ledger.amounts import amounts_text
 
     tell(f"wrote {out}; left {amounts_text(left.left, pure=left.pure, up=False)}")
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from curador.canonical import canonical_digest
 from curador.curator.bias import advice, told
 from curador.curator.identity import plain
-from curador.curator.show import key_text, level_text, number, printed, reach_text, table, verbatim, with_lines
+from curador.curator.show import key_text, level_text, number, reach_text
+from curador.curator.show_tables import printed, table, verbatim, with_lines
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, confidence_level
 from curador.study.values import Type

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import amounts_text, percent, printed, rounded, table, verbatim, with_lines
-from curador.ledger.amounts import Amounts
+from curador.curator.show import percent, rounded
+from curador.curator.show_tables import printed, table, verbatim, with_lines
+from curador.ledger.amounts import Amounts, amounts_text
 from curador.privacy.filters import PureFilter
 
 if TYPE_CHECKING:

@@ -118,16 +118,6 @@ def amount_of(options: QuestionOptions, limits: Limits, share: Fraction) -> tupl
     return "laplace", down_to_tick(asked), Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
 
 
-def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:
-    """Return what one question or fit of this asker costs at least.
-
-    Claim   ⌊1/least_spend⌋ questions of exactly that much fit into the asker's whole limit.
-    Rounds  Down to the tick, as a spend of the same part is.
-    """
-    whole = limits.share(least_spend * share)
-    return Amounts(epsilon=whole.epsilon, rho=whole.rho)
-
-
 def is_enough(grant: Grant, least: Amounts) -> bool:
     """Whether a grant is not below the least, both in what the ledger counts."""
     if grant.kind == "laplace":

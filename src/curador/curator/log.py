@@ -10,7 +10,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import rounded, table, verbatim
+from curador.curator.show import rounded
+from curador.curator.show_tables import table, verbatim
 from curador.ledger.entry import Kind, shown_id
 from curador.ledger.ledger import ALL
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import amounts_text, level_text, percent, printed, reach_text, rounded, table, verbatim
-from curador.ledger.amounts import Amounts
+from curador.curator.show import level_text, percent, reach_text, rounded
+from curador.curator.show_tables import printed, table, verbatim
+from curador.ledger.amounts import Amounts, amounts_text
 from curador.plan.error import linear_reach, reach_at
 from curador.plan.model import Linear
 from curador.plan.work import rows_read

@@ -20,7 +20,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from curador.curator.budget import epsilon_of
-from curador.curator.show import amounts_text, rounded
+from curador.curator.show import rounded
+from curador.ledger.amounts import amounts_text
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan.parts import measurements_of
 from curador.plan.price import QuantileNoise

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from curador.curator.grant import least_of
 from curador.curator.pace import Pace
+from curador.ledger.limits import least_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import decimal
-import io
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from curador.ledger.amounts import Amounts
 
 _DOWN = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
 _UP = decimal.Context(prec=4, rounding=decimal.ROUND_UP)
@@ -19,23 +12,12 @@ _NINE = decimal.Context(prec=9, rounding=decimal.ROUND_DOWN)
 
 _SMALLEST, _LARGEST = decimal.Decimal("0.0001"), decimal.Decimal(1_000_000)
 
-WIDTH = 112
-"""Columns of a table that is printed where no terminal says how wide it is."""
-
 
 def rounded(value: Fraction, *, up: bool) -> str:
     """Return four digits of an amount. Rounds: as said."""
     context = _UP if up else _DOWN
     short = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator)).normalize(context)
     return f"{short:f}" if not short or _SMALLEST <= abs(short) < _LARGEST else f"{short:e}".replace("e+", "e")
-
-
-def amounts_text(amounts: Amounts, *, pure: bool, up: bool) -> str:
-    """Return "ε = 0.15", or "ρ = 0.0123, δ = 5e-9"."""
-    if pure:
-        return f"ε = {rounded(amounts.epsilon, up=up)}"
-    text = f"ρ = {rounded(amounts.rho, up=up)}"
-    return f"{text}, δ = {rounded(amounts.delta, up=up)}" if amounts.delta else text
 
 
 def percent(part: Fraction, whole: Fraction, *, up: bool) -> str:
@@ -79,39 +61,3 @@ def _places(width: float) -> int:
     if not 0 < width < float("inf"):
         return 0
     return min(max(1 - decimal.Decimal(width).adjusted(), 0), 12)
-
-
-def printed(*parts: Any, width: int = WIDTH) -> str:
-    """Return rich tables and texts as plain text."""
-    from rich.console import Console
-
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False, highlight=False)
-    for part in parts:
-        console.print(part)
-    return stream.getvalue().rstrip("\n")
-
-
-def table(*columns: str, title: str | None = None, left: int = 1) -> Any:
-    """Return an empty rich table; the first `left` columns are words, the others numbers."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, name in enumerate(columns):
-        made.add_column(verbatim(name), justify="left" if place < left else "right", overflow="fold")
-    return made
-
-
-def with_lines(made: Any, lines: Iterable[str]) -> Any:
-    """Return a table with lines of text below it."""
-    from rich.console import Group
-
-    return Group(made, "", *(verbatim(line) for line in lines))
-
-
-def verbatim(text: str) -> Any:
-    """Return the text as rich prints it letter by letter: no markup, no emoji, nothing that moves a terminal's cursor."""
-    from rich.text import Text
-
-    return Text("".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text))

@@ -17,10 +17,9 @@ import numpy as np
 
 from curador.curator.grant import QuestionOptions, amount_of, refuse_too_little
 from curador.curator.receipt import fit_receipt
-from curador.curator.show import amounts_text
 from curador.curator.spending import Restored, Shown, spend
 from curador.errors import InvalidParameter, NotAllowed, NotPrivate, sentence
-from curador.ledger.amounts import Amounts
+from curador.ledger.amounts import Amounts, amounts_text
 from curador.ledger.request import Request, least_cost
 from curador.privacy.losses import Concentrated
 from curador.privacy.records import to_record

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from curador.curator.show import rounded
 from curador.errors import InvalidParameter, sentence
 
 ZERO: Final = Fraction(0)
@@ -137,3 +138,11 @@ def _digits(amount: Fraction, tick: Fraction) -> str:
 
 
 NOTHING: Final = Amounts()
+
+
+def amounts_text(amounts: Amounts, *, pure: bool, up: bool) -> str:
+    """Return "ε = 0.15", or "ρ = 0.0123, δ = 5e-9"."""
+    if pure:
+        return f"ε = {rounded(amounts.epsilon, up=up)}"
+    text = f"ρ = {rounded(amounts.rho, up=up)}"
+    return f"{text}, δ = {rounded(amounts.delta, up=up)}" if amounts.delta else text

@@ -150,3 +150,13 @@ class Limits:
         require(kind != "pure" or not (delta or keys or rho), "limits", "without delta and rho where they are pure", record)
         owners = tuple((str(table), str(owner)) for table, owner in cast("list[list[object]]", record.get("owners", [])))
         return cls(kind, epsilon, delta, keys, rho, as_adjacency(record["adjacency"]), unit, units, owners)
+
+
+def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:
+    """Return what one question or fit of this asker costs at least.
+
+    Claim   ⌊1/least_spend⌋ questions of exactly that much fit into the asker's whole limit.
+    Rounds  Down to the tick, as a spend of the same part is.
+    """
+    whole = limits.share(least_spend * share)
+    return Amounts(epsilon=whole.epsilon, rho=whole.rho)

@@ -18,9 +18,9 @@ from curador.curator.log import log_table
 from curador.curator.post import Column
 from curador.curator.preview import Preview, Previews, times
 from curador.curator.pricing import price_at
-from curador.curator.show import amounts_text, number, percent, reach_text, rounded
+from curador.curator.show import number, percent, reach_text, rounded
 from curador.errors import InvalidParameter
-from curador.ledger.amounts import NOTHING, Amounts
+from curador.ledger.amounts import NOTHING, Amounts, amounts_text
 from curador.privacy.records import loss_from_record
 from curador.study.values import Type
 

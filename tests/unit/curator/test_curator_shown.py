@@ -13,7 +13,8 @@ from curador.curator.answer_plot import answer_figure
 from curador.curator.curator import open_study
 from curador.curator.log import log_table
 from curador.curator.post import Column
-from curador.curator.show import key_text, level_text, printed, table, verbatim
+from curador.curator.show import key_text, level_text
+from curador.curator.show_tables import printed, table, verbatim
 from curador.curator.shown import shown_to
 from curador.errors import InvalidStudy
 from curador.study.model import Analyst, UnitColumn, UnitPath

@@ -13,7 +13,7 @@ from curator_studies import BY_CITY, COUNT, open_curator
 
 from curador.curator.log import log_table
 from curador.curator.session import Session
-from curador.curator.show import printed
+from curador.curator.show_tables import printed
 from curador.errors import Failed
 from curador.ledger import entry as entries
 from curador.ledger import ledger as ledgers
