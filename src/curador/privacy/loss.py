@@ -213,16 +213,26 @@ class Composed(Loss):
 
 
 def _merged(loss: Composed) -> tuple[tuple[Loss, int], ...]:
-    counts: dict[Loss, int] = {}
-    stack: list[tuple[Loss, int]] = [(loss, 1)]
+    places: dict[Loss, int] = {}  # hashing a record is dear: once each
+    counts: list[int] = []
+    stack = [(iter(loss.tree), 1)]
     while stack:
-        record, count = stack.pop()
-        if isinstance(record, Composed):
-            stack.extend((part, times * count) for part, times in reversed(record.tree))
-        elif count:
-            counts[record] = counts.get(record, 0) + count
-    common_adjacency(counts)
-    return tuple(counts.items())
+        branch, factor = stack[-1]
+        for record, times in branch:
+            count = times * factor
+            if isinstance(record, Composed):
+                stack.append((iter(record.tree), count))
+                break
+            if count:
+                place = places.setdefault(record, len(counts))
+                if place == len(counts):
+                    counts.append(count)
+                else:
+                    counts[place] += count
+        else:
+            stack.pop()
+    common_adjacency(places)
+    return tuple(zip(places, counts, strict=True))
 
 
 def parts_of(loss: Loss) -> tuple[tuple[Loss, int], ...]:

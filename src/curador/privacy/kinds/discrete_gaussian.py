@@ -67,7 +67,7 @@ class DiscreteGaussianLoss(Typed):
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
-        return hash((self.sigma2.numerator, self.sigma2.denominator, self.sensitivity, self.relation))
+        return hash((self.sigma2.as_integer_ratio(), self.sensitivity, self.relation))
 
 
 describe(
