@@ -11,7 +11,7 @@ import numpy as np
 
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Atoms, Lattice, Transform, common_step, too_many
-from curador.privacy.laws.chunks import in_chunks, product
+from curador.privacy.laws.chunks import in_chunks, product, turns
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -54,11 +54,12 @@ class ThreePointLaw:
     def _logs(self, theta: FloatArray) -> FloatArray:
         """log M(θ) in shape (records, tilts), relative error below 32 ulps."""
         epsilon = self.epsilon[:, None]
-        low = self._masses()[2][:, None]
+        high, middle, low = (mass[:, None] for mass in self._masses())
         with np.errstate(over="ignore", invalid="ignore"):
             excess = low * -np.expm1(-theta * epsilon) * np.expm1((theta + 1.0) * epsilon)
             plain = np.log1p(excess)
-            high, middle, _ = (mass[:, None] for mass in self._masses())
+            if float(excess.max()) < 1.0:
+                return plain
             shape = high + middle * np.exp(-theta * epsilon) + low * np.exp(-2.0 * theta * epsilon)
             tilted = theta * epsilon + np.log(shape)
         return np.where(excess < 1.0, plain, tilted)
@@ -78,7 +79,7 @@ class ThreePointLaw:
 
         def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
             angle = frequency[None, :] * self.epsilon[:, None]
-            turn = np.exp(-1j * angle)
+            turn = turns(-self.epsilon, frequency)
             phi = masses[0][:, None] + masses[1][:, None] * turn + masses[2][:, None] * turn * turn
             return product(phi, UNIT * (32.0 + 8.0 * angle), angle, self.count)
 
