@@ -33,6 +33,8 @@ def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Ad
                 "this noise needs an l1 sensitivity; got an l2 one, which may be smaller by the root of the dimension."
             )
         return sensitivity.value_squared, sensitivity.adjacency
+    if type(sensitivity) is int and 0 <= sensitivity < 1 << _LONG // 2:
+        return coprime(sensitivity * sensitivity, 1), None
     value = at_least_zero(sensitivity, "sensitivity")
     top, bottom = value.as_integer_ratio()
     if top.bit_length() + bottom.bit_length() > _LONG:  # comparing rationals is dear

@@ -12,7 +12,7 @@ import numbers
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curador.errors import InvalidParameter, require, sentence
 
@@ -35,14 +35,13 @@ def rational(value: object, name: str) -> Fraction:
     Claim   The result equals the decimal or ratio that `repr` shows for the value.
     Rounds  Exact.
     """
-    kind = type(value)  # the usual kinds first: a mixture of a thousand mechanisms parses thousands of numbers
-    if kind is Fraction:
-        return _short(cast("Fraction", value), name)
+    if type(value) is Fraction:  # the usual kinds first: a mixture of a thousand mechanisms parses thousands of numbers
+        return _short(value, name)
     if isinstance(value, float) and math.isfinite(value):  # NumPy's doubles too
         return coprime(*Decimal(repr(float(value))).as_integer_ratio())
-    if kind is int:
-        return _short(coprime(cast("int", value), 1), name)
-    if isinstance(value, bool) or kind.__name__ in {"bool", "bool_"}:
+    if type(value) is int:
+        return _short(coprime(value, 1), name)
+    if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
         raise InvalidParameter(sentence(name, "a number", value))
     if isinstance(value, numbers.Integral):
         return _short(Fraction(int(value)), name)
@@ -60,7 +59,7 @@ def coprime(top: int, bottom: int) -> Fraction:
     """
     found: Any = object.__new__(Fraction)
     found._numerator, found._denominator = top, bottom  # noqa: SLF001 -- the same two slots since 2.6; no public way skips the search
-    return cast("Fraction", found)
+    return found
 
 
 def square(value: Fraction) -> Fraction:

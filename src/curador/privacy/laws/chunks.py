@@ -35,28 +35,6 @@ def in_chunks(
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-_STRIDE = 8  # frequencies whose turns share a cosine and a sine with the same place of other such groups
-
-
-def turns(speed: FloatArray, frequency: FloatArray, size: FloatArray | float = 1.0) -> ComplexArray:
-    """Return size · e^(i speed t), one row a speed, one column a frequency t; these are evenly spaced, as `in_chunks` has them.
-
-    Claim   Relative to `size` within 14 units, and 6 units an angle: t = t₀ + t₁, both differences of frequencies, which are
-            within a unit of theirs; cosine and sine of both within 4 ulps, so the turns within 5.7 units each, and their
-            product within 2.3.
-    """
-    far = _turn(speed[:, None] * frequency[None, ::_STRIDE]) * size
-    near = _turn(speed[:, None] * (frequency[:_STRIDE] - frequency[0])[None, :])
-    return (far[:, :, None] * near[:, None, :]).reshape(len(speed), -1)[:, : len(frequency)]
-
-
-def _turn(angle: FloatArray) -> ComplexArray:
-    """e^(i angle): NumPy's exponential of complex numbers takes several times as long."""
-    found = np.empty(angle.shape, dtype=np.complex128)
-    found.real, found.imag = np.cos(angle), np.sin(angle)
-    return found
-
-
 def product(phi: ComplexArray, error: FloatArray, angle: FloatArray, count: FloatArray) -> tuple[ComplexArray, FloatArray]:
     """Return Σ n log(φ e^(i angle)) and Σ n log(|φ| + error) over the records (rows), with the sums' own round-off.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from curador.numerics.rounding import UNIT
 from curador.numerics.tilted.moments import Atoms, Lattice, Transform, common_step, too_many
-from curador.privacy.laws.chunks import in_chunks, product, turns
+from curador.privacy.laws.chunks import in_chunks, product
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -74,13 +74,15 @@ class ThreePointLaw:
         """Three exponentials."""
         high, middle, low = self._masses()
         masses = np.stack([high, middle * np.exp(-theta * self.epsilon), low * np.exp(-2.0 * theta * self.epsilon)])
-        masses = masses / masses.sum(axis=0)
+        high, middle, low = (masses / masses.sum(axis=0))[:, :, None]
         logs = self._logs(np.array([[theta]]))[:, 0]
 
         def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
             angle = frequency[None, :] * self.epsilon[:, None]
-            turn = turns(-self.epsilon, frequency)
-            phi = masses[0][:, None] + masses[1][:, None] * turn + masses[2][:, None] * turn * turn
+            across, along = np.cos(angle), np.sin(angle)
+            phi = np.empty(angle.shape, dtype=np.complex128)  # high + middle e^(−ia) + low e^(−2ia), in real arithmetic
+            phi.real = (high + low) + middle * across - 2.0 * low * along**2
+            phi.imag = -along * (middle + 2.0 * low * across)
             return product(phi, UNIT * (32.0 + 8.0 * angle), angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
