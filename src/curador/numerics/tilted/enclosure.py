@@ -225,10 +225,10 @@ class Enclosure:
         return self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
 
     def _closed(self) -> Sum | None:
-        families = self.total.families
-        family = families[0] if len(families) == 1 else None
-        closed = isinstance(family, OneStep) and family.happens_once and "direct" in self.options.paths
-        return ClosedSum(family) if closed and isinstance(family, OneStep) else None
+        if len(self.total.families) != 1 or "direct" not in self.options.paths:
+            return None
+        family = self.total.families[0]
+        return ClosedSum(family) if isinstance(family, OneStep) and family.happens_once else None
 
     def _atoms(self) -> AtomSum | None:
         if "enumerated" not in self.options.paths:
