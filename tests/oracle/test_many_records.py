@@ -240,3 +240,50 @@ def test_a_reversed_pair_keeps_the_mass_outside_of_its_cells(rate):
     bounded = poisson(laplace_cells(1.0), rate, leaves=False)
     assert bounded.beyond == bounded.under == 0.0
     assert np.all(bounded.p >= 0)
+
+
+# ---- moment functions beside their textbook forms ------------------------------------------------------------------------
+
+
+def _laplace_moment(epsilon, scale, s):
+    """Atoms and body, as the law's module writes them; no scale: continuous noise."""
+    turn = MP.exp(-(2 * s + 1) * epsilon)
+    if scale is None:
+        return MP.exp(s * epsilon) * ((1 + turn) / 2 + (1 - turn) / (2 * (2 * s + 1)))
+    rate, w = MP.exp(-1 / scale), MP.exp(-(2 * s + 1) / scale)
+    body = (w - turn) * (1 - rate) / ((1 + rate) * (1 - w))
+    return MP.exp(s * epsilon) * ((1 + turn) / (1 + rate) + body)
+
+
+def _response_moment(epsilon, categories, s):
+    weights = MP.exp(epsilon * (s + 1)) + categories - 2 + MP.exp(-s * epsilon)
+    return weights / (MP.exp(epsilon) + categories - 1)
+
+
+def _within_its_bound(law, moment, theta, step, size):
+    found = law.transform(theta, step, size)
+    for k in range(size):
+        exact = moment(MP.mpf(theta) + 1j * MP.mpf(step) * k) / moment(MP.mpf(theta))
+        value, bound = MP.exp(MP.mpc(complex(found.value[k]))), MP.exp(MP.mpf(float(found.bound[k])))
+        assert abs(value - exact) <= bound - abs(value) + 8 * 2.0**-53 * bound, k
+
+
+@pytest.mark.parametrize("theta", [0.01, 3.5, 80.0])
+@pytest.mark.parametrize("epsilon", [0.001, 0.2, 3.0])
+@pytest.mark.parametrize("grid", [None, 1e-1, 1e-6, 1e-8, 3e-11, 1e-12])
+def test_the_moments_of_laplace_noise_are_within_their_doubt(theta, epsilon, grid):
+    """On coarse grids, on fine ones where the continuous form serves, and around the change from one to the other."""
+    shift = 0 if grid is None else max(1, round(epsilon / grid))
+    scale = None if grid is None else MP.mpf(shift) / MP.mpf(epsilon)
+    law = laplace.LaplaceLaw(
+        np.array([epsilon]), np.array([0.0 if scale is None else float(1 / scale)]), np.zeros(1), np.ones(1)
+    )
+    _within_its_bound(law, lambda s: _laplace_moment(MP.mpf(epsilon), scale, s), theta, 0.64, 46)
+
+
+@pytest.mark.parametrize("theta", [0.01, 3.5, 80.0])
+@pytest.mark.parametrize("categories", [2, 3, 40])
+def test_the_moments_of_randomized_response_are_within_their_doubt(theta, categories):
+    """Binary and k-ary: three exponentials in real arithmetic."""
+    law = three_points.ThreePointLaw(np.array([0.3]), np.array([float(categories)]), np.ones(1), (Fraction(3, 10),))
+    _within_its_bound(law, lambda s: _response_moment(MP.mpf(0.3), categories, s), theta, 0.64, 46)

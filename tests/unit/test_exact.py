@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curador.errors import InvalidParameter
-from curador.numerics.exact import at_least_zero, open_probability, positive, probability, rational, whole
+from curador.mechanisms.parameters import in_steps
+from curador.numerics.exact import at_least_zero, open_probability, positive, probability, rational, square, whole
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,16 @@ def test_every_float_reads_back(value):
     """The rational of a float rounds to that float."""
     assert float(rational(value, "x")) == value
     assert rational(value, "x") == rational(repr(value), "x")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.fractions(), st.integers(-70, 70))
+def test_what_is_known_to_be_coprime_is_in_lowest_terms(value, exponent):
+    """Squares, and shares of a power of two, are the rationals that ordinary arithmetic makes, in lowest terms."""
+    for found, meant in ((square(value), value * value), (in_steps(value, exponent), value / Fraction(2) ** exponent)):
+        assert found.as_integer_ratio() == meant.as_integer_ratio()
+        assert type(found) is Fraction
+        assert hash(found) == hash(meant)
 
 
 WRONG = [

@@ -24,7 +24,7 @@ from curador.mechanisms.parameters import (
     written,
 )
 from curador.mechanisms.search import largest, smallest_scale
-from curador.numerics.exact import Number, positive, whole
+from curador.numerics.exact import Number, positive, square, whole
 from curador.numerics.rounding import float_down, float_up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, Scheme
@@ -77,12 +77,12 @@ class Gaussian(RealNoise):
     def loss(self) -> Loss:
         """What one release costs."""
         exponent = self._exponent
-        ratio = in_steps(self.sigma, exponent)
+        sigma2 = square(in_steps(self.sigma, exponent))
         if self.dimension == 1:
             steps = steps_of(self.sensitivity_squared, exponent)
-            return DiscreteGaussianLoss(sigma2=ratio * ratio, sensitivity=steps, relation=self.relation)
+            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=steps, relation=self.relation)
         return DiscreteGaussianVectorLoss(
-            sigma2=ratio * ratio,
+            sigma2=sigma2,
             sensitivity_squared=vector_squares(self.sensitivity_squared, exponent, self.dimension),
             dimension=self.dimension,
             relation=self.relation,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from curador.errors import InvalidParameter, NotPrivate, require
-from curador.numerics.exact import Number, at_least_zero, confidence_level, positive, probability, whole
+from curador.numerics.exact import Number, at_least_zero, confidence_level, coprime, positive, probability, square, whole
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.sensitivity import Norm, Sensitivity
@@ -33,15 +33,18 @@ def settled(sensitivity: Number | Sensitivity, norm: Norm) -> tuple[Fraction, Ad
                 "this noise needs an l1 sensitivity; got an l2 one, which may be smaller by the root of the dimension."
             )
         return sensitivity.value_squared, sensitivity.adjacency
+    if type(sensitivity) is int and 0 <= sensitivity < 1 << _LONG // 2:
+        return coprime(sensitivity * sensitivity, 1), None
     value = at_least_zero(sensitivity, "sensitivity")
-    if value.numerator.bit_length() + value.denominator.bit_length() > _LONG:  # comparing rationals is dear
+    top, bottom = value.as_integer_ratio()
+    if top.bit_length() + bottom.bit_length() > _LONG:  # comparing rationals is dear
         require(_SMALLEST <= value <= _LARGEST, "sensitivity", "0 or between 1e-100 and 1e100", sensitivity)
-    return value * value, None
+    return square(value), None
 
 
 def floor_log2(value: Fraction) -> int:
     """Return the largest e with 2^e ≤ value, for a value above 0."""
-    top, bottom = value.numerator, value.denominator
+    top, bottom = value.as_integer_ratio()
     guess = top.bit_length() - bottom.bit_length()
     reached = top >= bottom << guess if guess >= 0 else top << -guess >= bottom
     return guess if reached else guess - 1
@@ -54,10 +57,11 @@ def grid_exponent(scale: Fraction, squared: Fraction) -> int:
     whole steps.
     """
     fine = floor_log2(scale) - GRID_BITS
-    about = squared.numerator.bit_length() - squared.denominator.bit_length() - 1  # log₂ squared, or one less
+    top, bottom = squared.as_integer_ratio()
+    about = top.bit_length() - bottom.bit_length() - 1  # log₂ squared, or one less
     if fine <= about // 2 - _LEAST_STEPS_BITS:
         return fine
-    return fine if squared.numerator == 0 else min(fine, floor_log2(squared) // 2 - _LEAST_STEPS_BITS)
+    return fine if top == 0 else min(fine, floor_log2(squared) // 2 - _LEAST_STEPS_BITS)
 
 
 def power_of_two(exponent: int) -> Fraction:
@@ -66,10 +70,15 @@ def power_of_two(exponent: int) -> Fraction:
 
 
 def in_steps(value: Fraction, exponent: int) -> Fraction:
-    """Return value / 2^exponent."""
+    """Return value / 2^exponent. Only twos can be in common then: those at the end of one of the two numbers."""
+    top, bottom = value.as_integer_ratio()
     if exponent <= 0:
-        return Fraction(value.numerator << -exponent, value.denominator)
-    return Fraction(value.numerator, value.denominator << exponent)
+        shared = min(-exponent, (bottom & -bottom).bit_length() - 1)
+        return coprime(top << -exponent - shared, bottom >> shared)
+    if top == 0:
+        return value
+    shared = min(exponent, (top & -top).bit_length() - 1)
+    return coprime(top >> shared, bottom << exponent - shared)
 
 
 def steps_of(squared: Fraction, exponent: int) -> int:
@@ -80,7 +89,7 @@ def steps_of(squared: Fraction, exponent: int) -> int:
     Needs   round(x) = ⌊x + 1/2⌋; rounding halves to even would move 0.5 and 1.5 by two.
     Rounds  Up.
     """
-    top, bottom = squared.numerator, squared.denominator
+    top, bottom = squared.as_integer_ratio()
     top, bottom = (top << -2 * exponent, bottom) if exponent <= 0 else (top, bottom << 2 * exponent)
     root = math.isqrt(top // bottom)
     return root if root * root * bottom == top else root + 1

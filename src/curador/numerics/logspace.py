@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 
 import numpy as np
@@ -10,22 +11,31 @@ from curador.numerics.rounding import FloatArray
 
 _TERMS = tuple(1.0 / math.factorial(k) for k in range(2, 17))
 
+_REACHES = tuple((math.factorial(k + 3) * 2.0**-57) ** (1.0 / (k + 1)) for k in range(len(_TERMS) - 1))
+"""Up to where the terms after the first k + 1 are below 2⁻⁵⁵ of the first."""
+
 
 def expm1_minus(x: FloatArray) -> FloatArray:
     """Return eˣ − 1 − x, never negative, within 8 ulps: a series below 1/2, where the plain form cancels."""
     x = np.asarray(x, dtype=np.float64)
-    small = np.abs(x) < 0.5
-    safe = np.where(small, x, 0.0)
-    series = np.full_like(safe, _TERMS[-1])
-    for coefficient in _TERMS[-2::-1]:
-        series *= safe
-        series += coefficient
-    series *= safe
-    series *= safe
-    if small.all():
-        return series
+    size = np.abs(x)
+    largest = float(size.max(initial=0.0))
+    if largest < 0.5:
+        return _series(x, _TERMS[: 1 + bisect.bisect_left(_REACHES, largest)])
+    small = size < 0.5
     with np.errstate(over="ignore"):
-        return np.where(small, series, np.expm1(x) - x)
+        return np.where(small, _series(np.where(small, x, 0.0), _TERMS), np.expm1(x) - x)
+
+
+def _series(x: FloatArray, terms: tuple[float, ...]) -> FloatArray:
+    """x² Σ terms[k] xᵏ."""
+    series = np.full_like(x, terms[-1])
+    for coefficient in terms[-2::-1]:
+        series *= x
+        series += coefficient
+    series *= x
+    series *= x
+    return series
 
 
 def sinh_minus(x: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from curador.numerics.rounding import float_down, float_up, up
 from curador.numerics.tilted.enclosure import Options
 from curador.privacy.convert import curve_to_delta, curve_to_epsilon, rho_to_delta, rho_to_epsilon
 from curador.privacy.laws.side import Direction
-from curador.privacy.loss import DELTA, DELTA_INTERVAL, EPSILON, EPSILON_INTERVAL, READINGS, Loss, parts_of
+from curador.privacy.loss import DELTA, DELTA_INTERVAL, EPSILON, EPSILON_INTERVAL, READINGS, Loss, kinds_of, parts_of
 from curador.privacy.numerical import NumericalReading, enclosure, in_directions
 from curador.privacy.renyi import curve
 from curador.privacy.rules import Amounts, OwnReading, basic_amounts, own_reading, traits_of
@@ -37,14 +37,9 @@ WIDE, CUT_WIDE, TOO_WIDE = 1e-6, 1e-4, 1e-2
 Rényi orders take longest and give away more than that; and where a search goes on without them."""
 
 
-def _one_of_each(loss: Loss) -> list[Loss]:
-    """A record of every kind: what is so for all of a kind is asked once."""
-    return list({type(record): record for record, _ in parts_of(loss)}.values())
-
-
 def _alone(loss: Loss) -> OwnReading | None:
     """The reading of its own that the one record has which a loss is, beside what costs nothing."""
-    if not any(traits_of(record).reads_itself for record in _one_of_each(loss)):
+    if not any(traits_of(parts[0][0]).reads_itself for parts in kinds_of(loss).values()):
         return None
     parts = [part for part in parts_of(loss) if part[0].pure_epsilon != 0]
     return own_reading(parts[0][0]) if len(parts) == 1 and parts[0][1] == 1 else None
@@ -186,9 +181,7 @@ def delta(loss: Loss, epsilon: Number) -> float:
 
 def _basic(loss: Loss, delta: Fraction) -> list[float]:
     """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14]."""
-    if any(
-        basic_amounts(record) is None for record in _one_of_each(loss)
-    ):  # most kinds have nothing to say, or always something
+    if any(basic_amounts(parts[0][0]) is None for parts in kinds_of(loss).values()):  # of a kind mostly all or none
         return []
     found: list[tuple[int, Amounts]] = []
     for record, count in parts_of(loss):  # nothing is multiplied before it is known that all of them have something to say

@@ -9,7 +9,7 @@ questions, and whoever can answer one says so. `losses`, where everybody gets re
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from curador.errors import Failed, InvalidParameter, sentence
 from curador.numerics.exact import Number, whole
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Scheme = Literal["poisson", "without_replacement"]
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", bound="Callable[..., Any]")
+Kinds: TypeAlias = "dict[type[Loss], list[tuple[Loss, int]]]"
 
 
 class Question(Generic[Result]):
@@ -184,11 +185,12 @@ class Loss:
 class Composed(Loss):
     """Several losses together. Addition is O(1); the parts are merged when somebody asks."""
 
-    __slots__ = ("_parts", "tree")
+    __slots__ = ("_kinds", "_parts", "tree")
 
     def __init__(self, tree: Iterable[tuple[Loss, int]]) -> None:
         self.tree = tuple(tree)
         self._parts: tuple[tuple[Loss, int], ...] | None = None
+        self._kinds: Kinds | None = None
 
     @property
     def parts(self) -> tuple[tuple[Loss, int], ...]:
@@ -196,6 +198,13 @@ class Composed(Loss):
         if self._parts is None:
             self._parts = _merged(self)
         return self._parts
+
+    @property
+    def kinds(self) -> Kinds:
+        """The parts by the type of their records."""
+        if self._kinds is None:
+            self._kinds = _sorted_out(self.parts)
+        return self._kinds
 
     @property
     def adjacency(self) -> Adjacency | None:
@@ -213,21 +222,47 @@ class Composed(Loss):
 
 
 def _merged(loss: Composed) -> tuple[tuple[Loss, int], ...]:
-    counts: dict[Loss, int] = {}
-    stack: list[tuple[Loss, int]] = [(loss, 1)]
+    places: dict[Loss, int] = {}  # hashing a record is dear: once each
+    counts: list[int] = []
+    stack = [(iter(loss.tree), 1)]
     while stack:
-        record, count = stack.pop()
-        if isinstance(record, Composed):
-            stack.extend((part, times * count) for part, times in reversed(record.tree))
-        elif count:
-            counts[record] = counts.get(record, 0) + count
-    common_adjacency(counts)
-    return tuple(counts.items())
+        branch, factor = stack[-1]
+        for record, times in branch:
+            count = times * factor
+            if isinstance(record, Composed):
+                stack.append((iter(record.tree), count))
+                break
+            if count:
+                place = places.setdefault(record, len(counts))
+                if place == len(counts):
+                    counts.append(count)
+                else:
+                    counts[place] += count
+        else:
+            stack.pop()
+    common_adjacency(places)
+    return tuple(zip(places, counts, strict=True))
 
 
 def parts_of(loss: Loss) -> tuple[tuple[Loss, int], ...]:
     """The distinct records of any loss with their counts."""
     return loss.parts if isinstance(loss, Composed) else ((loss, 1),)
+
+
+def _sorted_out(parts: tuple[tuple[Loss, int], ...]) -> Kinds:
+    kinds: Kinds = {}
+    for part in parts:
+        kind = type(part[0])
+        if kind in kinds:
+            kinds[kind].append(part)
+        else:
+            kinds[kind] = [part]
+    return kinds
+
+
+def kinds_of(loss: Loss) -> Kinds:
+    """The same by the type of their records: what is so for all of a kind is asked once."""
+    return loss.kinds if isinstance(loss, Composed) else {type(loss): [(loss, 1)]}
 
 
 def compose(losses: Iterable[object]) -> Loss:
@@ -245,10 +280,12 @@ def common_adjacency(records: Iterable[Loss]) -> Adjacency | None:
     found: Adjacency | None = None
     for record in records:
         own = record.adjacency
-        if own is not None and found is not None and own is not found:
+        if own is None or own is found:
+            continue
+        if found is not None:
             raise InvalidParameter(
                 f"losses that are added must be of one adjacency; got {found} and {own}.\n"
                 "Hint: an add_or_remove_one loss becomes one for replace_one by .group(2)."
             )
-        found = own or found
+        found = own
     return found

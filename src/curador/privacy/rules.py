@@ -70,11 +70,12 @@ def _refusal(name: str, record: Loss) -> NotPrivate:
 class Rule(Generic[Result]):
     """A question that every kind of record answers for itself."""
 
-    __slots__ = ("answers", "name")
+    __slots__ = ("answers", "constants", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.answers: dict[type[Loss], Callable[..., Result]] = {}
+        self.constants: dict[type[Loss], Result] = {}
         RULES.append(self)
 
     def of(self, *kinds: type[Loss]) -> Callable[[Answer], Answer]:
@@ -82,6 +83,8 @@ class Rule(Generic[Result]):
 
         def register(answer: Answer) -> Answer:
             self.answers.update(dict.fromkeys(kinds, answer))
+            for kind in kinds:
+                self.constants.pop(kind, None)
             return answer
 
         return register
@@ -89,13 +92,25 @@ class Rule(Generic[Result]):
     def is_always(self, value: Result, *kinds: type[Loss]) -> None:
         """Say that the answer of these kinds is one value, whatever their parameters."""
         self.of(*kinds)(lambda *_: value)
+        self.constants.update(dict.fromkeys(kinds, value))
 
-    def __call__(self, record: Loss, *arguments: object) -> Result:
-        """Return the answer of the record's kind; a kind without one is refused."""
+    def answer_of(self, record: Loss) -> Callable[..., Result]:
+        """Return how all records of this one's kind answer; a kind that does not is refused."""
         answer = self.answers.get(type(record))
         if answer is None:
             raise _refusal(f"{self.name} ", record)
-        return answer(record, *arguments)
+        return answer
+
+    def __call__(self, record: Loss, *arguments: object) -> Result:
+        """Return the answer of the record's kind; a kind without one is refused."""
+        return self.answer_of(record)(record, *arguments)
+
+    def some(self, parts: list[tuple[Loss, int]]) -> bool:
+        """Whether some of these records of one kind, with their counts, say yes."""
+        answer = self.answer_of(parts[0][0])
+        if type(parts[0][0]) in self.constants:
+            return bool(self.constants[type(parts[0][0])])
+        return any(answer(record, count) for record, count in parts)
 
 
 RULES: list[Rule[Any]] = []

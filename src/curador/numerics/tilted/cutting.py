@@ -19,7 +19,6 @@ from curador.numerics.tilted.fourier import fourier_sum
 from curador.numerics.tilted.plan import (
     FEWER,
     FEWEST,
-    MANY,
     TOLERANCE,
     Aim,
     Plan,
@@ -28,6 +27,7 @@ from curador.numerics.tilted.plan import (
     aim_at_epsilon,
     plan,
     tilts,
+    tilts_at_delta,
 )
 
 LITTLE, MORE, MOST = 1e-10, 2e-6, 1e-4
@@ -50,9 +50,6 @@ LAST = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 
 FEW_RECORDS, MANY_RECORDS = 4, 100
 """Records up to which a long sum is affordable, and up to which a long table of tilts is."""
-
-NEAR = 20
-"""Tilts of the table that serves a total that is nearly normal."""
 
 _WIDE, _VERY_WIDE = 3e-5, 3e-4
 """Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long and
@@ -186,14 +183,11 @@ def _handiest(
 ) -> Ready | None:
     best: Ready | None = None
     few = whole.total.records <= MANY_RECORDS
-    normal = math.sqrt(2.0 * max(-math.log(size), 0.5))  # about the best tilt of a normal law, in units of its deviation
     for share in (LITTLE, MORE, MOST):
         cut = whole.cut(max(share * size, LEAST), epsilon)
         try:
             tolerance = max(TOLERANCE, 0.1 * share)
-            table = tilts(cut.total, (0.1, 3.0 * normal, NEAR) if few else FEWER)
-            if few and not _nearly_normal(table, normal):
-                table = tilts(cut.total, MANY)
+            table = tilts_at_delta(cut.total, size) if few else tilts(cut.total, FEWER)
             aim, table = aimed(cut, table, tolerance)
             found = _ready(cut, table, aim)
         except (NumericalFailure, ValueError):  # ValueError: nothing is left of δ, or no period is finite
@@ -203,13 +197,6 @@ def _handiest(
         if best.short:
             break
     return best
-
-
-def _nearly_normal(table: Tilts, best: float) -> bool:
-    """Whether log M at about the best tilt is a normal loss's: then the sum is short, and a short table serves."""
-    at = int(np.searchsorted(table.theta, best / table.spread))
-    theta = float(table.theta[at])
-    return float(table.log_moment[at]) < 0.75 * table.spread**2 * theta * (theta + 1.0)
 
 
 def _ready(cut: Enclosure, table: Tilts, aim: Aim, nodes: int | None = None) -> Ready:

@@ -25,6 +25,7 @@ from curador.numerics.tilted.plan import (
     period,
     plan,
     tilts,
+    tilts_at_delta,
 )
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ _WIDE = 1e-3
 
 _HALVINGS = 14
 
-LABORIOUS = 5_000
-"""Distinct records from which a table of tilts is a good part of the work."""
+SEVERAL, LABORIOUS = 32, 5_000
+"""Distinct records from which a long table of tilts is a good part of the work, and from which a short one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +220,15 @@ class Enclosure:
         closed = self._closed()
         if closed is not None:
             return closed, *_about(closed, target)
-        aim, table = aim_at_delta(self.total, tilts(self.total), math.log(target))
+        table = tilts_at_delta(self.total, target) if self.total.records >= SEVERAL else tilts(self.total)
+        aim, table = aim_at_delta(self.total, table, math.log(target))
         return self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
 
     def _closed(self) -> Sum | None:
-        families = self.total.families
-        family = families[0] if len(families) == 1 else None
-        closed = isinstance(family, OneStep) and family.happens_once and "direct" in self.options.paths
-        return ClosedSum(family) if closed and isinstance(family, OneStep) else None
+        if len(self.total.families) != 1 or "direct" not in self.options.paths:
+            return None
+        family = self.total.families[0]
+        return ClosedSum(family) if isinstance(family, OneStep) and family.happens_once else None
 
     def _atoms(self) -> AtomSum | None:
         if "enumerated" not in self.options.paths:
@@ -261,7 +263,7 @@ def invert(source: Sum, target: float, *, more: float, start: float, slope: floa
     Claim   D is non-increasing, so the smallest ε ≥ 0 with D(ε) ≤ target lies in the interval.
     """
     less, more = target * (1 - 1e-15), more * (1 + 1e-15)  # δ was rounded to a float on its way here
-    if source.enclose(0.0)[1] <= less:
+    if source.middle(0.0) <= less and source.enclose(0.0)[1] <= less:
         return Interval(0.0, 0.0)
     log_target = math.log(target)
     tiny = math.exp(max(log_target - 60.0, -740.0))
@@ -274,9 +276,10 @@ def invert(source: Sum, target: float, *, more: float, start: float, slope: floa
     low, high = source.enclose(middle)
     smallest = 1e-15 * max(middle, 1e-3)
     gain = 0.3 / (target * max(abs(slope), 1e-300))
+    back, ahead = max(min(gain * (target - low), middle), smallest), max(min(gain * (high - target), 1e9), smallest)
     return Interval(
-        _walk_down(source, more, middle, max(min(gain * (target - low), middle), smallest)),
-        _walk_up(source, less, middle, max(min(gain * (high - target), 1e9), smallest), top),
+        middle if low >= more else _walk_down(source, more, middle - back, 1.5 * back),
+        middle if high <= less else _walk_up(source, less, middle + ahead, 1.5 * ahead, top),
     )
 
 

@@ -94,9 +94,9 @@ def _cut(total: Total, plan: Plan, last: float) -> float:
         *sorted({family.horizon for family in total.families if last < family.horizon < math.inf}),
     ]
     size = 0.0
-    for start in starts:
+    for start, decay in zip(starts, total.log_decay(plan.theta, np.array(starts)).tolist(), strict=True):
         edge = start if start == last else max(start - plan.step, last)  # the first frequency beyond may lie a step before
-        log_size = float(total.log_decay(plan.theta, np.array([start]))[0]) - 0.5 * (plan.smoothing * edge) ** 2
+        log_size = decay - 0.5 * (plan.smoothing * edge) ** 2
         size += math.exp(min(log_size, 0.0)) / (math.pi * edge)
     return size * (1.0 + 1e-12) + 1e-290  # and what underflowed
 

@@ -7,7 +7,7 @@ never breaks it. The search may therefore be sloppy.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,20 +39,16 @@ class Tilts:
     theta: FloatArray
     log_moment: FloatArray
     spread: float
+    log_chernoff: FloatArray = field(init=False)  # log(c(θ) M(θ)): D(x) ≤ c(θ) M(θ) e^(−θx)
 
-    @property
-    def log_chernoff(self) -> FloatArray:
-        """log(c(θ) M(θ)): D(x) ≤ c(θ) M(θ) e^(−θx)."""
-        return self.log_moment + log_chernoff(self.theta)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "log_chernoff", self.log_moment + log_chernoff(self.theta))  # asked at every ε
 
     def merged(self, theta: FloatArray, log_moment: FloatArray) -> Tilts:
         """Return the table with more rows."""
-        order = np.argsort(np.concatenate([self.theta, theta]))
-        return replace(
-            self,
-            theta=np.concatenate([self.theta, theta])[order],
-            log_moment=np.concatenate([self.log_moment, log_moment])[order],
-        )
+        both = np.concatenate([self.theta, theta])
+        order = np.argsort(both)
+        return Tilts(both[order], np.concatenate([self.log_moment, log_moment])[order], self.spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +89,24 @@ def tilts(total: Total, which: tuple[float, float, int] = MANY) -> Tilts:
             theta = np.geomspace(least / spread, most / spread, number)
             return Tilts(theta, total.log_moment(theta), spread)
     raise NumericalFailure("the moment function is not finite near 0")
+
+
+NEAR = 20
+"""Tilts of the table that serves a total that is nearly normal."""
+
+
+def tilts_at_delta(total: Total, delta: float) -> Tilts:
+    """Return a short table around the best tilt at δ where the loss is nearly normal, else a long one."""
+    best = math.sqrt(2.0 * max(-math.log(delta), 0.5))  # of a normal law, about, in units of 1 / standard deviation
+    table = tilts(total, (0.1, 3.0 * best, NEAR))
+    return table if _nearly_normal(table, best) else tilts(total)
+
+
+def _nearly_normal(table: Tilts, best: float) -> bool:
+    """Whether log M at about the best tilt is a normal loss's: then the sum is short, and a short table serves."""
+    at = int(np.searchsorted(table.theta, best / table.spread))
+    theta = float(table.theta[at])
+    return float(table.log_moment[at]) < 0.75 * table.spread**2 * theta * (theta + 1.0)
 
 
 def aim_at_delta(total: Total, table: Tilts, log_delta: float, tolerance: float = TOLERANCE) -> tuple[Aim, Tilts]:
@@ -200,22 +214,26 @@ def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smoo
     start = min(0.3 / table.spread, limit)
 
     horizons = sorted({family.horizon for family in total.families if family.horizon < math.inf})
-    later = [(h, float(total.log_decay(aim.theta, np.array([h]))[0]) - math.log(h)) for h in horizons]
 
-    def lost(frequency: FloatArray) -> FloatArray:
-        size = total.log_decay(aim.theta, frequency) - np.log(frequency)
-        for horizon, piece in later:  # beyond a horizon the decay starts anew
+    def sizes(frequency: FloatArray) -> FloatArray:
+        return total.log_decay(aim.theta, frequency) - np.log(frequency)
+
+    def lost(frequency: FloatArray, size: FloatArray, later: FloatArray) -> FloatArray:
+        for horizon, piece in zip(horizons, later.tolist(), strict=True):  # beyond a horizon the decay starts anew
             size = np.where(frequency < horizon, np.logaddexp(size, piece), size)
         return log_scale + size - math.log(math.pi)
 
     coarse = np.geomspace(start, limit, 2 + int(math.log(limit / start) / math.log(1.6)))
-    decays = lost(coarse)
+    found = sizes(np.concatenate([coarse, horizons]))
+    later = found[len(coarse) :]
+    decays = lost(coarse, found[: len(coarse)], later)
     enough = np.flatnonzero(decays <= wanted)
     if smooth is not True and (enough.size or smooth is False):
         reach = float(coarse[enough[0]]) if enough.size else limit
         if enough.size and enough[0] > 0:
             fine = np.geomspace(coarse[enough[0] - 1], reach, 9)
-            reach = float(fine[int(np.argmax(np.append(lost(fine[:-1]) <= wanted, True)))])
+            within = lost(fine[:-1], sizes(fine[:-1]), later) <= wanted
+            reach = float(fine[int(np.argmax(np.append(within, True)))])
         return Plan(aim.theta, step, max(2, math.ceil(reach / step) + 1), 0.0)
     missing = max(0.0, float(decays[-1]) - wanted) + 1.0
     return Plan(aim.theta, step, budget, math.sqrt(2.0 * missing) / limit)

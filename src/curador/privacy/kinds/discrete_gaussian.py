@@ -67,7 +67,7 @@ class DiscreteGaussianLoss(Typed):
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
-        return hash((self.sigma2.numerator, self.sigma2.denominator, self.sensitivity, self.relation))
+        return hash((self.sigma2.as_integer_ratio(), self.sensitivity, self.relation))
 
 
 describe(
@@ -111,7 +111,8 @@ def _(record: DiscreteGaussianLoss) -> Amounts | None:
 def _(record: DiscreteGaussianLoss, count: int) -> bool:
     """Claim: where the grid is very coarse its tail is cut off, upwards above and away below."""
     del count
-    return record.sigma2 < SMALLEST
+    top, bottom = record.sigma2.as_integer_ratio()
+    return top * SMALLEST.denominator < bottom * SMALLEST.numerator  # integers: comparing rationals is dear
 
 
 @law.of(DiscreteGaussianLoss)
@@ -127,10 +128,11 @@ def add_discrete_gaussian(sigma2: Fraction, shift: int, count: int, out: Sides) 
     """
     if shift == 0:
         return
-    near = sigma2.numerator / sigma2.denominator
+    top, bottom = sigma2.as_integer_ratio()
+    near = top / bottom
     spread = sandwich(near, count, shift / math.sqrt(near))
     if spread <= FINE:
-        mu2 = shift * shift * sigma2.denominator / sigma2.numerator  # integers: rounded once
+        mu2 = shift * shift * bottom / top  # integers: rounded once
         for side in out.both:
             side.gaussian(mu2, count, spread)
     elif sigma2 >= SMALLEST:

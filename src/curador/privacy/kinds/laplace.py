@@ -152,7 +152,7 @@ class DiscreteLaplaceLoss(Typed):
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
-        return hash((self.scale.numerator, self.scale.denominator, self.sensitivity, self.relation))
+        return hash((self.scale.as_integer_ratio(), self.sensitivity, self.relation))
 
 
 describe(

@@ -51,6 +51,10 @@ class RandomizedResponseLoss(Typed):
         object.__setattr__(self, "categories", whole(categories, "categories", least=2))
         object.__setattr__(self, "relation", relation_of(relation))
 
+    def __hash__(self) -> int:
+        # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
+        return hash((self.epsilon0.as_integer_ratio(), self.categories, self.relation))
+
 
 describe(
     RandomizedResponseLoss,

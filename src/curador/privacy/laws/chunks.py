@@ -44,7 +44,9 @@ def product(phi: ComplexArray, error: FloatArray, angle: FloatArray, count: Floa
     if once.all():
         turn = angle.sum(axis=0)
         value = safe_log(phi.prod(axis=0)) + 1j * turn
-        return value, np.log((np.abs(phi) + error).prod(axis=0) + SMALLEST) + 4 * UNIT * (2.0 * len(count) + 2.0 * turn)
+        size = np.abs(phi)
+        size += error
+        return value, np.log(size.prod(axis=0) + SMALLEST) + 4 * UNIT * (2.0 * len(count) + 2.0 * turn)
     if 2 * once.sum() > len(count):  # the few that happen more often must not cost all the others a logarithm each
         error = np.broadcast_to(error, phi.shape)
         single, several = (product(phi[rows], error[rows], angle[rows], count[rows]) for rows in (once, ~once))

@@ -6,8 +6,13 @@ With ε₀ = sensitivity/scale, T the scale in grid units (∞ for continuous no
     B(s) = w (1 − w^(Δ−1)) (1 − e^(−1/T)) / ((1 + e^(−1/T)) (1 − w))      → (1 − e^(−(2s+1) ε₀)) / (2 (2s+1)) as T → ∞,
 
 atom = 1/(1 + e^(−1/T)) → 1/2, body = 1: noise on each side of both centres gives the two atoms ±ε₀, noise between the
-centres the body. The closed-form pair that dominates every ε₀-bounded-range mechanism is the body alone, normalised:
-atom = 0, body = 2/(1 − e^(−ε₀)).
+centres the body. Together they are, exactly,
+
+    M(s) = e^(s ε₀) {1 + (e^(−(2s+1) ε₀) − 1) κ(s)},   κ(s) = sinh(s/T) / (sinh((s+1)/T) + sinh(s/T)),
+
+where κ is s/(2s+1) for continuous noise and differs from that by a factor within 1 ± |2s+1|²/(4T²) on a grid: sinh z = z
+up to a factor within 1 ± |z|²/5 for |z| < 1/2, and the denominator is 2 sinh((s + 1/2)/T) cosh(1/(2T)). The closed-form
+pair that dominates every ε₀-bounded-range mechanism is the body alone, normalised: atom = 0, body = 2/(1 − e^(−ε₀)).
 """
 
 from __future__ import annotations
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
     from curador.numerics.tilted.moments import ComplexArray
 
 _MOST_ATOMS = 4_000
+
+_FINE = 1e-9
+"""|2s+1|/T up to which a grid is no different from none: by its square, a hundredth of a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +74,9 @@ class LaplaceLaw:
         """Σ n log M(θ), from M − 1 as a sum of positive terms. Rounds: up."""
         excess = self._excess(np.asarray(theta, dtype=np.float64)[None, :])
         with np.errstate(over="ignore", invalid="ignore"):
-            small = np.log1p(excess)
-            large = theta[None, :] * self.epsilon[:, None]  # M ≤ e^(θ ε₀) always
-        single = np.where(np.isfinite(small), np.minimum(small, large), large)
-        error = 1.0 + UNIT * (96.0 + 4.0 * theta[None, :] * self.epsilon[:, None])
+            large = theta[None, :] * self.epsilon[:, None]  # M ≤ e^(θ ε₀) always, and where the other is no number
+            single = np.fmin(np.log1p(excess), large)
+        error = 1.0 + UNIT * (96.0 + 4.0 * large)
         return (self.count[:, None] * single * error).sum(axis=0)
 
     def _excess(self, theta: FloatArray) -> FloatArray:
@@ -77,7 +84,10 @@ class LaplaceLaw:
         epsilon, inverse = self.epsilon[:, None], self.inverse_scale[:, None]
         alpha = theta + 1.0
         with np.errstate(over="ignore", invalid="ignore"):
-            rise, fall = expm1_minus(theta * epsilon), expm1_minus(-alpha * epsilon)
+            both = np.empty((2, len(epsilon), theta.size))
+            np.multiply(theta, epsilon, out=both[0])
+            np.multiply(-alpha, epsilon, out=both[1])
+            rise, fall = expm1_minus(both)
             # where the grid is finer than the round-off allowed for
             if (float(alpha.max()) * float(inverse.max())) ** 2 < 1e-18 and float((inverse**2 / epsilon).max()) < 1e-17:
                 noise = (alpha * rise + theta * fall) / (alpha + theta)
@@ -119,18 +129,49 @@ class LaplaceLaw:
         atoms = np.where(ranged, 0.0, weight) * (2.0 + across)
         return np.asarray(atoms, dtype=np.complex128), np.asarray(weight * slope * between, dtype=np.complex128)
 
+    def _grain(self, width: float) -> float | None:
+        """|2s+1|/T at its largest for |2s+1| ≤ width, where that is so small that the continuous forms serve; else None."""
+        grain = width * float(self.inverse_scale.max())
+        return None if grain > _FINE or self.bounded_range.any() else grain
+
+    def _atoms_and_all(self, theta: float) -> tuple[FloatArray, FloatArray]:
+        """Atoms' part of M(θ) e^(−θ ε₀), and all of it, in shape (records, 1)."""
+        width = 2.0 * theta + 1.0
+        if self._grain(width) is None:
+            atoms, body = self._shape(np.array([[theta]]))
+            return atoms.real, (atoms + body).real
+        fall = np.exp(-width * self.epsilon[:, None])
+        return (1.0 + fall) / (1.0 + np.exp(-self.inverse_scale[:, None])), (theta + 1.0 + theta * fall) / width
+
     def transform(self, theta: float, step: float, size: int) -> Transform:
-        """Closed form at every frequency."""
-        at_theta = np.array([[theta]])
-        atoms, body = self._shape(at_theta)
-        scale = (atoms + body).real
-        log_scale = self._log_at(theta)
+        """Closed form at every frequency.
+
+        Claim   The continuous form's φ is within 32 units, and 2 an angle tε₀: half of it turns, cosine and sine within
+                4 ulps and a unit an angle 2tε₀; the rest is two exponentials within 4 ulps, and products.
+        """
+        scale = self._atoms_and_all(theta)[1]
+        log_scale = self._log_at(theta, scale)
+        fine = self._grain(2.0 * (theta + step * size) + 1.0) is not None
+        inverse = 1.0 / scale
+        fall = np.exp(-(2.0 * theta + 1.0) * self.epsilon[:, None]) * inverse
+
+        def phi(frequency: FloatArray) -> ComplexArray:
+            s = theta + 1j * frequency[None, :]
+            if not fine:
+                first, second = self._shape(s)
+                return (first + second) / scale
+            turn = 2.0 * frequency[None, :] * self.epsilon[:, None]
+            found = np.empty(turn.shape, dtype=np.complex128)  # e^z of complex numbers would take four times as long
+            np.multiply(np.cos(turn), fall, out=found.real)
+            np.multiply(np.sin(turn, out=turn), -fall, out=found.imag)
+            found *= s / (s + 1.0)  # κ/(1 − κ)
+            found.real += inverse
+            found *= (s + 1.0) / (2.0 * s + 1.0)  # 1 − κ
+            return found
 
         def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
-            line = frequency[None, :]
-            first, second = self._shape(theta + 1j * line)
-            angle = line * self.epsilon[:, None]
-            return product((first + second) / scale, UNIT * (40.0 + 8.0 * angle), angle, self.count)
+            angle = frequency[None, :] * self.epsilon[:, None]
+            return product(phi(frequency), UNIT * (40.0 + 8.0 * angle), angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
         relative = 96.0 + 4.0 * theta * self.epsilon
@@ -138,32 +179,42 @@ class LaplaceLaw:
         log_error = UNIT * float((self.count * (relative * np.abs(log_scale) + absolute)).sum())
         return Transform(value, bound, float((self.count * log_scale).sum()), log_error)
 
-    def _log_at(self, theta: float) -> FloatArray:
+    def _log_at(self, theta: float, scale: FloatArray) -> FloatArray:
         excess = self._excess(np.array([[theta]]))
         with np.errstate(over="ignore"):
             direct = np.log1p(excess)
-        atoms, body = self._shape(np.array([[theta]]))
-        return np.where(excess[:, 0] < 1.0, direct[:, 0], theta * self.epsilon + np.log((atoms + body).real[:, 0]))
+        return np.where(excess[:, 0] < 1.0, direct[:, 0], theta * self.epsilon + np.log(scale[:, 0]))
 
     def log_decay(self, theta: float, frequency: FloatArray) -> FloatArray:
-        """atoms + min(body, explicit decay of the body)."""
-        atoms, body = self._shape(np.array([[theta]]))
-        total = (atoms + body).real
-        share = np.minimum(atoms.real / total + 16 * UNIT, 1.0)
-        inverse = self.inverse_scale[:, None]
-        line = frequency[None, :]
-        width = 2.0 * theta + 1.0
-        safe = np.where(inverse > 0, inverse, 1.0)
-        angle = np.minimum(line * safe, 0.5 * math.pi)
-        gap = np.hypot(np.expm1(-width * safe), 2.0 * np.exp(-0.5 * width * safe) * np.sin(angle))
-        rate = np.where(inverse > 0, -np.expm1(-safe) / gap, 1.0 / np.hypot(width, 2.0 * line))
+        """atoms + explicit decay of the body, or nothing where that is no decay."""
+        found = np.zeros_like(frequency)
+        inside = frequency < self.horizon
+        if not inside.any():
+            return found
+        atoms, total = self._atoms_and_all(theta)
+        inverse, width = self.inverse_scale[:, None], 2.0 * theta + 1.0
         ranged = self.bounded_range[:, None] > 0
         weight = np.where(ranged, 1.0 / -np.expm1(-self.epsilon[:, None]), 1.0 / (1.0 + np.exp(-inverse)))
         reach = np.exp(-width * inverse) + np.exp(-width * self.epsilon[:, None])
-        explicit = weight * rate * reach / total
-        bound = np.minimum(share + np.minimum(body.real / total, explicit) * (1 + 32 * UNIT), 1.0)
-        decay = (self.count[:, None] * np.log(bound)).sum(axis=0)
-        return np.where(frequency >= self.horizon, 0.0, np.minimum(decay, 0.0))
+        explicit = weight * reach / total * (1 + 32 * UNIT) * self._rate(width, frequency[inside][None, :])
+        bound = np.minimum(explicit + (atoms / total + 16 * UNIT), 1.0)
+        found[inside] = (self.count[:, None] * np.log(bound)).sum(axis=0)
+        return found
+
+    def _rate(self, width: float, line: FloatArray) -> FloatArray:
+        """(1 − e^(−1/T)) / |1 − w| at 2s + 1 = width + 2i·line, up to half a turn of w; 1/|2s+1| for continuous noise.
+
+        Rounds  Up: 1 − e^(−y) ≥ y (1 − y/2) and 2 e^(−y/2) sin a ≥ 2a (1 − y/2)(1 − a²/6) with y = width/T, a = line/T.
+        """
+        grain = self._grain(width + 2.0 * float(line.max()))
+        plain = np.hypot(width, 2.0 * line)
+        if grain is not None:
+            return (1.0 + grain) / plain
+        inverse = self.inverse_scale[:, None]
+        safe = np.where(inverse > 0, inverse, 1.0)
+        angle = np.minimum(line * safe, 0.5 * math.pi)
+        gap = np.hypot(np.expm1(-width * safe), 2.0 * np.exp(-0.5 * width * safe) * np.sin(angle))
+        return np.where(inverse > 0, -np.expm1(-safe) / gap, 1.0 / plain)
 
     @property
     def happens_once(self) -> bool:

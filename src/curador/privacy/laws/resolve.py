@@ -8,23 +8,25 @@ The laws of each kind stand beside it, in `kinds`.
 from __future__ import annotations
 
 from curador.privacy.laws.side import Direction, Side, Sides
-from curador.privacy.loss import Loss, parts_of
+from curador.privacy.loss import Loss, kinds_of
 from curador.privacy.rules import law, traits_of, two_faced
 
 
 def sides(loss: Loss, direction: Direction) -> tuple[Side, Side]:
     """Return the laws above and below all records of the loss, in one direction. The same object where they agree."""
-    parts = parts_of(loss)
+    kinds = kinds_of(loss).values()
     above = Side()
-    out = Sides(above, Side() if any(two_faced(record, count) for record, count in parts) else above)
-    for record, count in parts:
-        law(record, count, direction, out)
+    out = Sides(above, Side() if any(two_faced.some(parts) for parts in kinds) else above)
+    for parts in kinds:
+        add = law.answer_of(parts[0][0])
+        for record, count in parts:
+            add(record, count, direction, out)
     return out.above, out.below
 
 
 def one_sided(loss: Loss) -> bool:
     """Whether the two directions differ."""
-    return any(traits_of(record).directional for record, _ in parts_of(loss))
+    return any(traits_of(parts[0][0]).directional for parts in kinds_of(loss).values())
 
 
 def directions_of(loss: Loss) -> tuple[Direction, ...]:

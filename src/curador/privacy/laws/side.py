@@ -65,11 +65,10 @@ class Side:
         self.gaussians.append(mu2 * count)
         self.spread = max(self.spread, spread)
 
-    def _require_moderate(self) -> None:
+    def _require_moderate(self, laws: list[LaplaceLaw | ThreePointLaw]) -> None:
         """Refuse losses whose squares leave the floats: an underflow to 0 would be a claim."""
-        sizes = [math.sqrt(mu2) for mu2 in self.gaussians]
-        sizes += [row[0] for row in self.laplaces] + [row[1] / _float(row[0]) for row in self.discretes]
-        sizes += [_float(row[0]) for row in self.points] + [math.sqrt(rho) for rho in self.rhos]
+        sizes = [math.sqrt(mu2) for mu2 in (*self.gaussians, *self.rhos)]
+        sizes += [float(end) for law in laws for end in (law.epsilon.min(), law.epsilon.max())]
         if not all(SMALLEST < size < LARGEST for size in sizes):
             raise NumericalFailure(f"losses must be between {SMALLEST:g} and {LARGEST:g} for a certified answer; got others.")
 
@@ -80,21 +79,23 @@ class Side:
 
     def total(self) -> tuple[Total, Interval]:
         """Return the families and the interval of P[L = ∞]."""
-        self._require_moderate()
-        families: list[Moments] = []
-        if (mu2 := math.fsum(self.gaussians)) > 0.0:
-            families.append(GaussianLaw(mu2, self.spread))
+        laws: list[LaplaceLaw | ThreePointLaw] = []
         if self.laplaces:
             rows = sorted(self.laplaces)
             epsilon, inverse, ranged, count = (_floats(row[i] for row in rows) for i in range(4))
-            families.append(LaplaceLaw(epsilon, inverse, ranged, count))
+            laws.append(LaplaceLaw(epsilon, inverse, ranged, count))
         if self.discretes:
-            families.append(_discrete_laplace(self.discretes))
+            laws.append(_discrete_laplace(self.discretes))
         if self.points:
             keyed = sorted((_float(row[0]), row[1], row[2], row[0]) for row in self.points)
             exact = tuple(row[3] for row in keyed)
-            epsilon, categories, count = (np.array([float(row[i]) for row in keyed]) for i in range(3))
-            families.append(ThreePointLaw(epsilon, categories, count, exact))
+            epsilon, categories, count = (_floats(row[i] for row in keyed) for i in range(3))
+            laws.append(ThreePointLaw(epsilon, categories, count, exact))
+        self._require_moderate(laws)
+        families: list[Moments] = []
+        if (mu2 := math.fsum(self.gaussians)) > 0.0:
+            families.append(GaussianLaw(mu2, self.spread))
+        families.extend(laws)
         sizes: dict[int, list[tuple[Fraction, int, int]]] = {}
         for row in sorted(self.thetas):  # coarser grids need more terms: a law for each size
             sizes.setdefault(min(math.frexp(_float(row[0]))[1], 5), []).append(row)
@@ -122,11 +123,10 @@ class Sides:
 
     above: Side
     below: Side
+    both: tuple[Side, ...] = field(init=False)  # where a law goes that is its record's worst case and attained
 
-    @property
-    def both(self) -> tuple[Side, ...]:
-        """Where a law goes that is its record's worst case and attained."""
-        return (self.above,) if self.above is self.below else (self.above, self.below)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "both", (self.above,) if self.above is self.below else (self.above, self.below))
 
 
 def _place(law: Moments) -> tuple[object, ...]:
@@ -158,21 +158,20 @@ def _log1m(mass: float) -> float:
 
 
 def _discrete_laplace(records: list[tuple[Fraction, int, int]]) -> LaplaceLaw:
-    keyed = sorted((_float(row[0]), row[1], row[2], row[0]) for row in records)
-    rows = [(row[3], row[1], row[2]) for row in keyed]
-    scales = [row[0] for row in keyed]
+    rows = sorted((_float(scale), shift, count, scale) for scale, shift, count in records)
     return LaplaceLaw(
-        epsilon=_floats(row[1] / scale for row, scale in zip(rows, scales, strict=True)),
-        inverse_scale=_floats(1.0 / scale for scale in scales),
+        epsilon=np.array([shift / scale for scale, shift, _, _ in rows]),
+        inverse_scale=np.array([1.0 / scale for scale, _, _, _ in rows]),
         bounded_range=np.zeros(len(rows)),
-        count=_floats(row[2] for row in rows),
-        exact=tuple((row[0], row[1]) for row in rows),
+        count=_floats(count for _, _, count, _ in rows),
+        exact=tuple((scale, shift) for _, shift, _, scale in rows),
     )
 
 
 def _float(exact: Fraction) -> float:
     """The nearest float; several times faster than float(), which asks the number tower."""
-    return exact.numerator / exact.denominator
+    top, bottom = exact.as_integer_ratio()
+    return top / bottom
 
 
 def _floats(values: Iterable[float | Fraction]) -> FloatArray:

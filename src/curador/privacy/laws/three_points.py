@@ -54,11 +54,12 @@ class ThreePointLaw:
     def _logs(self, theta: FloatArray) -> FloatArray:
         """log M(θ) in shape (records, tilts), relative error below 32 ulps."""
         epsilon = self.epsilon[:, None]
-        low = self._masses()[2][:, None]
+        high, middle, low = (mass[:, None] for mass in self._masses())
         with np.errstate(over="ignore", invalid="ignore"):
             excess = low * -np.expm1(-theta * epsilon) * np.expm1((theta + 1.0) * epsilon)
             plain = np.log1p(excess)
-            high, middle, _ = (mass[:, None] for mass in self._masses())
+            if float(excess.max()) < 1.0:
+                return plain
             shape = high + middle * np.exp(-theta * epsilon) + low * np.exp(-2.0 * theta * epsilon)
             tilted = theta * epsilon + np.log(shape)
         return np.where(excess < 1.0, plain, tilted)
@@ -73,13 +74,15 @@ class ThreePointLaw:
         """Three exponentials."""
         high, middle, low = self._masses()
         masses = np.stack([high, middle * np.exp(-theta * self.epsilon), low * np.exp(-2.0 * theta * self.epsilon)])
-        masses = masses / masses.sum(axis=0)
+        high, middle, low = (masses / masses.sum(axis=0))[:, :, None]
         logs = self._logs(np.array([[theta]]))[:, 0]
 
         def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
             angle = frequency[None, :] * self.epsilon[:, None]
-            turn = np.exp(-1j * angle)
-            phi = masses[0][:, None] + masses[1][:, None] * turn + masses[2][:, None] * turn * turn
+            across, along = np.cos(angle), np.sin(angle)
+            phi = np.empty(angle.shape, dtype=np.complex128)  # high + middle e^(−ia) + low e^(−2ia), in real arithmetic
+            phi.real = (high + low) + middle * across - 2.0 * low * along**2
+            phi.imag = -along * (middle + 2.0 * low * across)
             return product(phi, UNIT * (32.0 + 8.0 * angle), angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
