@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+import time
 from fractions import Fraction
 
 import flint
@@ -88,15 +89,21 @@ def test_more_bits_are_asked_for_a_bounded_number_of_times():
 
 
 def test_threads_do_not_take_each_others_precision():
-    """The precision belongs to the process: formulas wait for one another."""
-    seen = []
+    """The precision belongs to the process: a formula waits until another thread's is done."""
+    begun, seen = threading.Event(), {}
+
+    def slow():
+        begun.set()
+        time.sleep(0.1)
+        return flint.ctx.prec
 
     def work(bits):
-        seen.extend(raise_precision(lambda: flint.ctx.prec, fewest=bits) == bits for _ in range(200))
+        seen[bits] = raise_precision(slow, fewest=bits)
 
     threads = [threading.Thread(target=work, args=(bits,)) for bits in (100, 3000)]
-    for thread in threads:
-        thread.start()
+    threads[0].start()
+    begun.wait(10)
+    threads[1].start()
     for thread in threads:
         thread.join()
-    assert seen == [True] * 400
+    assert seen == {100: 100, 3000: 3000}
