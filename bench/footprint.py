@@ -26,7 +26,7 @@ STATEMENTS = {
         "import curador; curador.Laplace(scale=20, sensitivity=1).loss.epsilon_interval(delta=1e-6)"
     ),
 }
-HEAVY = ("scipy", "rich", "typer", "pandas", "pyarrow", "duckdb", "sklearn", "matplotlib", "mpmath")
+HEAVY = ("scipy", "rich", "typer", "pandas", "pyarrow", "duckdb", "sklearn", "matplotlib", "flint")
 
 _PROGRAM = """
 import json, sys, time

@@ -107,7 +107,6 @@ def test_all_readings_answer_for_a_sum():
 @pytest.mark.slow
 def test_verified_with_fifty_digits():
     """The law's sum passes the check of its round-off."""
-    pytest.importorskip("mpmath")
     small = Shuffled(epsilon=1, reports=12)
     low, high = (2 * small).delta_interval("0.1", verify=True)
     assert low <= high

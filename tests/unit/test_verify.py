@@ -3,11 +3,13 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from flint import arb
 
 from curador.errors import NumericalFailure
 from curador.numerics.tilted.atoms import AtomSum
 from curador.numerics.tilted.fourier import FourierSum
 from curador.numerics.tilted.lattice import LatticeSum
+from curador.privacy import verify
 from curador.privacy.account import enclosure
 from curador.privacy.laws.cut_mixture import CutMixtureLaw
 from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
@@ -26,7 +28,7 @@ from curador.privacy.losses import (
     Pure,
     RandomizedResponseLoss,
 )
-from curador.privacy.verify import verify_delta, verify_epsilon, verify_sum
+from curador.privacy.verify import _require, verify_delta, verify_epsilon, verify_sum
 
 TERNARY = Finite(p=["0.2", "0.3", "0.5"], q=["0.25", "0.35", "0.4"])
 CASES = {
@@ -148,6 +150,26 @@ def test_a_subsampled_gaussian_is_verified(monkeypatch):
     monkeypatch.setattr(CutMixtureLaw, "transform", wrong)
     with pytest.raises(NumericalFailure):
         verify_epsilon(reading, 1e-5)
+
+
+@pytest.mark.slow
+def test_a_right_sum_over_steep_mixtures_passes(monkeypatch):
+    """A sum whose error nobody had bounded missed this integral, and refused a right enclosure."""
+    monkeypatch.setattr(verify, "_FEWEST_NODES", 3)
+    verify_epsilon(enclosure(50 * GaussianLoss(mu=5).subsample(rate="0.01")), 1e-6)
+
+
+@pytest.mark.parametrize(("distance", "right"), [("1e-9", True), ("2e-9", False)])
+def test_a_ball_that_decides_nothing_is_a_failure(distance, right):
+    """Wide balls are asked again; on either side of what is allowed they decide, across it they never pass."""
+    wide = arb(distance, "1e-11")
+    if right:
+        _require(lambda: wide, 1.5e-9, "too far")
+    else:
+        with pytest.raises(NumericalFailure, match="too far"):
+            _require(lambda: wide, 1.5e-9, "too far")
+    with pytest.raises(NumericalFailure, match="did not suffice"):
+        _require(lambda: wide, float(distance), "too far")
 
 
 def test_nothing_to_verify():

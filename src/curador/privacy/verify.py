@@ -1,20 +1,24 @@
-"""Checks an enclosure's round-off with 50 digits.
+"""Checks an enclosure's round-off with balls of 50 digits.
 
 The error terms of the tilted sum rest on a model of floating-point libraries: elementary functions within a few ulps. Here
-every node of one enclosure is computed again with mpmath, and the difference must lie within what the enclosure allowed for.
-Sums of more than 2,000 nodes are checked on the first 400 (which carry the value) and 1,600 spread over the rest; sums over
-mixtures, each node of which is an integral, on as many as 150,000 terms allow.
+every node of one enclosure is computed again as a ball that is proved to hold it, and the whole ball must lie within what the
+enclosure allowed for; where 50 digits do not tell, more are taken. Sums of more than 2,000 nodes are checked on the first 400
+(which carry the value) and 1,600 spread over the rest; sums over mixtures, each node of which is an integral, on as many as
+150,000 values of an integrand allow.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache, singledispatch
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from functools import cache, lru_cache, singledispatch
+from typing import TYPE_CHECKING
 
 import numpy as np
+from flint import acb, arb, ctx  # at the head: this module is loaded by verify=True alone
 
-from curador.errors import InvalidParameter, NumericalFailure
+from curador.errors import NumericalFailure
+from curador.numerics.balls import ball, raise_precision
 from curador.numerics.tilted.atoms import AtomSum
 from curador.numerics.tilted.cutting import Ready, cut_delta, ready_at_delta, ready_at_epsilon
 from curador.numerics.tilted.enclosure import Enclosure, Sum
@@ -30,21 +34,16 @@ from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.laws.three_points import ThreePointLaw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from curador.privacy.numerical import NumericalReading
 
-DIGITS = 50
+BITS = 170
+"""50 digits."""
+
+_MOST_BITS = 8 * BITS
 _ALL, _FIRST = 2_000, 400
-_MOST_TERMS = 150_000
-
-
-def _mpmath() -> Any:
-    try:
-        import mpmath
-    except ImportError:
-        raise InvalidParameter("verify needs mpmath.\nHint: install curador[verify].") from None
-    return mpmath.mp
+_MOST_EVALUATIONS, _FEWEST_NODES = 150_000, 20
 
 
 def verify_epsilon(reading: NumericalReading, delta: float) -> None:
@@ -107,164 +106,207 @@ def verify_sum(total: Total, source: Sum) -> None:
 
 
 def _verify_line(total: Total, theta: float, step: float, size: int) -> None:
-    mp = _mpmath()
+    """Check the moments on the line θ + iu.
+
+    Claim   If nothing is raised, the moment at the tilt and those at the nodes looked at are within their stated round-off.
+    Needs   The families' own moment functions are the right ones: those of the laws are checked against them.
+    Rounds  Nothing: balls decide, and what stays undecided raises NumericalFailure.
+    """
     transform = total.transform(theta, step, size)
-    most = min([_ALL, *(_affordable(family, step * size) for family in total.families if isinstance(family, CutMixtureLaw))])
+    farthest = acb(theta, step * size)
+    most = min([_ALL, *(_affordable(family, farthest) for family in total.families if isinstance(family, CutMixtureLaw))])
     first = most * _FIRST // _ALL
     nodes = range(size) if size <= most else [*range(first), *np.linspace(first, size - 1, most - first, dtype=int).tolist()]
-    with mp.workdps(DIGITS):
-        at_theta = mp.fsum(log_moment(family, mp.mpf(theta)) for family in total.families)
-        if abs(at_theta - transform.log_scale) > transform.log_error + 1e-300:
-            raise NumericalFailure("the moment at the tilt is farther from its 50-digit value than its stated round-off")
-        for k in nodes:
-            node = mp.mpc(theta, mp.mpf(step) * int(k))
-            truth = mp.exp(mp.fsum(log_moment(family, node) for family in total.families) - at_theta)
-            with np.errstate(over="ignore"):
-                computed, most = complex(np.exp(transform.value[k])), float(np.exp(transform.bound[k]))
-            allowed = max(most - abs(computed), 0.0) + 16 * 2.0**-53 * most + 1e-300  # terms may underflow
-            if abs(truth - mp.mpc(computed)) > allowed:
-                raise NumericalFailure(f"node {int(k)} is farther from its 50-digit value than its stated round-off")
+
+    @cache
+    def at_theta(bits: int) -> arb:
+        del bits  # those at hand, by which the ball is kept
+        return _moment_of_all(total, acb(theta)).real
+
+    _require(
+        lambda: abs(at_theta(ctx.prec).log() - transform.log_scale),
+        transform.log_error + 1e-300,
+        "the moment at the tilt is farther from its 50-digit value than its stated round-off",
+    )
+    for k in map(int, nodes):
+        with np.errstate(over="ignore"):
+            computed, largest = complex(np.exp(transform.value[k])), float(np.exp(transform.bound[k]))
+        allowed = max(largest - abs(computed), 0.0) + 16 * 2.0**-53 * largest + 1e-300  # terms may underflow
+
+        def away(k: int = k, computed: complex = computed) -> arb:
+            truth = _moment_of_all(total, acb(theta, arb(step) * k)) / at_theta(ctx.prec)
+            return abs(truth - acb(computed))
+
+        _require(away, allowed, f"node {k} is farther from its 50-digit value than its stated round-off")
 
 
-def _affordable(law: CutMixtureLaw, frequency: float) -> int:
-    """Nodes of a sum over mixtures that are checked: as many as a minute or so allows, and never fewer than 20."""
-    return max(20, _MOST_TERMS // (10 * _fineness(law, frequency) * len(law.pairs)))
+def _require(distance: Callable[[], arb], allowed: float, otherwise: str) -> None:
+    """Raise unless the whole ball of a distance is allowed."""
+
+    def decide() -> bool | None:
+        found = distance()
+        if found <= allowed:
+            return True
+        return False if found > allowed else None
+
+    if not raise_precision(decide, fewest=BITS, most=_MOST_BITS):
+        raise NumericalFailure(otherwise)
+
+
+def _affordable(law: CutMixtureLaw, farthest: acb) -> int:
+    """Nodes of a sum over mixtures that are checked: as many as some seconds allow, if each costs as much as the farthest."""
+    asked = 0
+
+    def count() -> None:
+        nonlocal asked
+        asked += 1
+
+    def ask() -> bool:
+        for index in range(len(law.pairs)):
+            largest = _mixture_moment_at(law, index, float(farthest.real), ctx.prec)
+            _mixture_moment(law, index, farthest, largest, count)
+        return True
+
+    raise_precision(ask, fewest=BITS, most=BITS)
+    return max(_FEWEST_NODES, _MOST_EVALUATIONS // max(asked, 1))
 
 
 def _verify_atoms(source: AtomSum) -> None:
-    mp = _mpmath()
-    with mp.workdps(DIGITS):
-        for share in (0.0, 0.3, 0.9):
-            epsilon = share * float(source.law.losses[-1])
-            pairs = [(loss, mass) for loss, mass in zip(source.law.losses, source.law.masses, strict=True) if loss > epsilon]
-            truth = mp.fsum(mp.mpf(float(mass)) * -mp.expm1(mp.mpf(epsilon) - mp.mpf(float(loss))) for loss, mass in pairs)
-            low, high = source.enclose(epsilon)
-            if not low <= truth <= high:
-                raise NumericalFailure("the sum over atoms is farther from its 50-digit value than its stated round-off")
+    """Check that δ, as the sum over atoms encloses it, holds the ball of the same sum."""
+    for share in (0.0, 0.3, 0.9):
+        epsilon = share * float(source.law.losses[-1])
+        pairs = [
+            (Fraction(float(loss)), Fraction(float(mass)))
+            for loss, mass in zip(source.law.losses, source.law.masses, strict=True)
+            if loss > epsilon
+        ]
+        low, high = source.enclose(epsilon)
+
+        def outside(
+            pairs: list[tuple[Fraction, Fraction]] = pairs, epsilon: float = epsilon, low: float = low, high: float = high
+        ) -> arb:
+            truth = sum((-ball(mass) * ball(Fraction(epsilon) - loss).expm1() for loss, mass in pairs), ball(0))
+            return (truth - high).max(low - truth)
+
+        _require(outside, 0.0, "the sum over atoms is farther from its 50-digit value than its stated round-off")
 
 
-# ---- moment functions with 50 digits ----------------------------------------------------------------------------------
+# ---- moment functions as balls ----------------------------------------------------------------------------------------
+
+
+def _moment_of_all(total: Total, s: acb) -> acb:
+    return math.prod((moment(family, s) for family in total.families), start=s * 0 + 1)
 
 
 @singledispatch
-def log_moment(law: object, s: Any) -> Any:
-    """log M(s) of a whole family, s an mpmath number."""
+def moment(law: object, s: acb) -> acb:
+    """M(s) of a whole family. A product of powers and not a sum of logarithms, whose cut a ball may straddle."""
     del s
     raise NumericalFailure(f"no 50-digit rule for {type(law).__name__}")
 
 
-@log_moment.register
-def _(law: GaussianLaw, s: Any) -> Any:
-    return _mpmath().mpf(law.mu2) * s * (s + 1) / 2
+@moment.register
+def _(law: GaussianLaw, s: acb) -> acb:
+    return (_float(law.mu2) * s * (s + 1) / 2).exp()
 
 
-@log_moment.register
-def _(law: SurvivalLaw, s: Any) -> Any:
-    del s
-    return _mpmath().mpf(law.log_mass)
+@moment.register
+def _(law: SurvivalLaw, s: acb) -> acb:
+    return s * 0 + _float(law.log_mass).exp()
 
 
-@log_moment.register
-def _(law: FiniteLaw, s: Any) -> Any:
-    mp = _mpmath()
-    return law.count * mp.log(
-        mp.fsum(mp.mpf(float(m)) * mp.exp(s * mp.mpf(float(x))) for x, m in zip(law.losses, law.masses, strict=True))
-    )
+@moment.register
+def _(law: FiniteLaw, s: acb) -> acb:
+    terms = (_float(m) * (s * _float(x)).exp() for x, m in zip(law.losses, law.masses, strict=True))
+    return sum(terms, s * 0) ** int(law.count)
 
 
-@log_moment.register
-def _(law: ThreePointLaw, s: Any) -> Any:
-    mp = _mpmath()
-    total = mp.mpf(0)
+@moment.register
+def _(law: ThreePointLaw, s: acb) -> acb:
+    product = s * 0 + 1
     for exact, categories, count in zip(law.exact, law.categories, law.count, strict=True):
-        e, k = mp.mpf(exact.numerator) / exact.denominator, int(categories)
-        total += int(count) * mp.log((mp.exp(e * (s + 1)) + k - 2 + mp.exp(-s * e)) / (mp.exp(e) + k - 1))
-    return total
+        e, k = ball(exact), int(categories)
+        product *= (((e * (s + 1)).exp() + (k - 2) + (-s * e).exp()) / (e.exp() + (k - 1))) ** int(count)
+    return product
 
 
-@log_moment.register
-def _(law: LaplaceLaw, s: Any) -> Any:
-    mp = _mpmath()
-    width, total = 2 * s + 1, mp.mpf(0)
+@moment.register
+def _(law: LaplaceLaw, s: acb) -> acb:
+    width, product = 2 * s + 1, s * 0 + 1
     for index, count in enumerate(law.count):
         if law.exact:
             scale, shift = law.exact[index]
-            inverse = mp.mpf(scale.denominator) / scale.numerator
-            e = shift * inverse
-            r, w = mp.exp(-inverse), mp.exp(-width * inverse)
-            body = w * (1 - mp.exp(-width * (e - inverse))) * (1 - r) / (1 - w)
-            value = (1 + mp.exp(-width * e) + body) / (1 + r)
+            e, inverse = ball(shift / scale), ball(1 / scale)
+            r, w = (-inverse).exp(), (-width * inverse).exp()
+            body = w * (1 - (-width * (e - inverse)).exp()) * (1 - r) / (1 - w)
+            value = (1 + (-width * e).exp() + body) / (1 + r)
         elif law.bounded_range[index]:
-            e = mp.mpf(float(law.epsilon[index]))
-            value = (1 - mp.exp(-width * e)) / (width * (1 - mp.exp(-e)))
+            e = _float(law.epsilon[index])
+            value = (1 - (-width * e).exp()) / (width * (1 - (-e).exp()))
         else:
-            e = mp.mpf(float(law.epsilon[index]))
-            value = (1 + mp.exp(-width * e)) / 2 + (1 - mp.exp(-width * e)) / (2 * width)
-        total += int(count) * (s * e + mp.log(value))
-    return total
+            e = _float(law.epsilon[index])
+            value = (1 + (-width * e).exp()) / 2 + (1 - (-width * e).exp()) / (2 * width)
+        product *= ((s * e).exp() * value) ** int(count)
+    return product
 
 
-@log_moment.register
-def _(law: DiscreteGaussianLaw, s: Any) -> Any:
-    mp = _mpmath()
-    total = mp.mpf(0)
+@moment.register
+def _(law: DiscreteGaussianLaw, s: acb) -> acb:
+    """Jacobi's θ₃: Σ exp(−2π²σ²j² + 2πi j y), summed by Arb with its remainder."""
+    product = s * 0 + 1
     for sigma2, shift, count in zip(law.sigma2, law.sensitivity, law.count, strict=True):
-        s2 = mp.mpf(sigma2.numerator) / sigma2.denominator
-        centre = -int(mp.nint(mp.im(s) * shift / (2 * mp.pi * s2)))
-
-        def series(y: Any, middle: int, s2: Any = s2) -> Any:
-            return mp.fsum(mp.exp(-2 * mp.pi**2 * s2 * j * j + 2j * mp.pi * j * y) for j in range(middle - 12, middle + 13))
-
-        total += int(count) * (
-            s * (s + 1) * shift * shift / (2 * s2) + mp.log(series(s * shift, centre)) - mp.log(series(mp.mpf(0), 0))
-        )
-    return total
+        tau = s.pi() * ball(2 * sigma2) * 1j
+        series = [acb.modular_theta(s * y, tau)[2] for y in (int(shift), 0)]
+        growth = (s * (s + 1) * ball(Fraction(int(shift)) ** 2 / (2 * sigma2))).exp()
+        product *= (growth * series[0] / series[1]) ** int(count)
+    return product
 
 
-@log_moment.register
-def _(law: CutMixtureLaw, s: Any) -> Any:
-    """Double-exponential sums between the ends, no panels."""
-    mp = _mpmath()
-    total = mp.mpf(0)
+@moment.register
+def _(law: CutMixtureLaw, s: acb) -> acb:
+    product = s * 0 + 1
     for index, count in enumerate(law.pairs.count):
-        rows = _mixture_rows(law, index, _fineness(law, abs(float(mp.im(s)))))
-        total += int(count) * mp.log(mp.fsum(weight * mp.exp(s * loss) for weight, loss in rows))
-    return total
-
-
-def _fineness(law: CutMixtureLaw, frequency: float) -> int:
-    """Nodes per unit of the double-exponential sum; a power of four of the smallest, so that few tables serve all nodes."""
-    wanted = 0.4 * frequency * law.steepest
-    return 16 * 4 ** max(0, math.ceil(math.log(max(wanted, 1.0) / 16.0, 4.0)))
+        largest = _mixture_moment_at(law, index, float(s.real), ctx.prec)
+        value = s * 0 + largest if s.imag == 0 else _mixture_moment(law, index, s, largest)
+        product *= value ** int(count)
+    return product
 
 
 @lru_cache(maxsize=256)
-def _mixture_rows(law: CutMixtureLaw, index: int, fineness: int) -> list[tuple[Any, Any]]:
-    """(P-mass, loss) at the nodes x = low + (high − low)/(1 + e^(−sinh u)), u equally spaced."""
-    mp = _mpmath()
+def _mixture_moment_at(law: CutMixtureLaw, index: int, theta: float, bits: int) -> arb:
+    del bits  # those at hand, by which the ball is kept
+    return _mixture_moment(law, index, acb(theta), None).real
+
+
+def _mixture_moment(
+    law: CutMixtureLaw, index: int, s: acb, largest: arb | None, count: Callable[[], None] = lambda: None
+) -> acb:
+    """∫ N A^(s+1) B^(−s) between the ends, by Arb's integration with its remainder; half of the bits are asked of it."""
     pairs = law.pairs
-    sigma, low, high = (mp.mpf(float(one[index, 0])) for one in (pairs.sigma, law.low, law.high))
+    twice, low, high = 2 * _float(pairs.sigma[index, 0]) ** 2, _float(law.low[index, 0]), _float(law.high[index, 0])
     above, below = (_balanced([float(one[index, 0]) for one in side]) for side in (pairs.above, pairs.below))
-    s2 = sigma * sigma
 
-    def mixed(weights: list[Any], sign: int, x: Any) -> Any:
-        return mp.fsum(w * mp.exp((2 * sign * j * x - j * j) / (2 * s2)) for j, w in enumerate(weights))
+    def mixed(weights: list[arb], sign: int, x: acb) -> acb:
+        return sum((w * ((2 * sign * j * x - j * j) / twice).exp() for j, w in enumerate(weights)), x * 0)
 
-    rows: list[tuple[Any, Any]] = []
-    for k in range(-5 * fineness, 5 * fineness + 1):
-        u = mp.mpf(k) / fineness
-        share = 1 / (1 + mp.exp(-mp.sinh(u)))
-        x = low + (high - low) * share
-        a, b = mixed(above, 1, x), mixed(below, pairs.sign, x)
-        weight = (high - low) * share * (1 - share) * mp.cosh(u) / fineness
-        rows.append((weight * mp.exp(-x * x / (2 * s2)) / mp.sqrt(2 * mp.pi * s2) * a, mp.log(a) - mp.log(b)))
-    return rows
+    def integrand(x: acb, analytic: bool) -> acb:  # noqa: FBT001 -- python-flint's own signature
+        count()
+        log_a = mixed(above, 1, x).log(analytic=analytic)
+        log_b = mixed(below, pairs.sign, x).log(analytic=analytic)
+        return (log_a + s * (log_a - log_b) - x * x / twice).exp()
+
+    wanted, norm = arb(2) ** (-ctx.prec // 2), (twice * arb.pi()).sqrt()
+    least = arb(0) if largest is None else wanted * (largest * norm).mid()
+    return acb.integral(integrand, acb(low), acb(high), rel_tol=wanted, abs_tol=least) / norm
 
 
-def _balanced(weights: list[float]) -> list[Any]:
+def _balanced(weights: list[float]) -> list[arb]:
     """The weights as they are meant: they add up to 1, and the largest gives way."""
-    mp = _mpmath()
-    exact = [mp.mpf(one) for one in weights]
+    exact = [Fraction(one) for one in weights]
     largest = max(range(len(exact)), key=lambda place: exact[place])
-    exact[largest] += 1 - mp.fsum(exact)
-    return exact
+    exact[largest] += 1 - sum(exact)
+    return [ball(one) for one in exact]
+
+
+def _float(value: float) -> arb:
+    return ball(Fraction(float(value)))

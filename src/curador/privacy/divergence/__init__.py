@@ -4,16 +4,22 @@ Distributions    Bernoulli, Finite, Normal, Laplace: parameters are exact ration
 Divergences      kl, renyi (every order in [1, ∞]), max_divergence, hockey_stick (every real ε)
 Inequalities     weak_triangle, probability_preservation: bounds, rounded in the safe direction
 
-The values are closed forms evaluated with as many decimal digits as it takes, so they hold to the last place
-of a float at every extreme: orders next to 1, probabilities of 1e-300, shifts of 1e-8. A value that is
+The values are closed forms of balls, which are proved to hold them, with as many bits as it takes to tell the float;
+so they hold to the last place at every extreme: orders next to 1, probabilities of 1e-300, shifts of 1e-8. A value that is
 positive never becomes 0, one beyond the largest float becomes +∞, and NaN does not occur.
 """
 
 from __future__ import annotations
 
 from curador.privacy.divergence.distributions import Bernoulli, Distribution, Finite, Laplace, Normal
-from curador.privacy.divergence.inequalities import probability_preservation, weak_triangle
-from curador.privacy.divergence.measures import hockey_stick, kl, max_divergence, renyi
+from curador.privacy.divergence.measures import (
+    hockey_stick,
+    kl,
+    max_divergence,
+    probability_preservation,
+    renyi,
+    weak_triangle,
+)
 
 __all__ = [
     "Bernoulli",

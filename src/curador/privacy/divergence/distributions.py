@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from curador.errors import InvalidParameter, require, sentence
+from curador.numerics.balls import ball, near
 from curador.numerics.exact import Number, at_least_zero, positive, rational
-from curador.privacy.divergence.digits import ONE, decimal_of, near, settle
-
-if TYPE_CHECKING:
-    from decimal import Decimal
 
 _SLACK = Fraction(1, 10**12)  # how far written probabilities may be from summing to 1
 
@@ -71,30 +67,24 @@ class Laplace:
     def density(self, x: Number) -> float:
         """Return the density at x. Rounds: near."""
         away = abs(self._standard(x))
-        return near(settle(lambda: (-decimal_of(away)).exp() / decimal_of(2 * self.scale)))
+        return near(lambda: ball(-away).exp() / ball(2 * self.scale))
 
     def distribution(self, x: Number) -> float:
         """Return P[X <= x]. Rounds: near."""
         standard = self._standard(x)
         if standard < 0:
-            return near(settle(lambda: decimal_of(standard).exp() / 2))
-        return near(settle(lambda: ONE - (-decimal_of(standard)).exp() / 2))
+            return near(lambda: ball(standard).exp() / 2)
+        return near(lambda: 1 - ball(-standard).exp() / 2)
 
     def log_tail(self, x: Number) -> float:
-        """Return the natural logarithm of P[X > x], finite even where P[X > x] is below every float.
+        """Return the natural logarithm of P[X > x], finite even where P[X > x] is below every float, and never 0.
 
         Rounds: near.
         """
         standard = self._standard(x)
         if standard >= 0:
-            return float(settle(lambda: (ONE / 2).ln() - decimal_of(standard)))
-        if standard < -2000:  # log1p(-y) is -y, here below the smallest float; it is negative all the same
-            return -math.nextafter(0.0, 1.0)
-        return float(settle(lambda: self._log_above(standard)))
-
-    @staticmethod
-    def _log_above(standard: Fraction) -> Decimal:
-        return (ONE - decimal_of(standard).exp() / 2).ln()
+            return -near(lambda: ball(2).log() + ball(standard))
+        return -near(lambda: -(-ball(standard).exp() / 2).log1p())
 
     def _standard(self, x: Number) -> Fraction:
         return (rational(x, "x") - self.location) / self.scale
