@@ -10,16 +10,15 @@ import sys
 import numpy as np
 
 from curador.learn import PrivateNuclearRegressor
-from curador.learn.nuclear.frank_wolfe import frank_wolfe
-from curador.learn.nuclear.losses import BilinearHuber
-from curador.learn.nuclear.problems import Problem, bilinear_problem
+from curador.learn.nuclear.gradient import frank_wolfe
+from curador.learn.nuclear.losses import BilinearHuber, BilinearProblem, bilinear_problem
 from learn import tasks
 from learn.repeat import Case, introduce, repeated
 
 _MOST = {"thesis": 10_000, "stochastic": 10_000}  # records; more would take minutes and change nothing
 
 
-def _fitted(problem: Problem, solver: str, epsilon: float, delta: float) -> dict[str, float]:
+def _fitted(problem: BilinearProblem, solver: str, epsilon: float, delta: float) -> dict[str, float]:
     model = PrivateNuclearRegressor("huber", 1.0, epsilon=epsilon, delta=delta, neighbours=tasks.REPLACE_ONE, solver=solver)
     model.fit(problem.train.left, problem.train.right, problem.train.targets)
     return {tasks.EXCESS: problem.excess(model.coef_)}
@@ -55,7 +54,7 @@ def slope(count: int) -> None:
     repeated(case, once, tasks.SLOPE_RUNS)
 
 
-def _each(case: Case, problems: list[Problem], judge) -> None:
+def _each(case: Case, problems: list[BilinearProblem], judge) -> None:
     rounds = iter(problems)
     repeated(case, lambda: judge(next(rounds)), len(problems))
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 import stopwatch
-from curador.curator.grant import QuestionOptions
-from curador.curator.pricing import price_at
+from curador.curator.price import QuestionOptions, price_at
 from query import statements, studies, tasks
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from curador.curator.grant import QuestionOptions
-from curador.curator.post import answer_columns
-from curador.curator.pricing import price_at
-from curador.curator.release import release
+from curador.answers.release import release
+from curador.answers.table import answer_columns
+from curador.curator.price import QuestionOptions, price_at
 from curador.testing.redraw import redraw
 from query import studies, tasks
 

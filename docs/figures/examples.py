@@ -8,7 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from curador.audit.game import Game
-    from curador.learn.nuclear.problems import Problem
+    from curador.learn.nuclear.losses import BilinearProblem
 
 _RECORDS = 4000
 _SHAPE = (8, 6)
@@ -16,9 +16,9 @@ EPSILONS = (0.05, 0.1, 0.3, 1.0, 3.0)
 _RUNS = 5
 
 
-def problem(records: int = _RECORDS) -> Problem:
+def problem(records: int = _RECORDS) -> BilinearProblem:
     """Return made-up records of rows in a few directions; the same ones each time, as nobody is in them."""
-    from curador.learn.nuclear.problems import bilinear_problem
+    from curador.learn.nuclear.losses import bilinear_problem
 
     return bilinear_problem(records, _SHAPE, 2, seed=0, test=5000)
 

@@ -30,7 +30,7 @@ def reached(solver, problem):
 
 def measured():
     """All runs, by solver and number of records."""
-    from curador.learn.nuclear.problems import bilinear_problem
+    from curador.learn.nuclear.losses import bilinear_problem
 
     found = {solver: {} for solver in SOLVERS}
     nothing = []

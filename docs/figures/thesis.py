@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from curador.errors import InvalidParameter, require, sentence
-from curador.learn.nuclear.ladder import ladder_for
-from curador.learn.oracles.bingham_cost import alignment
+from curador.learn.nuclear.noise import ladder_for
+from curador.learn.oracles.directions import alignment
 from curador.learn.oracles.oja import thesis_sigma
 from curador.plots.style import (
     BLUE,
@@ -256,7 +256,7 @@ def decay_of(steps: float) -> float:
 
 
 def ladder_factor(steps: int) -> float:
-    """Return k² of the shifts by which noise is correlated here (curador.learn.nuclear.ladder)."""
+    """Return k² of the shifts by which noise is correlated here (curador.learn.nuclear.noise)."""
     ladder = ladder_for(decay_of(steps))
     return ladder.column_norm(steps) * ladder.noise_norm(steps)
 

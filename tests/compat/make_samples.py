@@ -20,13 +20,13 @@ import curador as cu
 from curador import learn, local
 from curador.errors import Failed
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import Replay
-from curador.ledger.checkpoint import keep, taken
+from curador.ledger.chain import ChainReplay
+from curador.ledger.checkpoint import keep, make_checkpoint
 from curador.ledger.ledger import Ledger
 from curador.ledger.request import Request
 from curador.privacy.records import to_record
-from curador.study.digest import meaning
-from curador.study.toml import read_study
+from curador.study.file import read_study
+from curador.study.model import digested_meaning
 
 HERE = Path(__file__).parent
 
@@ -73,7 +73,10 @@ def make_studies(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     studies = {name: read_study(folder / "studies" / name) for name in given.STUDIES}
-    put(folder / "digests.json", {name: {"digest": one.digest, "meaning": meaning(one)} for name, one in studies.items()})
+    put(
+        folder / "digests.json",
+        {name: {"digest": one.digest, "meaning": digested_meaning(one)} for name, one in studies.items()},
+    )
 
 
 def make_questions(folder: Path) -> None:
@@ -117,11 +120,11 @@ def make_ledger(folder: Path, name: str) -> None:
         unsettled(curator.ledger)
         entries = list(curator.ledger.entries())
         with curator.ledger._store.reading() as page:  # noqa: SLF001 -- what is stored is looked at as it is
-            replay, rows = Replay(), list(page.all_rows())
+            replay, rows = ChainReplay(), list(page.all_rows())
         replay.read(rows)
     put(own / "asked.json", asked)
     (own / "entries.jsonl").write_text("".join(f"{row.body}\n" for row in rows), encoding="utf-8")
-    keep(own / "checkpoint", taken(replay, file=(1, 2), witness=Path(f"{name}.ledger.head")))
+    keep(own / "checkpoint", make_checkpoint(replay, file=(1, 2), witness=Path(f"{name}.ledger.head")))
     assert {entry.kind.value for entry in entries} >= given.KINDS[name]
     tidy(own / f"{name}.ledger.prepared")
 

@@ -19,16 +19,16 @@ import curador as cu
 from curador import learn, local
 from curador.learn.model_file import from_json, to_json
 from curador.ledger import checkpoint
-from curador.ledger.chain import Replay, row_of
-from curador.ledger.entry import Entry, Kind, sealed
+from curador.ledger.chain import ChainReplay, row_of
+from curador.ledger.entry import Entry, EntryKind, seal
 from curador.ledger.ledger import Ledger
 from curador.local import client as devices
 from curador.local.protocol import Reporting
 from curador.privacy import losses
 from curador.privacy.loss import Loss
 from curador.privacy.records import loss_from_record, to_record
-from curador.study.digest import meaning
-from curador.study.toml import read_study
+from curador.study.file import read_study
+from curador.study.model import digested_meaning
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(one for one in HERE.iterdir() if one.is_dir() and one.name.startswith("v"))
@@ -95,7 +95,7 @@ def test_a_study_keeps_its_fingerprint(path, name, case):
     """Another one would begin all its questions anew."""
     study = read_study(path.parent / "studies" / name)
 
-    assert meaning(study) == case["meaning"]
+    assert digested_meaning(study) == case["meaning"]
     assert study.digest == case["digest"]
 
 
@@ -135,10 +135,10 @@ def test_entries_are_read_and_written_as_they_were(path):
     """Every kind of entry, its hash, and what they all add up to."""
     texts = texts_of(path)
     entries = [Entry.from_text(text) for text in texts]
-    replay = Replay()
+    replay = ChainReplay()
     replay.read(row_of(entry, text) for entry, text in zip(entries, texts, strict=True))
 
-    assert [sealed(entry)[1] for entry in entries] == texts
+    assert [seal(entry)[1] for entry in entries] == texts
     assert {entry.kind.value for entry in entries} >= given.KINDS[path.name]
     for entry in entries:
         assert [to_record(loss_from_record(one)) for one in entry.losses] == list(entry.losses)
@@ -149,10 +149,10 @@ def test_a_ledger_from_before_owners_were_kept_is_read(path):
     """Its limits say nothing of who owns which table; made by hand from what is read so."""
     text = path.read_text(encoding="utf-8").rstrip("\n")
     entry = Entry.from_text(text)
-    replay = Replay()
+    replay = ChainReplay()
     replay.read([row_of(entry, text)])
 
-    assert sealed(entry)[1] == text
+    assert seal(entry)[1] == text
     assert replay.limits is not None
     assert replay.limits.owners == ()
 
@@ -161,7 +161,7 @@ def test_every_kind_of_entry_has_a_sample():
     """All kinds that the ledger knows."""
     kinds = {Entry.from_text(text).kind for path in VERSIONS[-1].glob("ledgers/*") for text in texts_of(path)}
 
-    assert kinds == set(Kind)
+    assert kinds == set(EntryKind)
 
 
 @samples("ledgers/*")
@@ -173,7 +173,7 @@ def test_a_ledger_opens_and_verifies(path, copied):
         ledger.verify()
         entries = list(ledger.entries())
 
-        assert [sealed(entry)[1] for entry in entries] == texts_of(path)
+        assert [seal(entry)[1] for entry in entries] == texts_of(path)
         assert ledger.head == (entries[-1].sequence, entries[-1].hash)
         assert loaded(path / f"{path.name}.ledger.head")["hash"] == entries[-1].hash
         assert ledger.spent().record() == json.loads(texts_of(path)[-1])["after"]["spent"]

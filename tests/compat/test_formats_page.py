@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from curador.canonical import canonical_text
-from curador.ledger.entry import LATER, Entry, Kind, sealed
-from curador.local.written import FORMS
+from curador.ledger.entry import LATER, Entry, EntryKind, seal
+from curador.local.files import FORMS
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "docs" / "reference" / "stored-formats.md").read_text(encoding="utf-8")
@@ -104,7 +104,7 @@ def kept_free():
 
 USED = {
     "entry": lambda: entries()[0],
-    "kind of entry": lambda: {kind.value for kind in Kind},
+    "kind of entry": lambda: {kind.value for kind in EntryKind},
     "receipt of a question": lambda: receipt(fit=False),
     "creation": lambda: entries()[0]["creation"],
     "kind of limits": lambda: {"pure", "concentrated"},
@@ -124,7 +124,7 @@ def test_readers_refuse_what_is_kept_free():
     body = entries()[1]
     text = canonical_text(body)
 
-    assert sealed(Entry.from_text(text))[1] == text
+    assert seal(Entry.from_text(text))[1] == text
     for change in ({"memory": None}, {"survey": None}, {"kind": "recalled"}, {"version": 2}):
         with pytest.raises(ValueError, match="not that of an entry"):
             Entry.from_text(canonical_text({**body, **change}))
@@ -140,7 +140,7 @@ def test_kinds_kept_free_are_let_in_by_the_tables_of_new_ledgers():
         for statement in tables(sqlite.dialect()):
             connection.execute(statement)
         insert = "INSERT INTO entry (sequence, hash, kind, id, data_version, body) VALUES (?, '', ?, ?, 1, '')"
-        for place, kind in enumerate((*LATER, *(kind.value for kind in Kind))):
+        for place, kind in enumerate((*LATER, *(kind.value for kind in EntryKind))):
             connection.execute(insert, (place, kind, kind))
         with pytest.raises(sqlite3.IntegrityError, match="known_kind"):
             connection.execute(insert, (99, "guessed", "guessed"))

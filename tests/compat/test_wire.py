@@ -20,25 +20,24 @@ import pytest
 import sample_inputs as given
 
 from curador import learn
-from curador.curator.identity import identity, plain
+from curador.answers.identity import identity, plain
 from curador.learn.card import PrivacyCard
 from curador.learn.model_file import COMMON, FITTED, to_json
 from curador.learn.nuclear import losses as objectives
-from curador.learn.release import Released
+from curador.learn.release import ReleaseSummary
 from curador.ledger import checkpoint
 from curador.ledger.amounts import Amounts
-from curador.ledger.entry import Entry, State, written
+from curador.ledger.entry import Entry, State, entry_fields
 from curador.ledger.limits import Limits
+from curador.local.files import FORMS
 from curador.local.rappor import Rappor
-from curador.local.written import FORMS
 from curador.plan import model, price
 from curador.plan.wire import written_part
 from curador.privacy.records import KINDS
 from curador.query import tree
 from curador.study import build
-from curador.study.digest import meaning
-from curador.study.model import Caps, Column, EngineSettings, Study, Table, UnitPath
-from curador.study.toml import read_study
+from curador.study.file import read_study
+from curador.study.model import Caps, Column, EngineSettings, Study, Table, UnitPath, digested_meaning
 
 HERE = Path(__file__).parent
 SAMPLES = HERE / "v1"
@@ -212,14 +211,14 @@ def test_every_field_of_a_study_is_in_its_digest_or_left_out_for_a_reason():
     price_column = lines.column("price")
 
     def through_table(seer):
-        meaning(with_part(study, "tables", (seer,)))
+        digested_meaning(with_part(study, "tables", (seer,)))
 
     def through(name):
         return lambda seer: through_table(with_part(lines, name, (seer,) if name == "columns" else seer))
 
     assert type(lines) is Table
-    assert forgotten(study, meaning) == set()
-    assert forgotten(study.budget, lambda seer: meaning(with_part(study, "budget", seer))) == set()
+    assert forgotten(study, digested_meaning) == set()
+    assert forgotten(study.budget, lambda seer: digested_meaning(with_part(study, "budget", seer))) == set()
     assert forgotten(lines, through_table) == set()
     for name, value, kind in (("caps", lines.caps, Caps), ("unit", lines.unit, UnitPath), ("columns", price_column, Column)):
         assert type(value) is kind
@@ -233,8 +232,8 @@ def test_every_field_of_an_entry_is_stored(tmp_path):
     limits = Limits.from_record(json.loads(texts[0])["creation"]["limits"])
     held = checkpoint.recall(SAMPLES / "ledgers" / "clinic" / "checkpoint")
 
-    assert forgotten(entry, written) == set()
-    assert forgotten(entry.after, lambda seer: written(with_part(entry, "after", seer))) == set()
+    assert forgotten(entry, entry_fields) == set()
+    assert forgotten(entry.after, lambda seer: entry_fields(with_part(entry, "after", seer))) == set()
     assert type(entry.after) is State
     assert forgotten(entry.amounts, Amounts.record) == set()
     assert forgotten(limits, Limits.record) == set()
@@ -243,7 +242,7 @@ def test_every_field_of_an_entry_is_stored(tmp_path):
 
 def test_every_field_of_a_card_is_stored():
     """And of the releases on it."""
-    released = Released("sums", 1, 2, 0.5, 0.25)
+    released = ReleaseSummary("sums", 1, 2, 0.5, 0.25)
     card = PrivacyCard("PrivatePCA", "additive", 1.0, 1e-6, "1/2", "add_remove", "record", "central", True, 5, (released,))
 
     assert forgotten(card, PrivacyCard.to_record) == set()
@@ -413,7 +412,7 @@ def test_renaming_is_seen_where_fields_are_walked(other_names, tmp_path):
 
 WALKS = {"fields", "asdict", "astuple"}
 MAY_WALK = {
-    "audit/faces.py": "compares outputs of other people's mechanisms",
+    "audit/replay.py": "compares outputs of other people's mechanisms",
     "audit/run.py": "an audit's report for a program; nothing reads it again",
     "learn/nuclear/losses.py": "names what is out of range",
 }

@@ -70,7 +70,7 @@ def shell(command):
     written = io.StringIO()
     with (
         mock.patch.object(sys, "argv", words),
-        mock.patch("curador.engines.duckdb.progress.PATIENCE", 600),  # a slow machine tells no more than a fast one
+        mock.patch("curador.engines.duckdb.prepare.PATIENCE", 600),  # a slow machine tells no more than a fast one
         contextlib.redirect_stdout(written),
         contextlib.redirect_stderr(written),
         contextlib.suppress(SystemExit),

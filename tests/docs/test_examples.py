@@ -9,7 +9,7 @@ import example_data
 import example_pages
 import pytest
 
-from curador.study.toml import parse_study
+from curador.study.file import parse_study
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,7 +10,6 @@ ALLOWED = {
     "mechanisms/seam.py": "the door",
     "randomness/entropy.py": "where it is made",
     "audit/mutants.py": "wrong on purpose",
-    "audit/sparse.py": "wrong on purpose",
     "cli/demo_mathematics.py": "wrong on purpose: noise in floating point, to be attacked",
     "curator/rehearsal.py": "a stream of its own, thrown away, before any row is read",
 }

@@ -10,8 +10,7 @@ import duckdb
 
 from curador.engines.lower.block import lower_block
 from curador.engines.lower.collect import collect
-from curador.plan.grid import column_grid
-from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally
+from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally, column_grid
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
 from curador.study.model import Budget, Column, Study, Table, UnitColumn
 from curador.study.schema import Field, Schema, TableSchema

@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from curador.engines.calculator import CALCULATORS, calculated
-from curador.engines.lower.sql import generated
+from curador.engines.calculator import CALCULATORS, calculate
+from curador.engines.lower.sql import mark_generated
 from curador.errors import Failed
 
-SUM = generated("SELECT c0 + 1 FROM released")
+SUM = mark_generated("SELECT c0 + 1 FROM released")
 ONE = pa.table({"c0": pa.array([1, 2], pa.int64())})
 
 
@@ -31,9 +31,9 @@ def test_the_calculator_reaches_nothing(tmp_path):
     ]
     for text in reaching:
         with pytest.raises(duckdb.Error):
-            calculated(generated(text), ONE)
+            calculate(mark_generated(text), ONE)
     assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
-    assert calculated(SUM, ONE) == [(2,), (3,)]
+    assert calculate(SUM, ONE) == [(2,), (3,)]
     connection = CALCULATORS.taken()
     with pytest.raises(duckdb.Error, match="released"):
         connection.sql("SELECT * FROM released")
@@ -42,7 +42,7 @@ def test_the_calculator_reaches_nothing(tmp_path):
 
 def test_only_lowered_statements_are_run():
     with pytest.raises(Failed, match="lowering"):
-        calculated("SELECT 1", ONE)
+        calculate("SELECT 1", ONE)
 
 
 def test_threads_have_connections_of_their_own():
@@ -51,7 +51,7 @@ def test_threads_have_connections_of_their_own():
 
     def run(place):
         table = pa.table({"c0": pa.array(range(place, place + 5000), pa.int64())})
-        found[place] = [calculated(SUM, table) for _ in range(5)]
+        found[place] = [calculate(SUM, table) for _ in range(5)]
 
     threads = [threading.Thread(target=run, args=(place,)) for place in range(8)]
     for one in threads:
@@ -60,7 +60,7 @@ def test_threads_have_connections_of_their_own():
         one.join()
     assert all(found[place] == [[(one,) for one in range(place + 1, place + 5001)]] * 5 for place in range(8))
     before = len(CALCULATORS.made)
-    calculated(SUM, ONE)
+    calculate(SUM, ONE)
     assert len(CALCULATORS.made) == before
 
 
@@ -68,11 +68,11 @@ def test_threads_have_connections_of_their_own():
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_has_a_connection_of_its_own():
     """It uses none of its parent's, and leaves them alone."""
-    calculated(SUM, ONE)
+    calculate(SUM, ONE)
     child = os.fork()
     if child == 0:
         made = len(CALCULATORS.made)
-        right = calculated(SUM, ONE) == [(2,), (3,)]
+        right = calculate(SUM, ONE) == [(2,), (3,)]
         os._exit(0 if right and len(CALCULATORS.made) == made + 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert calculated(SUM, ONE) == [(2,), (3,)]
+    assert calculate(SUM, ONE) == [(2,), (3,)]

@@ -24,7 +24,7 @@ from curador.plan.build import build_plan
 from curador.plan.price import Grant, price
 from curador.query.sql import parse
 from curador.study.build import build_study
-from curador.study.toml import read_study
+from curador.study.file import read_study
 from curador.testing.redraw import redraw
 
 pytestmark = pytest.mark.slow
@@ -115,10 +115,10 @@ def test_intervals_of_every_aggregate_hold(ours, aggregate, kind, amount):
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_the_mean_of_a_constant_is_that_constant(ours, rows):
     """For every cap: count and sum are of the same kept rows."""
-    from curador.plan.caps import Asked
+    from curador.plan.caps import RequestedCaps
 
     question = parse("SELECT AVG(fixed) AS a FROM visits", ours.schema)
-    plan = build_plan(question, ours.schema, asked=Asked(rows=rows))
+    plan = build_plan(question, ours.schema, asked=RequestedCaps(rows=rows))
     priced = price(plan, Grant("concentrated", Fraction(1, 20)))
     (found,) = redraw(priced, ours.tally(ours.compile(plan.blocks)), 10)
 

@@ -11,8 +11,8 @@ import pytest
 from duckdb_studies import looking_into, prepared, rows, study_of, visits_table, write
 
 from curador.engines.duckdb.connection import connect
-from curador.engines.duckdb.physical import CARRIERS, family
-from curador.plan.grid import column_grid
+from curador.engines.duckdb.spelling import CARRIERS, family_of
+from curador.plan.model import column_grid
 from curador.study.model import Column, Table, UnitColumn, UnitRow
 from curador.study.values import Type
 
@@ -204,7 +204,7 @@ def test_extremes_of_every_physical_type_never_raise(tmp_path):
         (physical, declared)
         for physical in EXTREMES
         for declared in Type
-        if family(physical.replace(", ", ",")) in CARRIERS[declared]
+        if family_of(physical.replace(", ", ",")) in CARRIERS[declared]
     ]
     write(tmp_path, "database", pa.table({"id": [1]}))
     length = max(len(values) for values in EXTREMES.values())

@@ -12,12 +12,12 @@ import pytest
 from duckdb_studies import engine_of, looking_into, visits_table
 
 import curador
-from curador.engines import registry
+from curador.engines import base
 from curador.engines.base import EngineFailed
 from curador.engines.duckdb import runners
 from curador.engines.lower import collect as collecting
 from curador.plan.build import build_plan
-from curador.plan.grid import column_grid
+from curador.plan.model import column_grid
 from curador.query.sql import parse
 from curador.study.model import Caps, Column
 from curador.study.values import Type
@@ -116,9 +116,9 @@ def test_a_plan_is_lowered_once_and_tried_without_rows_once(tmp_path, monkeypatc
 
 def test_a_curator_finds_its_engine_by_name(monkeypatch):
     """A second kind is a line of the registry: the rooms above name no engine."""
-    monkeypatch.setitem(registry._KINDS, "other", "engine_kind_of_a_test")  # noqa: SLF001 -- what a new engine adds
+    monkeypatch.setitem(base._KINDS, "other", "engine_kind_of_a_test")  # noqa: SLF001 -- what a new engine adds
     monkeypatch.setitem(sys.modules, "engine_kind_of_a_test", SimpleNamespace(KIND="a kind"))
-    assert registry.engine_kind("other") == "a kind"
+    assert base.engine_kind("other") == "a kind"
     above = [path for room in ("curator", "learn", "ledger") for path in (SOURCE / room).rglob("*.py")]
     assert above
     assert not [path.name for path in above if "engines.duckdb" in path.read_text(encoding="utf-8")]

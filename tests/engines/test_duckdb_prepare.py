@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from duckdb_studies import KEY, folder_of, prepared, rows, study_of, visits_table, write
 
-from curador.engines.duckdb import prepare, ranking, reading, versions, views
+from curador.engines.duckdb import prepare, ranking, reading, versions
 from curador.engines.duckdb.connection import connect
 from curador.engines.duckdb.schema import describe
 from curador.engines.duckdb.worker import open_connection
@@ -185,7 +185,9 @@ def test_an_unmixed_hash_prefers_a_value(tmp_path, monkeypatch):
 def test_rank_instead_of_row_number_is_caught(tmp_path, monkeypatch):
     """Equal rows with equal ranks: all thousand would pass a cap of 5."""
     wrong = "SELECT {carried}, rank() OVER (PARTITION BY u ORDER BY p) AS r FROM {relation}"
-    monkeypatch.setattr(ranking, "formula", lambda relation, _, carried: wrong.format(relation=relation, carried=carried))
+    monkeypatch.setattr(
+        ranking, "rank_by_formula", lambda relation, _, carried: wrong.format(relation=relation, carried=carried)
+    )
     found = local_rows(tmp_path, people())["twin"]
 
     assert sorted(row[-1] for row in found.elements()) != list(range(1, 1001))
@@ -227,10 +229,10 @@ def test_a_dense_number_as_the_units_hash_is_caught(tmp_path, monkeypatch):
 
 def test_a_partial_hash_is_caught(tmp_path, monkeypatch):
     """Rows that differ in a column that is neither hashed nor ordered by are told apart by their place."""
-    whole = ranking.formula
+    whole = ranking.rank_by_formula
     monkeypatch.setattr(ranking, "pseudorandom", lambda _: "hash(hash(h, c0, c1, c2))")
     monkeypatch.setattr(
-        ranking, "formula", lambda relation, names, carried: whole(relation, names.removesuffix(", c3"), carried)
+        ranking, "rank_by_formula", lambda relation, names, carried: whole(relation, names.removesuffix(", c3"), carried)
     )
 
     assert "near" in moved(tmp_path, people(), "twin")
@@ -321,7 +323,7 @@ def test_a_row_as_its_own_unit(tmp_path):
 @pytest.mark.parametrize("wrong", ["-1", "2147483647"])
 def test_a_stored_number_beside_its_grid_is_no_version(tmp_path, monkeypatch, wrong):
     """Questions sum stored numbers as they are: preparation verifies them, and views clamp them, whatever made them."""
-    monkeypatch.setattr(reading, "gridded", lambda *_: f"CAST({wrong} AS INTEGER)")
+    monkeypatch.setattr(reading, "put_on_grid", lambda *_: f"CAST({wrong} AS INTEGER)")
 
     with pytest.raises(Failed, match="not on its grid"):
         local_rows(tmp_path / "prepared", [("a", 0.5, None, "")])
@@ -529,7 +531,7 @@ def test_the_views_need_no_file_but_the_sources(tmp_path):
     schema, folder = describe(study), folder_of(study)
     versions.take_version(schema, folder, 1)
     (tmp_path / "other.csv").write_text("a\n1\n")
-    found = views.make_views(schema, "00", folder.frames)
+    found = prepare.make_views(schema, "00", folder.frames)
 
     assert found.allowed == (str(tmp_path / "visits.parquet"),)
     with contextlib.closing(open_connection(versions.specification(schema, folder, 1))) as connection:

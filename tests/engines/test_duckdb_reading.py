@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from duckdb_studies import a_table, engine_of, folder_of, prepared, rows, study_of, visits_table
 
-from curador.engines.duckdb import separated
+from curador.engines.duckdb import sources
 from curador.engines.duckdb.connection import private_files
 from curador.engines.duckdb.engine import DuckDBEngine
 from curador.engines.duckdb.schema import describe
@@ -48,11 +48,11 @@ ODD = [
 ]
 
 
-def read_text(file, scan=separated.scan):
+def read_text(file, scan=sources.scan_separated):
     return duckdb.sql(f"SELECT * FROM {scan([file], ',', ['user', 'x'])}").fetchall()
 
 
-def disturbed(folder, scan=separated.scan):
+def disturbed(folder, scan=sources.scan_separated):
     """Odd lines that change how other lines are read."""
     random.seed(7)
     lines = [f"{n},{'n' * random.choice((1, 50))}{n}".encode() for n in range(200)] + [b'200,"q,""z"""', b'201,""']

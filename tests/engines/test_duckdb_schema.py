@@ -10,7 +10,7 @@ import pytest
 from duckdb_studies import engine_of, study_of, write
 
 from curador.engines.duckdb.connection import connect
-from curador.engines.duckdb.schema import describe, physical
+from curador.engines.duckdb.schema import describe, physical_types
 from curador.errors import InvalidStudy
 from curador.study.model import Column, Table, UnitColumn, UnitPath, UnitRow
 from curador.study.values import Type
@@ -72,7 +72,7 @@ def test_physical_types_for_a_first_draft(tmp_path):
         connection.execute(
             "CREATE TABLE rows (a ENUM('secret', 'label'), b UUID, c HUGEINT, d INTEGER[], e DECIMAL(9, 2))"
         ).fetchall()
-    found = physical("some.duckdb#rows", folder=tmp_path)
+    found = physical_types("some.duckdb#rows", folder=tmp_path)
 
     assert found == [
         ("a", "ENUM", Type.STRING),
@@ -81,7 +81,7 @@ def test_physical_types_for_a_first_draft(tmp_path):
         ("d", "INTEGER[]", None),
         ("e", "DECIMAL(9,2)", Type.DECIMAL),
     ]
-    assert physical(pa.table({"x": [1]})) == [("x", "BIGINT", Type.INTEGER)]
+    assert physical_types(pa.table({"x": [1]})) == [("x", "BIGINT", Type.INTEGER)]
 
 
 @pytest.mark.slow
@@ -92,8 +92,11 @@ def test_physical_types_of_data_frames():
 
     frame = pd.DataFrame({"a": pd.Series([1, "x"], dtype=object), "b": pd.Categorical(["x", "y"]), "c": pd.Series([1, None])})
 
-    assert [kind for _, _, kind in physical(frame)] == [Type.STRING, Type.STRING, Type.FLOAT]
-    assert [kind for _, _, kind in physical(pl.DataFrame({"a": [1], "b": ["x"], "c": [[1]]}))] == [Type.INTEGER, Type.STRING]
+    assert [kind for _, _, kind in physical_types(frame)] == [Type.STRING, Type.STRING, Type.FLOAT]
+    assert [kind for _, _, kind in physical_types(pl.DataFrame({"a": [1], "b": ["x"], "c": [[1]]}))] == [
+        Type.INTEGER,
+        Type.STRING,
+    ]
 
 
 def rows_are_not_read(folder):
@@ -281,7 +284,7 @@ def test_more_columns_than_any_question_can_be_planned_on_are_refused_unread(tmp
     with pytest.raises(
         InvalidStudy, match=r"a table of at most 2,000 columns; got 2,001\.\nHint: leave out what nobody asks"
     ):
-        physical(wide if kind == "frame" else file)
+        physical_types(wide if kind == "frame" else file)
 
 
 @pytest.mark.slow

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from duckdb_studies import engine_of, prepared, rows, study_of, visits_table, write
 
-from curador.engines.duckdb import progress as progress_module
-from curador.engines.duckdb import snapshot, versions
+from curador.engines.duckdb import prepare as progress_module
+from curador.engines.duckdb import versions
 from curador.engines.duckdb.connection import connect
 from curador.engines.duckdb.engine import DuckDBEngine
 from curador.engines.duckdb.folder import Folder, prepared_folder
 from curador.engines.duckdb.schema import describe
-from curador.engines.duckdb.snapshot import changed
+from curador.engines.duckdb.versions import have_sources_changed
 from curador.engines.lower.sql import GeneratedSQL, Statement
 from curador.errors import InvalidStudy
 from curador.study.model import Column, Table, UnitColumn
@@ -38,9 +38,9 @@ def test_a_file_that_was_touched_has_not_changed(tmp_path, kind):
     before = folder_of(study).manifest.read_bytes()
     os.utime(file, ns=(1, 1))
 
-    assert not changed(study)
+    assert not have_sources_changed(study)
     assert folder_of(study).manifest.read_bytes() != before  # the new time is remembered
-    assert not changed(study)
+    assert not have_sources_changed(study)
 
 
 @pytest.mark.parametrize("kind", ["csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "database"))])
@@ -50,7 +50,7 @@ def test_a_changed_file_is_noticed(tmp_path, kind):
     prepared(study)
     write(tmp_path, kind, TABLE.slice(1))
 
-    assert changed(study)
+    assert have_sources_changed(study)
 
 
 @pytest.mark.parametrize("kind", ["arrow", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("pandas", "polars"))])
@@ -61,9 +61,9 @@ def test_a_changed_frame_is_noticed(tmp_path, kind):
     pieces = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)])
     others = pa.concat_tables([TABLE.slice(1), TABLE.slice(0, 1)])
 
-    assert not changed(study)
-    assert not changed(dataclasses.replace(study, frames=write(tmp_path, kind, pieces)[1]))
-    assert changed(dataclasses.replace(study, frames=write(tmp_path, kind, others)[1]))
+    assert not have_sources_changed(study)
+    assert not have_sources_changed(dataclasses.replace(study, frames=write(tmp_path, kind, pieces)[1]))
+    assert have_sources_changed(dataclasses.replace(study, frames=write(tmp_path, kind, others)[1]))
 
 
 @pytest.mark.slow
@@ -73,18 +73,18 @@ def test_a_new_file_of_a_glob_is_a_change(tmp_path):
     pq.write_table(TABLE, tmp_path / "here" / "a.parquet")
     study = study_of(tmp_path / "here", Table("visits", "*.parquet", UnitColumn("user")))
     prepared(study)
-    assert not changed(study)
+    assert not have_sources_changed(study)
     (tmp_path / "here").rename(tmp_path / "there")
     study = dataclasses.replace(study, folder=tmp_path / "there")
 
-    assert not changed(study)
+    assert not have_sources_changed(study)
     pq.write_table(TABLE, tmp_path / "there" / "b.parquet")
-    assert changed(study)
+    assert have_sources_changed(study)
 
 
 def test_nothing_taken_yet_is_no_change(tmp_path):
     """A study that is opened the first time has no past."""
-    assert not changed(visits_table(tmp_path, TABLE))
+    assert not have_sources_changed(visits_table(tmp_path, TABLE))
 
 
 def test_a_refresh_replaces_the_version_whether_or_not_anything_changed(tmp_path):
@@ -184,7 +184,7 @@ def test_the_same_version_can_be_made_again(tmp_path):
     first = rows(study)
     folder_of(study).remove_versions()
     assert not DuckDBEngine(study, 1).ready
-    assert not changed(study)
+    assert not have_sources_changed(study)
 
     assert rows(study) == first
 
@@ -256,13 +256,13 @@ def test_a_damaged_manifest_is_the_owners_error(tmp_path):
     folder_of(study).manifest.write_text("{")
 
     with pytest.raises(InvalidStudy, match="curador refresh"):
-        changed(study)
+        have_sources_changed(study)
 
 
 def test_the_store_can_be_read_back(tmp_path):
     """What is written is what was seen."""
     study = visits_table(tmp_path, TABLE)
     prepared(study)
-    manifest = snapshot.read(folder_of(study))
+    manifest = versions.read_manifest(folder_of(study))
 
     assert (manifest.version, [one.path for one in manifest.sources["visits"]]) == (1, ["visits.parquet"])

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 import curador as cu
 from curador.engines.lower.expression import LOWERED
-from curador.plan import arithmetic as intervals
 from curador.plan import enclosure as on
+from curador.plan import intervals
 from curador.plan.functions import ENCLOSURES, RANGES, TRUTHS
 from curador.query import calls, expressions
 from curador.query.functions import FUNCTIONS, Function, Reads
@@ -89,8 +89,8 @@ def test_functions_of_one_argument_are_read_by_their_entry():
     """A new one needs no reader: it is known, and proposed to who misspells it."""
     for one in FUNCTIONS.values():
         if one.reads is not None:
-            assert getattr(exp, one.reads.parsed) in calls.HANDLERS
-            assert one.name in calls.NAMES
+            assert getattr(exp, one.reads.parsed) in calls.CALL_HANDLERS
+            assert one.name in calls.FUNCTION_NAMES
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import curador as cu
-from curador.curator.rows import normal_columns
+from curador.answers.group_keys import normalize_columns
 from curador.plan.build import build_plan
 from curador.query.sql import parse
 
@@ -184,5 +184,5 @@ def test_no_two_groups_have_one_key(tmp_path, prepare):
         for question in asked:
             (block,) = build_plan(parse(question, curator.schema), curator.schema).blocks
             (tallied,) = curator._session.engine.tally(curator._session.engine.compile([block]))  # noqa: SLF001 -- idem
-            (keys,) = normal_columns(tallied.keys, [block.keys[0].type])
+            (keys,) = normalize_columns(tallied.keys, [block.keys[0].type])
             assert len(set(keys)) == len(keys) > 0

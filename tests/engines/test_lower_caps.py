@@ -25,7 +25,7 @@ from lower_layout import (
 )
 from lower_worlds import felt, lit_tenths, standing, visits, world
 
-from curador.engines.lower import kept as kept_module
+from curador.engines.lower import caps as kept_module
 from curador.engines.lower.block import lower_block, lower_kept, lower_relation
 from curador.errors import NotPrivate
 from curador.plan.model import Cap, Tally

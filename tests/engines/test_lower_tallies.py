@@ -42,8 +42,7 @@ from curador.engines.lower.block import lower_block, lower_kept, lower_relation
 from curador.engines.lower.collect import collect
 from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import Failed
-from curador.plan.grid import column_grid, grid_between
-from curador.plan.model import Cap, Grid, Tally
+from curador.plan.model import Cap, Grid, Tally, column_grid, grid_between
 from curador.query.tree import Aggregate, Call, Ref, UnitGroup
 from curador.study.model import Column
 
@@ -314,7 +313,7 @@ def test_least_and_greatest_would_turn_null_into_a_bound(monkeypatch):
     def clamped(s, steps):
         return f"LEAST(GREATEST({s}, {steps.low}), {steps.high})"
 
-    monkeypatch.setattr(grid_module, "clamped", clamped)
+    monkeypatch.setattr(grid_module, "clamp_to_ends", clamped)
     with pytest.raises(AssertionError):
         check(standing(), V, CAPS[0], ("city",))
 

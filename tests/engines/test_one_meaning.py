@@ -10,8 +10,8 @@ from lower_layout import F, I, S, T, connect
 from lower_shapes import EDGES, SHAPES, in_batches, loaded, stranger
 
 import curador as cu
-from curador.curator import computed
-from curador.curator.computed import Frame, compute, evaluate
+from curador.answers import computed
+from curador.answers.computed import ReleasedFrame, compute, evaluate
 from curador.engines.lower import dialect_duckdb
 from curador.engines.lower.dialect_duckdb import DUCKDB, DuckDB
 from curador.engines.lower.expression import Expressions
@@ -35,7 +35,7 @@ def over_rows(nodes, types, rows):
 
 def after(nodes, types, rows):
     """The values of the same expressions over released keys."""
-    frame = Frame(len(rows), tuple(zip(*rows, strict=True)), types, ())
+    frame = ReleasedFrame(len(rows), tuple(zip(*rows, strict=True)), types, ())
     compute([(keyed(node), node.type) for node in nodes], frame)
     return [evaluate(keyed(node), frame).listed() for node in nodes]
 

@@ -21,11 +21,11 @@ from curador import learn
 from curador.cli import main
 from curador.curator import spending
 from curador.curator.pace import Pace
-from curador.engines.lower.sql import Statement, generated
+from curador.engines.lower.sql import Statement, mark_generated
 from curador.learn.estimators import arrays
 from curador.learn.estimators.linear import whole_targets
 from curador.learn.model_file import to_json
-from curador.learn.regression.moments import Grid
+from curador.learn.regression.moments import TargetGrid
 from curador.mechanisms.seam import recording, replaying
 
 INLINE = {"worker": "inline", "threads": 1}
@@ -132,7 +132,7 @@ def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path, monkeypatch):
 def cannot_be_read(monkeypatch):
     """The statement that reads rows asks for a column that no table has."""
     monkeypatch.setattr(
-        "curador.engines.lower.rows.lower_rows", lambda *_: Statement("rows", generated("SELECT v9, u FROM t0"))
+        "curador.engines.lower.block.lower_rows", lambda *_: Statement("rows", mark_generated("SELECT v9, u FROM t0"))
     )
 
 
@@ -394,7 +394,7 @@ def test_no_value_of_a_row_is_a_failure(tmp_path, value):
     """Whatever a row holds, a fit is answered, and the targets' own arithmetic says nothing of it."""
     held = arrays.Records(np.zeros((1, 1)), np.array([value]), None)
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        first, _ = whole_targets(held, 0.0, 0.25, Grid(1 << 15, 1 << 15))
+        first, _ = whole_targets(held, 0.0, 0.25, TargetGrid(1 << 15, 1 << 15))
     assert abs(first[0, 0]) == (1 << 15 if abs(value) > 1 else 0)
     rows = people()
     extreme = pa.table({"who": [10**6], "x": [value], "y": [value], "label": [0], "item": [1], "stars": [value]})

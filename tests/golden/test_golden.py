@@ -14,10 +14,11 @@ import pytest
 
 import curador as cu
 from curador import losses
-from curador.privacy import amplify, compose, convert, filters, gaussian, odds, shuffle
+from curador.privacy import compose, convert, filters, gaussian, odds, shuffle
 from curador.privacy.divergence import Bernoulli, Finite, Laplace, Normal, kl, max_divergence, renyi, weak_triangle
 from curador.privacy.divergence import probability_preservation as preserve
-from curador.privacy.laws.cells import above
+from curador.privacy.kinds import derived
+from curador.privacy.laws.cells import dominating_law
 from curador.privacy.laws.resolve import Direction, sides
 
 VALUES = json.loads((Path(__file__).parent / "values.json").read_text(encoding="utf-8"))
@@ -77,7 +78,7 @@ def dots_mass_at_zero(p):
 
     tails = ndtr(0.5 - edges), ndtr(-0.5 - edges)
     pair = CellPair(edges, -np.diff(tails[0]), -np.diff(tails[1]), beyond=float(tails[0][-1]), doubt=0.0)
-    law, _ = above(pair, 1)
+    law, _ = dominating_law(pair, 1)
     return float(law.masses[np.argmin(np.abs(law.losses))])
 
 
@@ -251,7 +252,7 @@ RECIPES = {
         "up",
     ),
     "rdp WOR-subsampled gaussian upper bound (replace-one)": lambda p: (
-        amplify.without_replacement_renyi(wor_curve(p), rate=p["q"], alpha=p["alpha"], one_pair=True),
+        derived.without_replacement_renyi(wor_curve(p), rate=p["q"], alpha=p["alpha"], one_pair=True),
         "up",
     ),
     "amplified eps' = log(1+q(e^eps-1)), delta'=q delta": lambda p: (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from curador.learn.oracles import bingham_cost, oja
+from curador.learn.oracles import directions, oja
 
 VALUES = json.loads((Path(__file__).parent / "oracles.json").read_text(encoding="utf-8"))
 
@@ -16,7 +16,7 @@ def by_concentration(p):
     log = -math.log(p["delta"])
     amount = (math.sqrt(log + p["eps"]) - math.sqrt(log)) ** 2
     found = math.sqrt(amount / 2)
-    assert bingham_cost.thesis_rho(found, 1.0, 1.0) == pytest.approx(amount, rel=1e-14)
+    assert directions.thesis_rho(found, 1.0, 1.0) == pytest.approx(amount, rel=1e-14)
     return found
 
 
@@ -26,9 +26,9 @@ RECIPES = {
     "oja sigma exact Gaussian composition: sqrt(T)*sigma_analytic(eps,(T+1)delta)": lambda p: oja.composed_sigma(
         p["eps"], p["delta"], p["T"]
     ),
-    "Bingham rank-one E[x^T A x]/lambda at beta lambda=(d-2)/4": lambda p: bingham_cost.alignment(p["d"], (p["d"] - 2) / 4),
-    "zCDP of Bingham sampler 2 beta^2 Delta^2/rho": lambda p: bingham_cost.thesis_rho(p["beta"], p["Delta_op"], p["rho"]),
-    "Bingham beta*Delta/sqrt(rho): Thm 3.1.2": lambda p: bingham_cost.thesis_concentration(
+    "Bingham rank-one E[x^T A x]/lambda at beta lambda=(d-2)/4": lambda p: directions.alignment(p["d"], (p["d"] - 2) / 4),
+    "zCDP of Bingham sampler 2 beta^2 Delta^2/rho": lambda p: directions.thesis_rho(p["beta"], p["Delta_op"], p["rho"]),
+    "Bingham beta*Delta/sqrt(rho): Thm 3.1.2": lambda p: directions.thesis_concentration(
         p["eps"], p["delta"], change=1.0, curvature=1.0
     ),
     "Bingham beta*Delta/sqrt(rho): via zCDP (BS16 conversion)": by_concentration,

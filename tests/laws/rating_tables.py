@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from curador.learn.goal import goal_of
+from curador.learn.plan import goal_of
 from curador.learn.ratings import Ratings, Scale, ratings_of
 from curador.learn.recommend.fits import learn, parts_of
 

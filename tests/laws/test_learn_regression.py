@@ -19,8 +19,9 @@ from curador.learn import clusters
 from curador.learn.base import Facts
 from curador.learn.estimators import linear, logistic
 from curador.learn.estimators.arrays import Records, weights_of
-from curador.learn.goal import goal_of
-from curador.learn.regression import frame, gradient, logit, moments
+from curador.learn.plan import goal_of
+from curador.learn.regression import frame, moments
+from curador.learn.regression import logistic as regression_logistic
 from curador.learn.release import Releaser
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 
@@ -203,8 +204,8 @@ def gradient_moves(delta, way):
     plan = estimator._plan(estimator._goal(), Facts(3, FEATURES))  # noqa: SLF001
     design = frame.design_of(np.array([CORNER]), space(), intercept=True)
     replay = Replay(plan)
-    gradient.release_expected(replay, design, np.array([[1.0]]), None)
-    gradient.release_expected(replay, design, np.array([[-1.0 if way == "replace_one" else 0.0]]), None)
+    regression_logistic.release_expected(replay, design, np.array([[1.0]]), None)
+    regression_logistic.release_expected(replay, design, np.array([[-1.0 if way == "replace_one" else 0.0]]), None)
     (_, one, length, _), (_, other, _, _) = replay.asked
     apart = np.abs((one - other).astype(float))
     return (apart.sum() if delta == 0 else np.sqrt(np.square(apart).sum())) / length
@@ -223,7 +224,7 @@ def test_the_length_of_replaced_second_moments_is_all_but_reached():
     assert 0.9 < worst("linear", 0.1, "replace_one")[moments.NAME] <= 1
 
 
-GRID = moments.Grid(1 << 16)
+GRID = moments.TargetGrid(1 << 16)
 
 
 def space():
@@ -240,7 +241,7 @@ def sizes():
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_replaced_unit_in_a_cube_moves_no_further_than_by_brute_force(features, intercept, columns):
     """All pairs of points of {-1, 0, 1}, in l1; the bound holds and is within a third of what is reached."""
-    grid = moments.Grid(2 * frame.TOP, 0, columns)
+    grid = moments.TargetGrid(2 * frame.TOP, 0, columns)
     signs = (-1, 0, 1)
     labels = [(v,) for v in signs] if columns == 1 else [(1, 0), (0, 1), (0, 0)]
     points = []
@@ -296,7 +297,7 @@ def gaussian(right):
 def test_an_l2_length_for_laplace_noise_is_caught(monkeypatch):
     """Bug: the Gaussian's sensitivity with the Laplace's noise."""
     monkeypatch.setattr(moments, "length_of", gaussian(moments.length_of))
-    monkeypatch.setattr(gradient, "length_of", gaussian(gradient.length_of))
+    monkeypatch.setattr(regression_logistic, "gradient_length", gaussian(regression_logistic.gradient_length))
 
     assert worst("linear", 0, "add_remove")[moments.NAME] > 1
     assert gradient_moves(0, "add_remove") > 1
@@ -306,8 +307,8 @@ def test_an_l2_length_for_laplace_noise_is_caught(monkeypatch):
 @pytest.mark.parametrize("delta", DELTAS)
 def test_lengths_that_forget_replacing_are_caught(delta, monkeypatch):
     """Bug: what one record adds, where one is replaced by another."""
-    monkeypatch.setattr(gradient, "moved", lambda length, _adjacency, **_options: length)
-    monkeypatch.setattr(clusters, "moved", lambda length, _adjacency, **_options: length)
+    monkeypatch.setattr(regression_logistic, "sensitivity_steps", lambda length, _adjacency, **_options: length)
+    monkeypatch.setattr(clusters, "sensitivity_steps", lambda length, _adjacency, **_options: length)
     right = moments.length_of
 
     def forgetful(sizes, grid, goal, *, intercept):
@@ -348,8 +349,8 @@ def test_a_unit_that_counts_by_its_rows_is_caught(monkeypatch):
 
 def test_rows_that_are_not_shortened_are_caught(monkeypatch):
     """Bug: a declared row_norm that nothing enforces."""
-    right = frame.framed
-    monkeypatch.setattr(frame, "framed", lambda rows, space: right(rows, replace(space, row_norm=None)))
+    right = frame.frame_rows
+    monkeypatch.setattr(frame, "frame_rows", lambda rows, space: right(rows, replace(space, row_norm=None)))
 
     assert max(worst("two classes", 0.1, "add_remove", 0.7).values()) > 1
 
@@ -363,8 +364,8 @@ def test_what_a_row_becomes_does_not_depend_on_other_rows(norm, columns, delta):
     rows = public.normal(size=(37, FEATURES)) * (1, 5, 1) + (0, 5, 5.5)
     place = frame.frame_of(LOW, HIGH, centred=True, row_norm=norm, pure=delta == 0)
     together = frame.design_of(rows, place, intercept=True)
-    slopes = gradient.rounded(public.normal(size=(FEATURES + 1, columns)))
-    expected = gradient.expectations(together, slopes)
+    slopes = regression_logistic.round_coefficients(public.normal(size=(FEATURES + 1, columns)))
+    expected = regression_logistic.expectations(together, slopes)
     centres = np.rint(public.uniform(-1, 1, size=(5, FEATURES + 1)) * frame.TOP)
     near = clusters.nearest(together.values, centres)
     for size in (1, 2, 5):
@@ -373,7 +374,7 @@ def test_what_a_row_becomes_does_not_depend_on_other_rows(norm, columns, delta):
             alone = frame.design_of(rows[some], place, intercept=True)
 
             assert np.array_equal(alone.values, together.values[some])
-            assert np.array_equal(gradient.expectations(alone, slopes), expected[some])
+            assert np.array_equal(regression_logistic.expectations(alone, slopes), expected[some])
             assert np.array_equal(clusters.nearest(alone.values, centres), near[some])
 
 
@@ -393,9 +394,11 @@ def test_clusters_lengths_are_reached(way):
 
 def test_labels_are_coded_within_their_grid():
     """A row of any weight adds at most its root, rounded down, in one column."""
-    problem = logit.Problem(frame.frame_of(LOW, HIGH, centred=True, row_norm=None, pure=True), 3, intercept=True)
+    problem = regression_logistic.LogisticProblem(
+        frame.frame_of(LOW, HIGH, centred=True, row_norm=None, pure=True), 3, intercept=True
+    )
     roots = np.sqrt(np.array([1.0, 0.5, 0.5]))
-    found = logit.coded(np.array([0.0, 1.0, 2.0]), problem, GRID, roots)
+    found = regression_logistic.code_labels(np.array([0.0, 1.0, 2.0]), problem, GRID, roots)
 
     assert (found.sum(axis=1) <= roots * GRID.target).all()
     assert (np.count_nonzero(found, axis=1) == 1).all()

@@ -23,7 +23,7 @@ from curador.local.client.hadamard import HadamardClient
 from curador.local.client.hashing import HashingClient
 from curador.local.client.subset import SubsetClient
 from curador.local.client.unary import UnaryClient
-from curador.local.hadamard import Hadamard, transformed
+from curador.local.hadamard import Hadamard, transform_rows
 from curador.local.protocol import Frequencies, Supporting
 from curador.randomness.injected import Seeded
 
@@ -111,7 +111,8 @@ def test_hadamard_estimates_are_unbiased_and_of_the_stated_variance(size: int, e
     protocol = Hadamard(size, epsilon=epsilon)
     client = protocol.client()
     signs = [
-        transformed(np.eye(client.places, dtype=np.int64)[place].reshape(client.blocks, -1)) for place in range(client.places)
+        transform_rows(np.eye(client.places, dtype=np.int64)[place].reshape(client.blocks, -1))
+        for place in range(client.places)
     ]
     for value in range(size):
         law = client.law(value)

@@ -242,9 +242,9 @@ class TestSeededBugs:
     @pytest.fixture(autouse=True)
     def _new_clients(self):
         """Protocols keep the clients that they made."""
-        base.made.cache_clear()
+        base.make_client.cache_clear()
         yield
-        base.made.cache_clear()
+        base.make_client.cache_clear()
 
     @pytest.mark.parametrize("kind", FINITE)
     def test_a_larger_share(self, kind, monkeypatch):

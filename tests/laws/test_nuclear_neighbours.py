@@ -10,11 +10,10 @@ import math
 import numpy as np
 import pytest
 
-from curador.learn.goal import goal_of
-from curador.learn.nuclear import frank_wolfe, gradient, ladder, noise, records, stochastic, toeplitz, tree
+from curador.learn.nuclear import gradient, noise, records, stochastic, tree
 from curador.learn.nuclear.losses import BilinearHuber, BilinearLogistic, EntrySquared
 from curador.learn.nuclear.task import Task
-from curador.learn.plan import make_plan
+from curador.learn.plan import goal_of, make_plan
 from curador.learn.release import Releaser
 
 SHAPE = (4, 3)
@@ -64,9 +63,9 @@ def same_places(monkeypatch):
         order = np.argsort(slots, kind="stable")
         return order, np.searchsorted(slots[order], np.arange(len(ends)), side="right")
 
-    for module in (toeplitz, tree, stochastic):
+    for module in (stochastic, tree, stochastic):
         monkeypatch.setattr(module, "in_slots", in_slots)
-    monkeypatch.setattr(noise.Sequence, "noisy", lambda self, exact: self.releaser.passed(exact, self.length))
+    monkeypatch.setattr(noise.ReleaseSequence, "noisy", lambda self, exact: self.releaser.passed(exact, self.length))
 
 
 def run(solver, task, data, told=None, delta="1e-6"):
@@ -77,21 +76,21 @@ def run(solver, task, data, told=None, delta="1e-6"):
             tape = Tape(make_plan(goal, schedule.parts), told)
             gradient.run_gradient(task, schedule, data, tape)
         case "frank_wolfe":
-            schedule = frank_wolfe.frank_wolfe_schedule(1.0, steps=4)
+            schedule = gradient.frank_wolfe_schedule(1.0, steps=4)
             tape = Tape(make_plan(goal, schedule.parts), told)
-            frank_wolfe.run_frank_wolfe(task, schedule, data, tape)
+            gradient.run_frank_wolfe(task, schedule, data, tape)
         case "products":
-            schedule = frank_wolfe.frank_wolfe_schedule(1.0, steps=3, matrix_free=True)
+            schedule = gradient.frank_wolfe_schedule(1.0, steps=3, matrix_free=True)
             tape = Tape(make_plan(goal, schedule.parts), told)
-            frank_wolfe.run_products(task, schedule, data, tape)
+            gradient.run_products(task, schedule, data, tape)
         case "tree":
             schedule = tree.tree_schedule(task, data.limit, 100.0, phases=3)
             tape = Tape(make_plan(goal, schedule.parts), told)
             tree.run_tree(schedule, data, tape)
         case _:
-            schedule = toeplitz.stochastic_schedule(task, data.limit, batch=2, correlated=solver == "toeplitz")
+            schedule = stochastic.stochastic_schedule(task, data.limit, batch=2, correlated=solver == "toeplitz")
             tape = Tape(make_plan(goal, schedule.parts), told)
-            toeplitz.run_stochastic(schedule, data, tape)
+            stochastic.run_stochastic(schedule, data, tape)
     return tape
 
 
@@ -181,8 +180,8 @@ def test_a_sensitivity_that_is_not_doubled_is_caught(solver, monkeypatch):
 @pytest.mark.parametrize("solver", ["toeplitz", "stochastic"])
 def test_a_wrong_column_norm_is_caught(solver, monkeypatch):
     """Seeded bug: the length of one g in place of the length of its column."""
-    monkeypatch.setattr(ladder.Ladder, "column_norm", lambda *_: 1.0)
-    monkeypatch.setattr(ladder.Ladder, "rounding", lambda *_: 0.0)
+    monkeypatch.setattr(noise.Ladder, "column_norm", lambda *_: 1.0)
+    monkeypatch.setattr(noise.Ladder, "rounding", lambda *_: 0.0)
 
     assert max(violation(solver, "replaced", BilinearHuber(), seed, radius=0.01) for seed in range(8)) > 1.0
 

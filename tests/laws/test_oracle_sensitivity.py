@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curador.learn.goal import goal_of
 from curador.learn.oracles import analyze_gauss as gauss
-from curador.learn.oracles import bingham_cost, oja, power, products
-from curador.learn.plan import Part, make_plan
+from curador.learn.oracles import directions, oja, power
+from curador.learn.plan import PlannedRelease, goal_of, make_plan
 from curador.learn.release import Releaser
 from curador.learn.sums import gram, whole_numbers, whole_rows
 from curador.privacy.adjacency import REPLACE_ONE
@@ -48,29 +47,29 @@ def moment(tape, rows, other, numbers, one_row):
 
 
 def powers(tape, rows, other, numbers, one_row):
-    product = products.gram_product(rows, tape.plan.goal.adjacency, one_row=one_row)
+    product = power.gram_product(rows, tape.plan.goal.adjacency, one_row=one_row)
     power.power_iteration(tape, "product", product, size=rows.values.shape[1], count=2, steps=STEPS)
 
 
 def krylov(tape, rows, other, numbers, one_row):
-    product = products.gram_product(rows, tape.plan.goal.adjacency, one_row=one_row)
+    product = power.gram_product(rows, tape.plan.goal.adjacency, one_row=one_row)
     power.lanczos(tape, "product", product, size=rows.values.shape[1], steps=STEPS)
 
 
 def pairs(tape, rows, other, numbers, one_row):
-    forward, back = products.cross_products(rows, other, tape.plan.goal.adjacency, numbers)
+    forward, back = power.cross_products(rows, other, tape.plan.goal.adjacency, numbers)
     shape = (rows.values.shape[1], other.values.shape[1])
     power.alternating_power(tape, "product", forward, back, shape=shape, steps=STEPS)
 
 
 def krylov_pairs(tape, rows, other, numbers, one_row):
-    forward, back = products.cross_products(rows, other, tape.plan.goal.adjacency)
+    forward, back = power.cross_products(rows, other, tape.plan.goal.adjacency)
     shape = (rows.values.shape[1], other.values.shape[1])
     power.alternating_lanczos(tape, "product", forward, back, shape=shape, steps=STEPS)
 
 
 def printed(tape, rows, other, numbers, one_row):
-    product = products.symmetrised_product(rows, other, tape.plan.goal.adjacency, numbers)
+    product = power.symmetrised_product(rows, other, tape.plan.goal.adjacency, numbers)
     size = rows.values.shape[1] + other.values.shape[1]
     oja.oja(tape, "product", product, size=size, steps=STEPS, accountant="thesis", shift=1.0)
 
@@ -140,7 +139,7 @@ def moved_beyond(tape, again, *, gaussian):
 def replay(oracle, seed, delta, words, *, one_row):
     random = np.random.default_rng(seed)
     goal = goal_of(1, delta, words)
-    plan = make_plan(goal, [Part("product", count=STEPS)])
+    plan = make_plan(goal, [PlannedRelease("product", count=STEPS)])
     first, second = neighbours(random, goal.adjacency, one_row=one_row)
     tape = Tape(plan)
     oracle(tape, *whole(*first), one_row)
@@ -171,7 +170,7 @@ def extremes(adjacency, size=4):
 def test_lengths_are_reached(oracle, words):
     """By the worst record, within a part in a thousand: so a length that is half as long would be caught above."""
     goal = goal_of(1, 1e-6, words)
-    plan = make_plan(goal, [Part("product", count=STEPS)])
+    plan = make_plan(goal, [PlannedRelease("product", count=STEPS)])
     first, second = extremes(goal.adjacency)
     tape = Tape(plan)
     oracle(tape, first, None, None, True)
@@ -189,7 +188,7 @@ def forgetful(length, adjacency, *, positive=False):
 
 def test_a_length_that_forgets_replacement_is_caught(monkeypatch):
     """The replay itself can fail: with the length of a record that comes or goes, one that is replaced moves too far."""
-    monkeypatch.setattr(gauss, "moved", forgetful)
+    monkeypatch.setattr(gauss, "sensitivity_steps", forgetful)
     beyond = [replay(moment, seed, 1e-6, "replace_one", one_row=True) for seed in range(60)]
 
     assert max(beyond) > 0
@@ -197,8 +196,8 @@ def test_a_length_that_forgets_replacement_is_caught(monkeypatch):
 
 def test_coefficients_that_know_of_other_records_are_caught(monkeypatch):
     """Centred by their own mean, say: then a record changes what the others add."""
-    alone = products._coefficients  # noqa: SLF001 -- the bug is put where it would be
-    monkeypatch.setattr(products, "_coefficients", lambda rows, grid: np.trunc(alone(rows, grid) - alone(rows, grid).mean()))
+    alone = power._coefficients  # noqa: SLF001 -- the bug is put where it would be
+    monkeypatch.setattr(power, "_coefficients", lambda rows, grid: np.trunc(alone(rows, grid) - alone(rows, grid).mean()))
     beyond = [replay(krylov, seed, 1e-6, "add_remove", one_row=True) for seed in range(60)]
 
     assert max(beyond) > 0
@@ -214,4 +213,4 @@ def test_no_record_has_a_larger_range(seed, words, one_row):
     values = np.linalg.eigvalsh((gram(one) - gram(other)).astype(float) * one.step**2)
     spread = values[-1] - values[0] if len(values) > 1 else 0.0
 
-    assert spread <= bingham_cost.range_of(one, goal.adjacency) * (1 + 1e-12)
+    assert spread <= directions.range_of(one, goal.adjacency) * (1 + 1e-12)

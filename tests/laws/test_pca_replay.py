@@ -186,7 +186,7 @@ def test_replay_catches_a_fit_that_makes_another_number_of_releases():
         if len(rows.values) > 3:
             return components.find(method, releaser, rows, count=count, one_row=one_row)
         eye = np.eye(3)[:1]
-        return components.Found(eye, np.ones(1), np.ones(1), np.ones(1), 0.0)
+        return components.FoundDirections(eye, np.ones(1), np.ones(1), np.ones(1), 0.0)
 
     with mock.patch.object(pca, "find", sometimes):
         assert violations(fitted_by("moment"), ALONE, Records(LONG), Records(FULL))

@@ -10,8 +10,8 @@ from rating_tables import SCALE, Raw, fitted, replayed, same, too_far, wild_tabl
 from curador.learn.base import Facts
 from curador.learn.estimators.recommender import PrivateRecommender
 from curador.learn.ratings import Ratings
-from curador.learn.recommend import als, bias, fits, forecast, frank_wolfe, grid, refine, spectral, worth
-from curador.learn.sums import moved
+from curador.learn.recommend import als, bias, fits, forecast, frank_wolfe, spectral, users
+from curador.learn.sums import sensitivity_steps
 from curador.privacy.adjacency import REPLACE_ONE
 
 METHODS = ["bias", "spectral", "als", "frank_wolfe"]
@@ -26,7 +26,7 @@ PARTS = {
 @pytest.fixture(autouse=True)
 def _few_items_will_do(monkeypatch):
     """Small tables go all of the way: the rules of what is worth its cost are public numbers, no part of privacy."""
-    monkeypatch.setattr(worth, "TASTE", 50.0)
+    monkeypatch.setattr(forecast, "TASTE", 50.0)
     monkeypatch.setattr(forecast, "_FEWEST", 4)
 
 
@@ -95,7 +95,7 @@ def towards(monkeypatch):
         monkeypatch.setattr(fits, "WAYS", () if ENDS[end] is None else (ENDS[end],))
         if ENDS[end] is None:
             monkeypatch.setattr(fits, "WAYS", (LIGHT,))
-            monkeypatch.setattr(worth, "MARGIN", 1e9)
+            monkeypatch.setattr(forecast, "MARGIN", 1e9)
         if end.startswith("nothing"):
             right = spectral.factors_of
 
@@ -166,7 +166,7 @@ def test_replacing_a_user_moves_twice_as_far():
     (one, length), (other, _) = bias.bias_integers(lovers, SCALE), bias.bias_integers(haters, SCALE)
     apart = float(np.sqrt(np.square((one - other).astype(float)).sum()))
 
-    assert 1.5 * length < apart <= moved(length, REPLACE_ONE)
+    assert 1.5 * length < apart <= sensitivity_steps(length, REPLACE_ONE)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -196,7 +196,7 @@ def test_unclipped_ratings_on_right_sides_are_caught(monkeypatch):
 
 def test_unclipped_ratings_in_refinements_are_caught(monkeypatch):
     """The same where components are refined."""
-    monkeypatch.setattr(refine, "whole_vectors", unclipped)
+    monkeypatch.setattr(spectral, "whole_vectors", unclipped)
 
     assert fits.FACTORS in replayed(wild_table(2), "spectral", 1)
 
@@ -219,9 +219,9 @@ def test_a_diagonal_accounted_as_if_it_were_zero_is_caught():
     """Pairs i < j are short; with the diagonal a user of one rating adds a whole 1."""
 
     def with_diagonal(ratings):
-        entries = grid.whole_vectors(ratings, ratings.values, norm=1.0, bits=spectral.BITS, fill=True)
-        pairs = grid.pair_sums(ratings, entries)
-        return np.concatenate([grid.item_sums(ratings, entries**2), pairs]), grid.pair_length(spectral.BITS)
+        entries = users.whole_vectors(ratings, ratings.values, norm=1.0, bits=spectral.BITS, fill=True)
+        pairs = users.pair_sums(ratings, entries)
+        return np.concatenate([users.item_sums(ratings, entries**2), pairs]), users.pair_length(spectral.BITS)
 
     one = Ratings(np.array([0, 1]), np.array([2]), np.array([5.0]), 4)
     none = Ratings(np.array([0, 0]), np.zeros(0, np.int64), np.zeros(0), 4)
@@ -257,13 +257,13 @@ def test_a_count_of_users_is_caught(monkeypatch):
 
 def test_a_way_that_follows_the_data_is_caught(monkeypatch):
     """Bug: how many ratings there really are decides what the next parts are for."""
-    right = fits._chosen  # noqa: SLF001 -- what decides
+    right = fits._choose_way  # noqa: SLF001 -- what decides
 
     def peeking(start, model, audience, rank):
         way, head = right(start, model, audience, rank)
         return (way if len(start.ratings.values) % 2 else fits.ONLY_BIASES), head
 
-    monkeypatch.setattr(fits, "_chosen", peeking)
+    monkeypatch.setattr(fits, "_choose_way", peeking)
     raw = wild_table(2)
     many = {len(raw.ratings(without=gone).values) % 2: gone for gone in range(12)}
     odd = [gone for parity, gone in many.items() if parity != len(raw.ratings().values) % 2]
@@ -276,7 +276,7 @@ def test_a_normalisation_over_all_users_is_caught(monkeypatch):
     """Gradients scaled by the longest of all: everybody's integers change with who is there."""
 
     def together(ratings, numbers, *, norm, bits, fill=False):
-        lengths = np.sqrt(grid.per_user(ratings, np.square(numbers)))
+        lengths = np.sqrt(users.per_user(ratings, np.square(numbers)))
         return np.trunc(numbers / lengths.max() * (1 << bits)).astype(np.int64)
 
     monkeypatch.setattr(frank_wolfe, "whole_vectors", together)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from curador.errors import InvalidStudy
 from curador.numerics.exact import rational
 from curador.privacy.adjacency import Adjacency
-from curador.study.lines import places
+from curador.study.file import find_places, parse_study
 from curador.study.model import (
     PREPARE,
     WORKERS,
@@ -31,9 +31,7 @@ from curador.study.model import (
     UnitPath,
     UnitRow,
 )
-from curador.study.spelling import key_text, number_text, value_text
-from curador.study.toml import parse_study
-from curador.study.values import Type
+from curador.study.values import Type, key_text, number_text, value_text
 
 FOLDER = Path("/somewhere")
 
@@ -167,7 +165,7 @@ def test_a_study_reads_back_as_itself(study):
 def test_every_key_of_a_written_study_has_its_line(study):
     """The scanner finds exactly the keys that the parser finds, each on a line that holds it."""
     text = study.to_toml()
-    found = places(text)
+    found = find_places(text)
     lines = text.split("\n")
 
     assert set(found) == set(paths(tomllib.loads(text)))

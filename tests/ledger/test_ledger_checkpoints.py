@@ -15,7 +15,7 @@ from ledgers import create, reopen
 
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.checkpoint import checkpoint_of, recall, taken
+from curador.ledger.checkpoint import checkpoint_of, make_checkpoint, recall
 from curador.study.model import Budget
 
 LARGE = Budget(epsilon=1_000_000)
@@ -31,11 +31,11 @@ def whole_and_short_agree(path, charged):
     with reopen(path, LARGE) as ledger:
         assert {one.id for one in ledger.entries() if one.kind == "reserved"} >= charged
         assert ledger.spent() == Amounts(sum(one.kind == "reserved" for one in ledger.entries()) * Fraction(1, 1000))
-        store, places = ledger._store, opening.Places.of(path, None, None)  # noqa: SLF001 -- what the opening reads
+        store, places = ledger._store, opening.LedgerPlaces.of(path, None, None)  # noqa: SLF001 -- what the opening reads
         found = opening.read_since(store, places, ledger.id, ledger.limits)
         whole = opening.read_whole(store, ledger.id)
         if found is not None:
-            ends = [taken(one, file=store.file, witness=places.witness) for one in (found[0], whole)]
+            ends = [make_checkpoint(one, file=store.file, witness=places.witness) for one in (found[0], whole)]
             assert ends[0] == ends[1]
     return found is not None
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from truth import MP
 
-import curador.privacy.laws.discrete_gaussian as module
-from curador.privacy.laws.discrete_gaussian import SMALLEST, DiscreteGaussianLaw
+import curador.privacy.laws.gaussian as module
+from curador.privacy.laws.gaussian import SMALLEST, DiscreteGaussianLaw
 
 DRAW = random.Random(5)
 CASES = [

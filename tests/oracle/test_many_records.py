@@ -14,14 +14,14 @@ from truth import MP
 import curador as cu
 from curador.errors import NotPrivate, NumericalFailure
 from curador.numerics.exact import exact_sum
+from curador.numerics.tilted import moments
 from curador.numerics.tilted.enclosure import Enclosure
 from curador.numerics.tilted.moments import FINEST, common_step, rational_gcd
 from curador.numerics.tilted.plan import MOST_PAIRS
 from curador.privacy import account
 from curador.privacy.convert import rho_to_epsilon
-from curador.privacy.laws import chunks, laplace, three_points
-from curador.privacy.laws.cells import above, poisson
-from curador.privacy.laws.pairs import gaussian_cells, laplace_cells
+from curador.privacy.laws import finite, laplace
+from curador.privacy.laws.cells import dominating_law, gaussian_cells, laplace_cells, sample_poisson
 from curador.privacy.losses import (
     Approx,
     BoundedRange,
@@ -92,7 +92,7 @@ def test_a_hundred_noise_scales_of_five_digits_are_accounted(make):
 @pytest.mark.slow
 def test_the_work_is_bounded_however_many_records(monkeypatch):
     """Frequencies times records of one answer stay within their budget: a law of growth without a clock."""
-    for law in (laplace, three_points):
+    for law in (laplace, finite):
         monkeypatch.setattr(law, "in_chunks", _counted := _Counter())
         records = _ledger("Laplace" if law is laplace else "randomized response", 500)
         cu.compose(records).epsilon_interval("1e-6")
@@ -105,7 +105,7 @@ class _Counter:
 
     def __call__(self, block, step, size, records):
         self.pairs += size * records
-        return chunks.in_chunks(block, step, size, records)
+        return moments.in_chunks(block, step, size, records)
 
 
 def test_the_joint_step_is_exact_or_left_alone():
@@ -230,14 +230,14 @@ def test_masses_of_gaussian_cells_are_within_their_doubt(mu):
 def test_a_reversed_pair_keeps_the_mass_outside_of_its_cells(rate):
     """What Q has below the lowest edge is what the reversed pair has above its highest one: infinite loss, above."""
     pair = gaussian_cells(0.5)
-    turned = poisson(pair, rate, leaves=False)
+    turned = sample_poisson(pair, rate, leaves=False)
     assert turned.beyond == pair.under > 0
     assert turned.under == pair.beyond
     assert turned.reversed().beyond == pair.beyond
-    law, infinite = above(turned, 1)
+    law, infinite = dominating_law(turned, 1)
     assert infinite == pair.under
     assert float(law.masses.sum()) + infinite >= 1 - 1e-12
-    bounded = poisson(laplace_cells(1.0), rate, leaves=False)
+    bounded = sample_poisson(laplace_cells(1.0), rate, leaves=False)
     assert bounded.beyond == bounded.under == 0.0
     assert np.all(bounded.p >= 0)
 
@@ -285,5 +285,5 @@ def test_the_moments_of_laplace_noise_are_within_their_doubt(theta, epsilon, gri
 @pytest.mark.parametrize("categories", [2, 3, 40])
 def test_the_moments_of_randomized_response_are_within_their_doubt(theta, categories):
     """Binary and k-ary: three exponentials in real arithmetic."""
-    law = three_points.ThreePointLaw(np.array([0.3]), np.array([float(categories)]), np.ones(1), (Fraction(3, 10),))
+    law = finite.ThreePointLaw(np.array([0.3]), np.array([float(categories)]), np.ones(1), (Fraction(3, 10),))
     _within_its_bound(law, lambda s: _response_moment(MP.mpf(0.3), categories, s), theta, 0.64, 46)

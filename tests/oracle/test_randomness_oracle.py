@@ -17,9 +17,7 @@ from curador.randomness.bernoulli import bernoulli, bernoulli_exp
 from curador.randomness.choice import Choice
 from curador.randomness.decide import certainly_below, exactly_below, exp_bounds, exp_negative
 from curador.randomness.injected import Scripted, Seeded
-from curador.randomness.laws import Kind, Law
-from curador.randomness.noise import Noise
-from curador.randomness.strip import SLOTS, Strip
+from curador.randomness.noise import SLOTS, Law, LawKind, Noise, Strip
 
 MP = mpmath.mp.clone()
 MP.dps = 60
@@ -36,7 +34,7 @@ SCALES = (
 def law(kind, scale, *, mirrored=False):
     """The law of that scale; for a Gaussian the scale is σ, squared exactly."""
     scale = Fraction(scale)
-    return Law(kind, 1 / (2 * scale**2) if kind is Kind.GAUSSIAN else 1 / scale, mirrored=mirrored)
+    return Law(kind, 1 / (2 * scale**2) if kind is LawKind.GAUSSIAN else 1 / scale, mirrored=mirrored)
 
 
 def random_scales(count, seed=20):
@@ -47,9 +45,11 @@ def random_scales(count, seed=20):
         yield Fraction(max(1, round(size * bottom)), bottom)
 
 
-LAWS = [law(kind, scale) for kind in Kind for scale in SCALES]
-MIRRORED = [law(kind, scale, mirrored=True) for kind in Kind for scale in ("1125899906842624", "1.7e15", "2251799813685247")]
-RANDOM = [law(kind, scale) for kind in Kind for scale in random_scales(16)]
+LAWS = [law(kind, scale) for kind in LawKind for scale in SCALES]
+MIRRORED = [
+    law(kind, scale, mirrored=True) for kind in LawKind for scale in ("1125899906842624", "1.7e15", "2251799813685247")
+]
+RANDOM = [law(kind, scale) for kind in LawKind for scale in random_scales(16)]
 
 
 def label(one):
@@ -113,7 +113,7 @@ def certified(strip: Strip) -> str | None:
     if not at_least(Fraction(int(slots[-1])), area * Fraction(2) ** tail_power, one.phi(strip.tail_start)):
         return "(2)"
     block, start = 1 << strip.tail_bits, strip.tail_start
-    gain = one.rate * (2 * start * block if one.kind is Kind.GAUSSIAN else block)  # φ(x + 2^b) − φ(x) for every x ≥ start
+    gain = one.rate * (2 * start * block if one.kind is LawKind.GAUSSIAN else block)  # φ(x + 2^b) − φ(x) for every x ≥ start
     _, high = exp_bounds(gain, 128)
     return None if 2 * high <= 1 << 128 else "(3)"
 
@@ -133,9 +133,9 @@ def test_premises_hold_for_random_rational_scales():
 @pytest.mark.parametrize("bits", [46, 47, 52])
 def test_wide_laws_have_certified_coarse_tables(bits):
     """The mirrored tables that wide scales use are the ones that are certified."""
-    for kind in Kind:
+    for kind in LawKind:
         scale = Fraction(3, 2) * (1 << (bits + 30))
-        noise = Noise(kind, scale**2 if kind is Kind.GAUSSIAN else scale)
+        noise = Noise(kind, scale**2 if kind is LawKind.GAUSSIAN else scale)
         assert noise.wide
         assert noise.strip.law.mirrored
         assert certified(noise.strip) is None
@@ -174,7 +174,7 @@ def corrupted_start(strip):
     "spoil",
     [corrupted_slot, corrupted_area, corrupted_threshold, corrupted_tail, corrupted_tail_power, corrupted_start],
 )  # fmt: skip
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_certificate_refuses_a_corrupted_table(kind, spoil):
     """A table with one number wrong does not pass."""
     strip = Strip(law(kind, 1000))
@@ -210,13 +210,13 @@ def acceptance(strip: Strip, x: int, context=MP):
 def total_mass(one: Law):
     """Σ f over all integers."""
     rate = real(one.rate)
-    if one.kind is Kind.GAUSSIAN:
+    if one.kind is LawKind.GAUSSIAN:
         return MP.jtheta(3, 0, MP.exp(-rate))
     ratio = MP.exp(-rate)
     return 1 / (1 - ratio) if one.one_sided else (1 + ratio) / (1 - ratio)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 @pytest.mark.parametrize("scale", ["1e-6", "0.05", "0.2", "0.3", "1", "2.5", "11"])
 def test_accepted_mass_is_the_law_to_thirty_digits(kind, scale):
     """Summed over all integers, proposals times acceptance make the law's own probability of each."""
@@ -232,7 +232,9 @@ def test_accepted_mass_is_the_law_to_thirty_digits(kind, scale):
         assert abs(value / accepted - MP.exp(-real(strip.law.phi(x))) / total) < MP.mpf("1e-30")
 
 
-@pytest.mark.parametrize("one", [law(kind, scale) for kind in Kind for scale in ("100", "1e6", "1e15", "4.5e15")], ids=label)
+@pytest.mark.parametrize(
+    "one", [law(kind, scale) for kind in LawKind for scale in ("100", "1e6", "1e15", "4.5e15")], ids=label
+)
 def test_accepted_mass_has_one_constant_for_large_scales(one):
     """Every integer that was looked at, in cells and tails, has mass A 2^(−16−k) f(x)."""
     strip = Strip(one)
@@ -312,8 +314,8 @@ def near_ties(count, seed=7):
     """80-bit words next to c e^(−φ), at relative distances 2⁻²⁵ … 2⁻⁷⁵, with the law's own float errors in φ and c."""
     rng = random.Random(seed)
     for _ in range(count):
-        one = law(rng.choice(list(Kind)), Fraction(rng.randrange(1, 10**9), rng.randrange(1, 1000)))
-        reach = 12 if one.kind is not Kind.GAUSSIAN else 5
+        one = law(rng.choice(list(LawKind)), Fraction(rng.randrange(1, 10**9), rng.randrange(1, 1000)))
+        reach = 12 if one.kind is not LawKind.GAUSSIAN else 5
         x = rng.randrange(int(reach * one.scale) + 2)
         factor = Fraction(rng.randrange(1, 1 << 53), 1 << 53)
         phi = one.phi(x)
@@ -449,7 +451,7 @@ def attempt(strip: Strip, script, size, *, level, then=None):
     return x, taken
 
 
-ENUMERATED = [law(kind, scale) for kind in Kind for scale in ("1e-6", "0.05", "0.2", "0.7", "3", "1000", "1e9", "1e15")]
+ENUMERATED = [law(kind, scale) for kind in LawKind for scale in ("1e-6", "0.05", "0.2", "0.7", "3", "1000", "1e9", "1e15")]
 
 
 @pytest.mark.parametrize("level", [False, True], ids=["quick", "level"])
@@ -518,7 +520,7 @@ def tail_script(strip, top, rest, lead, offset, more=b""):
 
 
 @pytest.mark.parametrize("level", [False, True], ids=["quick", "level"])
-@pytest.mark.parametrize("one", [law(kind, scale) for kind in Kind for scale in ("0.5", "3", "1000", "1e15")], ids=label)
+@pytest.mark.parametrize("one", [law(kind, scale) for kind in LawKind for scale in ("0.5", "3", "1000", "1e15")], ids=label)
 def test_tail_slots_reach_every_place_beyond(one, level):
     """Zeros, offset and sign give x = ±(X_T + g 2^b + u), decided as mpmath does; runs beyond 40 count on bit by bit."""
     strip = Strip(one)
@@ -545,7 +547,7 @@ def test_tail_slots_reach_every_place_beyond(one, level):
 
 def test_a_value_outside_64_bits_is_drawn_again():
     """A run so long that the integer does not fit is refused, never wrapped."""
-    strip = Strip(law(Kind.LAPLACE, "4.5e15"))
+    strip = Strip(law(LawKind.LAPLACE, "4.5e15"))
     body = tail_script(strip, 0, 0, 0, 0, b"\0" * 5000 + b"\x80" + bytes(4000))
     _, taken = attempt(strip, body, 1, level=False)
 
@@ -562,22 +564,22 @@ class Coarse:
         return np.array([self.values.pop(0) if self.values else 0 for _ in range(size)], np.int64)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 @pytest.mark.parametrize("scale", [Fraction(1 << 52), Fraction(10**20), Fraction(10**31, 3)], ids=float)
 def test_wide_draws_are_accepted_as_mpmath_decides(kind, scale):
     """Both parts given, on both sides and far out: the word at the tie, beside it and beside 1 − 2⁻⁴⁰ decide alike."""
-    noise = Noise(kind, scale**2 if kind is Kind.GAUSSIAN else scale)
+    noise = Noise(kind, scale**2 if kind is LawKind.GAUSSIAN else scale)
     bits = noise._low_bits  # noqa: SLF001
     octets = (bits + 7) // 8
     assert 1 << 50 <= scale / (1 << bits) < 1 << 51
     far = [1 << 50, 65 << 50, 200 << 50, 4000 << 50]
-    nears = [1, 7, *far] if kind is Kind.GEOMETRIC else [0, 1, 7, -1, -2, -8, *far, *(~h for h in far)]
+    nears = [1, 7, *far] if kind is LawKind.GEOMETRIC else [0, 1, 7, -1, -2, -8, *far, *(~h for h in far)]
     for high in nears:
         for low in {1, (1 << bits) // 2, (1 << bits) - 1}:
             x = (high << bits) + low
             coarse = high << bits if high >= 0 else (-high - 1) << bits
             rate = noise.law.rate
-            gap = (x * x - coarse * coarse) * rate if kind is Kind.GAUSSIAN else (abs(x) - coarse) * rate
+            gap = (x * x - coarse * coarse) * rate if kind is LawKind.GAUSSIAN else (abs(x) - coarse) * rate
             assert gap > 0
             chance = FINE.exp(-real(gap, FINE))
             tie = int(FINE.floor(FINE.ldexp(chance, 64)))

@@ -14,11 +14,16 @@ from curador.numerics.rounding import log_up
 from curador.numerics.tilted.enclosure import Enclosure
 from curador.numerics.tilted.moments import Total
 from curador.privacy.laws import shuffled
-from curador.privacy.laws.orders import high_orders
-from curador.privacy.laws.shuffled import rho_bound, twins
-from curador.privacy.laws.signs import binomial_window, sign_masses
+from curador.privacy.laws.shuffled import binomial_window, high_orders, rho_bound, sign_masses, twins
 from curador.privacy.losses import GaussianLoss, Shuffled
-from curador.privacy.shuffle import clones, clones_delta, delta_bounds, epsilon_bounds, shuffled_delta, stronger
+from curador.privacy.shuffle import (
+    clones_delta,
+    clones_lottery,
+    delta_bounds,
+    epsilon_bounds,
+    shuffled_delta,
+    stronger_lottery,
+)
 
 mp = truth.mp
 
@@ -85,7 +90,7 @@ def test_the_older_pair():
     rows = truth.pair(exact, 12, clone=(e + 1) / (2 * e))
     for epsilon in ("0.1", "0.5"):
         want = truth.hockey_stick(rows, Fraction(epsilon))
-        low, high = delta_bounds(clones, exact, 12, Fraction(epsilon))
+        low, high = delta_bounds(clones_lottery, exact, 12, Fraction(epsilon))
         assert low <= want <= high
         assert high - low <= 1e-9 * high
         assert shuffled_delta(1, 12, epsilon) < clones_delta(1, 12, epsilon)
@@ -116,7 +121,7 @@ def test_a_million_reports_against_beta_functions():
         first, second = betainc(plus - 1, c - plus + 2, 0.5), betainc(plus, c - plus + 1, 0.5)
         e, x = math.exp(epsilon0), math.exp(epsilon)
         want = float((weights * ((e - x) * first - (x * e - 1) * second)).sum() / (e + 1))
-        low, high = delta_bounds(stronger, Fraction(1), n, Fraction(epsilon))
+        low, high = delta_bounds(stronger_lottery, Fraction(1), n, Fraction(epsilon))
         assert low == pytest.approx(want, rel=1e-6)  # the plain formula cancels three digits of its logarithms
         assert high - low <= 1e-9 * high
 
@@ -135,7 +140,7 @@ def test_many_people_with_forty_digits():
         for first, second in itertools.pairwise(ways):  # e first + second against first + e second
             inner += max((e - x) * first - (x * e - 1) * second, 0)
         total += weight * inner / (e + 1) / 2**c
-    low, high = delta_bounds(stronger, epsilon0, n, epsilon)
+    low, high = delta_bounds(stronger_lottery, epsilon0, n, epsilon)
     assert low <= total <= high
     assert high - low <= 1e-10 * high
 
@@ -258,7 +263,7 @@ def test_cells_of_many_reports_hold_the_sum(epsilon0, reports):
     deviation = math.sqrt(float((both.above.masses * both.above.losses**2).sum()))
     for place in (0.0, 1.0, 3.0, 5.0):
         epsilon = place * deviation
-        low, high = delta_bounds(stronger, exact, reports, Fraction(epsilon))
+        low, high = delta_bounds(stronger_lottery, exact, reports, Fraction(epsilon))
         top = Enclosure(Total((both.above,)), Interval(0.0, 0.0)).delta(epsilon).upper
         bottom = Enclosure(Total((both.below,)), Interval(0.0, 0.0)).delta(epsilon).lower
         assert low <= top <= high * (1 + 2e-3)
@@ -292,7 +297,7 @@ def test_blocks_and_groups_of_the_wrong_side_are_caught(monkeypatch):
     """A seeded bug: what is proved below is given out as above. The same comparison fails."""
     right = shuffled._marked_rows  # noqa: SLF001 -- the bug is inside
     monkeypatch.setattr(shuffled, "_marked_rows", lambda shape, found, *, above: right(shape, found, above=not above))
-    shape = shuffled.Shape(1.0, 3_000, 1 - VARIATION / math.tanh(0.5))
+    shape = shuffled.ShuffledPair(1.0, 3_000, 1 - VARIATION / math.tanh(0.5))
     law, beyond = shuffled._cells.__wrapped__(shape, above=True)  # noqa: SLF001 -- not the remembered ones
     epsilon, want = places(3_000)[1]
     assert beyond < 1e-30
@@ -346,7 +351,7 @@ def test_high_orders_bound_the_divergence(epsilon0, reports):
     """The bound of high orders, the law's own and ρ lie above the pair's Rényi divergence, at many orders."""
     rows = [row for row in truth.pair(Fraction(epsilon0), reports) if row[0] > 0]
     rho = rho_bound(Fraction(epsilon0), reports, None)
-    share, rest = stronger(float(epsilon0), reports).share, stronger(float(epsilon0), reports).rest
+    share, rest = stronger_lottery(float(epsilon0), reports).share, stronger_lottery(float(epsilon0), reports).rest
     for alpha in (1.5, 2.0, 4.0, 8.0, 30.0, 300.0):
         want = float(mp.log(mp.fsum(p**alpha * q ** (1 - alpha) for p, q in rows)))
         high = float(high_orders(float(epsilon0), (reports - 1, share, rest), np.array([alpha]))[0])
@@ -365,7 +370,7 @@ def test_high_orders_are_tight_where_many_hide(epsilon0, reports, factor):
     """Theorem 3 within a stated factor of the sum: less than its (α − ½)² is below the truth, and caught."""
     orders = np.array([4.0, 8.0, 16.0, 64.0])
     want = truth.log_moments(epsilon0, reports, orders)
-    lottery = stronger(epsilon0, reports)
+    lottery = stronger_lottery(epsilon0, reports)
 
     def bounds(scale):
         """With ε₀ scaled: κ² is, by its square."""
@@ -386,6 +391,6 @@ def test_high_orders_are_tight_where_many_hide(epsilon0, reports, factor):
 @pytest.mark.slow
 def test_epsilon_of_a_billion_reports_is_small():
     """Large numbers, no overflow: ε₀ = 8 and a billion reports."""
-    low, high = epsilon_bounds(stronger, Fraction(8), 10**9, Fraction(1, 10**6))
+    low, high = epsilon_bounds(stronger_lottery, Fraction(8), 10**9, Fraction(1, 10**6))
     assert 0.005 < low <= high < 0.01
     assert high - low < 1e-6 * high

@@ -5,10 +5,10 @@ A bug is a function that patches the product by `monkeypatch`. The judge must fi
 
 import dataclasses
 
-from curador.engines.duckdb import clean, prepare, ranking
+from curador.engines.duckdb import prepare, ranking, reading
 from curador.engines.lower import block as lowered_block
+from curador.engines.lower import caps as lowered_kept
 from curador.engines.lower import grid as lowered_grid
-from curador.engines.lower import kept as lowered_kept
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.block import _Block
 from curador.engines.lower.relation import Relations
@@ -103,8 +103,10 @@ def joins_do_not_multiply(patch):
 
 def no_clamp(patch):
     """Values are not clamped after the expression."""
-    patch.setattr(lowered_grid, "clamped", lambda s, _steps: s)
-    patch.setattr(lowered_grid, "scaled", lambda x, steps, dialect, **_: dialect.whole(f"floor({x} / {steps.step!r})"))
+    patch.setattr(lowered_grid, "clamp_to_ends", lambda s, _steps: s)
+    patch.setattr(
+        lowered_grid, "scale_to_steps", lambda x, steps, dialect, **_: dialect.whole(f"floor({x} / {steps.step!r})")
+    )
 
 
 def not_a_number_passes(patch):
@@ -133,7 +135,7 @@ def join_off_the_unit(patch):
 def random_by_dense_number(patch):
     """Groups are chosen by a hash of the dense number, which changes for all when one unit leaves."""
     patch.setattr(lowered_kept, "select", lowered_kept.select)
-    plain = lowered_kept.kept
+    plain = lowered_kept.apply_caps
 
     def kept(*given, **named):
         found = plain(*given, **named)
@@ -141,12 +143,12 @@ def random_by_dense_number(patch):
             found, parts=tuple((name, text.replace("hash(__h", "hash(__u")) for name, text in found.parts)
         )
 
-    patch.setattr(lowered_block, "kept", kept)
+    patch.setattr(lowered_block, "apply_caps", kept)
 
 
 def rank_with_ties(patch):
     """RANK instead of ROW_NUMBER: equal rows all pass."""
-    patch.setattr(ranking, "formula", lambda relation, _names, carried: f"SELECT {carried}, 1 AS r FROM {relation}")
+    patch.setattr(ranking, "rank_by_formula", lambda relation, _names, carried: f"SELECT {carried}, 1 AS r FROM {relation}")
 
 
 def distinct_values_unbounded(patch):
@@ -202,9 +204,9 @@ def heights_off(patch):
 
 def multiplied_for_nothing(patch):
     """Work counts one row of a public table for each row, however many match."""
-    plain = ownership.owned
+    plain = ownership.ownership_of
     patch.setattr(work, "public_matches", lambda *_: 1)
-    patch.setattr(work, "owned", lambda relation, schema, *, cap=None: _plain_rows(plain, relation, schema, cap))
+    patch.setattr(work, "ownership_of", lambda relation, schema, *, cap=None: _plain_rows(plain, relation, schema, cap))
 
 
 def _plain_rows(plain, relation, schema, cap):
@@ -240,7 +242,7 @@ BUGS = [
 
 def texts_of_any_length(patch):
     """Texts are prepared as they are."""
-    patch.setattr(clean, "_short", lambda x, **_: x)
+    patch.setattr(reading, "_short", lambda x, **_: x)
     patch.setattr(ranking, "_long_texts", lambda _schema: [])
 
 

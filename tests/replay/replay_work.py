@@ -8,7 +8,7 @@ from curador.engines.duckdb.connection import connect, run_in_order
 from curador.engines.duckdb.versions import specification
 from curador.engines.lower.block import lower_block
 from curador.engines.lower.collect import collect
-from curador.plan.costs import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES
+from curador.plan.work import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES
 from curador.privacy.adjacency import Adjacency
 from curador.study.values import Type
 

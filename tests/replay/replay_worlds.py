@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curador.privacy.adjacency import Adjacency
-from curador.study.toml import read_study
+from curador.study.file import read_study
 
 FLOATS = [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324, 1.7e308, -1.7e308, None, 0.1, 0.2, 0.3, 499.99, 500.0, 1e9]
 INTEGERS = [None, 0, 1, 2, 3, 4, 5, 2**63 - 1, -(2**63), 9007199254740993]

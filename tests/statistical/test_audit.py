@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from curador.audit import bits, bounds, entry, mutants, roster, run, sparse, worlds
+from curador.audit import bits, bounds, mutants, roster, run, trial, worlds
 from curador.cli import auditing
 from curador.errors import InvalidParameter
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace
@@ -121,7 +121,7 @@ def test_choosing_and_testing_on_the_same_samples_is_caught():
 
     def same_samples(one, other, alpha):
         event = bounds.choose(one, other, delta=0.0, alpha=alpha)
-        return bounds.tested(event, one, other, delta=0.0, alpha=alpha).epsilon
+        return bounds.test_event(event, one, other, delta=0.0, alpha=alpha).epsilon
 
     def split(one, other, alpha):
         return bounds.lower_bound(one, other, alpha=alpha).epsilon
@@ -159,7 +159,7 @@ def test_detectable_factor_of_a_blind_pair_is_infinite():
 
 
 def looked_at(sample, value, size=100_000):
-    grid = bits.Grid(-40, 1.0)
+    grid = bits.ReleaseGrid(-40, 1.0)
     worlds = (sample(value, size), sample(value + 1, size))
     return bits.leaks(*worlds, values=(value, value + 1), grid=grid, claim=1.0, alpha=ALARM, delta=0.0)
 
@@ -174,7 +174,7 @@ def test_a_single_value_off_the_grid_is_reported():
     """Leaving the grid is reported with certainty, not by frequency."""
     outputs = Laplace(scale=1, sensitivity=1).release_many(0, 1000)
     outputs[17] += 2.0**-45
-    found = bits.leaks(outputs, outputs, values=(0, 1), grid=bits.Grid(-40, 1.0), claim=1.0, alpha=ALARM, delta=0.0)
+    found = bits.leaks(outputs, outputs, values=(0, 1), grid=bits.ReleaseGrid(-40, 1.0), claim=1.0, alpha=ALARM, delta=0.0)
 
     assert "not a multiple of the public grid" in [leak.event for leak in found]
 
@@ -192,7 +192,7 @@ def test_the_number_of_events_is_the_one_that_is_paid_for():
     """The error probability is shared among exactly the events that are tested."""
     outputs = np.zeros(4)
 
-    assert len(list(bits._events(outputs, (0.0, 1.0), bits.Grid(-40, 1.0)))) == bits.EVENTS  # noqa: SLF001 -- a count
+    assert len(list(bits._events(outputs, (0.0, 1.0), bits.ReleaseGrid(-40, 1.0)))) == bits.EVENTS  # noqa: SLF001 -- a count
 
 
 # ---- the whole ------------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_seeded_bugs_have_names_of_their_own():
 
 
 def entry_of(make, **changes):
-    return entry.Entry("wrong", make, lambda _: (0, 1), changes.pop("score", worlds.itself), **changes)
+    return trial.AuditedMechanism("wrong", make, lambda _: (0, 1), changes.pop("score", worlds.itself), **changes)
 
 
 class Overconfident:
@@ -258,8 +258,8 @@ def test_a_loss_above_what_was_asked_is_a_violation():
 
 def test_the_goal_of_an_entry_is_its_first_number():
     """What was asked is compared at the δ that the mechanism was made for, 0 where only half the variation is audited."""
-    assert entry_of(None, deltas=("1e-5", entry.HALFWAY)).goal == Fraction(1, 100_000)
-    assert entry_of(None, deltas=(entry.HALFWAY,)).goal == 0
+    assert entry_of(None, deltas=("1e-5", trial.HALFWAY)).goal == Fraction(1, 100_000)
+    assert entry_of(None, deltas=(trial.HALFWAY,)).goal == 0
 
 
 def test_a_blind_audit_does_not_pass(monkeypatch, capsys):
@@ -271,7 +271,7 @@ def test_a_blind_audit_does_not_pass(monkeypatch, capsys):
     assert report.powerless == ("wrong",)
     assert not report.passed
     assert report.to_record()["powerless"] == ["wrong"]
-    monkeypatch.setattr(run, "named", lambda _: (right,))
+    monkeypatch.setattr(run, "entries_named", lambda _: (right,))
     assert auditing.run_audit(samples=2000, only="wrong", as_json=False) == 1
     assert "NO POWER  wrong: no row would flag even 3 times too much" in capsys.readouterr().out
 
@@ -305,7 +305,7 @@ def best_ratio(one, other):
 @pytest.mark.parametrize(("epsilon", "share"), [("0.1", 0.6), ("1", 0.75), ("4", 0.75)])
 def test_worlds_of_quantiles_come_near_epsilon(name, epsilon, share):
     """By exact probabilities an event of the audited worlds has a log-ratio near ε: a rate twice too large must show."""
-    (found,) = run.named(name) if name != "Quantile" else run.named(name)[:1]
+    (found,) = run.entries_named(name) if name != "Quantile" else run.entries_named(name)[:1]
     mechanism = found.make(epsilon)
     laws = [mechanism.probabilities(world) for world in found.worlds(mechanism)]
 
@@ -318,7 +318,7 @@ def test_a_wrong_mechanism_in_a_right_entry_is_caught(bug):
     assert bug.caught(200_000, 1e-7) is not None
 
 
-@pytest.mark.parametrize("wrong", sparse.SPARSE, ids=lambda item: item.name)
+@pytest.mark.parametrize("wrong", mutants.SPARSE, ids=lambda item: item.name)
 def test_right_twins_of_sparse_vectors_are_not_caught(wrong):
     """The claim is true of the same noise used rightly, and false of the mistake. False alarms: 1e-9; misses: below 1e-9."""
     size = 200_000
@@ -335,7 +335,7 @@ def test_error_probabilities_add_up():
     report = run.audit(2000, [right], seeded=False)
 
     assert report.alpha * len(report.rows) <= report.family / 2
-    assert len(report.rows) == 2 * len(entry.EPSILONS)
+    assert len(report.rows) == 2 * len(trial.EPSILONS)
     assert len(report.bits) == len(bits.OFFSETS)
 
 
@@ -367,4 +367,4 @@ def test_the_command_prints_a_verdict(capsys):
 def test_an_unknown_mechanism_is_refused():
     """--only names a mechanism of the roster."""
     with pytest.raises(InvalidParameter, match="only must be one of Laplace, Gaussian"):
-        run.named("sparkle")
+        run.entries_named("sparkle")

@@ -38,13 +38,13 @@ def spike(size, strength):
     """The law of one spike, in its own basis: coordinate 0 is the spike."""
     values = np.zeros(size)
     values[0] = 1.0
-    return bingham.Law(np.eye(size), *bingham.spread_of(values, strength))
+    return bingham.BinghamLaw(np.eye(size), *bingham.spread_of(values, strength))
 
 
 def drawn(law, at_least):
     kept = []
     while sum(map(len, kept)) < at_least:
-        kept.append(bingham.accepted(law, 400_000 // law.size, entropy()))
+        kept.append(bingham.draw_accepted(law, 400_000 // law.size, entropy()))
     return np.concatenate(kept)
 
 
@@ -104,7 +104,7 @@ def test_a_single_draw_has_the_law_too():
     """What the mechanism draws of a rotated matrix: first of a round, in the coordinates of the matrix."""
     size, strength = 3, 4.0
     axis = np.array([2.0, -1.0, 2.0]) / 3.0
-    found = bingham.Direction(span=Fraction(strength), extent=1.0).release_many(np.outer(axis, axis), 2000)
+    found = bingham.BinghamDirection(span=Fraction(strength), extent=1.0).release_many(np.outer(axis, axis), 2000)
 
     assert np.allclose(np.linalg.norm(found, axis=1), 1.0)
     assert max(doubts(size, strength, (found @ axis) ** 2)) < 1
@@ -113,7 +113,7 @@ def test_a_single_draw_has_the_law_too():
 def test_three_values_have_their_law():
     """No two eigenvalues alike: second moments against an integral over the sphere."""
     values = np.array([2.0, 0.5, -1.0])
-    law = bingham.Law(np.eye(3), *bingham.spread_of(values, 1.3))
+    law = bingham.BinghamLaw(np.eye(3), *bingham.spread_of(values, 1.3))
     found = drawn(law, 40_000) ** 2
     height, around = np.meshgrid(np.linspace(-1, 1, 1001)[:-1] + 1e-3, np.linspace(0, 2 * math.pi, 1001)[:-1], indexing="ij")
     ring = 1 - height**2
@@ -130,7 +130,7 @@ def test_acceptance_is_what_the_closed_form_says(size, strength):
     """At great concentration the share of kept proposals is the closed form, within a normal bound."""
     law = spike(size, strength) if size > 3 else spike(size, 1e6)
     count = 2_000_000 // size
-    share = len(bingham.accepted(law, count, entropy())) / count
+    share = len(bingham.draw_accepted(law, count, entropy())) / count
     expected = bingham.least_acceptance(size)
 
     assert abs(share - expected) * math.sqrt(count) < NORMAL * math.sqrt(expected * (1 - expected)) + 0.01 * math.sqrt(count)

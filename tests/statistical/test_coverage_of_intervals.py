@@ -15,7 +15,7 @@ import pytest
 from hand_made import call, number, truth, whole
 from scipy.stats import binom
 
-from curador.curator import intervals, release
+from curador.answers import estimates, release
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan.model import Linear
 from curador.query.tree import Key
@@ -166,14 +166,14 @@ def test_intervals_for_half_of_the_noise_are_caught(monkeypatch):
 
 def test_a_mean_that_forgets_the_noise_of_its_count_is_caught(monkeypatch):
     """The error of step · total over an exact count."""
-    honest = intervals.mean_law
+    honest = estimates.mean_law
 
     def forgetful(mean, noises, confidence):
         still = [*noises]
         still[mean.count] = DiscreteGaussian(sigma="0.001", sensitivity=1)
         return honest(mean, still, confidence)
 
-    monkeypatch.setattr(intervals, "mean_law", forgetful)
+    monkeypatch.setattr(estimates, "mean_law", forgetful)
     with pytest.raises(AssertionError):
         check(covered([hand.item("m", MEAN)], "concentrated")["m"], wanted(hand.MEAN))
 

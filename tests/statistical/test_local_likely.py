@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import curador as cu
-from curador.local import likely
-from curador.local.likely import likely_counts
+from curador.local import estimate
+from curador.local.estimate import likely_counts
 
 PEOPLE, VALUES = 10_000, 100
 
@@ -47,6 +47,6 @@ def test_many_values_are_gathered(monkeypatch):
     counts = np.append(generator.normal(50, 40, 3000), 9000.0)
     errors = np.full(len(counts), 40.0)
     whole = likely_counts(counts, errors, counts.sum())
-    monkeypatch.setattr(likely, "_CELLS", 1000)
+    monkeypatch.setattr(estimate, "_CELLS", 1000)
 
     assert likely_counts(counts, errors, counts.sum()) == pytest.approx(whole, abs=12.0)

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from curador.learn import PrivateNuclearRegressor
-from curador.learn.goal import goal_of
-from curador.learn.nuclear import noise, toeplitz
-from curador.learn.nuclear.losses import BilinearHuber
-from curador.learn.nuclear.problems import bilinear_problem
+from curador.learn.nuclear import noise, stochastic
+from curador.learn.nuclear.losses import BilinearHuber, bilinear_problem
 from curador.learn.nuclear.records import dense_records
+from curador.learn.nuclear.stochastic import Pass, stochastic_schedule
 from curador.learn.nuclear.task import Task
-from curador.learn.nuclear.toeplitz import Pass, stochastic_schedule
-from curador.learn.plan import make_plan
+from curador.learn.plan import goal_of, make_plan
 from curador.learn.release import Releaser
 
 GOAL = goal_of(1, "1e-6", "replace_one")
@@ -78,7 +76,7 @@ def worst(errors):
 @pytest.mark.slow
 def test_the_recursion_estimates_the_gradient(monkeypatch):
     """E D_t = ∇F(X_t) at every step of a fixed way."""
-    monkeypatch.setattr(noise.Sequence, "noisy", lambda _, exact: exact)
+    monkeypatch.setattr(noise.ReleaseSequence, "noisy", lambda _, exact: exact)
 
     assert worst(estimates(600)) < SURE
 
@@ -87,7 +85,7 @@ def test_the_recursion_estimates_the_gradient(monkeypatch):
 @pytest.mark.parametrize("bug", ["batch", "old"])
 def test_a_wrong_recursion_is_noticed(bug, monkeypatch):
     """Seeded bugs: the mean over a batch without its factor; the old gradient not decayed."""
-    monkeypatch.setattr(noise.Sequence, "noisy", lambda _, exact: exact)
+    monkeypatch.setattr(noise.ReleaseSequence, "noisy", lambda _, exact: exact)
     right = Pass.batch
 
     def wrong(self, records):
@@ -95,7 +93,9 @@ def test_a_wrong_recursion_is_noticed(bug, monkeypatch):
             return 2 * right(self, records)
         fresh, old = self._slopes(records, self.model), self._slopes(records, self.before)
         change = (fresh - old) / self.schedule.batch
-        return records.sums(toeplitz.whole_coefficients(records, change, bound=self.schedule.bound, bits=self.schedule.bits))
+        return records.sums(
+            stochastic.whole_coefficients(records, change, bound=self.schedule.bound, bits=self.schedule.bits)
+        )
 
     monkeypatch.setattr(Pass, "batch", wrong)
 

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from curador import learn
-from curador.learn.goal import goal_of
-from curador.learn.plan import Part, make_plan
-from curador.learn.ratings import Scale, catalogue_of, numbered, ratings_of, synthetic_ratings
-from curador.learn.recommend import bias, fits, refine, spectral, worth
+from curador.learn.plan import PlannedRelease, goal_of, make_plan
+from curador.learn.ratings import Scale, catalogue_of, number_users, ratings_of, synthetic_ratings
+from curador.learn.recommend import bias, fits, forecast, spectral
 from curador.learn.recommend.fits import BIASES, FACTORS, MOMENT, parts_of
 from curador.learn.release import Releaser
 
@@ -39,7 +38,7 @@ def noise_of(kind, name):
     """Return noise that a release has in units of what is declared: many numbers that should be standard normal."""
     train, _ = synthetic_ratings(60, 400, seed=1, per_user=30)
     releaser = kind(make_plan(goal_of(2, 1e-5, "add_remove"), parts_of("spectral", None, components=True)))
-    model = bias.bias_model(bias.Tally(np.zeros(400), np.full(400, 9.0), 1e-6, 1e-6), SCALE, 60)
+    model = bias.bias_model(bias.BiasTally(np.zeros(400), np.full(400, 9.0), 1e-6, 1e-6), SCALE, 60)
     if name == BIASES:
         found, (true, _) = bias.release_tally(train, SCALE, releaser, BIASES), bias.bias_integers(train, SCALE)
         step = bias.grid_step(bias._REACH * SCALE.half, bias.BITS)  # noqa: SLF001 -- the grid's
@@ -51,7 +50,7 @@ def noise_of(kind, name):
         return (found[np.triu_indices(400, 1)] - true / (1 << 2 * spectral.BITS)) / deviation
     own = np.random.default_rng(3).normal(size=(60, 4))
     left = bias.residuals(train, model, SCALE)
-    true, length = refine.taste_integers(train, left, own, SCALE)
+    true, length = spectral.taste_integers(train, left, own, SCALE)
     noisy = releaser.noisy(FACTORS, true, length=length, step=1.0)
     return (noisy - true) / releaser.deviation(FACTORS, length=length, step=1.0)
 
@@ -129,9 +128,11 @@ def test_components_that_are_bought_whatever_they_cost_are_caught(monkeypatch):
     """Bug: the larger part of the budget goes to components as soon as one may stand out."""
     shares = (0.2, 0.5, 0.15, 0.15)
     names = (fits.BIASES, fits.SPARE, fits.MOMENT, fits.FACTORS)
-    monkeypatch.setattr(fits, "_SPECTRAL", tuple(Part(name, share) for name, share in zip(names, shares, strict=True)))
+    monkeypatch.setattr(
+        fits, "_SPECTRAL", tuple(PlannedRelease(name, share) for name, share in zip(names, shares, strict=True))
+    )
     monkeypatch.setattr(fits, "WAYS", fits.WAYS[1:])
-    monkeypatch.setattr(worth, "MARGIN", 0.0)
+    monkeypatch.setattr(forecast, "MARGIN", 0.0)
 
     assert above_biases(2) > CHANCE
 
@@ -155,7 +156,7 @@ def test_two_ratings_a_user_are_for_biases(epsilon):
     folder = SHARED / "data" / "movietweetings"
     table = pq.read_table(folder / "movietweetings_100k_ratings.parquet")
     known = pq.read_table(folder / "movietweetings_100k_items.parquet")["item_id"].to_numpy()
-    users, many = numbered(table["user_id"].to_numpy())
+    users, many = number_users(table["user_id"].to_numpy())
     items, values = catalogue_of(known).codes(table["item_id"].to_numpy()), table["rating"].to_numpy().astype(float)
     tested = np.random.default_rng(1).random(len(values)) < 0.1
     scale = Scale(0.0, 10.0)

@@ -17,9 +17,7 @@ from curador.randomness import decide
 from curador.randomness.bernoulli import bernoulli, bernoulli_exp
 from curador.randomness.choice import Choice, Weighted
 from curador.randomness.entropy import entropy
-from curador.randomness.laws import Kind, Law
-from curador.randomness.noise import gaussian, geometric, laplace
-from curador.randomness.strip import Strip
+from curador.randomness.noise import Law, LawKind, Strip, gaussian, geometric, laplace
 from curador.randomness.uniform import below, below_one
 
 ALARM = 1e-9
@@ -32,8 +30,8 @@ SCALES = ("0.3", "1", "2.5", "10", "77", "1000", "1e5", "1e6", "1e9", "1e15")
 def noise(kind, scale):
     """The noise of that scale; for a Gaussian the scale is σ."""
     scale = Fraction(scale)
-    return {Kind.LAPLACE: laplace, Kind.GAUSSIAN: gaussian, Kind.GEOMETRIC: geometric}[kind](
-        scale**2 if kind is Kind.GAUSSIAN else scale
+    return {LawKind.LAPLACE: laplace, LawKind.GAUSSIAN: gaussian, LawKind.GEOMETRIC: geometric}[kind](
+        scale**2 if kind is LawKind.GAUSSIAN else scale
     )
 
 
@@ -41,7 +39,7 @@ def masses(kind, scale, edges):
     """P[edges[i] ≤ X < edges[i + 1]] for integer edges, then both tails: closed forms, or sums where that is short."""
     scale = float(Fraction(scale))
     edges = np.asarray(edges, np.float64)
-    if kind is Kind.GAUSSIAN:
+    if kind is LawKind.GAUSSIAN:
         if scale < 200:
             reach = np.arange(-math.ceil(40 * scale) - 2, math.ceil(40 * scale) + 3)
             weights = np.exp(-0.5 * (reach / scale) ** 2)
@@ -53,7 +51,7 @@ def masses(kind, scale, edges):
         inside = np.where(z[:-1] > 0, upper[:-1] - upper[1:], ndtr(z[1:]) - ndtr(z[:-1]))
         return inside, ndtr(z[0]), ndtr(-z[-1])
     ratio = math.exp(-1 / scale)
-    if kind is Kind.GEOMETRIC:
+    if kind is LawKind.GEOMETRIC:
         above = np.where(edges > 0, np.exp(-edges / scale), 1.0)
     else:
         far = np.exp(-np.abs(edges) / scale) / (1 + ratio)
@@ -95,7 +93,7 @@ def fit(draws, kind, scale, *, parts=4):
     k = noise(kind, scale).strip.k
     shift = max(0, k - (parts.bit_length() - 1))
     reach = math.ceil(14 * float(Fraction(scale))) >> shift
-    cells = np.arange(0 if kind is Kind.GEOMETRIC else -reach - 1, reach + 2)
+    cells = np.arange(0 if kind is LawKind.GEOMETRIC else -reach - 1, reach + 2)
     inside, below_all, above_all = masses(kind, scale, cells << shift)
     bins = np.clip(draws >> shift, cells[0] - 1, cells[-1]) - (cells[0] - 1)
     observed = np.bincount(bins, minlength=len(cells) + 1)
@@ -104,7 +102,7 @@ def fit(draws, kind, scale, *, parts=4):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_draws_have_their_law_and_no_other(kind, scale):
     """A million draws of each mode fit the law; drawn with a scale five per cent too large they do not."""
     one, wrong = noise(kind, scale), noise(kind, Fraction(scale) * Fraction(21, 20))
@@ -116,7 +114,7 @@ def test_draws_have_their_law_and_no_other(kind, scale):
 
 
 @pytest.mark.parametrize("scale", ["1e6", "1e9", "1e15"])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_low_bits_are_uniform(kind, scale):
     """The last eight bits, and eight in the middle of a cell, are evenly spread (the law bends them by less than 1e-3)."""
     one = noise(kind, scale)
@@ -139,7 +137,7 @@ def lean(draws, kind, scale):
     cells = np.arange(reach + 1)
     right, _, _ = masses(kind, scale, cells << (k - 4))
     weight = right.copy()
-    if kind is not Kind.GEOMETRIC:
+    if kind is not LawKind.GEOMETRIC:
         left, _, _ = masses(kind, scale, (-cells[::-1]) << (k - 4))
         weight += left[::-1]
     weight /= weight.sum()
@@ -148,7 +146,7 @@ def lean(draws, kind, scale):
 
 
 @pytest.mark.parametrize("scale", ["1040", "1e6", "1e15"])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_places_inside_a_cell_follow_the_slope(kind, scale):
     """Outer places of a cell are rarer by just as much as the law says, in both modes."""
     one = noise(kind, scale)
@@ -157,7 +155,7 @@ def test_places_inside_a_cell_follow_the_slope(kind, scale):
     assert lean(one.draw(MANY, entropy(), level=True), kind, scale) < NORMAL
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_a_slope_ignored_inside_cells_is_seen(kind, monkeypatch):
     """A mutant that compares W with the law at the cell's inner end is caught."""
     plain = Law.phi_float
@@ -174,10 +172,10 @@ def test_a_slope_ignored_inside_cells_is_seen(kind, monkeypatch):
 
 def test_missing_rejection_is_seen(monkeypatch):
     """A mutant that accepts every proposal is caught by the fit."""
-    one = Strip(Law(Kind.LAPLACE, Fraction(1, 1000)))
+    one = Strip(Law(LawKind.LAPLACE, Fraction(1, 1000)))
     one.table |= 0xFFFF
 
-    assert fit(one.draw(MANY, entropy()), Kind.LAPLACE, 1000) < ALARM
+    assert fit(one.draw(MANY, entropy()), LawKind.LAPLACE, 1000) < ALARM
 
 
 # ---- forced routes ------------------------------------------------------------------------------------------------------
@@ -191,7 +189,7 @@ def never_sure(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", ["0.3", "2.5", "1e6"])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_the_exact_route_alone_has_the_law(kind, scale, never_sure):
     """With every decision in integers the draws still fit, and a wrong scale still does not."""
     one, wrong = noise(kind, scale), noise(kind, Fraction(scale) * Fraction(5, 4))
@@ -205,7 +203,7 @@ def test_the_exact_route_alone_has_the_law(kind, scale, never_sure):
 def tail_only(kind, scale):
     """The strip of that law with nothing but tail slots."""
     scale = Fraction(scale)
-    strip = Strip(Law(kind, 1 / (2 * scale**2) if kind is Kind.GAUSSIAN else 1 / scale))
+    strip = Strip(Law(kind, 1 / (2 * scale**2) if kind is LawKind.GAUSSIAN else 1 / scale))
     strip.table[:] = strip.cells << 16
     return strip
 
@@ -218,9 +216,9 @@ def tail_fit(draws, strip, scale, wrong=1.0):
     far = 40 if shift == 0 else 16 * 40
     edges = start + (np.arange(far + 1) << shift)
     sides, expected = [], []
-    for sign in (0, 1)[: 1 if kind is Kind.GEOMETRIC else 2]:
+    for sign in (0, 1)[: 1 if kind is LawKind.GEOMETRIC else 2]:
         size = edges + sign  # the left tail is one step farther
-        if kind is Kind.GAUSSIAN:
+        if kind is LawKind.GAUSSIAN:
             mass = _gaussian_tail(size, scale, small=shift == 0)
         else:
             above = np.exp(-(size - start) / scale)
@@ -244,7 +242,7 @@ def _gaussian_tail(edges, scale, *, small):
 
 
 @pytest.mark.parametrize("scale", ["3", "40", "1000", "1e15"])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_tails_alone_have_the_law(kind, scale):
     """From a table of tail slots come the tails of the law: both sides, their shares and their decay."""
     strip = tail_only(kind, scale)
@@ -255,11 +253,11 @@ def test_tails_alone_have_the_law(kind, scale):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_tails_by_the_exact_route_have_the_law(kind, never_sure):
     """The same with every decision in integers."""
     strip = tail_only(kind, 1000)
-    draws = strip.draw(1_500 if kind is Kind.GAUSSIAN else 10_000, entropy(), level=True)  # a Gaussian refuses most
+    draws = strip.draw(1_500 if kind is LawKind.GAUSSIAN else 10_000, entropy(), level=True)  # a Gaussian refuses most
 
     assert tail_fit(draws, strip, 1000) > ALARM
     assert tail_fit(draws, strip, 1000, wrong=0.7) < ALARM
@@ -271,9 +269,9 @@ def test_tails_by_the_exact_route_have_the_law(kind, never_sure):
 def distance(draws, kind, scale):
     """√n times the largest gap between the empirical and the continuous distribution function."""
     z = np.sort(np.array([float(Fraction(x) / scale) for x in draws.tolist()]))
-    if kind is Kind.GAUSSIAN:
+    if kind is LawKind.GAUSSIAN:
         above = 0.5 * erfc(z / math.sqrt(2))
-    elif kind is Kind.LAPLACE:
+    elif kind is LawKind.LAPLACE:
         above = np.where(z > 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
     else:
         above = np.exp(-z)
@@ -282,7 +280,7 @@ def distance(draws, kind, scale):
 
 
 @pytest.mark.parametrize("scale", [10**16, 5 * 10**18, 10**22 + 1, Fraction(10**31, 3)])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_wide_draws_have_the_continuous_law_and_even_bits(kind, scale):
     """Beyond 2⁵² the integers are Python's own; law, low bits and the bits where the two parts meet are right."""
     scale = Fraction(scale)

@@ -8,7 +8,7 @@ import pytest
 
 import curador as cu
 from curador.audit.hockey_stick import delta_bound, hockey_stick
-from curador.audit.partition import Parted, parted
+from curador.audit.partition import Parted, part_scores
 from curador.audit.renyi_tester import renyi, renyi_bound
 from curador.audit.testers import divergences
 from curador.mechanisms import seam
@@ -92,7 +92,7 @@ def same(one, other):
     return Parted((one, other), (one, other), (one, other))
 
 
-@pytest.mark.parametrize("split", [parted, same])
+@pytest.mark.parametrize("split", [part_scores, same])
 @pytest.mark.parametrize("tester", ["δ", "Rényi"])
 def test_choosing_and_testing_on_the_same_samples_is_caught(tester, split):
     """Split samples err as rarely as they say; the same samples for choosing and testing err more often, and are caught.
@@ -107,7 +107,7 @@ def test_choosing_and_testing_on_the_same_samples_is_caught(tester, split):
 
     found = false_alarms(proved)
 
-    if split is parted:
+    if split is part_scores:
         assert found <= binom.isf(ALARM, TRIALS, ERROR)
     else:
         assert found > binom.isf(ALARM, TRIALS, ERROR)

@@ -14,7 +14,7 @@ from wrong_sparse_vectors import HITS, VARIANTS
 
 from curador.audit.replay import replay
 from curador.errors import BudgetExceeded, InvalidParameter
-from curador.mechanisms.above_threshold import AboveThreshold, Asked, Crossing, Crossings
+from curador.mechanisms.above_threshold import AboveThreshold, AskedValue, Crossing, Crossings
 from curador.mechanisms.noisy_max import NoisyMax
 from curador.mechanisms.seam import recording, replaying
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
@@ -267,7 +267,7 @@ def test_session_replays():
     with replaying(calls) as seen:
         assert world(1.0) == recorded
     assert all(now.mechanism.within(then.value, now.value) for then, now in zip(calls, seen, strict=True))
-    assert not calls[0].mechanism.within(Asked(0, [], 0), Asked(mechanism.steps + 1, [], 0))
+    assert not calls[0].mechanism.within(AskedValue(0, [], 0), AskedValue(mechanism.steps + 1, [], 0))
 
 
 @pytest.mark.parametrize(("world", "wrong"), [((1, -1), 2), ((1, 0, 0, -1, 0), 4), ((-1, 1, 0), 2)])

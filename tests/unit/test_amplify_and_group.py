@@ -10,7 +10,7 @@ import pytest
 from curador.errors import CuradorError, InvalidParameter, NotPrivate, Refused
 from curador.privacy.account import enclosure
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
-from curador.privacy.amplify import without_replacement_renyi
+from curador.privacy.kinds.derived import without_replacement_renyi
 from curador.privacy.losses import (
     Approx,
     BoundedRange,

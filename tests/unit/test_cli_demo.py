@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 import curador as cu
 from curador.cli import demo, demo_data
-from curador.study.toml import read_study
+from curador.study.file import read_study
 
 
 @pytest.fixture

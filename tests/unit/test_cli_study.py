@@ -245,7 +245,7 @@ def test_an_interrupt_after_the_charge_says_so(study, run, monkeypatch):
 @pytest.mark.slow
 def test_an_interrupt_before_the_charge_claims_nothing(study, run, monkeypatch):
     """Exit code 130 as well; the command line does not know what was spent, so it does not say."""
-    monkeypatch.setattr("curador.curator.pricing.plan_question", _raise(KeyboardInterrupt()))
+    monkeypatch.setattr("curador.curator.price.plan_question", _raise(KeyboardInterrupt()))
     code, _, err = run("ask", study, COUNT, "--spend", "5%")
     assert code == 130
     assert err.endswith("\ninterrupted\n")

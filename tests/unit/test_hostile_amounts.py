@@ -19,7 +19,7 @@ from curator_studies import COUNT, FakeEngine, make_study, open_curator
 from curador.cli import main
 from curador.errors import Failed, InvalidParameter, Refused
 from curador.numerics.exact import rational
-from curador.study.toml import read_study
+from curador.study.file import read_study
 
 FAR = ("1e400", "1e-400", "1e401", "1e-401", "1e5000", "1e-5000", "1e99999999", "9" * 400, "0." + "9" * 390, "1" * 5000)
 EDGES = ("1e308", "1e-308", "5e-324", "1e300", "1e-300", "1e18", "1e-18", "1e-19", "0", "-0.0", "-1", "1/3", "1/0", "0/1")

@@ -21,13 +21,13 @@ from curador.mechanisms.keys.optimal import LONGEST, ONE
 from curador.mechanisms.seam import recording, replaying
 from curador.mechanisms.tails import (
     any_of,
+    delta_for_record,
     exponential,
     first_whole,
     gaussian_tail,
     laplace_tail,
-    recorded,
+    round_up_digits,
     share_of,
-    written_up,
 )
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Approx, KeySelection
@@ -500,7 +500,7 @@ def test_first_whole_finds_the_first(guess):
 
 def test_recorded_deltas_are_short_decimals_from_above():
     """At most 17 digits, never below, at least 1e-300."""
-    assert written_up(Fraction(1, 3)) >= Fraction(1, 3) > written_up(Fraction(1, 3)) - Fraction(1, 10**16)
-    assert written_up(Fraction(1, 8)) == Fraction(1, 8)
-    assert recorded(Fraction(1, 10**400)) == Fraction(1, 10**300)
-    assert recorded(Fraction(0)) == 0
+    assert round_up_digits(Fraction(1, 3)) >= Fraction(1, 3) > round_up_digits(Fraction(1, 3)) - Fraction(1, 10**16)
+    assert round_up_digits(Fraction(1, 8)) == Fraction(1, 8)
+    assert delta_for_record(Fraction(1, 10**400)) == Fraction(1, 10**300)
+    assert delta_for_record(Fraction(0)) == 0

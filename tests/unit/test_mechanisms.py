@@ -8,8 +8,8 @@ import pytest
 
 import curador as cu
 from curador.errors import InvalidParameter, NotPrivate
-from curador.mechanisms import search
-from curador.mechanisms.parameters import rounded_down, rounded_up, steps_of
+from curador.mechanisms import parameters
+from curador.mechanisms.parameters import round_down, round_up, steps_of
 from curador.privacy.losses import BoundedRange, DiscreteGaussianLoss, DiscreteLaplaceLoss, RandomizedResponseLoss
 from curador.privacy.sensitivity import bounded_sum, histogram
 
@@ -55,8 +55,10 @@ def test_calibrated_noise_meets_its_goal_and_no_more(name, epsilon, delta, count
 @pytest.mark.parametrize("share", [0.5, 1.0, None])
 def test_calibration_asks_both_ways_at_its_end(monkeypatch, share):
     # whatever the search hears of one way (half the truth, the truth, nothing), the goal is met by both, and barely
-    plain = search.leaving_epsilon
-    monkeypatch.setattr(search, "leaving_epsilon", lambda loss, delta: None if share is None else share * plain(loss, delta))
+    plain = parameters.leaving_epsilon
+    monkeypatch.setattr(
+        parameters, "leaving_epsilon", lambda loss, delta: None if share is None else share * plain(loss, delta)
+    )
     mechanism = cu.Gaussian.calibrate(sensitivity=1, epsilon=2, delta="1e-5", count=1000, rate="0.02")
     spent = (1000 * mechanism.loss.subsample(rate="0.02", scheme="poisson")).epsilon_interval("1e-5")
     assert 2 * (1 - 1e-8) < spent.lower <= spent.upper <= 2
@@ -265,7 +267,7 @@ def test_steps_are_rounded_up():
 @pytest.mark.parametrize("value", [math.pi, 1e-9, 123456789.123456, 1.0, 999999999999.5, 1e300])
 def test_decimals_next_to_a_number(value):
     """Parameters are rounded to twelve digits on the stated side."""
-    below, above = rounded_down(value), rounded_up(value)
+    below, above = round_down(value), round_up(value)
     assert below <= Fraction(value) <= above
     assert above - below <= Fraction(value) / 10**11
 

@@ -16,9 +16,7 @@ from curador.randomness.bernoulli import bernoulli, bernoulli_exp
 from curador.randomness.choice import Choice, Weighted
 from curador.randomness.entropy import U32, U64, Entropy, Keystream, entropy
 from curador.randomness.injected import Scripted, Seeded
-from curador.randomness.laws import Kind, Law
-from curador.randomness.noise import gaussian, geometric, laplace
-from curador.randomness.strip import SLOTS, Strip
+from curador.randomness.noise import SLOTS, Law, LawKind, Strip, gaussian, geometric, laplace
 from curador.randomness.uniform import below, below_one
 
 MAKERS = [laplace, gaussian, geometric]
@@ -39,13 +37,13 @@ class Counted(Entropy):
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 def test_float_phi_is_within_five_units(kind, mirrored):
     """φ in floats is within 5 · 2⁻⁵³ of φ in rationals, up to the largest 64-bit integers."""
     rng = np.random.default_rng(1)
     sizes = rng.integers(0, 63, 500)
     x = rng.integers(0, 1 << 62, 500) >> sizes
-    if kind is not Kind.GEOMETRIC:
+    if kind is not LawKind.GEOMETRIC:
         x = np.where(rng.integers(0, 2, 500) == 0, x, ~x)
     for rate in (Fraction(1, 3), Fraction(10**9 + 7, 10**13), Fraction(1, (1 << 52) - 1), Fraction(10**80, 7)):
         law = Law(kind, rate, mirrored=mirrored)
@@ -58,13 +56,13 @@ def test_phi_is_what_the_law_says():
     """|x|, x² and their mirrored forms, exactly."""
     rate = Fraction(2, 7)
 
-    assert Law(Kind.LAPLACE, rate).phi(-3) == 3 * rate
-    assert Law(Kind.GAUSSIAN, rate).phi(-3) == 9 * rate
-    assert Law(Kind.GEOMETRIC, rate).phi(4) == 4 * rate
-    assert Law(Kind.LAPLACE, rate, mirrored=True).phi(-3) == 2 * rate
-    assert Law(Kind.GAUSSIAN, rate, mirrored=True).phi(-1) == 0
-    assert Law(Kind.GEOMETRIC, rate).one_sided
-    assert not Law(Kind.LAPLACE, rate).one_sided
+    assert Law(LawKind.LAPLACE, rate).phi(-3) == 3 * rate
+    assert Law(LawKind.GAUSSIAN, rate).phi(-3) == 9 * rate
+    assert Law(LawKind.GEOMETRIC, rate).phi(4) == 4 * rate
+    assert Law(LawKind.LAPLACE, rate, mirrored=True).phi(-3) == 2 * rate
+    assert Law(LawKind.GAUSSIAN, rate, mirrored=True).phi(-1) == 0
+    assert Law(LawKind.GEOMETRIC, rate).one_sided
+    assert not Law(LawKind.LAPLACE, rate).one_sided
 
 
 # ---- noise --------------------------------------------------------------------------------------------------------------
@@ -114,7 +112,7 @@ def test_wide_begins_at_two_to_the_fifty_two():
     assert laplace(edge - Fraction(1, 3)).draw(5, entropy()).dtype == np.int64
     assert laplace(Fraction(edge)).draw(5, entropy()).dtype == object
     with pytest.raises(ValueError, match="two parts"):
-        Strip(Law(Kind.LAPLACE, Fraction(1, edge)))
+        Strip(Law(LawKind.LAPLACE, Fraction(1, edge)))
 
 
 def test_tables_are_made_once_and_forgotten_in_turn():
@@ -149,7 +147,7 @@ def test_tables_survive_threads():
 
 def test_refused_places_are_drawn_again_alone():
     """The accepted neighbours of a refused proposal keep their values."""
-    strip = Strip(Law(Kind.LAPLACE, Fraction(1, 3)))
+    strip = Strip(Law(LawKind.LAPLACE, Fraction(1, 3)))
     ends = np.cumsum(strip.slots)
     slot = [int(ends[y - strip.first]) - 1 for y in (2, -3, 5)]
     first = np.array([*slot, 0, 0xFFFF, 0], "<u2").tobytes()  # the second proposal meets the largest W
@@ -163,7 +161,7 @@ def test_refused_places_are_drawn_again_alone():
 
 def test_places_refused_again_and_again_are_all_drawn_again():
     """Three places refused, two of them twice, one three times: each ends with its own accepted value."""
-    strip = Strip(Law(Kind.LAPLACE, Fraction(1, 3)))
+    strip = Strip(Law(LawKind.LAPLACE, Fraction(1, 3)))
     ends = np.cumsum(strip.slots)
 
     def tries(*pairs):
@@ -196,7 +194,7 @@ def test_scripted_noise_repeats(make):
 
 def test_pools_grow_as_they_are_used():
     """A scale used once draws 8 ahead, a busy one up to 4096; every value is handed out once."""
-    source, one = Keystream(), noises.Noise(Kind.LAPLACE, Fraction(10**30))
+    source, one = Keystream(), noises.Noise(LawKind.LAPLACE, Fraction(10**30))
     seen = [one.one(source)]
     assert len(source.pools[one]) == 7
     largest = 0
@@ -210,7 +208,7 @@ def test_pools_grow_as_they_are_used():
 
 def test_pools_begin_anew_after_a_refresh():
     """What was dropped is not made up for: a scalar draws 8 ahead, a vector what it wants."""
-    source, one = Keystream(), noises.Noise(Kind.GAUSSIAN, Fraction(10**6))
+    source, one = Keystream(), noises.Noise(LawKind.GAUSSIAN, Fraction(10**6))
     for _ in range(12_000):
         one.one(source)
     source.refresh()
@@ -224,7 +222,7 @@ def test_pools_begin_anew_after_a_refresh():
 @pytest.mark.parametrize("refused", [[], [1, 3], [0], list(range(13)), list(range(16))])
 def test_refused_proposals_are_never_in_a_pool(refused, monkeypatch):
     """A seeded round refuses these places of 16; what is missing of 8 is drawn in further rounds."""
-    one, rounds = noises.Noise(Kind.LAPLACE, Fraction(1000)), []
+    one, rounds = noises.Noise(LawKind.LAPLACE, Fraction(1000)), []
     plain = Strip._try  # noqa: SLF001 -- to be seeded
 
     def seeded(self, out, source, *, level):
@@ -249,7 +247,7 @@ def test_pools_are_few():
     """No more than 64 scales are kept ahead."""
     source = Keystream()
     for i in range(1, 100):
-        noises.Noise(Kind.LAPLACE, Fraction(i)).one(source)
+        noises.Noise(LawKind.LAPLACE, Fraction(i)).one(source)
 
     assert len(source.pools) == 64
 
@@ -264,9 +262,9 @@ def test_pools_are_filled_level(monkeypatch):
         return plain(self, size, source, level=level)
 
     monkeypatch.setattr(Strip, "draw", noted)
-    noises.Noise(Kind.GAUSSIAN, Fraction(3)).one(Keystream())
-    noises.Noise(Kind.GAUSSIAN, Fraction(10**40)).one(Keystream())
-    noises.Noise(Kind.GAUSSIAN, Fraction(3)).one(Seeded(1))
+    noises.Noise(LawKind.GAUSSIAN, Fraction(3)).one(Keystream())
+    noises.Noise(LawKind.GAUSSIAN, Fraction(10**40)).one(Keystream())
+    noises.Noise(LawKind.GAUSSIAN, Fraction(3)).one(Seeded(1))
 
     assert asked
     assert all(asked)
@@ -346,11 +344,11 @@ def with_more_tails(kind, scale):
 
 
 @pytest.mark.parametrize("scale", ["0.7", "1000", "1e15"])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(LawKind))
 @pytest.mark.slow
 def test_level_tries_do_the_same_whatever_comes_out(kind, scale):
     """Accepted or refused, near or in the tail: a level try reads the same bytes and calls the same functions."""
-    strip = with_more_tails(kind, Fraction(scale) ** 2 if kind is Kind.GAUSSIAN else scale)
+    strip = with_more_tails(kind, Fraction(scale) ** 2 if kind is LawKind.GAUSSIAN else scale)
     tries = single_tries(strip, level=True)
 
     assert len({value for value, *_ in tries}) > 3
@@ -363,7 +361,7 @@ def test_level_tries_do_the_same_whatever_comes_out(kind, scale):
 @pytest.mark.slow
 def test_quick_tries_do_not():
     """The measure above sees a difference where there is one."""
-    tries = single_tries(with_more_tails(Kind.LAPLACE, 1000), level=False)
+    tries = single_tries(with_more_tails(LawKind.LAPLACE, 1000), level=False)
 
     assert len({requests for _, _, requests, _ in tries}) > 1
     assert len({calls for *_, calls in tries}) > 1
@@ -373,7 +371,7 @@ def test_quick_tries_do_not():
 def test_tries_say_nothing_about_values():
     """A refused proposal is followed by a fresh one: the second try reads what the first did."""
     counted = Counted(Seeded(3))
-    strip = Strip(Law(Kind.LAPLACE, Fraction(1, 1000)))
+    strip = Strip(Law(LawKind.LAPLACE, Fraction(1, 1000)))
     for _ in range(300):
         strip.draw(1, counted, level=True)
     once = tuple(counted.requests[:3])
@@ -504,4 +502,4 @@ def test_weights_are_checked():
 def test_slots_are_sixteen_bits():
     """A slot is one word of 16 bits, so that no word is ever refused."""
     assert SLOTS == 1 << 16
-    assert len(Strip(Law(Kind.GAUSSIAN, Fraction(1, 5))).table) == SLOTS
+    assert len(Strip(Law(LawKind.GAUSSIAN, Fraction(1, 5))).table) == SLOTS

@@ -13,7 +13,7 @@ from curador.mechanisms.exponential import CELLS, Exponential, Pieces
 from curador.mechanisms.noisy_max import NoisyMax, Selection
 from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import UNIT_WEIGHT, Quantile
-from curador.mechanisms.scores import below_each, deficits_of, evenly, near, score_steps
+from curador.mechanisms.scores import are_near, choose_evenly, deficits_of, draw_below_each, score_steps
 from curador.mechanisms.seam import recording, replaying
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.losses import BoundedRange, DiscreteLaplaceLoss, Pure
@@ -410,9 +410,9 @@ def test_scores_are_rounded_half_up():
 def test_near_compares_integers_of_any_size():
     """Differences beyond 64 bits are seen."""
     one, other = np.array([-(1 << 62)]), np.array([1 << 62])
-    assert near(one, other, 1 << 63)
-    assert not near(one, other, (1 << 63) - 1)
-    assert not near(np.array([1 << 70], object), np.array([0], object), 1 << 69)
+    assert are_near(one, other, 1 << 63)
+    assert not are_near(one, other, (1 << 63) - 1)
+    assert not are_near(np.array([1 << 70], object), np.array([0], object), 1 << 69)
 
 
 def test_below_each_is_uniform_for_scripted_words():
@@ -421,13 +421,13 @@ def test_below_each_is_uniform_for_scripted_words():
         counts = np.zeros(limit, int)
         for word in range(8):
             source = Scripted(word.to_bytes(8, "little"), Seeded(1))
-            value = int(below_each(np.array([limit]), source)[0])
+            value = int(draw_below_each(np.array([limit]), source)[0])
             first = word & ((1 << (limit - 1).bit_length()) - 1)
             if first < limit:
                 assert value == first
                 counts[value] += 1
         assert len(set(counts.tolist())) == 1
-    large = below_each(np.full(1000, 1 << 53), Seeded(2))
+    large = draw_below_each(np.full(1000, 1 << 53), Seeded(2))
     assert large.max() < 1 << 53
     assert large.max() > 1 << 52
 
@@ -435,7 +435,7 @@ def test_below_each_is_uniform_for_scripted_words():
 def test_evenly_returns_true_places():
     """Only heads are chosen, and all of them are."""
     heads = np.array([[True, False, True, False], [False, False, False, True]] * 200)
-    chosen = evenly(heads, Seeded(3))
+    chosen = choose_evenly(heads, Seeded(3))
     assert set(chosen[::2].tolist()) == {0, 2}
     assert set(chosen[1::2].tolist()) == {3}
 

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binom, chi2
 
 from curador.errors import InvalidParameter
+from curador.mechanisms.laplace import TruncatedLaplace
 from curador.mechanisms.parameters import in_steps
 from curador.mechanisms.staircase import Staircase
-from curador.mechanisms.truncated_laplace import TruncatedLaplace
 from curador.privacy.losses import Approx, Pure
 from curador.privacy.sensitivity import bounded_sum
 
@@ -192,7 +192,7 @@ def test_a_delta_far_below_the_floats():
 
 def test_delta_and_epsilon_by_enumeration():
     """On a coarse grid the divergence of the two laws, point by point, is 0 beyond ε but for what one cannot give: δ."""
-    from curador.mechanisms.truncated_laplace import _lost
+    from curador.mechanisms.laplace import _lost
 
     scale, reach, width = Fraction(5), 23, 3
     chances = truncated(scale, reach)

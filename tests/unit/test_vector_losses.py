@@ -9,10 +9,9 @@ import pytest
 
 import curador as cu
 from curador.errors import InvalidParameter, NotPrivate
+from curador.privacy.kinds.discrete_gaussian import attained_shift, attained_square, worst_shift
 from curador.privacy.laws.gaussian import sandwich
-from curador.privacy.laws.resolve import Direction, sides
-from curador.privacy.laws.shapes import gaussian_shape
-from curador.privacy.laws.vectors import attained_shift, attained_square, worst_shift
+from curador.privacy.laws.resolve import Direction, gaussian_shift, sides
 from curador.privacy.losses import (
     Concentrated,
     DiscreteGaussianLoss,
@@ -291,7 +290,7 @@ def test_a_sampled_length_that_cannot_occur_parts_the_sides():
 
 def test_every_entry_of_a_sample_is_rounded():
     """The doubt of a sampled vector counts steps, repetitions and entries."""
-    shape = gaussian_shape(3 * vector(10**6, 700, 50) + GaussianLoss(mu=1), 20, Fraction(1, 3))
+    shape = gaussian_shift(3 * vector(10**6, 700, 50) + GaussianLoss(mu=1), 20, Fraction(1, 3))
     assert shape is not None
     assert shape.doubt == pytest.approx(sandwich(1e6, 20 * 3 * 50, math.sqrt(700 / 10**6) / 3), rel=1e-9)
     assert shape.above == shape.below == pytest.approx(math.sqrt(1 + 3 * 700 / 10**6), rel=1e-15)

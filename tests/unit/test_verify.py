@@ -6,17 +6,13 @@ import pytest
 from flint import arb
 
 from curador.errors import NumericalFailure
-from curador.numerics.tilted.atoms import AtomSum
-from curador.numerics.tilted.fourier import FourierSum
-from curador.numerics.tilted.lattice import LatticeSum
+from curador.numerics.tilted.sums import AtomSum, FourierSum, LatticeSum
 from curador.privacy import verify
 from curador.privacy.account import enclosure
-from curador.privacy.laws.cut_mixture import CutMixtureLaw
-from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
-from curador.privacy.laws.finite import FiniteLaw
-from curador.privacy.laws.gaussian import GaussianLaw
+from curador.privacy.laws.finite import FiniteLaw, ThreePointLaw
+from curador.privacy.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
-from curador.privacy.laws.three_points import ThreePointLaw
+from curador.privacy.laws.mixture import CutMixtureLaw
 from curador.privacy.losses import (
     Approx,
     BoundedRange,

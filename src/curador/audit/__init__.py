@@ -3,8 +3,7 @@
 from curador.audit.bounds import Bound, lower_bound
 from curador.audit.game import Game, game
 from curador.audit.hockey_stick import DeltaBound, hockey_stick
-from curador.audit.one_run import OneRun, canaries, fit_run, histogram_run, one_run, one_run_bound
-from curador.audit.one_run_curve import one_run_mu
+from curador.audit.one_run import OneRun, canaries, fit_run, histogram_run, one_run, one_run_bound, one_run_mu
 from curador.audit.renyi_tester import RenyiBound, renyi
 from curador.audit.replay import Replay, replay
 from curador.audit.run import Report, audit

@@ -17,14 +17,13 @@ import numpy as np
 from curador.errors import InvalidParameter, require, sentence
 from curador.mechanisms.exponential import Exponential
 from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from curador.mechanisms.laplace import DiscreteLaplace, Laplace
+from curador.mechanisms.laplace import DiscreteLaplace, Laplace, TruncatedLaplace
 from curador.mechanisms.noisy_max import NoisyMax
 from curador.mechanisms.parameters import steps_of
 from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import Quantile
 from curador.mechanisms.randomized_response import RandomizedResponse
 from curador.mechanisms.staircase import Staircase
-from curador.mechanisms.truncated_laplace import TruncatedLaplace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,12 +84,12 @@ class Attack:
         return found
 
 
-def named(mechanism: Any) -> str:
+def name_of(mechanism: Any) -> str:
     """Return what a report calls it: the repr of a mechanism, the name of a function."""
     return str(getattr(mechanism, "__name__", mechanism))
 
 
-def drawn(mechanism: Any, world: Any, size: int) -> Any:
+def draw_outputs(mechanism: Any, world: Any, size: int) -> Any:
     """Return `size` independent outputs of a world along a first axis."""
     if isinstance(mechanism, Releasing):
         return mechanism.release_many(world, size=size)
@@ -123,24 +122,24 @@ def _array(output: Any) -> NDArray[Any]:
     return array
 
 
-def first(outputs: Any, count: int) -> Any:
+def first_releases(outputs: Any, count: int) -> Any:
     """Return the first `count` releases."""
-    return _cut(outputs, slice(None, count))
+    return _take_part(outputs, slice(None, count))
 
 
-def rest(outputs: Any, count: int) -> Any:
+def later_releases(outputs: Any, count: int) -> Any:
     """Return the releases after the first `count`."""
-    return _cut(outputs, slice(count, None))
+    return _take_part(outputs, slice(count, None))
 
 
-def _cut(outputs: Any, part: slice) -> Any:
+def _take_part(outputs: Any, part: slice) -> Any:
     """A part of releases, also of those that come as several arrays."""
     if isinstance(outputs, np.ndarray):
         return cast("NDArray[Any]", outputs)[part]
-    return tuple(None if one is None else one[part] for one in held(outputs))
+    return tuple(None if one is None else one[part] for one in arrays_of(outputs))
 
 
-def held(outputs: Any) -> tuple[NDArray[Any] | None, ...]:
+def arrays_of(outputs: Any) -> tuple[NDArray[Any] | None, ...]:
     """Return the arrays that an output of several parts holds, in their order."""
     if isinstance(outputs, tuple):
         return tuple(None if one is None else np.asarray(one) for one in cast("tuple[Any, ...]", outputs))
@@ -194,7 +193,7 @@ def _on_grid(mechanism: Any, world0: Any, world1: Any) -> tuple[FloatArray, Floa
     return one, other
 
 
-def _added(ratios: FloatArray) -> FloatArray:
+def _add_ratios(ratios: FloatArray) -> FloatArray:
     """Independent numbers of one release: their ratios add up."""
     return ratios if ratios.ndim == 1 else ratios.reshape(len(ratios), -1).sum(axis=1)
 
@@ -206,14 +205,14 @@ def _laplace(scale: float, one: FloatArray, other: FloatArray) -> Score:
 
     def score(outputs: Any) -> FloatArray:
         inside = np.clip(np.asarray(outputs, np.float64), low, high)
-        return _added(sign * ((inside - low) - (high - inside)) / scale)
+        return _add_ratios(sign * ((inside - low) - (high - inside)) / scale)
 
     return score
 
 
 def _gaussian(variance: float, one: FloatArray, other: FloatArray) -> Score:
     def score(outputs: Any) -> FloatArray:
-        return _added((other - one) * (np.asarray(outputs, np.float64) - (one + other) / 2) / variance)
+        return _add_ratios((other - one) * (np.asarray(outputs, np.float64) - (one + other) / 2) / variance)
 
     return score
 
@@ -251,7 +250,7 @@ def _answers(mechanism: RandomizedResponse, world0: Any, world1: Any) -> Score:
 
     def score(outputs: Any) -> FloatArray:
         given = np.asarray(outputs, np.int64)
-        return _added(gain * ((given == np.asarray(world1, np.int64)) * 1.0 - (given == np.asarray(world0, np.int64))))
+        return _add_ratios(gain * ((given == np.asarray(world1, np.int64)) * 1.0 - (given == np.asarray(world0, np.int64))))
 
     return score
 

@@ -43,7 +43,7 @@ class Leak:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class ReleaseGrid:
     """The public grid 2^exponent of a release, and the noise's scale, which the reachable floats depend on."""
 
     exponent: int
@@ -55,7 +55,7 @@ def leaks(
     world1: FloatArray,
     *,
     values: tuple[float, float],
-    grid: Grid,
+    grid: ReleaseGrid,
     claim: float,
     alpha: float,
     delta: float,
@@ -77,7 +77,7 @@ def leaks(
 _OFF_GRID = "not a multiple of the public grid"
 
 
-def _events(outputs: FloatArray, values: tuple[float, float], grid: Grid) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _events(outputs: FloatArray, values: tuple[float, float], grid: ReleaseGrid) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Every event as a name and who is in it; the same for both worlds, chosen before any output is seen."""
     steps = np.ldexp(outputs, -grid.exponent)
     yield _OFF_GRID, steps != np.floor(steps)

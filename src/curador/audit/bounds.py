@@ -109,12 +109,12 @@ def lower_bound(samples0: NDArray[Any], samples1: NDArray[Any], *, delta: float 
     Needs   Samples of one dimension in the order in which they were drawn.
     Source  [CP34] for the test; [DWWZK18] for choosing the event on other samples.
     """
-    first0, rest0 = _parted(samples0)
-    first1, rest1 = _parted(samples1)
-    return tested(_chosen(first0, first1, delta, alpha), rest0, rest1, delta=delta, alpha=alpha)
+    first0, rest0 = _split_samples(samples0)
+    first1, rest1 = _split_samples(samples1)
+    return test_event(_choose_event(first0, first1, delta, alpha), rest0, rest1, delta=delta, alpha=alpha)
 
 
-def _parted(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split_samples(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     quarter = len(samples) // (_REST + 1)
     return samples[:quarter], samples[quarter:]
 
@@ -135,10 +135,10 @@ class Event:
 
 def choose(samples0: NDArray[Any], samples1: NDArray[Any], *, delta: float, alpha: float) -> Event:
     """Return the event that proves most on these samples."""
-    return _chosen(samples0, samples1, delta, alpha)
+    return _choose_event(samples0, samples1, delta, alpha)
 
 
-def tested(event: Event, samples0: NDArray[Any], samples1: NDArray[Any], *, delta: float, alpha: float) -> Bound:
+def test_event(event: Event, samples0: NDArray[Any], samples1: NDArray[Any], *, delta: float, alpha: float) -> Bound:
     """Return what the event proves on samples that had no part in choosing it."""
     counts = Counts(event.hits(samples0), len(samples0), event.hits(samples1), len(samples1))
     more, less = (counts.hits1, counts.hits0) if event.likelier else (counts.hits0, counts.hits1)
@@ -146,7 +146,7 @@ def tested(event: Event, samples0: NDArray[Any], samples1: NDArray[Any], *, delt
     return Bound(float(event_bound(more, size_more, less, size_less, delta, alpha)), event.words, counts)
 
 
-def _chosen(scores0: NDArray[Any], scores1: NDArray[Any], delta: float, alpha: float) -> Event:
+def _choose_event(scores0: NDArray[Any], scores1: NDArray[Any], delta: float, alpha: float) -> Event:
     """The event that proves most on these samples; where none proves anything, the most on as many as will be tested."""
     found = _best(scores0, scores1, delta, alpha, times=1)
     return found[1] if found[0] > 0 else _best(scores0, scores1, delta, alpha, times=_REST)[1]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from curador.audit.attack import Attack, first, held, rest
+from curador.audit.attack import Attack, arrays_of, first_releases, later_releases
 from curador.errors import InvalidParameter, require, sentence
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _RIDGE = 4.0
 _SMOOTH = 1.0
 
 
-def learned(outputs0: Any, outputs1: Any) -> Attack:
+def learn_attack(outputs0: Any, outputs1: Any) -> Attack:
     """Return a score that was learned from releases of both worlds; it must be tested on others."""
     return Attack("learned", train(outputs0, outputs1).score)
 
@@ -96,7 +96,7 @@ class _Direction:
     weights: FloatArray
 
     def along(self, columns: list[NDArray[Any]]) -> FloatArray:
-        return _predict(_crossed(columns, self.middle, self.spread), self.weights)
+        return _predict(_standardise(columns, self.middle, self.spread), self.weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +160,7 @@ def _edges(view: FloatArray) -> FloatArray:
 def columns_of(outputs: Any) -> list[NDArray[Any]]:
     """Return the numbers of an output as columns of floats, integers or booleans, one entry a release."""
     if not isinstance(outputs, np.ndarray):
-        return [column for part in held(outputs) if part is not None for column in columns_of(part)]
+        return [column for part in arrays_of(outputs) if part is not None for column in columns_of(part)]
     array = cast("NDArray[Any]", outputs)
     if array.dtype.names is not None:
         return [column for name in array.dtype.names for column in columns_of(array[name])]
@@ -225,21 +225,21 @@ def _trailing(digits: NDArray[np.int64]) -> FloatArray:
 
 
 def _direction(columns: list[NDArray[Any]], truth: FloatArray) -> _Direction:
-    table = np.column_stack([_shown(column) for column in columns])
+    table = np.column_stack([_finite_numbers(column) for column in columns])
     middle = np.median(table, axis=0)
     spread = np.median(np.abs(table - middle), axis=0) * 1.5
     spread = np.where(spread > 0, spread, np.maximum(table.std(axis=0), 1e-300))
-    return _Direction(middle, spread, logistic(_crossed(columns, middle, spread), truth))
+    return _Direction(middle, spread, logistic(_standardise(columns, middle, spread), truth))
 
 
-def _shown(column: NDArray[Any]) -> FloatArray:
+def _finite_numbers(column: NDArray[Any]) -> FloatArray:
     values = column.astype(np.float64)
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def _crossed(columns: list[NDArray[Any]], middle: FloatArray, spread: FloatArray) -> FloatArray:
+def _standardise(columns: list[NDArray[Any]], middle: FloatArray, spread: FloatArray) -> FloatArray:
     """Standardised numbers, cut at eight spreads; squares and products where there are few."""
-    table = np.clip((np.column_stack([_shown(column) for column in columns]) - middle) / spread, -8.0, 8.0)
+    table = np.clip((np.column_stack([_finite_numbers(column) for column in columns]) - middle) / spread, -8.0, 8.0)
     parts = [table]
     if table.shape[1] <= SQUARES_COLUMNS:
         parts.append(table**2)
@@ -289,6 +289,6 @@ def _predict(features: FloatArray, weights: FloatArray) -> FloatArray:
     return features @ weights[1:] + weights[0]
 
 
-def parted(outputs: Any, count: int) -> tuple[Any, Any]:
+def split_outputs(outputs: Any, count: int) -> tuple[Any, Any]:
     """Return the first `count` releases, to learn from, and the others, to be tested on."""
-    return first(outputs, count), rest(outputs, count)
+    return first_releases(outputs, count), later_releases(outputs, count)

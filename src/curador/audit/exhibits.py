@@ -9,18 +9,18 @@ from curador.audit.bounds import lower_bound
 from curador.audit.game import Game, game
 from curador.audit.hockey_stick import delta_bound
 from curador.audit.mutants import Misfit, Mutant, Overclaim, Porous, mutants
-from curador.audit.partition import parted
+from curador.audit.partition import part_scores
 from curador.audit.renyi_tester import renyi_bound
 from curador.audit.roster import ROSTER
-from curador.audit.testers import Divergences, compared
+from curador.audit.testers import Divergences, compare_divergences
 from curador.numerics.exact import rational, whole
 from curador.privacy.losses import Pure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.audit.entry import Entry
     from curador.audit.run import Progress
+    from curador.audit.trial import AuditedMechanism
 
 SHOWN = ("Laplace", "Gaussian", "RandomizedResponse")
 """Mechanisms whose curves and games are shown, where they are under audit."""
@@ -85,7 +85,7 @@ class Exhibits:
 
 def exhibits(
     samples: int = 200_000,
-    entries: Sequence[Entry] | None = None,
+    entries: Sequence[AuditedMechanism] | None = None,
     *,
     bugs: Sequence[Mutant] | None = None,
     progress: Progress | None = None,
@@ -115,11 +115,11 @@ def exhibits(
     return Exhibits(tuple(found), tuple(catches), FAMILY)
 
 
-def _exhibit(entry: Entry, size: int, confidence: Any) -> Exhibit:
+def _exhibit(entry: AuditedMechanism, size: int, confidence: Any) -> Exhibit:
     mechanism = entry.make(ASKED)
     worlds = entry.worlds(mechanism)
     one, other = (entry.draw(mechanism, world, size) for world in worlds)
-    profile = compared(entry.name, mechanism.loss, one, other, confidence=confidence)
+    profile = compare_divergences(entry.name, mechanism.loss, one, other, confidence=confidence)
     attackable = entry.many == "release_many"
     played = game(mechanism, *worlds, samples=size, confidence=confidence) if attackable else None
     return Exhibit(entry.name, repr(mechanism), profile, played)
@@ -149,7 +149,7 @@ def catch(bug: Mutant, size: int, error: float) -> Catch:
 
 def _curves(bug: Overclaim | Porous, one: Any, other: Any, error: float) -> tuple[bool, bool | None]:
     """Whether δ at the claimed ε is above the claim; and a Rényi divergence, where the claim is pure."""
-    scores = parted(one, other)
+    scores = part_scores(one, other)
     above = delta_bound(scores, rational(bug.epsilon, "epsilon"), error).delta > bug.delta
     if bug.delta > 0:
         return above, None

@@ -31,7 +31,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class LawCells:
     """A claimed law, seen through cells of integers: cell i holds edges[i − 1] ≤ k < edges[i]; the outer ones are tails."""
 
     edges: NDArray[np.int64]
@@ -74,7 +74,7 @@ def _pooled(expected: FloatArray) -> NDArray[np.int64]:
     return out
 
 
-def laplace_cells(scale: Fraction, shift: int = 0, *, reach: int | None = None) -> Cells:
+def laplace_cells(scale: Fraction, shift: int = 0, *, reach: int | None = None) -> LawCells:
     """Return cells of P[k] ∝ e^(−|k − shift|/scale), given |k − shift| ≤ reach: of about equal mass, or single integers."""
     rate = float(1 / scale)
     quantiles = np.linspace(0, 1, MOST_CELLS // 2 + 1)[1:-1]
@@ -92,7 +92,7 @@ def laplace_cells(scale: Fraction, shift: int = 0, *, reach: int | None = None) 
     return _cells(edges, (below(edges.astype(np.float64)) - first) / (last - first), shift)
 
 
-def staircase_cells(epsilon: Fraction, width: int, first: int, shift: int = 0) -> Cells:
+def staircase_cells(epsilon: Fraction, width: int, first: int, shift: int = 0) -> LawCells:
     """Return cells of staircase noise: the first and the second part of each stretch of `width`, on both sides."""
     blocks = min(40, math.ceil(12 / float(epsilon)) + 1)
     fall = math.exp(-float(epsilon))
@@ -104,10 +104,10 @@ def staircase_cells(epsilon: Fraction, width: int, first: int, shift: int = 0) -
     weights = np.concatenate([sides[::-1], sides])
     weights[len(sides) - 1] -= 1  # 0 has no negative twin
     edges = np.concatenate([edges[: len(sides) - 1], [0], edges[len(sides) :]])
-    return Cells(edges + shift, weights / weights.sum())
+    return LawCells(edges + shift, weights / weights.sum())
 
 
-def gaussian_cells(sigma2: Fraction, shift: int = 0) -> Cells:
+def gaussian_cells(sigma2: Fraction, shift: int = 0) -> LawCells:
     """Return cells of P[k] ∝ e^(−(k − shift)²/2σ²) of about equal mass.
 
     Below σ = 1000 by summing; above, where the sum over integers and the normal integral between half-integers agree to
@@ -127,5 +127,5 @@ def gaussian_cells(sigma2: Fraction, shift: int = 0) -> Cells:
     return _cells(edges, sums[np.clip(edges + reach, 0, len(places))], shift)
 
 
-def _cells(edges: NDArray[np.int64], below: FloatArray, shift: int) -> Cells:
-    return Cells(edges + shift, np.diff(np.concatenate([[0.0], below, [1.0]])))
+def _cells(edges: NDArray[np.int64], below: FloatArray, shift: int) -> LawCells:
+    return LawCells(edges + shift, np.diff(np.concatenate([[0.0], below, [1.0]])))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.audit.bounds import Counts, clopper_pearson
-from curador.audit.partition import Parted, Partition, parted, partition
+from curador.audit.partition import Parted, Partition, part_scores, partition
 from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, probability
 from curador.numerics.rounding import LIBM_ULPS, float_down, float_up, up
@@ -105,14 +105,14 @@ def hockey_stick(samples0: object, samples1: object, *, epsilon: Number, confide
             P[S] − e^ε Q[S].
     """
     exact, error = bounded_epsilon(epsilon), error_of(confidence)
-    scores = parted(samples0, samples1)
+    scores = part_scores(samples0, samples1)
     return delta_bound(scores, exact, error)
 
 
 def delta_bound(scores: Parted, epsilon: Fraction, error: float) -> DeltaBound:
     """Return what `hockey_stick` does, of scores that are parted already."""
     factor = _factor(epsilon)
-    event = learned_event(scores, factor, error)
+    event = learn_event(scores, factor, error)
     counts = event.counts(scores.tested)
     more, less = (counts.hits1, counts.hits0) if event.likelier else (counts.hits0, counts.hits1)
     sizes = (counts.size1, counts.size0) if event.likelier else (counts.size0, counts.size1)
@@ -145,7 +145,7 @@ def _excess(more: NDArray[Any], less: NDArray[Any], sizes: tuple[int, int], fact
     return low - factor * high
 
 
-def learned_event(scores: Parted, factor: float, error: float) -> Member:
+def learn_event(scores: Parted, factor: float, error: float) -> Member:
     """Return the event that should prove most: made on the first part, compared on the second.
 
     Compared by what the second part proves itself, with little confidence: of many events the luckiest is not the best. Where

@@ -40,7 +40,7 @@ class Parted:
         return one, other
 
 
-def parted(samples0: object, samples1: object) -> Parted:
+def part_scores(samples0: object, samples1: object) -> Parted:
     """Return samples of two worlds as scores in three parts: an eighth, an eighth and the rest, in the order drawn.
 
     Samples that are rows of numbers are scored by what a `distinguisher` learns of the first part.

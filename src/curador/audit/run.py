@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from curador.audit.bits import OFFSETS, Grid, leaks
-from curador.audit.entry import EPSILONS, Entry, delta_of
+from curador.audit.bits import OFFSETS, ReleaseGrid, leaks
 from curador.audit.mutants import Mutant, mutants
 from curador.audit.roster import ROSTER
-from curador.audit.trial import FitRow, Row, tried
+from curador.audit.trial import EPSILONS, AuditedMechanism, FitRow, TrialRow, delta_of, run_trial
 from curador.errors import InvalidParameter, require
 from curador.numerics.exact import whole
 
@@ -59,7 +58,7 @@ class Report:
     samples: int
     family: float
     alpha: float
-    rows: tuple[Row, ...]
+    rows: tuple[TrialRow, ...]
     bits: tuple[BitsRow, ...]
     fits: tuple[FitRow, ...]
     mutants: tuple[MutantRow, ...]
@@ -114,7 +113,7 @@ class Report:
 
 def audit(
     samples: int = 200_000,
-    entries: Sequence[Entry] | None = None,
+    entries: Sequence[AuditedMechanism] | None = None,
     *,
     seeded: bool = True,
     progress: Progress | None = None,
@@ -137,12 +136,12 @@ def audit(
     alpha_bits = FAMILY / 4 / max(1, len(real) * len(OFFSETS))
     alpha_fit = FAMILY / 4 / max(1, sum(entry.law is not None for entry in chosen) * len(EPSILONS))
     steps = _Steps(len(chosen) * len(EPSILONS) + len(real) + len(bugs), progress)
-    rows: list[Row] = []
+    rows: list[TrialRow] = []
     fits: list[FitRow] = []
     for entry in chosen:
         for asked in EPSILONS:
             steps.next(f"{entry.name} at ε = {asked}")
-            found, fit = tried(entry, asked, size=size, alpha=alpha, alpha_fit=alpha_fit)
+            found, fit = run_trial(entry, asked, size=size, alpha=alpha, alpha_fit=alpha_fit)
             rows.extend(found)
             fits.extend(fit)
     bits: list[BitsRow] = []
@@ -157,7 +156,7 @@ def audit(
     return Report(size, FAMILY, alpha, tuple(rows), tuple(bits), tuple(fits), tuple(caught))
 
 
-def named(name: str) -> tuple[Entry, ...]:
+def entries_named(name: str) -> tuple[AuditedMechanism, ...]:
     """Return the entries whose name begins so, in any case."""
     found = tuple(entry for entry in ROSTER if entry.name.lower().startswith(name.lower()))
     if not found:
@@ -166,7 +165,7 @@ def named(name: str) -> tuple[Entry, ...]:
     return found
 
 
-def _bits(entry: Entry, value: int, size: int, alpha: float) -> BitsRow:
+def _bits(entry: AuditedMechanism, value: int, size: int, alpha: float) -> BitsRow:
     """Both worlds near a true value: it, and one sensitivity more."""
     mechanism = entry.make(BITS_EPSILON)
     exact = delta_of(entry.deltas[0], mechanism.loss)
@@ -176,7 +175,7 @@ def _bits(entry: Entry, value: int, size: int, alpha: float) -> BitsRow:
         entry.draw(mechanism, value, size),
         entry.draw(mechanism, value + 1, size),
         values=(float(value), float(value + 1)),
-        grid=Grid(step, 1.0),
+        grid=ReleaseGrid(step, 1.0),
         claim=float(mechanism.loss.epsilon(exact)),
         alpha=alpha,
         delta=float(exact),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.audit.hockey_stick import CONFIDENCE, DeltaBound, bounded_epsilon, delta_bound, error_of
-from curador.audit.partition import FEWEST, Parted, parted
+from curador.audit.partition import FEWEST, Parted, part_scores
 from curador.audit.renyi_tester import RenyiBound, renyi_bound
 from curador.errors import InvalidParameter, require, sentence
 from curador.numerics.exact import Number, whole
@@ -35,7 +35,7 @@ Score = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ProfilePoint:
     """One point of a claim, and what the samples prove there: δ at an ε, or a divergence at an order."""
 
     at: float
@@ -61,8 +61,8 @@ class Divergences:
     name: str
     samples: int
     confidence: float
-    deltas: tuple[Point, ...]
-    renyi: tuple[Point, ...]
+    deltas: tuple[ProfilePoint, ...]
+    renyi: tuple[ProfilePoint, ...]
 
     @property
     def violations(self) -> tuple[str, ...]:
@@ -121,10 +121,10 @@ def divergences(
     drawn: list[Any] = [release(world, size=size) for world in (world0, world1)]
     scored = drawn if score is None else [score(outputs) for outputs in drawn]
     name = type(mechanism).__name__
-    return compared(name, loss, *scored, epsilons=epsilons, orders=orders, confidence=confidence)
+    return compare_divergences(name, loss, *scored, epsilons=epsilons, orders=orders, confidence=confidence)
 
 
-def compared(
+def compare_divergences(
     name: str,
     loss: Loss,
     samples0: NDArray[Any],
@@ -139,7 +139,7 @@ def compared(
     places = _places(loss) if epsilons is None else [bounded_epsilon(epsilon) for epsilon in epsilons]
     alphas = [order_of(alpha) for alpha in orders]
     require(len(places) + len(alphas) > 0, "epsilons and orders", "at least one together", "none")
-    scores: Parted = parted(samples0, samples1)
+    scores: Parted = part_scores(samples0, samples1)
     share = error / (len(places) + len(alphas))
     deltas = [delta_bound(scores, place, share) for place in places]
     curve = [renyi_bound(scores, alpha, share) for alpha in alphas]
@@ -152,12 +152,12 @@ def compared(
     )
 
 
-def _delta_point(bound: DeltaBound, loss: Loss) -> Point:
-    return Point(bound.epsilon, bound.claimed(loss), bound.delta, bound.event)
+def _delta_point(bound: DeltaBound, loss: Loss) -> ProfilePoint:
+    return ProfilePoint(bound.epsilon, bound.claimed(loss), bound.delta, bound.event)
 
 
-def _renyi_point(bound: RenyiBound, loss: Loss) -> Point:
-    return Point(bound.alpha, bound.claimed(loss), bound.divergence, bound.test)
+def _renyi_point(bound: RenyiBound, loss: Loss) -> ProfilePoint:
+    return ProfilePoint(bound.alpha, bound.claimed(loss), bound.divergence, bound.test)
 
 
 def _places(loss: Loss) -> list[Any]:

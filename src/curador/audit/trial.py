@@ -1,15 +1,82 @@
-"""One entry at one ε: its promise, lower bounds of ε against its claims, and its law."""
+"""What an audit tries, and one trial of it: a mechanism with two worlds; at one ε its promise, bounds and law.
+
+An entry is a mechanism, two worlds, and how its outputs are looked at.
+
+A trial is one entry at one ε: its promise, lower bounds of ε against its claims, and its law.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from curador.audit.bounds import detectable, lower_bound
-from curador.audit.entry import Entry, delta_of
-from curador.audit.fit import goodness
+from curador.audit.fit import LawCells, goodness
+from curador.privacy.loss import Loss
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+# ---- entry -----------------------------------------------------------------------------------------------------------------
+
+
+EPSILONS = ("0.1", "1", "4")
+SMALL = "1e-5"
+"""The δ of Gaussian noise."""
+
+LARGE = "1e-3"
+"""The δ of mechanisms whose δ is an event of its own: large enough to be seen."""
+
+ALONE = "0.05"
+"""The δ of keys held by one unit alone, where δ is all there is to see."""
+
+HALFWAY = "halfway"
+"""Also audit where δ is half of the total variation: there Gaussian curves can be seen with few samples."""
+
+Worlds: TypeAlias = Callable[[Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedMechanism:
+    """A mechanism under audit: how to make it for an ε, its worlds, its outputs as scores, and the claims to test.
+
+    `law` gives the cells of its law in the first world, where the law has a closed form; `real` marks releases of floats on
+    a public grid, whose bits are looked at.
+    """
+
+    name: str
+    make: Callable[[str], Any]
+    worlds: Worlds
+    score: Callable[[Any], NDArray[Any]]
+    deltas: tuple[str, ...] = ("0",)
+    law: Callable[[Any, Any], LawCells] | None = None
+    real: bool = False
+    many: str = "release_many"
+
+    @property
+    def goal(self) -> Fraction:
+        """The δ that the mechanism is made for: the first that `deltas` gives as a number, else 0."""
+        return Fraction(next((word for word in self.deltas if word != HALFWAY), "0"))
+
+    def draw(self, mechanism: Any, world: Any, size: int) -> NDArray[Any]:
+        """Return scores of `size` releases in a world."""
+        arguments = world if isinstance(world, tuple) else (world,)
+        return self.score(getattr(mechanism, self.many)(*arguments, size=size))
+
+
+def delta_of(word: str, loss: Loss) -> Fraction:
+    """Return the δ that an entry names."""
+    return Fraction(loss.delta(0)) / 2 if word == HALFWAY else Fraction(word)
+
+
+# ---- trial -----------------------------------------------------------------------------------------------------------------
+
 
 LIMIT = 3.0
 """A row has power if it would flag a mechanism this many times too telling, nearly always."""
@@ -19,7 +86,7 @@ SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrialRow:
     """A lower bound of ε against a claim, and what was promised at the δ of the goal against what was asked."""
 
     mechanism: str
@@ -75,7 +142,9 @@ class FitRow:
         return self.p >= self.least
 
 
-def tried(entry: Entry, asked: str, *, size: int, alpha: float, alpha_fit: float) -> tuple[list[Row], list[FitRow]]:
+def run_trial(
+    entry: AuditedMechanism, asked: str, *, size: int, alpha: float, alpha_fit: float
+) -> tuple[list[TrialRow], list[FitRow]]:
     """Return the rows of an entry made for an ε, from `size` releases in each of its worlds.
 
     Claim   Each bound is false with probability at most alpha, a fit rejects a right law with about alpha_fit.
@@ -84,13 +153,13 @@ def tried(entry: Entry, asked: str, *, size: int, alpha: float, alpha_fit: float
     worlds = entry.worlds(mechanism)
     promised = float(mechanism.loss.epsilon(entry.goal))
     one, other = (entry.draw(mechanism, world, size) for world in worlds)
-    rows: list[Row] = []
+    rows: list[TrialRow] = []
     for word in entry.deltas:
         exact = delta_of(word, mechanism.loss)
         delta, claim = float(exact), float(mechanism.loss.epsilon(exact))
         bound = lower_bound(one, other, delta=delta, alpha=alpha)
         least = detectable(bound, claim, delta=delta, alpha=alpha)
-        rows.append(Row(entry.name, asked, promised, delta, claim, bound.epsilon, least, bound.event))
+        rows.append(TrialRow(entry.name, asked, promised, delta, claim, bound.epsilon, least, bound.event))
     if entry.law is None:
         return rows, []
     cells = entry.law(mechanism, worlds[0])

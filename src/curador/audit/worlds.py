@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.audit.entry import HALFWAY, Worlds, delta_of
-from curador.audit.fit import Cells, staircase_cells
+from curador.audit.fit import LawCells, staircase_cells
+from curador.audit.trial import HALFWAY, Worlds, delta_of
 from curador.mechanisms.parameters import steps_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def code(outputs: Any) -> NDArray[Any]:
     return outputs @ (1 << np.arange(outputs.shape[1]))
 
 
-def shown(outputs: Any) -> NDArray[Any]:
+def count_if_shown(outputs: Any) -> NDArray[Any]:
     """The noisy count of the first key, below all counts where the key is not shown."""
     return np.nan_to_num(outputs[:, 0].astype(np.float64), nan=-1e9)
 
@@ -110,7 +110,7 @@ def both_halves(outputs: Any) -> NDArray[Any]:
 # ---- worlds ---------------------------------------------------------------------------------------------------------
 
 
-def fixed(one: Any, other: Any) -> Worlds:
+def fixed_worlds(one: Any, other: Any) -> Worlds:
     """Two worlds for every ε."""
     return lambda _: (one, other)
 
@@ -188,23 +188,23 @@ def steps(value: Fraction, mechanism: Any) -> Fraction:
     return value / mechanism.grid
 
 
-def categories(probabilities: Any) -> Cells:
+def categories(probabilities: Any) -> LawCells:
     """Outputs 0, 1, … by their probabilities."""
-    return Cells(np.arange(1, len(probabilities)), np.asarray(probabilities))
+    return LawCells(np.arange(1, len(probabilities)), np.asarray(probabilities))
 
 
-def chances(mechanism: Any, world: Any) -> Cells:
+def chances(mechanism: Any, world: Any) -> LawCells:
     """What the mechanism says of itself."""
     return categories(mechanism.probabilities(world))
 
 
-def answers(mechanism: RandomizedResponse, world: int) -> Cells:
+def answers(mechanism: RandomizedResponse, world: int) -> LawCells:
     """The truth with probability γ, the others evenly."""
     other = (1 - mechanism.gamma) / (mechanism.categories - 1)
     return categories([mechanism.gamma if place == world else other for place in range(mechanism.categories)])
 
 
-def stairs(mechanism: Staircase, _: Any) -> Cells:
+def stairs(mechanism: Staircase, _: Any) -> LawCells:
     """The staircase in steps of the grid."""
     width = steps_of(mechanism.sensitivity_squared, mechanism.exponent)
     return staircase_cells(mechanism.epsilon, width, int(mechanism.gamma * width))

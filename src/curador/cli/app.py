@@ -1,20 +1,65 @@
-"""The commands."""
+"""The commands; those of a study, of fits and of figures stand in their own modules.
+
+`curador collect`: estimates from files of reports that people randomized themselves.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from curador.cli.collecting import collect
 from curador.cli.expression import loss_of
 from curador.cli.plotting import plot
 from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
 from curador.cli.study import add_commands
 from curador.cli.training import train
+from curador.errors import InvalidParameter, sentence
+
+# ---- collecting ------------------------------------------------------------------------------------------------------------
+
+
+def collect(
+    protocol: Annotated[Path, typer.Argument(metavar="PROTOCOL.json", help="What curador.local.to_json wrote.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILES", help="Arrow or Parquet files of reports, or folders of them.")
+    ],
+    confidence: Annotated[str, typer.Option(help="How sure the intervals are.")] = "0.95",
+    as_json: Annotated[bool, typer.Option("--json", help="Print numbers for a program.")] = False,
+) -> None:
+    """Estimate frequencies, a mean or frequent values from reports of local privacy. Costs nothing: reports are private."""
+    from curador.local.files import from_json
+
+    try:
+        text = protocol.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidParameter(sentence("PROTOCOL.json", "a file that can be read", str(protocol))) from None
+    collector = from_json(text).collector()
+    shows = sys.stderr.isatty()
+    collector.add_files(*files, progress=_tell_progress if shows else None)
+    if shows:
+        print(file=sys.stderr)
+    estimate = collector.estimate(confidence=confidence)
+    print(json.dumps(_numbers(estimate)) if as_json else estimate)
+
+
+def _tell_progress(reports: int) -> None:
+    print(f"\r{reports:,} reports", end="", file=sys.stderr, flush=True)
+
+
+def _numbers(estimate: Any) -> dict[str, Any]:
+    common = {"reports": estimate.reports, "rejected": estimate.rejected, "confidence": float(estimate.confidence)}
+    if hasattr(estimate, "rows"):
+        return {**common, "values": estimate.rows}
+    names = ("mean", "standard_error", "low", "high", "population_error")
+    return {**common, **{name: getattr(estimate, name) for name in names}}
+
+
+# ---- app -------------------------------------------------------------------------------------------------------------------
+
 
 app = typer.Typer(
     add_completion=False,
@@ -27,12 +72,12 @@ app.command()(train)
 app.command()(plot)
 app.command()(collect)
 
-Text = Annotated[str, typer.Argument(help='Losses, e.g. "1000*gaussian(sigma=20) + 50*rr(epsilon=0.5)".')]
+LossText = Annotated[str, typer.Argument(help='Losses, e.g. "1000*gaussian(sigma=20) + 50*rr(epsilon=0.5)".')]
 
 
 @app.command()
 def account(
-    expression: Text,
+    expression: LossText,
     delta: Annotated[str, typer.Option(help="The δ to report ε at.")] = "1e-6",
     verify: Annotated[bool, typer.Option("--verify", help="Recompute every node with 50 digits.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers for a program.")] = False,
@@ -67,9 +112,9 @@ def calibrate(
     scheme: Annotated[str, typer.Option(help="poisson or without_replacement.")] = "poisson",
 ) -> None:
     """Print the least noise that reaches a privacy goal, or the most that keeps an accuracy."""
-    from curador.cli.calibration import calibrated
+    from curador.cli.expression import calibrate_mechanism
 
-    found = calibrated(
+    found = calibrate_mechanism(
         mechanism,
         epsilon=epsilon,
         delta=delta,

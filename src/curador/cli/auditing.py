@@ -17,10 +17,10 @@ from rich.table import Table
 from curador.cli.show import finite
 
 if TYPE_CHECKING:
-    from curador.audit.entry import Entry
     from curador.audit.exhibits import Exhibits
     from curador.audit.run import Progress as Watcher
     from curador.audit.run import Report
+    from curador.audit.trial import AuditedMechanism
 
 
 def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | None = None) -> int:
@@ -28,14 +28,14 @@ def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | Non
 
     With a file for HTML also curves and games of a few mechanisms are tried, which count as well.
     """
-    from curador.audit.run import audit, named
+    from curador.audit.run import audit, entries_named
 
-    entries = None if only is None else named(only)
+    entries = None if only is None else entries_named(only)
     if html is not None:
         from curador.plots.audit_report import writable
 
         writable(html)  # before minutes of work
-    with _watched() as watcher:
+    with _watching() as watcher:
         report = audit(samples, entries, progress=watcher)
     found = None if html is None else _written(report, html, entries)
     if as_json:
@@ -48,12 +48,12 @@ def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | Non
     return 0 if report.passed and not (found and found.violations) else 1
 
 
-def _written(report: Report, html: Path, entries: Sequence[Entry] | None) -> Exhibits:
+def _written(report: Report, html: Path, entries: Sequence[AuditedMechanism] | None) -> Exhibits:
     """Write the page, and return the curves and games that it shows beside the report."""
     from curador.audit.exhibits import exhibits
     from curador.plots.audit_report import write_html
 
-    with _watched() as watcher:
+    with _watching() as watcher:
         found = exhibits(report.samples, entries, progress=watcher)
     games = [exhibit.game for exhibit in found.shown if exhibit.game is not None]
     write_html(report, html, games=games, profiles=[exhibit.profile for exhibit in found.shown], catches=found.catches)
@@ -70,7 +70,7 @@ def _plain(value: object) -> object:
 
 
 @contextlib.contextmanager
-def _watched() -> Generator[Watcher]:
+def _watching() -> Generator[Watcher]:
     """A bar on the terminal's error stream; a line for every tenth where there is no terminal."""
     if not sys.stderr.isatty():
         yield _lines()

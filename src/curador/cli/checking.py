@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from curador.curator.pace import pace_text
 from curador.errors import InvalidStudy
-from curador.study.amounts import share_text
+from curador.study.values import share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) -> None:
     """Print what was found; raises for what must be mended."""
-    from curador.engines.registry import engine_kind
+    from curador.engines.base import engine_kind
     from curador.study.check import check_study, owner_warnings
 
     check_study(study)

@@ -21,8 +21,8 @@ from rich.table import Table
 import curador as cu
 from curador.cli.demo_data import PEOPLE, STUDY, VISITS, write_demo
 from curador.cli.demo_mathematics import mathematics as show_mathematics
-from curador.curator.show import key_text, number, reach_text
 from curador.errors import InvalidParameter, Refused, sentence
+from curador.text.numbers import key_text, reach_text, released_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -40,7 +40,7 @@ ALL, BOUNDED = "all_rows", "within_bounds"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DemoQuestion:
     """One question of the demonstration.
 
     capped  caps and bounds change the number that the answer is about: show the truth within them as well
@@ -54,7 +54,7 @@ class Shown:
     told: str = ""
 
 
-FIRST = Shown(
+FIRST = DemoQuestion(
     "Which kinds of places do people visit, and what do they spend?",
     "SELECT kind, COUNT(*) AS visits, AVG(spent) AS mean_spent\nFROM visits\nGROUP BY kind",
     {"spend": "10%"},
@@ -63,29 +63,29 @@ FIRST = Shown(
     f"{CAP} rows and no price counts beyond its bounds, which the owner chose. One bar in twenty misses it.",
 )
 OTHERS = (
-    Shown(
+    DemoQuestion(
         "Income by region: a join with a public table, whose keys are known.",
         "SELECT c.region, COUNT(*) AS people, AVG(p.income) AS mean_income\n"
         "FROM people AS p JOIN cities AS c ON p.city = c.city\nGROUP BY c.region",
         {"spend": "5%"},
     ),
-    Shown(
+    DemoQuestion(
         "The most visited venues: nobody declared their names, so only those with enough visitors appear.",
         "SELECT venue, COUNT(*) AS visits\nFROM visits\nGROUP BY venue\nORDER BY visits DESC\nLIMIT 6",
         {"spend": "5%"},
         capped=True,
     ),
-    Shown(
+    DemoQuestion(
         "A median, by the exponential mechanism.",
         "SELECT MEDIAN(income) AS median_income FROM people",
         {"spend": "5%"},
     ),
-    Shown(
+    DemoQuestion(
         "A filter comes first, then the cap: one person's museum visits, not one person's visits.",
         "SELECT COUNT(DISTINCT person) AS people, COUNT(*) AS visits\nFROM visits\nWHERE kind = 'museum' AND rating = 5",
         {"spend": "5%"},
     ),
-    Shown(
+    DemoQuestion(
         "Ana, an analyst with 40 % of the budget, says how exact it must be, and the cost follows from that.",
         "SELECT p.city, COUNT(*) AS people\nFROM people AS p\nWHERE p.birth_year >= 2000\nGROUP BY p.city",
         {"accuracy": {"people": 60}},
@@ -201,7 +201,7 @@ def _exact(truth: duckdb.DuckDBPyConnection, text: str, schema: str, keys: int) 
     return {row[:keys]: row[keys:] for row in found}
 
 
-def _table(answer: Answer, truth: duckdb.DuckDBPyConnection, shown: Shown) -> Table:
+def _table(answer: Answer, truth: duckdb.DuckDBPyConnection, shown: DemoQuestion) -> Table:
     """The answer with its error bars, and the truth beside it."""
     keys = [part for part in answer.parts if part.low is None]
     schemas = {"exact": ALL, "bounded": BOUNDED} if shown.capped else {"exact": ALL}
@@ -221,7 +221,7 @@ def _table(answer: Answer, truth: duckdb.DuckDBPyConnection, shown: Shown) -> Ta
         for place, part in enumerate(released):
             value, low, high = (row[part.name + end] for end in ("", "_low", "_high"))
             width = None if low is None or high is None else float(high - low) / 2
-            cells += [f"[bold]{number(value, width)}[/]", _bar(value, low, high, width)]
+            cells += [f"[bold]{released_text(value, width)}[/]", _bar(value, low, high, width)]
             cells += [_like(one[key][place] if key in one else None, value, width) for one in exact]
         table.add_row(*cells)
     return table
@@ -230,14 +230,14 @@ def _table(answer: Answer, truth: duckdb.DuckDBPyConnection, shown: Shown) -> Ta
 def _bar(value: Any, low: Any, high: Any, width: float | None) -> str:
     """± where the interval is symmetric about the value, its ends where it is not."""
     if width is None or value is None or abs((high - value) - (value - low)) > 1e-6 * width:
-        return f"{number(low, width)} … {number(high, width)}"
+        return f"{released_text(low, width)} … {released_text(high, width)}"
     return reach_text(width)
 
 
 def _like(value: Any, released: Any, width: float | None) -> str:
     """The truth with the digits of the released number; a group that has no row is a zero."""
     value = 0 if value is None else value
-    return number(int(value)) if isinstance(released, int) else number(float(value), width)
+    return released_text(int(value)) if isinstance(released, int) else released_text(float(value), width)
 
 
 # ---- 3. free and refused -------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def write_demo(folder: Path) -> Path:
     from pyarrow import parquet
 
     source = np.random.default_rng(SEED)
-    city = _weighted(source, [size for _, _, size in CITIES], PEOPLE)
+    city = _draw_weighted(source, [size for _, _, size in CITIES], PEOPLE)
     tables = {"people": _people(source, city), "visits": _visits(source, city), "cities": _cities()}
     folder.mkdir(parents=True, exist_ok=True)
     for name, columns in tables.items():
@@ -131,7 +131,7 @@ def _people(source: np.random.Generator, city: Integers) -> dict[str, Any]:
     return {
         "id": np.arange(1, PEOPLE + 1),
         "birth_year": birth,
-        "city": _named(city, [name for name, _, _ in CITIES]),
+        "city": _pick_names(city, [name for name, _, _ in CITIES]),
         "income": pa.array(income, mask=unknown),
         "joined": joined.astype("datetime64[D]"),
     }
@@ -141,12 +141,14 @@ def _visits(source: np.random.Generator, city: Integers) -> dict[str, Any]:
     import numpy as np
     import pyarrow as pa
 
-    person = _weighted(source, source.lognormal(0.0, 0.8, PEOPLE), VISITS)  # skewed: some go out every day
+    person = _draw_weighted(source, source.lognormal(0.0, 0.8, PEOPLE), VISITS)  # skewed: some go out every day
     kinds = np.array(list(KINDS.values()))
-    kind_of_venue = _weighted(source, [7, 6, 12, 3, 4, 10, 1, 9], len(CITIES) * VENUES)
+    kind_of_venue = _draw_weighted(source, [7, 6, 12, 3, 4, 10, 1, 9], len(CITIES) * VENUES)
 
     # everybody has a few favourite places in their own city, and likes the first best
-    favourites = _weighted(source, 1.0 / np.arange(1, VENUES + 1) ** 0.8, PEOPLE * FAVOURITES).reshape(PEOPLE, FAVOURITES)
+    favourites = _draw_weighted(source, 1.0 / np.arange(1, VENUES + 1) ** 0.8, PEOPLE * FAVOURITES).reshape(
+        PEOPLE, FAVOURITES
+    )
     favourite = np.minimum(source.geometric(0.4, VISITS) - 1, FAVOURITES - 1)
     venue = city[person] * VENUES + favourites[person, favourite]
     kind = kind_of_venue[venue]
@@ -159,15 +161,15 @@ def _visits(source: np.random.Generator, city: Integers) -> dict[str, Any]:
     minute = np.clip(60 * hour + 75 * source.standard_normal(VISITS), 0, 1439).astype(np.int64)
     return {
         "person": person + 1,
-        "kind": _named(kind, list(KINDS)),
-        "venue": _named(venue, [f"{list(KINDS)[kind]} {1 + place}" for place, kind in enumerate(kind_of_venue)]),
+        "kind": _pick_names(kind, list(KINDS)),
+        "venue": _pick_names(venue, [f"{list(KINDS)[kind]} {1 + place}" for place, kind in enumerate(kind_of_venue)]),
         "visited": np.datetime64("2025-01-01T00:00", "us") + 60_000_000 * (1440 * day + minute),
         "spent": pa.array(spent, mask=source.random(VISITS) < 0.07),
         "rating": pa.array(rating, mask=source.random(VISITS) < 0.35),
     }
 
 
-def _weighted(source: np.random.Generator, weights: Sequence[float] | NDArray[np.floating[Any]], size: int) -> Integers:
+def _draw_weighted(source: np.random.Generator, weights: Sequence[float] | NDArray[np.floating[Any]], size: int) -> Integers:
     """Return that many places, each with probability in proportion to its weight."""
     import numpy as np
 
@@ -175,7 +177,7 @@ def _weighted(source: np.random.Generator, weights: Sequence[float] | NDArray[np
     return np.searchsorted(upper, source.random(size) * upper[-1]).astype(np.int64)
 
 
-def _named(places: Integers, names: Sequence[str]) -> Any:
+def _pick_names(places: Integers, names: Sequence[str]) -> Any:
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(pa.array(places.astype("int32")), pa.array(list(names)))

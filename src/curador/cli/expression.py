@@ -1,26 +1,67 @@
-"""Losses written as text: `1000*gaussian(sigma=20) + 50*rr(epsilon=0.5).group(2)`.
+"""What is typed at a command: losses written as text, and mechanisms by a word.
 
-Python's own grammar, read through an allow-list: sums, whole counts, the mechanisms below with keyword arguments, and the
-methods subsample and group. Numbers keep the digits that were typed.
+A loss is `1000*gaussian(sigma=20) + 50*rr(epsilon=0.5).group(2)`: Python's own grammar, read through an allow-list: sums,
+whole counts, the mechanisms below with keyword arguments, and the methods subsample and group. Numbers keep the digits that
+were typed.
+
+Of `calibrate`: which mechanism a word names, and which goals it understands.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    Laplace,
-    RandomizedResponse,
-)
+from curador.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, Gaussian, Laplace, RandomizedResponse
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Approx, Concentrated, GaussianLoss, KeySelection, LaplaceLoss, Pure, Shuffled
+
+# ---- calibration -----------------------------------------------------------------------------------------------------------
+
+
+_NOISE = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "discrete_gaussian": DiscreteGaussian,
+    "discrete_laplace": DiscreteLaplace,
+}
+
+
+def calibrate_mechanism(
+    mechanism: str,
+    *,
+    accuracy: str | None,
+    confidence: str,
+    sensitivity: str,
+    rate: str | None,
+    scheme: str,
+    **goal: Any,
+) -> Any:
+    """Return the calibrated mechanism; a goal that it has no meaning for is refused."""
+    if mechanism in _NOISE:
+        noise: Any = _NOISE[mechanism]
+        return noise.calibrate(
+            sensitivity=sensitivity,
+            accuracy=accuracy,
+            confidence=confidence,
+            rate=rate,
+            scheme=scheme,
+            **goal,
+        )
+    if accuracy is not None or rate is not None:
+        raise InvalidParameter(f"accuracy and rate must be given for noise mechanisms only; got {mechanism}.")
+    if mechanism == "rr":
+        return RandomizedResponse.calibrate(**goal)
+    if mechanism == "exponential":
+        return Exponential.calibrate(sensitivity=sensitivity, **goal)
+    names = ", ".join([*_NOISE, "rr", "exponential"])
+    raise InvalidParameter(f"mechanism must be one of {names}; got {mechanism}.")
+
+
+# ---- expression ------------------------------------------------------------------------------------------------------------
+
 
 _LONGEST = 4_000
 
@@ -89,7 +130,7 @@ def _loss(node: ast.expr, text: str) -> Loss:
             return _mechanism(name, _arguments(node, text))
         case ast.Call(func=ast.Attribute(value=inner, attr="subsample"), args=[]):
             arguments = _arguments(node, text)
-            return _called(_loss(inner, text).subsample, "subsample", arguments)
+            return _build_loss(_loss(inner, text).subsample, "subsample", arguments)
         case ast.Call(func=ast.Attribute(value=inner, attr="group"), args=[size], keywords=[]):
             return _loss(inner, text).group(_number(size, text))
         case _:
@@ -99,10 +140,10 @@ def _loss(node: ast.expr, text: str) -> Loss:
 def _mechanism(name: str, arguments: dict[str, str]) -> Loss:
     if name not in MECHANISMS:
         raise InvalidParameter(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}; got {name}.")
-    return _called(MECHANISMS[name], name, arguments)
+    return _build_loss(MECHANISMS[name], name, arguments)
 
 
-def _called(build: Builder, name: str, arguments: dict[str, str]) -> Loss:
+def _build_loss(build: Builder, name: str, arguments: dict[str, str]) -> Loss:
     try:
         return build(**arguments)
     except TypeError:

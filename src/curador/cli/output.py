@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidParameter, sentence
-from curador.study.spelling import number_text
+from curador.study.values import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -50,32 +50,32 @@ def require_writable(option: str, path: Path) -> None:
         if not there:
             path.unlink()
     except OSError as problem:
-        raise InvalidParameter(not_written(option, path, problem)) from None
+        raise InvalidParameter(unwritable_sentence(option, path, problem)) from None
 
 
-def not_written(option: str, path: Path, problem: OSError) -> str:
+def unwritable_sentence(option: str, path: Path, problem: OSError) -> str:
     """Return the sentence for a file that cannot be written."""
     return sentence(option, "a file that can be written", str(path), f"the system says: {problem.strerror}")
 
 
 def write_all(answer: Answer, shape: Format, out: Path | None, receipt: Path | None) -> None:
     """Write the answer, and the receipt where it is wanted. A disk that is full loses nothing: the answer is stored."""
-    with _stored("--out", out):
+    with _storing("--out", out):
         write_answer(answer, shape, out)
-    with _stored("--receipt", receipt):
+    with _storing("--receipt", receipt):
         if receipt is not None:
             receipt.write_text(answer.receipt.to_json(), encoding="utf-8")
 
 
 @contextlib.contextmanager
-def _stored(option: str, path: Path | None) -> Generator[None]:
+def _storing(option: str, path: Path | None) -> Generator[None]:
     try:
         yield
     except OSError as problem:
         if path is None:
             raise
         hint = "; the answer is stored: the same question again is free"
-        raise InvalidParameter(not_written(option, path, problem) + hint) from None
+        raise InvalidParameter(unwritable_sentence(option, path, problem) + hint) from None
 
 
 def write_answer(answer: Answer, shape: Format, out: Path | None) -> None:

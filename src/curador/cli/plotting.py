@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curador.cli.output import not_written, require_writable
+from curador.cli.output import require_writable, unwritable_sentence
 from curador.errors import InvalidParameter, sentence
 
 if TYPE_CHECKING:
-    from curador.plots.catalogue import Entry
+    from curador.plots.catalogue import CatalogueFigure
 
 FORMATS = (".png", ".svg", ".pdf")
 ALL = "all"
@@ -35,7 +35,7 @@ Analyst = Annotated[str | None, typer.Option("--as", help="Of a study: as this a
 
 def plot(name: Name = None, of: Subject = None, out: Out = None, width: Width = None, analyst: Analyst = None) -> None:
     """List the figures, or write one of them, of your own losses or study where it takes them."""
-    from curador.plots.catalogue import CATALOGUE, entry_of
+    from curador.plots.catalogue import CATALOGUE, figure_named
 
     if name is None:
         _list(CATALOGUE.values())
@@ -48,7 +48,7 @@ def plot(name: Name = None, of: Subject = None, out: Out = None, width: Width = 
         for entry in (one for one in CATALOGUE.values() if one.alone):
             _write(entry, folder / f"{entry.name}.png", width, (), {})
         return
-    entry = entry_of(name)
+    entry = figure_named(name)
     path = Path(f"{name}.png") if out is None else out
     if path.suffix.lower() not in FORMATS:
         raise InvalidParameter(sentence("--out", f"a file that ends in {', '.join(FORMATS)}", str(path)))
@@ -76,7 +76,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as problem:
-        raise InvalidParameter(not_written("--out", folder, problem)) from None
+        raise InvalidParameter(unwritable_sentence("--out", folder, problem)) from None
 
 
 def _require_nothing(name: str, of: str | None, analyst: str | None) -> None:
@@ -86,7 +86,7 @@ def _require_nothing(name: str, of: str | None, analyst: str | None) -> None:
         raise InvalidParameter(sentence("--as", "left out where no study is drawn", analyst))
 
 
-def _subject(entry: Entry, of: str | None, analyst: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _subject(entry: CatalogueFigure, of: str | None, analyst: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the figure is of: arguments and options of the function that draws it."""
     if entry.takes == "values":
         raise InvalidParameter(f"{entry.name} is drawn in Python, of values that no command has.\nHint: {entry.call}.")
@@ -108,7 +108,7 @@ def _log(path: Path, analyst: str | None) -> tuple[tuple[Any, ...], dict[str, An
     from curador.curator.curator import known_analyst
     from curador.curator.log import log_lines
     from curador.curator.opening import existing_ledger
-    from curador.study.toml import read_study
+    from curador.study.file import read_study
 
     study = read_study(path)
     who = None if analyst is None else known_analyst(study, analyst).name
@@ -116,7 +116,7 @@ def _log(path: Path, analyst: str | None) -> tuple[tuple[Any, ...], dict[str, An
         return (log_lines(ledger, who),), {"limit": budget_view(ledger, study, who).limit}
 
 
-def _write(entry: Entry, path: Path, width: float | None, given: tuple[Any, ...], options: dict[str, Any]) -> None:
+def _write(entry: CatalogueFigure, path: Path, width: float | None, given: tuple[Any, ...], options: dict[str, Any]) -> None:
     from curador.plots.style import style
 
     drawn = entry.draw(*given, **options)
@@ -128,5 +128,5 @@ def _write(entry: Entry, path: Path, width: float | None, given: tuple[Any, ...]
         with style():
             drawn.savefig(path, dpi=_DOTS, metadata={"Title": entry.description, **about})
     except OSError as problem:
-        raise InvalidParameter(not_written("--out", path, problem)) from None
+        raise InvalidParameter(unwritable_sentence("--out", path, problem)) from None
     print(f"{path}: {entry.description}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curador.cli.output import Format, check_output, not_written, write_all
+from curador.cli.output import Format, check_output, unwritable_sentence, write_all
 from curador.errors import InvalidParameter, InvalidStudy, sentence
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def init(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the draft there; default: standard output.")] = None,
 ) -> None:
     """Write the draft of a study file: every column with its physical type and a line to fill in. No row is read."""
-    from curador.engines.registry import engine_kind
-    from curador.study.sources import table_name
-    from curador.study.write import draft_toml
+    from curador.engines.base import engine_kind
+    from curador.study.build import table_name
+    from curador.study.file import draft_toml
 
     source = table
     if out is not None and not Path(table).is_absolute() and out.absolute().parent != Path.cwd():
@@ -70,7 +70,7 @@ def init(
     except FileExistsError:
         raise InvalidStudy(sentence("--out", "a file that does not exist yet", str(out))) from None
     except OSError as problem:
-        raise InvalidStudy(not_written("--out", out, problem)) from None
+        raise InvalidStudy(unwritable_sentence("--out", out, problem)) from None
     print(f"wrote {out}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
 
 
@@ -134,7 +134,7 @@ def preview(
 ) -> None:
     """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
     options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
-    with opened(study, new_ledger) as curator:
+    with open_from_file(study, new_ledger) as curator:
         found = voice_of(curator, analyst).preview(_text(question), **options)
     _print(found, as_json=as_json)
 
@@ -164,7 +164,7 @@ def ask(
     options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
     try:
         text = _text(question)
-        with opened(study, new_ledger) as curator:
+        with open_from_file(study, new_ledger) as curator:
             voice = voice_of(curator, analyst)
             if not yes and sys.stdin.isatty() and not _agreed(voice, text, options, fresh=fresh):
                 print("nothing was spent", file=sys.stderr)
@@ -198,7 +198,7 @@ def budget(
         raise InvalidParameter(sentence("--by", '"analyst"', by))
     declared = _read(study)
     with _ledger(declared) as ledger:
-        found = budget_view(ledger, declared, _known(declared, analyst))
+        found = budget_view(ledger, declared, _known_name(declared, analyst))
     if as_json:
         _print(found, as_json=True)
     else:
@@ -219,7 +219,7 @@ def log(
         if verify:
             ledger.verify()
             print("the chain, the sums and the witness agree", file=sys.stderr)
-        lines = log_lines(ledger, _known(declared, analyst))
+        lines = log_lines(ledger, _known_name(declared, analyst))
     if as_json:
         print(json.dumps(lines, ensure_ascii=False))
     else:
@@ -230,7 +230,7 @@ def log(
 
 
 def _read(study: Path) -> Study:
-    from curador.study.toml import read_study
+    from curador.study.file import read_study
 
     return read_study(study)
 
@@ -241,7 +241,7 @@ def _ledger(study: Study) -> Ledger:
     return existing_ledger(study)
 
 
-def opened(study: Path, new_ledger: str | None = None) -> Curator:
+def open_from_file(study: Path, new_ledger: str | None = None) -> Curator:
     """Open the study of a file."""
     from curador.curator.curator import open_study
 
@@ -253,7 +253,7 @@ def voice_of(curator: Curator, analyst: str | None) -> Asker:
     return curator if analyst is None else curator.analyst(analyst)
 
 
-def _known(study: Study, analyst: str | None) -> str | None:
+def _known_name(study: Study, analyst: str | None) -> str | None:
     from curador.curator.curator import known_analyst
 
     return None if analyst is None else known_analyst(study, analyst).name

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curador.cli.output import not_written
-from curador.cli.study import Analyst, Rho, Spend, StudyFile, opened, tell, voice_of
+from curador.cli.output import unwritable_sentence
+from curador.cli.study import Analyst, Rho, Spend, StudyFile, open_from_file, tell, voice_of
 from curador.errors import InvalidParameter, InvalidStudy, sentence
 
 if TYPE_CHECKING:
-    from curador.curator.training import Rows
+    from curador.curator.training import TrainingRows
 
 ESTIMATORS = {
     "pca": "PrivatePCA",
@@ -50,7 +50,7 @@ def train(
     wanted = [*names, *([target] if target is not None and target not in names else [])]
     model = _made(estimator, epsilon, delta, n_nominal, parameter)
     try:
-        with opened(study) as curator:
+        with open_from_file(study) as curator:
             rows = voice_of(curator, analyst).rows(table, columns=wanted, spend=spend, rho=rho, inexact=inexact)
             if not yes and sys.stdin.isatty() and not _agreed(model, rows, target):
                 tell("nothing was spent")
@@ -60,7 +60,7 @@ def train(
         try:
             model.save(out)
         except OSError as problem:
-            raise InvalidStudy(not_written("--out", out, problem)) from None
+            raise InvalidStudy(unwritable_sentence("--out", out, problem)) from None
     except KeyboardInterrupt as stop:
         tell(str(stop) or "interrupted")
         raise typer.Exit(130) from None
@@ -95,7 +95,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _agreed(model: Any, rows: Rows, target: str | None) -> bool:
+def _agreed(model: Any, rows: TrainingRows, target: str | None) -> bool:
     """Say what the fit would cost and ask."""
     tell(model.cost(rows, target))
     print("Spend it? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -1,26 +1,95 @@
-"""The answer: a released table with its error bars, its cost and its receipt."""
+"""The answer: a released table with its error bars, its cost and its receipt.
+
+Its figure shows every released number with its error bar; matplotlib is imported when it is drawn.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from curador.answers.bias import advice, estimate_sentence
+from curador.answers.identity import plain
 from curador.canonical import canonical_digest
-from curador.curator.bias import advice, told
-from curador.curator.identity import plain
-from curador.curator.show import key_text, level_text, number, reach_text
-from curador.curator.show_tables import printed, table, verbatim, with_lines
+from curador.errors import InvalidParameter
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, confidence_level
 from curador.study.values import Type
+from curador.text.numbers import key_text, level_text, reach_text, released_text
+from curador.text.tables import make_table, plain_text, verbatim, with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.curator.post import Column
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from curador.answers.table import AnswerColumn
     from curador.curator.receipt import Receipt
+
+
+# ---- answer plot -----------------------------------------------------------------------------------------------------------
+
+
+MOST_ROWS = 40
+"""Rows in one figure: more cannot be read."""
+
+_INK, _GRID = "#0072B2", "#E6E6E6"
+
+
+def answer_figure(answer: Answer) -> Figure:
+    """Return a figure with one panel a released column: a dot and its interval for each of the first rows."""
+    from matplotlib.figure import Figure
+
+    released = [part for part in answer.parts if part.low is not None]
+    if not released:
+        raise InvalidParameter("an answer must have a released number to be drawn; got keys only.")
+    labels = _labels(answer)
+    wide = min(3.6 * len(released) + 1.4, 16.0)
+    made = Figure(figsize=(wide, 1.3 + 0.26 * max(len(labels), 2)), layout="constrained")
+    panels = made.subplots(1, len(released), sharey=True, squeeze=False)[0]
+    for panel, part in zip(panels, released, strict=True):
+        _panel(panel, part, len(labels))
+    panels[0].set_yticks(range(len(labels)), labels, parse_math=False)  # a key's $ is a $
+    panels[0].invert_yaxis()
+    title = f"{level_text(answer.confidence)} intervals: noise only"
+    made.suptitle(title, x=0.01, ha="left", fontsize=9, color="#606060")
+    return made
+
+
+def _labels(answer: Answer) -> list[str]:
+    keys = [part for part in answer.parts if part.low is None]
+    rows = min(len(answer), MOST_ROWS)
+    return [", ".join(key_text(part.values[row]) for part in keys) or "all" for row in range(rows)]
+
+
+def _panel(panel: Axes, part: AnswerColumn, rows: int) -> None:
+    for row in range(rows):
+        value, low, high = part.values[row], _end(part.low, row), _end(part.high, row)
+        if value is None:
+            continue
+        panel.hlines(row, low, high, color=_INK, alpha=0.45, linewidth=3)
+        panel.plot([value], [row], "o", color=_INK, markersize=4)
+    panel.set_title(part.name, loc="left", fontsize=10, parse_math=False)
+    panel.grid(axis="x", color=_GRID)
+    panel.locator_params(axis="x", nbins=4)  # large counts beside each other would run together
+    panel.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        panel.spines[side].set_visible(False)
+    panel.tick_params(axis="y", length=0)
+    panel.tick_params(axis="x", labelsize=8)
+
+
+def _end(ends: Any, row: int) -> float:
+    value = ends[row]
+    return math.nan if value is None else float(value)
+
+
+# ---- answer ----------------------------------------------------------------------------------------------------------------
+
 
 SHOWN_ROWS = 60
 """Rows of a printed table; all of them are in `rows`, `to_arrow` and the others."""
@@ -42,14 +111,14 @@ class Answer:
     bias        private estimates of what caps and bounds took away, where they were asked for
     """
 
-    parts: tuple[Column, ...] = field(repr=False)
+    parts: tuple[AnswerColumn, ...] = field(repr=False)
     cost: Amounts
     receipt: Receipt = field(repr=False)
     stored: bool
     confidence: Fraction
     notes: tuple[str, ...] = ()
-    bias: tuple[Column, ...] = ()
-    again: Callable[[Fraction], tuple[Column, ...]] = field(repr=False, compare=False, kw_only=True)
+    bias: tuple[AnswerColumn, ...] = ()
+    again: Callable[[Fraction], tuple[AnswerColumn, ...]] = field(repr=False, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,20 +171,18 @@ class Answer:
 
     def plot(self) -> Any:
         """Return a matplotlib figure: every released number with its error bar, one panel a column."""
-        from curador.curator.answer_plot import answer_figure
-
         return answer_figure(self)
 
     # ---- to people --------------------------------------------------------------------------------------------------
 
     def __rich__(self) -> Any:
-        made = table(*self._headings(), left=_words(self.parts))
+        made = make_table(*self._headings(), left=_words(self.parts))
         for row in self._cells():
             made.add_row(*(verbatim(cell) for cell in row))
         return with_lines(made, self._footer())
 
     def __str__(self) -> str:
-        return printed(self)
+        return plain_text(self)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self._headings())
@@ -136,14 +203,14 @@ class Answer:
                 columns.append([key_text(value) for value in values])
                 continue
             ends = list(zip(part.low[:SHOWN_ROWS], part.high[:SHOWN_ROWS], strict=True))
-            columns.append([number(value, _width(*pair)) for value, pair in zip(values, ends, strict=True)])
+            columns.append([released_text(value, _width(*pair)) for value, pair in zip(values, ends, strict=True)])
             columns.append([_interval(value, *pair) for value, pair in zip(values, ends, strict=True)])
         return [list(row) for row in zip(*columns, strict=True)]
 
     def _footer(self) -> list[str]:
         hidden = len(self) - SHOWN_ROWS
         lines = [f"… {hidden:,} more rows"] if hidden > 0 else []
-        lines += [told(part) for part in self.bias]
+        lines += [estimate_sentence(part) for part in self.bias]
         advised = advice(self.bias)
         return [*lines, *([] if advised is None else [advised]), *self.notes]
 
@@ -156,7 +223,7 @@ class Answer:
         return flat
 
 
-def table_digest(parts: Sequence[Column]) -> str:
+def table_digest(parts: Sequence[AnswerColumn]) -> str:
     """Return SHA-256 of the released table: names, types and values; intervals follow from them and the receipt."""
     body = [[part.name, str(part.type), [_exact(value) for value in part.values]] for part in parts]
     return canonical_digest({"version": 1, "columns": body})
@@ -170,7 +237,7 @@ def _listed(values: Sequence[Any]) -> Any:
     return values.tolist() if hasattr(values, "tolist") else values  # type: ignore[attr-defined]
 
 
-def _words(parts: Sequence[Column]) -> int:
+def _words(parts: Sequence[AnswerColumn]) -> int:
     """How many columns stand before the first released number."""
     return next((place for place, part in enumerate(parts) if part.low is not None), len(parts))
 
@@ -183,5 +250,5 @@ def _interval(value: Any, low: Any, high: Any) -> str:
     """Return ± where the interval is symmetric about the value, its ends where it is not."""
     width = _width(low, high)
     if value is None or width is None or abs((high - value) - (value - low)) > 1e-9 * max(width, 1e-300):
-        return f"{number(low, width)} … {number(high, width)}"
+        return f"{released_text(low, width)} … {released_text(high, width)}"
     return f"± {width:,.0f}" if isinstance(value, int) else reach_text(width)

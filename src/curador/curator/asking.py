@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from curador.answers.bias import as_shares
+from curador.answers.release import release
+from curador.answers.stored import decode_releases, encode_releases
+from curador.answers.table import answer_columns
 from curador.curator.answer import Answer, table_digest
-from curador.curator.bias import as_shares
-from curador.curator.content import decoded, encoded
-from curador.curator.post import answer_columns
 from curador.curator.preview import bounding_notes
 from curador.curator.receipt import answer_receipt, answer_terms
-from curador.curator.rehearsal import rehearsed, without_rows
-from curador.curator.release import release
+from curador.curator.rehearsal import rehearse, tally_without_rows
 from curador.curator.spending import Restored, Shown, spend, try_out
 from curador.ledger.request import Request
-from curador.plan.explain import explain
+from curador.plan.words import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from fractions import Fraction
 
-    from curador.curator.post import Column
-    from curador.curator.pricing import PricedQuestion
+    from curador.answers.release import ReleasedBlock
+    from curador.answers.table import AnswerColumn
+    from curador.curator.price import PricedQuestion
     from curador.curator.receipt import AnswerTerms
-    from curador.curator.release import Released
     from curador.curator.session import Session
     from curador.engines.base import Tallied
     from curador.ledger.request import Spent
@@ -63,8 +63,8 @@ def request_of(session: Session, question: PricedQuestion) -> Request:
 class Results:
     """What was released for every plan of a question, and the columns that are shown of the first."""
 
-    released: list[list[Released]]
-    columns: tuple[Column, ...]
+    released: list[list[ReleasedBlock]]
+    columns: tuple[AnswerColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ class QuestionPurchase:
 
     def compute(self, *, rehearsal: bool) -> bytes:
         """Tally, and draw the noise of every plan; in a rehearsal the noise is thrown away and 0 is in its place."""
-        released = _drawn(self.question.priced, self._tallied(rehearsal=rehearsal), rehearsed if rehearsal else release)
-        return encoded(self.question.identities, released)
+        released = _drawn(self.question.priced, self._tallied(rehearsal=rehearsal), rehearse if rehearsal else release)
+        return encode_releases(self.question.identities, released)
 
     def restore(self, content: bytes) -> Restored[Results]:
         """Return the released numbers in the order of this question, and the columns that are made of them."""
-        released = decoded(content, self.question.identities, self.question.priced)
+        released = decode_releases(content, self.question.identities, self.question.priced)
         columns = tuple(answer_columns(self.question.priced[0], released[0], self.question.confidence))
         return Restored(Results(released, columns), table_digest(columns))
 
@@ -96,7 +96,7 @@ class QuestionPurchase:
         question, schema, released = self.question, self.session.schema, restored.value.released
         receipt = answer_receipt(self.session.study, self.session.limits, spent, self.terms, answer_digest=restored.digest)
 
-        def again(confidence: Fraction) -> tuple[Column, ...]:
+        def again(confidence: Fraction) -> tuple[AnswerColumn, ...]:
             return tuple(answer_columns(question.priced[0], released[0], confidence))
 
         estimates = [
@@ -122,14 +122,14 @@ class QuestionPurchase:
         engine, compiled = self.session.engine, self.question.compiled
         if not rehearsal:
             return engine.tally(compiled)
-        return engine.rehearse(compiled) if self.by_engine else [without_rows(block) for block in compiled.blocks]
+        return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block in compiled.blocks]
 
 
 def _drawn(
-    plans: Sequence[Priced], tallied: Sequence[Tallied], draw: Callable[[Priced, Sequence[Tallied]], list[Released]]
-) -> list[list[Released]]:
+    plans: Sequence[Priced], tallied: Sequence[Tallied], draw: Callable[[Priced, Sequence[Tallied]], list[ReleasedBlock]]
+) -> list[list[ReleasedBlock]]:
     """Draw the noise of every plan; the tallies of all of them came from one snapshot."""
-    out: list[list[Released]] = []
+    out: list[list[ReleasedBlock]] = []
     start = 0
     for priced in plans:
         end = start + len(priced.plan.blocks)

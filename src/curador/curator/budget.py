@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import percent, rounded
-from curador.curator.show_tables import printed, table, verbatim, with_lines
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.privacy.filters import PureFilter
+from curador.text.numbers import percent_text, rounded_text
+from curador.text.tables import make_table, plain_text, verbatim, with_lines
 
 if TYPE_CHECKING:
     from curador.ledger.ledger import Ledger
@@ -81,31 +81,31 @@ class BudgetView:
 
     def by_analyst(self) -> Any:
         """Return a table of the owner and every analyst."""
-        made = table("who", "share", "spent", "of the share", "left")
+        made = make_table("who", "share", "spent", "of the share", "left")
         for one in self.accounts:
             spent, whole = _main(one.spent, self.pure), _main(one.limit, self.pure)
-            shares = [percent(one.share, Fraction(1), up=False), amounts_text(one.spent, pure=self.pure, up=True)]
+            shares = [percent_text(one.share, Fraction(1), up=False), amounts_text(one.spent, pure=self.pure, up=True)]
             left = amounts_text(one.left, pure=self.pure, up=False)
-            made.add_row(verbatim(one.name), *shares, percent(spent, whole, up=True), left)
+            made.add_row(verbatim(one.name), *shares, percent_text(spent, whole, up=True), left)
         return made
 
     def __rich__(self) -> Any:
-        made = table("", "ε" if self.pure else "ρ, δ of private keys", "")
+        made = make_table("", "ε" if self.pure else "ρ, δ of private keys", "")
         whole = _main(self.limit, self.pure)
         for name, amounts, up in (("limit", self.limit, False), ("spent", self.spent, True), ("left", self.left, False)):
-            part = "" if name == "limit" else percent(_main(amounts, self.pure), whole, up=up)
+            part = "" if name == "limit" else percent_text(_main(amounts, self.pure), whole, up=up)
             made.add_row(name, amounts_text(amounts, pure=self.pure, up=up), part)
         return with_lines(made, [self._sentence()])
 
     def _sentence(self) -> str:
-        delta = "" if self.pure else f", δ = {rounded(self.delta_limit, up=True)}"
-        guarantee = f"guarantee of the study: ε = {rounded(self.epsilon_limit, up=True)}{delta}, for ever"
+        delta = "" if self.pure else f", δ = {rounded_text(self.delta_limit, up=True)}"
+        guarantee = f"guarantee of the study: ε = {rounded_text(self.epsilon_limit, up=True)}{delta}, for ever"
         so_far = f"; spent so far, for information: ε = {self.epsilon_spent:.4g}{delta}"
         return f"{guarantee}{so_far}{'; closed to analysts' if self.closed else ''}"
 
     def __str__(self) -> str:
         parts = [self] if len(self.accounts) < 2 else [self, "", self.by_analyst()]
-        return printed(*parts)
+        return plain_text(*parts)
 
 
 def budget_view(ledger: Ledger, study: Study, analyst: str | None) -> BudgetView:

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
 from curador.curator.asking import ask, try_question_out
 from curador.curator.budget import BudgetView, budget_view
-from curador.curator.grant import QuestionOptions
 from curador.curator.log import log_lines
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
 from curador.curator.pace import Pace
 from curador.curator.preview import Preview, Previews, preview_of, previews_of
-from curador.curator.pricing import plan_question, price_question
-from curador.curator.session import Session
-from curador.curator.shown import shown_to
-from curador.curator.training import Rows, rows_of
+from curador.curator.price import QuestionOptions, plan_question, price_question
+from curador.curator.session import Session, schema_for_analyst
+from curador.curator.training import TrainingRows, rows_of
 from curador.errors import InvalidParameter, NotAllowed, sentence
-from curador.plan.explain import explain
+from curador.plan.words import explain
 from curador.study.check import opening_warnings
 from curador.study.rules import did_you_mean
 
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from curador.study.schema import Schema
 
 
-class Options(TypedDict, total=False):
+class QuestionKeywords(TypedDict, total=False):
     """What may be said besides the question; see `Asker.ask`."""
 
     spend: str | None
@@ -66,7 +64,9 @@ class Asker:
     def schema(self) -> Schema:
         """Every table and column that can be asked about."""
         visible, analyst = self._session.visible_schema, self._session.analyst
-        return visible if analyst is None else shown_to(analyst, visible)  # no path, hidden table or other analyst is in it
+        return (
+            visible if analyst is None else schema_for_analyst(analyst, visible)
+        )  # no path, hidden table or other analyst is in it
 
     @property
     def budget(self) -> BudgetView:
@@ -78,9 +78,9 @@ class Asker:
     # ---- questions --------------------------------------------------------------------------------------------------
 
     @overload
-    def preview(self, question: str, **options: Unpack[Options]) -> Preview: ...
+    def preview(self, question: str, **options: Unpack[QuestionKeywords]) -> Preview: ...
     @overload
-    def preview(self, question: list[str] | tuple[str, ...], **options: Unpack[Options]) -> Previews: ...
+    def preview(self, question: list[str] | tuple[str, ...], **options: Unpack[QuestionKeywords]) -> Previews: ...
     def preview(
         self,
         question: str | list[str] | tuple[str, ...],
@@ -192,7 +192,7 @@ class Asker:
         spend: str | None = None,
         rho: Number | None = None,
         inexact: bool = False,
-    ) -> Rows:
+    ) -> TrainingRows:
         """Return a handle on columns of a table, for `fit` of the estimators in `curador.learn`. It reads nothing.
 
         spend    "20%" of the asker's whole limit, or rho=; else the estimator's epsilon and delta say what a fit costs

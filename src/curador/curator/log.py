@@ -10,10 +10,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import rounded
-from curador.curator.show_tables import table, verbatim
-from curador.ledger.entry import Kind, shown_id
+from curador.ledger.entry import EntryKind, shown_id
 from curador.ledger.ledger import ALL
+from curador.text.numbers import rounded_text
+from curador.text.tables import make_table, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
 
     The cost stands where it was charged and nowhere else, so that adding it up counts nothing twice.
     """
-    charged = entry.kind is Kind.RESERVED
+    charged = entry.kind is EntryKind.RESERVED
     body: dict[str, Any] = {
         "time": entry.time,
         "kind": entry.kind.value,
@@ -63,10 +63,10 @@ def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
 
 def log_table(lines: Sequence[dict[str, Any]]) -> Any:
     """Return the log as a table."""
-    made = table("time", "entry", "who", "data version", "cost", "question or note", left=3)
+    made = make_table("time", "entry", "who", "data version", "cost", "question or note", left=3)
     made.columns[-1].justify = "left"
     for line in lines:
-        costs = [f"{_SIGNS[name]} {rounded(Fraction(value), up=True)}" for name, value in line["cost"].items()]
+        costs = [f"{_SIGNS[name]} {rounded_text(Fraction(value), up=True)}" for name, value in line["cost"].items()]
         who = line["analyst"] or "owner"
         text = " ".join(str(line["note"] or line["question"] or "").split())
         short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

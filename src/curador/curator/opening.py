@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from curador.curator.show import rounded
-from curador.engines.base import Sources
-from curador.engines.registry import engine_kind
+from curador.engines.base import Sources, engine_kind
 from curador.errors import InvalidParameter, InvalidStudy, sentence
-from curador.ledger.entry import Kind
+from curador.ledger.entry import EntryKind
 from curador.ledger.ledger import Ledger
 from curador.study.build import build_study, override
-from curador.study.consistency import FRAME
+from curador.study.check import FRAME
+from curador.study.file import read_study
 from curador.study.model import Study, UnitRow
-from curador.study.spelling import NOTHING, Plain
-from curador.study.toml import read_study
+from curador.study.values import NOTHING, Plain
+from curador.text.numbers import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,8 +76,8 @@ def ledger_of(study: Study, *, new_ledger: str | None, verify: bool, checkpoint:
         folder=_beside(study),
     )
     budget = study.budget
-    delta = "" if budget.delta is None else f", δ = {rounded(budget.delta, up=True)}"
-    limits = f"ε = {rounded(budget.epsilon, up=True)}{delta}, for ever, over all analysts and data versions"
+    delta = "" if budget.delta is None else f", δ = {rounded_text(budget.delta, up=True)}"
+    limits = f"ε = {rounded_text(budget.epsilon, up=True)}{delta}, for ever, over all analysts and data versions"
     print(f"curador: new ledger {path}: {limits}", file=sys.stderr)  # noqa: T201 -- a budget never begins in silence
     return made
 
@@ -142,7 +141,7 @@ def drop_prepared(study: Study) -> str:
 
 def _asked_about(ledger: Ledger, version: int) -> bool:
     """Whether a question was charged on this data version."""
-    return any(entry.kind is Kind.RESERVED and entry.data_version == version for entry in ledger.entries())
+    return any(entry.kind is EntryKind.RESERVED and entry.data_version == version for entry in ledger.entries())
 
 
 def _not_the_same(version: int, why: str) -> str:

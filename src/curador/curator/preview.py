@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.show import level_text, percent, reach_text, rounded
-from curador.curator.show_tables import printed, table, verbatim
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.plan.error import linear_reach, reach_at
 from curador.plan.model import Linear
 from curador.plan.work import rows_read
 from curador.query.tree import Estimated
-from curador.study.spelling import number_text
+from curador.study.values import number_text
+from curador.text.numbers import level_text, percent_text, reach_text, rounded_text
+from curador.text.tables import make_table, plain_text, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.curator.pricing import PricedQuestion
+    from curador.curator.price import PricedQuestion
     from curador.plan.model import BlockPlan, ItemPlan, Plan
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.study.schema import Schema
@@ -112,7 +112,7 @@ class Preview:
     def __rich__(self) -> Any:
         from rich.console import Group
 
-        made = table("column", f"± {level_text(self.confidence)}", *(f"± at {rows:,} rows" for rows in SIZES))
+        made = make_table("column", f"± {level_text(self.confidence)}", *(f"± at {rows:,} rows" for rows in SIZES))
         for one in self.errors:
             sizes = [reach_text(reach) for _, reach in one.at] or [""] * len(SIZES)
             every = reach_text(one.reach) if one.reach is not None else "" if one.at else "when drawn"
@@ -121,7 +121,7 @@ class Preview:
         return Group(*([made, ""] if self.errors else []), *(verbatim(line) for line in lines))
 
     def _lines(self) -> list[str]:
-        part = percent(_main(self.cost, self.pure), _main(self.limit, self.pure), up=True)
+        part = percent_text(_main(self.cost, self.pure), _main(self.limit, self.pure), up=True)
         times = "time" if self.fits == 1 else "times"
         free = "; it was answered before: the stored answer is free" if self.stored else ""
         return [
@@ -132,14 +132,14 @@ class Preview:
         ]
 
     def _key_lines(self, one: KeyThreshold) -> tuple[str, str]:
-        unit, delta = self.unit, rounded(one.delta, up=True)
+        unit, delta = self.unit, rounded_text(one.delta, up=True)
         return (
             f"groups appear if their noisy number of {unit}s reaches {one.threshold:,.1f} (δ = {delta}):",
             f"a group of {one.half:,} {unit}s appears half the time, one of {one.often:,} in 95 % of all cases",
         )
 
     def __str__(self) -> str:
-        return printed(self)
+        return plain_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Previews:
         return Group(*parts, together)
 
     def __str__(self) -> str:
-        return printed(self)
+        return plain_text(self)
 
 
 def preview_of(
@@ -195,7 +195,7 @@ def preview_of(
         keys=tuple(_threshold(one) for one in question.priced[0].selections if one is not None),
         notes=(*question.notes, *bounding_notes(question.plan, schema)),
         explanation=explanation,
-        fits=times(question.cost, left),
+        fits=count_fits(question.cost, left),
         stored=stored,
         confidence=question.confidence,
         key=question.key,
@@ -211,7 +211,7 @@ def previews_of(questions: Sequence[Preview]) -> Previews:
     return Previews(tuple(questions), cost, cost.within(questions[0].left))
 
 
-def times(cost: Amounts, left: Amounts) -> int:
+def count_fits(cost: Amounts, left: Amounts) -> int:
     """Return how many times a cost fits into what is left."""
     names = [name for name in ("epsilon", "rho", "delta") if getattr(cost, name)]
     return min((int(getattr(left, name) // getattr(cost, name)) for name in names), default=0)

@@ -20,13 +20,13 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from curador.curator.budget import epsilon_of
-from curador.curator.show import rounded
 from curador.ledger.amounts import amounts_text
 from curador.mechanisms.gaussian import DiscreteGaussian
-from curador.plan.parts import measurements_of
+from curador.plan.model import measurements_of
 from curador.plan.price import QuantileNoise
 from curador.plan.wire import written_noise
 from curador.privacy.adjacency import Adjacency
+from curador.text.numbers import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from curador.ledger.request import Spent
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
-    from curador.query.wire import Written
+    from curador.query.wire import StoredForm
     from curador.study.model import Study
 
 VERSION = 2
@@ -112,7 +112,7 @@ def answer_receipt(study: Study, limits: Limits, spent: Spent, terms: AnswerTerm
         bounded=terms.bounded,
         released=terms.released,
         digest={"answer_digest": answer_digest},
-        plain=(terms.first, _spent(limits, spent), terms.last),
+        plain=(terms.first, _cost_sentence(limits, spent), terms.last),
     )
 
 
@@ -140,7 +140,7 @@ def fit_receipt(
         bounded={},
         released={"losses": list(losses), "exact": exact},
         digest={"model_digest": model_digest},
-        plain=(first, _spent(limits, spent)),
+        plain=(first, _cost_sentence(limits, spent)),
     )
 
 
@@ -189,7 +189,7 @@ def _version() -> str:
 
 
 def _exact(value: Fraction, *, up: bool = True) -> dict[str, str]:
-    return {"exact": str(value), "decimal": rounded(value, up=up)}
+    return {"exact": str(value), "decimal": rounded_text(value, up=up)}
 
 
 def _amounts(amounts: Amounts, *, pure: bool, up: bool = True) -> dict[str, dict[str, str]]:
@@ -244,7 +244,7 @@ def _measurements(block: BlockPlan, noises: Sequence[Noise]) -> list[dict[str, A
                 "column": [item.name for item in block.items if place in measurements_of(block, item.expression)],
                 "aggregate": one.text or one.name,
                 "sensitivity": _sensitivity(one, noise),
-                "mechanism": "Quantile" if isinstance(noise, QuantileNoise) else _written(noise)[0],
+                "mechanism": "Quantile" if isinstance(noise, QuantileNoise) else _wire_form(noise)[0],
                 "parameters": _parameters(noise),
                 "loss": noise.loss.to_record(),
             }
@@ -259,12 +259,12 @@ def _sensitivity(one: Measurement, noise: Noise) -> dict[str, str]:
     if isinstance(noise, DiscreteGaussian):
         root = math.isqrt(one.l2_squared)
         value = root if root * root == one.l2_squared else Fraction(math.nextafter(math.sqrt(one.l2_squared), math.inf))
-        return {"norm": "l2", "value": rounded(Fraction(value), up=True), "squared": str(one.l2_squared)}
+        return {"norm": "l2", "value": rounded_text(Fraction(value), up=True), "squared": str(one.l2_squared)}
     return {"norm": "l1", "value": str(one.l1)}
 
 
 def _parameters(noise: object) -> dict[str, Any]:
-    return {name: _parameter(value) for name, value in _written(noise)[1].items() if value is not None}
+    return {name: _parameter(value) for name, value in _wire_form(noise)[1].items() if value is not None}
 
 
 def _parameter(value: object) -> Any:
@@ -279,7 +279,7 @@ def _parameter(value: object) -> Any:
             return _parameters(value)
 
 
-def _written(noise: object) -> Written:
+def _wire_form(noise: object) -> StoredForm:
     found = written_noise(noise)
     if found is None:
         raise TypeError(f"a receipt must be of known mechanisms; got {type(noise).__name__}")
@@ -295,23 +295,23 @@ def _keys(block: BlockPlan, selection: KeyNoise | None) -> dict[str, Any]:
         "kind": "private",
         "delta": _exact(selection.delta),
         "threshold": _exact(selection.threshold),
-        "mechanism": _written(selection)[0],
+        "mechanism": _wire_form(selection)[0],
         "parameters": _parameters(selection),
         "loss": selection.loss.to_record(),
     }
 
 
-def _spent(limits: Limits, spent: Spent) -> str:
+def _cost_sentence(limits: Limits, spent: Spent) -> str:
     """What it cost, and what is proved of everything together."""
     pure = limits.kind == "pure"
-    delta = "" if pure else f", δ = {rounded(limits.delta, up=True)}"
+    delta = "" if pure else f", δ = {rounded_text(limits.delta, up=True)}"
     after = epsilon_of(limits, spent.study[1])
     cost = (
         "The answer had been released before and cost nothing more"
         if spent.served
         else f"It cost {amounts_text(spent.cost, pure=pure, up=True)}, booked before any data were read"
     )
-    promised = f"ε = {rounded(limits.epsilon, up=True)}{delta}"
+    promised = f"ε = {rounded_text(limits.epsilon, up=True)}{delta}"
     return (
         f"{cost}; what was spent so far amounts to ε = {after:.4g}{delta} (for information), and what is proved is that "
         f"everything this study releases, to all analysts and for ever, stays within {promised}."

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.curator.release import Ends, Exact, Released, dense, fitted
-from curador.curator.rows import crossed, key_columns
+from curador.answers.group_keys import cross_keys, key_columns
+from curador.answers.release import Ends, ExactMeasurements, ReleasedBlock, dense_histogram, narrow_to_int64
 from curador.engines.base import Cells, Tallied
 from curador.mechanisms.quantile import Ranks
 from curador.plan.price import QuantileNoise
@@ -39,7 +39,7 @@ _MADE_UP: dict[Type, KeyValue] = {
 }
 
 
-def rehearsed(priced: Priced, tallied: Sequence[Tallied]) -> list[Released]:
+def rehearse(priced: Priced, tallied: Sequence[Tallied]) -> list[ReleasedBlock]:
     """Return what an empty table would give if noise were 0, having drawn each noise once and thrown it away."""
     thrown = Keystream()
     thrown.pools = None  # nothing is drawn ahead
@@ -47,7 +47,7 @@ def rehearsed(priced: Priced, tallied: Sequence[Tallied]) -> list[Released]:
     return [_block(*one, thrown) for one in blocks]
 
 
-def without_rows(block: BlockPlan) -> Tallied:
+def tally_without_rows(block: BlockPlan) -> Tallied:
     """Return what an engine gives for a block where no table has a row."""
     nothing, one = np.zeros(0, np.int64), np.zeros(0 if block.keys else 1, np.int64)
     tallies = {place: one for place, tally in enumerate(block.tallies) if tally.kind != "cells"}
@@ -58,10 +58,10 @@ def without_rows(block: BlockPlan) -> Tallied:
 
 def _block(
     block: BlockPlan, tallied: Tallied, noises: Sequence[Noise], selection: KeyNoise | None, thrown: Entropy
-) -> Released:
+) -> ReleasedBlock:
     made_up = tuple(_MADE_UP[block.keys[place].type] for place in block.private_keys)
-    rows = crossed(block.keys, [made_up])
-    exact = Exact(block, tallied, rows)
+    rows = cross_keys(block.keys, [made_up])
+    exact = ExactMeasurements(block, tallied, rows)
     values: list[Any] = []
     for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True)):
         if isinstance(noise, QuantileNoise):
@@ -70,15 +70,17 @@ def _block(
         integers = exact.integers(place)
         if len(integers):
             noise.draw(integers[:1], thrown)
-        values.append(fitted(integers) if len(integers) else np.empty(0, np.int64))
+        values.append(narrow_to_int64(integers) if len(integers) else np.empty(0, np.int64))
     units = None if selection is None else np.full(len(rows), float(selection.threshold))
-    return Released(key_columns(rows, len(block.keys)), tuple(values), units)
+    return ReleasedBlock(key_columns(rows, len(block.keys)), tuple(values), units)
 
 
-def _quantile(noise: QuantileNoise, measurement: Measurement, exact: Exact, place: int, count: int, thrown: Entropy) -> Ends:
+def _quantile(
+    noise: QuantileNoise, measurement: Measurement, exact: ExactMeasurements, place: int, count: int, thrown: Entropy
+) -> Ends:
     histograms, weight, drawn = exact.histograms(place), measurement.unit_weight, list[float]()
     for mechanism in (noise.point, noise.low, noise.high):
-        scores = mechanism.scores(dense(histograms, 0, noise.point.cells), weight)
+        scores = mechanism.scores(dense_histogram(histograms, 0, noise.point.cells), weight)
         cell = int(mechanism.draw(Ranks(scores, weight), thrown))
         drawn.append(float(mechanism.points[cell]))
     return Ends(*(np.full(count, one) for one in drawn))

@@ -1,17 +1,25 @@
-"""Who asks, and what a question or a fit meets on its way: the study, its ledger, its engine, one turn at a time."""
+"""Who asks, and what a question or a fit meets on its way: the study, its ledger, its engine, one turn at a time.
+
+What an analyst may hold of a study: the tables that may be asked about, nothing of where they lie or of others.
+"""
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from curador.curator.pace import Pace
 from curador.ledger.limits import least_of
+from curador.study.model import EngineSettings, UnitColumn, UnitPath
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from contextlib import AbstractContextManager
 
     from curador.engines.base import Compiled, Engine
@@ -21,8 +29,49 @@ if TYPE_CHECKING:
     from curador.ledger.request import Stored
     from curador.plan.model import Plan
     from curador.query.tree import Question
-    from curador.study.model import Analyst, Study
+    from curador.study.model import Analyst, Study, Table
     from curador.study.schema import Schema
+
+
+# ---- shown -----------------------------------------------------------------------------------------------------------------
+
+
+def schema_for_analyst(analyst: Analyst, visible: Schema) -> Schema:
+    """Return the schema for the analyst's own eyes: to read, not to ask with.
+
+    A table's source is its name, and a unit that is found through a hidden table is the column that leads there.
+    """
+    names = {one.table.name for one in visible.tables}
+    tables = tuple(replace(one, table=_without_places(one.table, names)) for one in visible.tables)
+    study = _part_of(
+        visible.study,
+        tables=tuple(one.table for one in tables),
+        analysts=(analyst,),
+        ledger=Path(visible.study.ledger.name),
+        folder=Path(),
+        engine=EngineSettings(),
+        frames=MappingProxyType({}),
+    )
+    return replace(visible, study=study, tables=tables)
+
+
+def _without_places(table: Table, names: Collection[str]) -> Table:
+    unit = table.unit
+    if isinstance(unit, UnitPath) and unit.table not in names:
+        unit = UnitColumn(unit.column)
+    return replace(table, source=table.name, unit=unit)
+
+
+def _part_of(study: Study, **changes: Any) -> Study:
+    """The study with some fields changed and not checked again: a part need not hold together as the whole does."""
+    part = copy.copy(study)
+    for name, value in changes.items():
+        object.__setattr__(part, name, value)
+    return part
+
+
+# ---- session ---------------------------------------------------------------------------------------------------------------
+
 
 MOST_PLANS = 64
 """Questions whose plans are kept."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Refused
 from curador.ledger.amounts import NOTHING
-from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, new_id, now
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, now
 from curador.ledger.request import Spent
 from curador.mechanisms.seam import is_private
 
@@ -145,7 +145,7 @@ def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:
     except Refused:
         raise
     except Exception as error:  # noqa: BLE001 -- nothing but an id leaves, here too
-        incident = _recorded(session, error)
+        incident = _record_failure(session, error)
         hint = f"ask it in another way; the owner finds the reason under incident {incident}"
         rule = f"the {purchase.what} must be one that can be computed, even without rows; nothing was charged"
         raise InvalidQuery(f"{rule}.\nHint: {hint}.") from None
@@ -189,7 +189,7 @@ def _imagined(session: Session, request: Request) -> Spent:
         sequence=1,
         previous=BEFORE_ALL,
         time=now(),
-        kind=Kind.RESERVED,
+        kind=EntryKind.RESERVED,
         id=new_id(),
         study_digest=request.study_digest,
         data_version=request.data_version,
@@ -218,13 +218,13 @@ def _telling_an_id(session: Session, reserved: Spent) -> Generator[None]:
 
 def _failed(session: Session, reserved: Spent, error: Exception) -> Failed:
     """Count the failure and return what the asker sees: that it failed, which is an answer too, and an id."""
-    incident = _recorded(session, error)
+    incident = _record_failure(session, error)
     with contextlib.suppress(CuradorError):  # an unsettled reservation stays charged as well
         session.ledger.fail(reserved, incident=incident)
     return Failed(f"the question could not be answered; {KEPT}. Incident {incident}.")
 
 
-def _recorded(session: Session, error: Exception) -> str:
+def _record_failure(session: Session, error: Exception) -> str:
     """Return the id of a failure whose text stands in the owner's log: the engine's own, or a new one."""
     incident = getattr(error, "incident", None)
     if not isinstance(incident, str):

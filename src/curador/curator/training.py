@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from curador.curator.grant import QuestionOptions, amount_of, refuse_too_little
+from curador.curator.price import QuestionOptions, amount_of, refuse_too_little
 from curador.curator.receipt import fit_receipt
 from curador.curator.spending import Restored, Shown, spend
 from curador.errors import InvalidParameter, NotAllowed, NotPrivate, sentence
@@ -24,8 +24,7 @@ from curador.ledger.request import Request, least_cost
 from curador.privacy.losses import Concentrated
 from curador.privacy.records import to_record
 from curador.study.rules import did_you_mean
-from curador.study.spelling import Plain
-from curador.study.values import Type
+from curador.study.values import Plain, Type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
     from curador.privacy.loss import Loss
     from curador.study.schema import Field, TableSchema
 
-Bounds = tuple[float, float] | None
+ColumnBounds = tuple[float, float] | None
 _FIT = "FIT "
 
 
-class Priced(Protocol):
+class PricedFit(Protocol):
     """What a fit is going to release, decided without data."""
 
     @property
@@ -62,7 +61,7 @@ class Fitting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TrainingRows:
     """Columns of a private table, for `fit` of our estimators. It shows what is declared and holds no row.
 
     bounds     of the columns, as declared; None where none are
@@ -72,7 +71,7 @@ class Rows:
 
     table: str
     columns: tuple[str, ...]
-    bounds: Mapping[str, Bounds]
+    bounds: Mapping[str, ColumnBounds]
     types: Mapping[str, Type]
     adjacency: Adjacency
     unit: str
@@ -96,14 +95,14 @@ class Rows:
 
 def rows_of(
     session: Session, table: str, columns: Sequence[str], *, spend: str | None, rho: Number | None, inexact: bool
-) -> Rows:
+) -> TrainingRows:
     """Return the handle, or refuse: nothing is read."""
-    found = _permitted(session, table, inexact=inexact)
+    found = _require_permitted(session, table, inexact=inexact)
     if isinstance(columns, str) or not columns or len(set(columns)) != len(tuple(columns)):
         raise InvalidParameter(sentence("columns", "a list of names, each once", columns))
     fields = {name: _field(found, name) for name in columns}
     study = session.study
-    return Rows(
+    return TrainingRows(
         table=table,
         columns=tuple(columns),
         bounds={name: _bounds(one) for name, one in fields.items()},
@@ -116,7 +115,9 @@ def rows_of(
     )
 
 
-def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Fitting, *, exact: bool) -> tuple[bytes, Receipt]:
+def train(
+    rows: TrainingRows, description: Mapping[str, Any], plan: PricedFit, run: Fitting, *, exact: bool
+) -> tuple[bytes, Receipt]:
     """Charge a fit, run it on the rows and store its model; return the model's bytes and the receipt.
 
     run   from columns and units to the model's bytes; `rehearsal` says that there are no rows, and nobody to watch progress
@@ -124,7 +125,7 @@ def train(rows: Rows, description: Mapping[str, Any], plan: Priced, run: Fitting
     Needs   `run` releases what `plan.loss` accounts for and nothing else of the rows; see `spending.spend`.
     """
     session = rows._session  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- this module makes the handle
-    _permitted(session, rows.table, inexact=rows.inexact)  # a handle can be forged
+    _require_permitted(session, rows.table, inexact=rows.inexact)  # a handle can be forged
     if not exact and not rows.inexact:
         hint = "choose a method of exact noise, or let the owner ask for rows(…, inexact=True)"
         raise NotPrivate(
@@ -142,7 +143,7 @@ class FitPurchase:
     """A fit with its price, as something to spend on."""
 
     session: Session
-    rows: Rows
+    rows: TrainingRows
     request: Request
     run: Fitting
     exact: bool
@@ -174,7 +175,7 @@ class FitPurchase:
         return Shown((restored.value, receipt), receipt)
 
 
-def _request(session: Session, rows: Rows, description: Mapping[str, Any], plan: Priced) -> Request:
+def _request(session: Session, rows: TrainingRows, description: Mapping[str, Any], plan: PricedFit) -> Request:
     study, version = session.study, session.version
     losses = (to_record(plan.loss),)
     asked = {**description, "table": rows.table, "columns": list(rows.columns), "inexact": rows.inexact}
@@ -196,7 +197,7 @@ def _request(session: Session, rows: Rows, description: Mapping[str, Any], plan:
     )
 
 
-def _enough(session: Session, rows: Rows, request: Request) -> Request:
+def _enough(session: Session, rows: TrainingRows, request: Request) -> Request:
     """Return the request with a charge that is not below the owner's least spend; refused where less was meant."""
     least, meant = session.least, request.amounts if rows.granted is None else rows.granted
     if not least.within(meant):
@@ -205,7 +206,7 @@ def _enough(session: Session, rows: Rows, request: Request) -> Request:
     return replace(request, amounts=request.amounts.most(least))
 
 
-def _arrays(rows: Rows, table: Any) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+def _arrays(rows: TrainingRows, table: Any) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
     """The columns as arrays, NULL as NaN (None in texts), and the units numbered from 0 in any order."""
     columns = {name: _array(table.column(f"v{place}"), rows.types[name]) for place, name in enumerate(rows.columns)}
     coded = table.column("u").combine_chunks().dictionary_encode()
@@ -221,7 +222,7 @@ def _array(column: Any, kind: Type) -> NDArray[Any]:
     return np.asarray(column.to_pylist(), dtype=object)
 
 
-def _permitted(session: Session, table: str, *, inexact: bool) -> TableSchema:
+def _require_permitted(session: Session, table: str, *, inexact: bool) -> TableSchema:
     """Return the table's schema, or refuse an asker who may not train on it."""
     found = _table(session, table)
     analyst = session.analyst
@@ -253,7 +254,7 @@ def _field(table: TableSchema, name: str) -> Field:
     return one
 
 
-def _bounds(one: Field) -> Bounds:
+def _bounds(one: Field) -> ColumnBounds:
     if one.declared is None or one.declared.bounds is None:
         return (0.0, 1.0) if one.type is Type.BOOLEAN else None
     lower, upper = one.declared.bounds

@@ -1,9 +1,14 @@
-"""What every engine offers a curator: schemas without rows, one data version at a time, and exact tallies."""
+"""What every engine offers a curator: schemas without rows, one data version at a time, and exact tallies.
+
+Which kinds of engines there are stands at the end: a second one is a folder beside `duckdb/` and a line here, and no edit of
+the curator.
+"""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +24,10 @@ if TYPE_CHECKING:
     from curador.study.model import Study
     from curador.study.schema import Schema
     from curador.study.values import Type
+
+
+# ---- base ------------------------------------------------------------------------------------------------------------------
+
 
 KeyValue: TypeAlias = "bool | int | float | str | dt.date | dt.datetime | None"
 """A key as it comes back: decimals and floats as float, timestamps without zone (UTC)."""
@@ -40,7 +49,7 @@ class Cells:
 class Tallied:
     """A block's exact integers, by group, in no particular order. Without keys: one group, also when there is no row.
 
-    No two groups have one key, as `curator/rows.py:normal` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
+    No two groups have one key, as `answers/group_keys.py` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
     NaN and −0, what is computed has neither (`lower/terms.py:value`), decimals are doubles: groups are those very values.
 
     keys       one list for each key
@@ -171,3 +180,19 @@ class EngineKind(Protocol):
     def drop_prepared(self, study: Study) -> str:
         """Remove the prepared copy of the data, and say so; what it was made from stays known."""
         ...
+
+
+# ---- registry --------------------------------------------------------------------------------------------------------------
+
+
+EMBEDDED = "duckdb"
+"""The kind of every study: none names another one."""
+
+_KINDS = {EMBEDDED: "curador.engines.duckdb.engine"}
+"""Modules whose `KIND` it is, imported when first used: a driver is not needed to import a study."""
+
+
+def engine_kind(name: str = EMBEDDED) -> EngineKind:
+    """Return the kind of engine of this name."""
+    kind: EngineKind = import_module(_KINDS[name]).KIND
+    return kind

@@ -57,7 +57,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=CALCULATORS.forget)
 
 
-def calculated(statement: GeneratedSQL, table: Any) -> list[tuple[Any, ...]]:
+def calculate(statement: GeneratedSQL, table: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a statement over an Arrow table, in its order, as Python's own values."""
     if type(statement) is not GeneratedSQL:
         raise Failed(sentence("a statement", "made by the lowering", type(statement).__name__))

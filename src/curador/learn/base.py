@@ -1,4 +1,8 @@
-"""What all estimators share: the order in which a fit happens.
+"""What all estimators share: the order in which a fit happens, and the bar that shows how far it is.
+
+The bar is for fits that take longer than two seconds, where somebody looks at a terminal.
+
+The order of a fit:
 
     parameters ──► plan (no data) ──► [through a curator: tried out, charged] ──► data ──► exact sums + noise ──► card
 
@@ -8,6 +12,8 @@ releases (`_learn`). What it keeps are attributes that end in `_`; each is a fun
 
 from __future__ import annotations
 
+import sys
+import time
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -16,9 +22,7 @@ from sklearn.base import BaseEstimator
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.card import PrivacyCard, make_card
-from curador.learn.goal import Goal, goal_of
-from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
-from curador.learn.progress import bar
+from curador.learn.plan import FitGoal, FitPlan, PlannedRelease, concentrated_plan, goal_of, make_plan
 from curador.learn.release import Releaser
 from curador.mechanisms.seam import refresh
 from curador.numerics.exact import whole
@@ -26,14 +30,42 @@ from curador.privacy.adjacency import REPLACE_ONE
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from fractions import Fraction
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from curador.curator.training import Rows
+    from curador.curator.training import TrainingRows
     from curador.numerics.exact import Number
+
+
+# ---- progress --------------------------------------------------------------------------------------------------------------
+
+
+_PATIENCE = 2.0
+
+
+def bar(name: str, epsilon: float) -> Callable[[int, int], None]:
+    """Return what a Releaser calls after each release: shows the step and the part of the budget that is spent."""
+    started = time.monotonic()
+    shown: list[Any] = []
+
+    def step(made: int, planned: int) -> None:
+        if not shown and (time.monotonic() - started < _PATIENCE or not sys.stderr.isatty()):
+            return
+        from rich.console import Console
+
+        if not shown:
+            shown.append(Console(stderr=True))
+        end = "\n" if made == planned else "\r"
+        shown[0].print(f"{name}: release {made}/{planned}, {made / planned:.0%} of ε = {epsilon:g}", end=end)
+
+    return step
+
+
+# ---- base ------------------------------------------------------------------------------------------------------------------
+
 
 _MOST_RECORDS = 1 << 50
 
@@ -91,10 +123,10 @@ class PrivateEstimator(BaseEstimator):
         """Return the data of a study's columns; `units` numbers the unit of each row. Total: no value is an error."""
 
     @abstractmethod
-    def _parts(self, facts: Facts) -> Sequence[Part]:
+    def _parts(self, facts: Facts) -> Sequence[PlannedRelease]:
         """Return what a fit releases. A function of parameters and facts; refuses what cannot be fitted."""
 
-    def _plan(self, goal: Goal, facts: Facts, rho: Fraction | None = None) -> Plan:
+    def _plan(self, goal: FitGoal, facts: Facts, rho: Fraction | None = None) -> FitPlan:
         """Return the noise of a fit for a goal, or for a cost in zCDP; to be overridden where parts follow the goal."""
         parts = self._parts(facts)
         return make_plan(goal, parts) if rho is None or goal.pure else concentrated_plan(goal, rho, parts)
@@ -112,9 +144,9 @@ class PrivateEstimator(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 -- as scikit-learn names it
         """Fit, privately. X: an array, or `curator.rows(…)`, whose ledger is charged first (y is then a column's name)."""
-        from curador.curator.training import Rows
+        from curador.curator.training import TrainingRows
 
-        if isinstance(X, Rows):
+        if isinstance(X, TrainingRows):
             return self._fit_through(X, y)
         goal = self._goal()
         data, counted = self._read_arrays(X, y)
@@ -127,11 +159,11 @@ class PrivateEstimator(BaseEstimator):
 
         save(self, path)
 
-    def _goal(self) -> Goal:
+    def _goal(self) -> FitGoal:
         given: Any = self
         return goal_of(given.epsilon, given.delta, given.neighbours)
 
-    def _facts(self, counted: Facts, goal: Goal) -> Facts:
+    def _facts(self, counted: Facts, goal: FitGoal) -> Facts:
         """The number of records is public where records are replaced; elsewhere it is what was declared."""
         declared: Number | None = getattr(self, "n_nominal", None)
         if declared is not None:
@@ -140,7 +172,7 @@ class PrivateEstimator(BaseEstimator):
             return replace(counted, records=records)
         return counted if goal.adjacency is REPLACE_ONE else replace(counted, records=None)
 
-    def _fitted(self, data: Any, facts: Facts, plan: Plan, *, watched: bool = True) -> Self:
+    def _fitted(self, data: Any, facts: Facts, plan: FitPlan, *, watched: bool = True) -> Self:
         refresh()  # as for a question: noise of this fit is made of entropy that is fresh
         releaser = Releaser(plan, bar(type(self).__name__, float(plan.goal.epsilon)) if watched else None)
         self._learn(data, facts, releaser)
@@ -151,7 +183,7 @@ class PrivateEstimator(BaseEstimator):
             self.feature_names_in_ = np.asarray(facts.names, dtype=object).astype(str)
         return self
 
-    def _card(self, plan: Plan, releaser: Releaser, facts: Facts) -> PrivacyCard:
+    def _card(self, plan: FitPlan, releaser: Releaser, facts: Facts) -> PrivacyCard:
         return make_card(
             plan,
             releaser.releases,
@@ -171,7 +203,7 @@ class PrivateEstimator(BaseEstimator):
 
     # ---- through a curator ------------------------------------------------------------------------------------------
 
-    def cost(self, rows: Rows, y: str | None = None) -> str:
+    def cost(self, rows: TrainingRows, y: str | None = None) -> str:
         """Say what a fit on these rows would cost; it reads nothing and spends nothing."""
         facts, plan = self._planned_through(rows, y)
         releases = sum(one.count for one in plan.parts)
@@ -180,7 +212,7 @@ class PrivateEstimator(BaseEstimator):
         named = f"{type(self).__name__} on {facts.features} column" + ("s" if facts.features > 1 else "")
         return f"{named} would make {count} and cost {spent} (ρ = {float(plan.rho):.3g})"
 
-    def _planned_through(self, rows: Rows, y: Any) -> tuple[Facts, Plan]:
+    def _planned_through(self, rows: TrainingRows, y: Any) -> tuple[Facts, FitPlan]:
         if y is not None and (not isinstance(y, str) or y not in rows.columns):
             raise InvalidParameter(sentence("y", "the name of one of the columns", y, ", ".join(rows.columns)))
         if self._supervised is True and y is None:
@@ -202,11 +234,11 @@ class PrivateEstimator(BaseEstimator):
         facts = self._facts(Facts(None, len(names), names, bounds, rows.unit, target, rows.delta > 0), goal)
         return facts, self._plan(goal, facts, None if rows.granted is None else rows.granted.rho)
 
-    def _numbers(self, rows: Rows, y: str | None) -> Sequence[str]:
+    def _numbers(self, rows: TrainingRows, y: str | None) -> Sequence[str]:
         """The columns that must be of numbers."""
         return [name for name in rows.columns if not self._labels or name != y]
 
-    def _fit_through(self, rows: Rows, y: Any) -> Self:
+    def _fit_through(self, rows: TrainingRows, y: Any) -> Self:
         from curador.curator.training import train
         from curador.learn.model_file import from_json, to_json
 
@@ -234,17 +266,17 @@ class PrivateEstimator(BaseEstimator):
         vars(other).update({name: value for name, value in vars(self).items() if name.startswith("_")})
         return other
 
-    def _goal_through(self, rows: Rows) -> Goal:
+    def _goal_through(self, rows: TrainingRows) -> FitGoal:
         """What the handle grants, else what the parameters say; between the neighbours of the study's ledger."""
         if rows.granted is None:
             return replace(self._goal(), adjacency=rows.adjacency)
         if rows.granted.epsilon:
-            return Goal(rows.granted.epsilon, rows.delta, rows.adjacency)
-        return Goal(rows.epsilon(rows.granted.rho), rows.delta, rows.adjacency)
+            return FitGoal(rows.granted.epsilon, rows.delta, rows.adjacency)
+        return FitGoal(rows.epsilon(rows.granted.rho), rows.delta, rows.adjacency)
 
     def _description(self, y: str | None) -> dict[str, Any]:
         """What makes two fits the same: the class and its parameters."""
-        from curador.learn.model_file import written
+        from curador.learn.model_file import write_value
 
-        parameters = {name: written(value) for name, value in self.get_params(deep=False).items()}
+        parameters = {name: write_value(value) for name, value in self.get_params(deep=False).items()}
         return {"estimator": type(self).__name__, "parameters": parameters, "target": y}

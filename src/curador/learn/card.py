@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidParameter, sentence
-from curador.learn.release import Released
+from curador.learn.release import ReleaseSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from curador.learn.plan import Plan
+    from curador.learn.plan import FitPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class PrivacyCard:
     guarantee: str
     exact: bool
     records: int | None
-    releases: tuple[Released, ...]
+    releases: tuple[ReleaseSummary, ...]
     notes: tuple[str, ...] = ()
     entry: str | None = None
     """The ledger's entry that paid for it, where it was fitted through a curator."""
@@ -101,7 +101,7 @@ class PrivacyCard:
         return "\n".join([*lines, *(f"  note        {one}" for one in self.notes)])
 
 
-def _release_record(one: Released) -> dict[str, Any]:
+def _release_record(one: ReleaseSummary) -> dict[str, Any]:
     return {
         "name": one.name,
         "count": one.count,
@@ -111,8 +111,8 @@ def _release_record(one: Released) -> dict[str, Any]:
     }
 
 
-def _read_release(record: Mapping[str, Any]) -> Released:
-    made = Released(
+def _read_release(record: Mapping[str, Any]) -> ReleaseSummary:
+    made = ReleaseSummary(
         name=record["name"],
         count=record["count"],
         numbers=record["numbers"],
@@ -128,8 +128,8 @@ _NEIGHBOURS = {"add_remove": "one more or one less", "replace_one": "one replace
 
 
 def make_card(
-    plan: Plan,
-    releases: Sequence[Released],
+    plan: FitPlan,
+    releases: Sequence[ReleaseSummary],
     *,
     estimator: str,
     method: str,

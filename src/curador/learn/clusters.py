@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.errors import Failed
-from curador.learn.plan import Part
-from curador.learn.regression.forecast import TYPICAL
-from curador.learn.regression.frame import INWARD, TOP, design_of, framed
-from curador.learn.regression.moments import Grid, products, release_marginals, release_moments
-from curador.learn.sums import moved
+from curador.learn.dry_run import TYPICAL
+from curador.learn.plan import PlannedRelease
+from curador.learn.regression.frame import INWARD, TOP, design_of, frame_rows
+from curador.learn.regression.moments import TargetGrid, products, release_marginals, release_moments
+from curador.learn.sums import sensitivity_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from curador.learn.goal import Goal
-    from curador.learn.plan import Plan
-    from curador.learn.regression.frame import Frame
+    from curador.learn.plan import FitGoal, FitPlan
+    from curador.learn.regression.frame import FeatureFrame
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats, Integers
 
@@ -59,9 +58,9 @@ class Clusters:
     counts: Floats
 
 
-def parts() -> list[Part]:
+def parts() -> list[PlannedRelease]:
     """Return what a fit releases."""
-    return [Part(MOMENTS, _SHARES[0]), Part(CELLS, _SHARES[1]), Part(SUMS, _SHARES[2], STEPS)]
+    return [PlannedRelease(MOMENTS, _SHARES[0]), PlannedRelease(CELLS, _SHARES[1]), PlannedRelease(SUMS, _SHARES[2], STEPS)]
 
 
 def nearest(rows: Floats, centres: Floats) -> Integers:
@@ -73,7 +72,7 @@ def nearest(rows: Floats, centres: Floats) -> Integers:
 def clusters_of(
     releaser: Releaser,
     rows: Floats,
-    frame: Frame,
+    frame: FeatureFrame,
     count: int,
     *,
     weights: Floats | None,
@@ -98,7 +97,7 @@ def clusters_of(
         found = release_marginals(releaser, design, records=records, name=MOMENTS)
     else:
         empty = np.zeros((len(rows), 0))
-        found = release_moments(releaser, design, empty, None, Grid(1), intercept=True, records=records, name=MOMENTS)
+        found = release_moments(releaser, design, empty, None, TargetGrid(1), intercept=True, records=records, name=MOMENTS)
     # a count within its noise says nothing: the mean is then the middle of the box
     total = max(float(found.gram[-1, -1]), 1.0)
     certain = total * total / (total * total + (2 * found.noise[0]) ** 2)
@@ -108,7 +107,7 @@ def clusters_of(
     values, vectors = np.linalg.eigh((spread + spread.T) / 2)
     most = frame.features / 3
     values = certain * np.clip(values, 0.0, most)
-    plain = design.values[:, :-1] if roots is None else np.rint(framed(rows, frame) * TOP)
+    plain = design.values[:, :-1] if roots is None else np.rint(frame_rows(rows, frame) * TOP)
     noise = found.noise[0] / total
     wide = vectors[:, ::-1][:, : min(2, len(values))]
     sides = np.sqrt(np.clip(values[::-1][: wide.shape[1]] + certain * noise, 1e-6, 1.0))
@@ -123,9 +122,9 @@ def clusters_of(
 # ---- the first centres ----------------------------------------------------------------------------------------------------
 
 
-def cell_length(goal: Goal) -> int:
+def cell_length(goal: FitGoal) -> int:
     """Return by how many grid steps one unit moves the histogram: its weights, in cells, add up to at most 1."""
-    return moved(TOP, goal.adjacency, positive=not goal.pure)
+    return sensitivity_steps(TOP, goal.adjacency, positive=not goal.pure)
 
 
 def _first(
@@ -184,7 +183,7 @@ def weighted_means(points: Floats, mass: Floats, count: int) -> tuple[Floats, Fl
 # ---- Lloyd's steps --------------------------------------------------------------------------------------------------------
 
 
-def sum_length(goal: Goal) -> int:
+def sum_length(goal: FitGoal) -> int:
     """Return by how many grid steps one unit moves counts and sums.
 
     Claim   A row adds w·(count unit) to one count and w·(a residual of at most TOP, in l2 under Gaussian noise, in l1 under
@@ -193,10 +192,10 @@ def sum_length(goal: Goal) -> int:
     """
     unit = count_unit(goal)
     added = TOP + unit if goal.pure else math.isqrt(TOP * TOP + unit * unit - 1) + 1
-    return moved(added, goal.adjacency)
+    return sensitivity_steps(added, goal.adjacency)
 
 
-def count_unit(goal: Goal) -> int:
+def count_unit(goal: FitGoal) -> int:
     """Return what 1 is in counts: coarser than sums, for an error in a count moves a centre by a part of a step only."""
     return TOP // 4 if goal.pure else TOP // 2
 
@@ -216,7 +215,7 @@ class Expected:
     needed: int
 
 
-def expected_noise(plan: Plan, records: int, clusters: int, features: int) -> Expected:
+def expected_noise(plan: FitPlan, records: int, clusters: int, features: int) -> Expected:
     """Return what can be expected of a step, where features spread over a fifth of their half range (`TYPICAL`)."""
     length = sum_length(plan.goal)
     count = plan.deviation(SUMS, length / count_unit(plan.goal))
@@ -254,7 +253,7 @@ def _lloyd(
 
 
 def cluster_sums(
-    residuals: Floats, labels: Integers, count: int, goal: Goal, reach: float, weights: Floats | None
+    residuals: Floats, labels: Integers, count: int, goal: FitGoal, reach: float, weights: Floats | None
 ) -> Integers:
     """Return, one row a cluster, exact sums of residuals shortened to `reach` (in the norm of the noise), and counts, last.
 

@@ -53,8 +53,8 @@ def to_json(estimator: PrivateEstimator) -> str:
     body = {
         "format": _FORMAT,
         "class": name,
-        "parameters": {name: written(value) for name, value in estimator.get_params(deep=False).items()},
-        "fitted": {name: written(value) for name, value in _kept(estimator, _names(name)).items()},
+        "parameters": {name: write_value(value) for name, value in estimator.get_params(deep=False).items()},
+        "fitted": {name: write_value(value) for name, value in _kept(estimator, _names(name)).items()},
     }
     return json.dumps(body, allow_nan=False)
 
@@ -89,11 +89,11 @@ def _made(body: Any) -> PrivateEstimator:
     if not name.startswith("Private"):
         raise KeyError(name)
     kind = getattr(import_module(WHERE[name]), name)
-    made = kind(**{name: _read(value) for name, value in body["parameters"].items()})
+    made = kind(**{name: _read_value(value) for name, value in body["parameters"].items()})
     for attribute, value in body["fitted"].items():
         if attribute not in _names(name):
             raise KeyError(attribute)
-        setattr(made, attribute, _read(value))
+        setattr(made, attribute, _read_value(value))
     if not isinstance(made.privacy_, PrivacyCard):
         raise KeyError("privacy_")
     return made
@@ -115,7 +115,7 @@ def load(path: str | Path) -> Any:
         raise InvalidParameter(sentence("path", "a readable file", str(path), problem.strerror)) from None
 
 
-def written(value: Any) -> Any:
+def write_value(value: Any) -> Any:
     """Return a value as JSON can hold it."""
     if isinstance(value, PrivacyCard):
         return {"card": value.to_record()}
@@ -123,16 +123,16 @@ def written(value: Any) -> Any:
         kind = _KINDS.get(value.dtype.kind)
         if kind is None:
             raise InvalidParameter(sentence("a fitted array", "of numbers or texts", str(value.dtype)))
-        flat = [written(one) for one in value.ravel().tolist()] if kind == "float64" else value.ravel().tolist()
+        flat = [write_value(one) for one in value.ravel().tolist()] if kind == "float64" else value.ravel().tolist()
         return {"array": flat, "kind": kind, "shape": list(value.shape)}
     if isinstance(value, np.generic):
-        return written(value.item())
+        return write_value(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if isinstance(value, (tuple, list)):
-        return {"tuple" if isinstance(value, tuple) else "list": [written(one) for one in value]}
+        return {"tuple" if isinstance(value, tuple) else "list": [write_value(one) for one in value]}
     if isinstance(value, dict):
-        return {"pairs": [[written(key), written(one)] for key, one in value.items()]}
+        return {"pairs": [[write_value(key), write_value(one)] for key, one in value.items()]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if hasattr(value, "numerator"):  # an exact number
@@ -140,22 +140,22 @@ def written(value: Any) -> Any:
     raise InvalidParameter(sentence("what is saved", "numbers, texts and arrays", type(value).__name__))
 
 
-def _read(value: Any) -> Any:
+def _read_value(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     match value:
         case {"card": record}:
             return PrivacyCard.from_record(record)
         case {"array": list(flat), "kind": str(kind), "shape": list(shape)} if kind in _KINDS.values():
-            return np.array([_read(one) for one in flat], dtype=kind).reshape(shape)
+            return np.array([_read_value(one) for one in flat], dtype=kind).reshape(shape)
         case {"float": text}:
             return float(text)
         case {"tuple": ones}:
-            return tuple(_read(one) for one in ones)
+            return tuple(_read_value(one) for one in ones)
         case {"list": ones}:
-            return [_read(one) for one in ones]
+            return [_read_value(one) for one in ones]
         case {"pairs": pairs}:
-            return {_read(key): _read(one) for key, one in pairs}
+            return {_read_value(key): _read_value(one) for key, one in pairs}
         case {"exact": str(text)} if _EXACT.fullmatch(text):
             from fractions import Fraction
 

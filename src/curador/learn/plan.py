@@ -1,6 +1,10 @@
-"""The noise of a whole fit, decided before any data is seen: parts, each of some releases, and one guarantee over all.
+"""What a fit may cost, and the noise of the whole fit, decided before any data is seen.
 
-Goal + parts ──► Plan: one mechanism a part ──► Releaser (release.py) ──► seam ──► privacy card
+The goal    what a fit may cost: ε, δ and between which tables they hold.
+
+The plan    the noise of a whole fit, decided before any data is seen: parts, each of some releases, one guarantee over all.
+
+FitGoal + parts ──► FitPlan: one mechanism a part ──► Releaser (release.py) ──► seam ──► privacy card
 """
 
 from __future__ import annotations
@@ -9,21 +13,68 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from curador.errors import InvalidParameter, require, sentence
-from curador.learn.oracles.bingham import Direction
+from curador.learn.oracles.bingham import BinghamDirection
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
+from curador.numerics.exact import Number, positive, rational
+from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
 from curador.privacy.losses import Pure
 from curador.privacy.sensitivity import Norm, Sensitivity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.learn.goal import Goal
-    from curador.privacy.adjacency import Adjacency
     from curador.privacy.loss import Loss
+
+
+# ---- goal ------------------------------------------------------------------------------------------------------------------
+
+
+Neighbours: TypeAlias = Literal["add_remove", "replace_one"]
+
+_WORDS = {"add_remove": ADD_OR_REMOVE_ONE, "replace_one": REPLACE_ONE}
+
+
+@dataclass(frozen=True, slots=True)
+class FitGoal:
+    """(ε, δ) for tables that differ by one record. δ = 0: pure."""
+
+    epsilon: Fraction
+    delta: Fraction
+    adjacency: Adjacency
+
+    @property
+    def pure(self) -> bool:
+        """Whether no δ may be spent."""
+        return self.delta == 0
+
+
+def goal_of(epsilon: Number | None, delta: Number | None, neighbours: str) -> FitGoal:
+    """Return the goal that an estimator's parameters state, or refuse: nothing about privacy has a default."""
+    if epsilon is None:
+        raise InvalidParameter(sentence("epsilon", "given", "nothing", "how much one record may change what is released"))
+    if delta is None:
+        raise InvalidParameter(
+            sentence("delta", "given", "nothing", "0 for pure privacy, else far below one in the number of records")
+        )
+    spent = rational(delta, "delta")
+    if not 0 <= spent < 1:
+        raise InvalidParameter(sentence("delta", "at least 0 and below 1", delta))
+    return FitGoal(positive(epsilon, "epsilon"), spent, neighbours_of(neighbours))
+
+
+def neighbours_of(word: object) -> Adjacency:
+    """Return the adjacency that a parameter names."""
+    if not isinstance(word, str) or word not in _WORDS:
+        raise InvalidParameter(sentence("neighbours", "'add_remove' or 'replace_one'", word))
+    return _WORDS[word]
+
+
+# ---- plan ------------------------------------------------------------------------------------------------------------------
+
 
 Additive: TypeAlias = DiscreteGaussian | DiscreteLaplace
 """What adds noise to exact integers."""
@@ -38,7 +89,7 @@ _DIGITS = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlannedRelease:
     """`count` releases of one kind, one after the other, each free to depend on those before; together `share` of the budget.
 
     share  of μ² (equally: of ρ) under Gaussian noise, of ε under Laplace noise; the shares of a plan are made to add up to 1
@@ -52,13 +103,13 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Planned(Part):
+class PlannedMechanism(PlannedRelease):
     """A part with the mechanism that makes each of its releases.
 
     mechanism  on the coarsest grid and for the most numbers that a release may have; of a direction: for a range of 1
     """
 
-    mechanism: Additive | Direction = field(kw_only=True)
+    mechanism: Additive | BinghamDirection = field(kw_only=True)
 
     @property
     def loss(self) -> Loss:
@@ -73,12 +124,12 @@ class Planned(Part):
                 return sigma / STEPS
             case DiscreteLaplace(scale=scale):
                 return scale / STEPS
-            case Direction(span=span):
+            case BinghamDirection(span=span):
                 return 1 / span
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """The mechanisms of a fit, by the name of the part.
 
     Claim   Releases by these mechanisms, `count` of each part, cost at most the goal, whatever each one depends on.
@@ -89,8 +140,8 @@ class Plan:
             finer. Laplace: ε adds.
     """
 
-    goal: Goal
-    parts: tuple[Planned, ...]
+    goal: FitGoal
+    parts: tuple[PlannedMechanism, ...]
 
     @property
     def gaussian(self) -> bool:
@@ -121,10 +172,10 @@ class Plan:
         return sum(others, first)
 
     @cached_property
-    def _by_name(self) -> dict[str, Planned]:
+    def _by_name(self) -> dict[str, PlannedMechanism]:
         return {one.name: one for one in self.parts}
 
-    def part(self, name: str) -> Planned | None:
+    def part(self, name: str) -> PlannedMechanism | None:
         """Return the part of this name; None where nothing of the kind was planned."""
         return self._by_name.get(name)
 
@@ -141,40 +192,42 @@ class Plan:
         Rounds  The scale up to a multiple of 2⁻²⁰: more noise by a part in 2³⁰, and tables with short numbers.
         """
         part = self._by_name[name]
-        if isinstance(part.mechanism, Direction):
+        if isinstance(part.mechanism, BinghamDirection):
             raise InvalidParameter(sentence("noise", "added under a plan of noise", "one of directions"))
         return _on_grid(part.mechanism, self.goal.adjacency, length, numbers)
 
-    def direction(self, name: str, extent: float) -> Direction:
+    def direction(self, name: str, extent: float) -> BinghamDirection:
         """Return what draws one direction of this part, of a matrix whose change by one record has the range `extent`."""
         part = self._by_name[name]
-        if not isinstance(part.mechanism, Direction):
+        if not isinstance(part.mechanism, BinghamDirection):
             raise InvalidParameter(sentence("a direction", "drawn under a plan of directions", "one of noise"))
-        return Direction(span=part.mechanism.span, extent=extent, relation=part.mechanism.relation)
+        return BinghamDirection(span=part.mechanism.span, extent=extent, relation=part.mechanism.relation)
 
     def deviation(self, name: str, sensitivity: float) -> float:
         """Return the standard deviation of one number of a release, in units of the sensitivity. To display and to decide."""
         return float(self.multiplier(name)) * sensitivity * (1.0 if self.gaussian else math.sqrt(2.0))
 
 
-def make_plan(goal: Goal, parts: Sequence[Part]) -> Plan:
+def make_plan(goal: FitGoal, parts: Sequence[PlannedRelease]) -> FitPlan:
     """Return the plan with the least noise, but for a part in 10⁷, that reaches the goal. Reads nothing but its arguments."""
     return _least(goal, tuple(parts))
 
 
 @lru_cache(maxsize=256)
-def _least(goal: Goal, wanted: tuple[Part, ...]) -> Plan:
-    parts = _checked(goal, wanted)
+def _least(goal: FitGoal, wanted: tuple[PlannedRelease, ...]) -> FitPlan:
+    parts = _check_parts(goal, wanted)
     if goal.pure:
         scales = (Fraction(one.count) / (Fraction(one.share) * goal.epsilon) for one in parts)
-        return Plan(goal, tuple(planned(goal, one, _up(scale)) for one, scale in zip(parts, scales, strict=True)))
+        return FitPlan(goal, tuple(plan_release(goal, one, _up(scale)) for one, scale in zip(parts, scales, strict=True)))
     from curador.privacy.gaussian import gaussian_mu
 
     mu = Fraction(gaussian_mu(epsilon=float(goal.epsilon), delta=float(goal.delta)))
     slack = Fraction(1, 10**7)
     while slack < 1:
         own = mu * (1 - slack)
-        plan = Plan(goal, tuple(planned(goal, one, _up(Fraction(math.sqrt(one.count / one.share)) / own)) for one in parts))
+        plan = FitPlan(
+            goal, tuple(plan_release(goal, one, _up(Fraction(math.sqrt(one.count / one.share)) / own)) for one in parts)
+        )
         if plan.loss.epsilon(delta=goal.delta) <= goal.epsilon:
             return plan
         slack *= 4
@@ -182,22 +235,24 @@ def _least(goal: Goal, wanted: tuple[Part, ...]) -> Plan:
     raise InvalidParameter(sentence("epsilon and delta", "within reach of Gaussian noise", given))
 
 
-def concentrated_plan(goal: Goal, rho: Fraction, parts: Sequence[Part]) -> Plan:
+def concentrated_plan(goal: FitGoal, rho: Fraction, parts: Sequence[PlannedRelease]) -> FitPlan:
     """Return the plan that costs at most rho in zCDP."""
     require(rho > 0, "rho", "above 0", rho)
-    found = _checked(goal, parts)
+    found = _check_parts(goal, parts)
     scales = (_up(_root_up(Fraction(one.count) / (2 * rho * Fraction(one.share)))) for one in found)
-    return Plan(goal, tuple(planned(goal, one, scale) for one, scale in zip(found, scales, strict=True)))
+    return FitPlan(goal, tuple(plan_release(goal, one, scale) for one, scale in zip(found, scales, strict=True)))
 
 
-def planned(goal: Goal, part: Part, multiplier: Fraction) -> Planned:
+def plan_release(goal: FitGoal, part: PlannedRelease, multiplier: Fraction) -> PlannedMechanism:
     """Return the part with its mechanism: noise of `multiplier` sensitivities, or directions that span one over it."""
-    return Planned(part.name, part.share, part.count, part.drawn, mechanism=_mechanism(goal, multiplier, drawn=part.drawn))
+    return PlannedMechanism(
+        part.name, part.share, part.count, part.drawn, mechanism=_mechanism(goal, multiplier, drawn=part.drawn)
+    )
 
 
-def _mechanism(goal: Goal, multiplier: Fraction, *, drawn: bool) -> Additive | Direction:
+def _mechanism(goal: FitGoal, multiplier: Fraction, *, drawn: bool) -> Additive | BinghamDirection:
     if drawn:
-        return Direction(span=1 / multiplier, extent=1.0, relation=goal.adjacency)
+        return BinghamDirection(span=1 / multiplier, extent=1.0, relation=goal.adjacency)
     scale, square = multiplier * STEPS, STEPS**2
     if goal.pure:
         return DiscreteLaplace(scale=scale, sensitivity=Sensitivity(square, Norm.L1, goal.adjacency))
@@ -210,12 +265,12 @@ def _on_grid(coarse: Additive, adjacency: Adjacency, length: int, numbers: int) 
     """The same mechanism on a finer grid; kept, since most parts make many releases alike."""
     if isinstance(coarse, DiscreteLaplace):
         moves = Sensitivity(length * length, Norm.L1, adjacency)
-        return DiscreteLaplace(scale=_rounded(coarse.scale * length / STEPS), sensitivity=moves)
+        return DiscreteLaplace(scale=_round_scale(coarse.scale * length / STEPS), sensitivity=moves)
     moves = Sensitivity(length * length, Norm.L2, adjacency)
-    return DiscreteGaussian(sigma=_rounded(coarse.sigma * length / STEPS), sensitivity=moves, dimension=max(numbers, 1))
+    return DiscreteGaussian(sigma=_round_scale(coarse.sigma * length / STEPS), sensitivity=moves, dimension=max(numbers, 1))
 
 
-def _checked(goal: Goal, parts: Sequence[Part]) -> tuple[Part, ...]:
+def _check_parts(goal: FitGoal, parts: Sequence[PlannedRelease]) -> tuple[PlannedRelease, ...]:
     total = math.fsum(one.share for one in parts)
     if not parts or total <= 0 or any(one.share <= 0 or one.count < 1 for one in parts):
         message = "a plan needs parts with shares above 0 and at least one release each"
@@ -225,10 +280,10 @@ def _checked(goal: Goal, parts: Sequence[Part]) -> tuple[Part, ...]:
     shares = [Fraction(one.share) / Fraction(math.nextafter(total, math.inf)) for one in parts]
     # down, so that shares add up to at most 1
     floats = [math.nextafter(float(share), 0.0) if len(parts) > 1 else 1.0 for share in shares]
-    return tuple(Part(one.name, share, one.count, one.drawn) for one, share in zip(parts, floats, strict=True))
+    return tuple(PlannedRelease(one.name, share, one.count, one.drawn) for one, share in zip(parts, floats, strict=True))
 
 
-def _rounded(scale: Fraction) -> Fraction:
+def _round_scale(scale: Fraction) -> Fraction:
     return Fraction(-(-scale.numerator * (1 << 20) // scale.denominator), 1 << 20)
 
 

@@ -204,7 +204,7 @@ def _missing(value: Any) -> bool:
     return value is None or type(same) is not bool or not same
 
 
-def numbered(users: Any) -> tuple[Integers, int]:
+def number_users(users: Any) -> tuple[Integers, int]:
     """Return users as 0, 1, 2, … and how many there are; NaN and None are nobody: -1."""
     given = np.ma.filled(users.astype(object), None) if isinstance(users, np.ma.MaskedArray) else np.asarray(users)
     if given.dtype.kind == "O":

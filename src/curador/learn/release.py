@@ -11,21 +11,20 @@ import numpy as np
 
 from curador.errors import Failed
 from curador.learn.plan import STEPS
-from curador.mechanisms.gaussian import DiscreteGaussian
+from curador.mechanisms.gaussian import DiscreteGaussian, Stretch
 from curador.mechanisms.seam import perform
-from curador.mechanisms.stretch import Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from curador.learn.plan import Additive, Plan
+    from curador.learn.plan import Additive, FitPlan
     from curador.learn.sums import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleaseSummary:
     """One kind of release, for the card: how many there were, of how many numbers, with how much noise."""
 
     name: str
@@ -42,10 +41,10 @@ class Releaser:
     progress  called after each release with how many were made and how many are planned
     """
 
-    plan: Plan
+    plan: FitPlan
     progress: Callable[[int, int], None] | None = None
     _made: Counter[str] = field(default_factory=Counter[str])
-    _last: dict[str, Released] = field(default_factory=dict[str, Released])
+    _last: dict[str, ReleaseSummary] = field(default_factory=dict[str, ReleaseSummary])
 
     def noisy(self, name: str, integers: Integers, *, length: int, step: float) -> Floats:
         """Return step · (integers + noise).
@@ -57,8 +56,8 @@ class Releaser:
         """
         array = np.asarray(integers)
         self._count(name, length)
-        released = _drawn(self.plan.mechanism(name, length=length, numbers=array.size), array)
-        self._last[name] = Released(name, 0, array.size, length * step, self.plan.deviation(name, length * step))
+        released = _draw_integers(self.plan.mechanism(name, length=length, numbers=array.size), array)
+        self._last[name] = ReleaseSummary(name, 0, array.size, length * step, self.plan.deviation(name, length * step))
         self._told()
         return released.astype(np.float64) * step
 
@@ -67,7 +66,7 @@ class Releaser:
 
         length   by how many grid steps, in l2, one record moves the whole sequence of integers, however long
         numbers  how many there are at most, in all
-        Claim    As `noisy`, also where later integers depend on what left before (`mechanisms/stretch.py`).
+        Claim    As `noisy`, also where later integers depend on what left before (`mechanisms/gaussian.py`).
         """
         self._count(name, length)
         mechanism = self.plan.mechanism(name, length=length, numbers=numbers)
@@ -81,8 +80,8 @@ class Releaser:
             left += integers.size
             if left > numbers:
                 raise Failed("a sequence must have at most as many numbers as accounted")
-            released = _drawn(stretch, integers)
-            self._last[name] = Released(name, 0, left, sensitivity, deviation)
+            released = _draw_integers(stretch, integers)
+            self._last[name] = ReleaseSummary(name, 0, left, sensitivity, deviation)
             if left == numbers:
                 self._told()
             return released
@@ -98,7 +97,7 @@ class Releaser:
         mechanism = self.plan.direction(name, extent)
         found = mechanism.release(matrix)
         size = len(matrix)
-        self._last[name] = Released(name, 0, size, extent, math.sqrt((size - 1) / 2.0) / mechanism.concentration)
+        self._last[name] = ReleaseSummary(name, 0, size, extent, math.sqrt((size - 1) / 2.0) / mechanism.concentration)
         self._told()
         return found
 
@@ -107,10 +106,11 @@ class Releaser:
         return self.plan.deviation(name, length * step)
 
     @property
-    def releases(self) -> tuple[Released, ...]:
+    def releases(self) -> tuple[ReleaseSummary, ...]:
         """What was released so far."""
         return tuple(
-            Released(name, self._made[name], one.numbers, one.sensitivity, one.deviation) for name, one in self._last.items()
+            ReleaseSummary(name, self._made[name], one.numbers, one.sensitivity, one.deviation)
+            for name, one in self._last.items()
         )
 
     def _count(self, name: str, length: int) -> None:
@@ -126,7 +126,7 @@ class Releaser:
             self.progress(self._made.total(), sum(one.count for one in self.plan.parts))
 
 
-def _drawn(mechanism: Additive | Stretch, integers: Integers) -> Integers:
+def _draw_integers(mechanism: Additive | Stretch, integers: Integers) -> Integers:
     """Release integers as 64-bit ones, what does not fit modulo 2⁶⁴.
 
     Claim   integers + noise modulo 2⁶⁴ is post-processing of the release, so sums and noise of any size are as private, and

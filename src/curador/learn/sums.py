@@ -135,7 +135,7 @@ def cross(left: Whole, right: Whole, coefficients: Whole | None = None) -> Integ
     return _in_blocks(len(left.values), limit, block)
 
 
-def moved(length: int, adjacency: Adjacency, *, positive: bool = False) -> int:
+def sensitivity_steps(length: int, adjacency: Adjacency, *, positive: bool = False) -> int:
     """Return by how many steps one record moves a sum to which it adds something of at most this length (l2).
 
     positive  what records add is positive semi-definite, or has no negative entry: two such are never farther apart than √2

@@ -14,8 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from curador.curator.show import rounded
 from curador.errors import InvalidParameter, sentence
+from curador.text.numbers import rounded_text
 
 ZERO: Final = Fraction(0)
 TICK: Final = Fraction(1, 10**18)
@@ -143,6 +143,6 @@ NOTHING: Final = Amounts()
 def amounts_text(amounts: Amounts, *, pure: bool, up: bool) -> str:
     """Return "ε = 0.15", or "ρ = 0.0123, δ = 5e-9"."""
     if pure:
-        return f"ε = {rounded(amounts.epsilon, up=up)}"
-    text = f"ρ = {rounded(amounts.rho, up=up)}"
-    return f"{text}, δ = {rounded(amounts.delta, up=up)}" if amounts.delta else text
+        return f"ε = {rounded_text(amounts.epsilon, up=up)}"
+    text = f"ρ = {rounded_text(amounts.rho, up=up)}"
+    return f"{text}, δ = {rounded_text(amounts.delta, up=up)}" if amounts.delta else text

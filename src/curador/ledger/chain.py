@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, Protocol
 
 from curador.errors import CuradorError, InvalidStudy
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, hash_of
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, hash_of
 from curador.ledger.limits import Limits
 from curador.ledger.witness import Head
 
@@ -22,7 +22,7 @@ OWNER = "owner"
 DAMAGED = "the file was changed from outside or is damaged; restore it, or start a new ledger and give the reason"
 
 
-class Row(NamedTuple):
+class ChainRow(NamedTuple):
     """An entry as it is stored: its text, and the columns by which it is found."""
 
     sequence: int
@@ -44,24 +44,24 @@ class Content(NamedTuple):
     digest: str | None
 
 
-def row_of(entry: Entry, text: str) -> Row:
+def row_of(entry: Entry, text: str) -> ChainRow:
     """Return the columns of an entry."""
     settles = entry.refers if entry.kind.settles else None
     found_by = (entry.analyst, entry.question_key, entry.data_version, settles)
-    return Row(entry.sequence, entry.hash, entry.kind.value, entry.id, *found_by, text)
+    return ChainRow(entry.sequence, entry.hash, entry.kind.value, entry.id, *found_by, text)
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: ChainRow) -> Entry:
     """Return the entry of a row, refused where text, hash and columns do not agree."""
     text: object = row.body  # a damaged file may give bytes or NULL
     if type(text) is not str or hash_of(text) != row.hash:
-        bad(row.sequence, "must have the hash that stands beside it")
+        refuse_entry(row.sequence, "must have the hash that stands beside it")
     try:
         entry = Entry.from_text(row.body)
     except ValueError:
-        bad(row.sequence, "must be an entry of version 1")
+        refuse_entry(row.sequence, "must be an entry of version 1")
     if row_of(entry, row.body) != row:
-        bad(row.sequence, "must be found by what it says")
+        refuse_entry(row.sequence, "must be found by what it says")
     return entry
 
 
@@ -70,7 +70,7 @@ def holder_of(analyst: str | None) -> str:
     return OWNER if analyst is None else f"analyst:{analyst}"
 
 
-def bad(sequence: int, rule: str) -> NoReturn:
+def refuse_entry(sequence: int, rule: str) -> NoReturn:
     """Refuse the ledger because of one entry."""
     raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.\nHint: {DAMAGED}.")
 
@@ -88,7 +88,7 @@ class Earlier(Protocol):
 
 
 @dataclass(slots=True)
-class Replay:
+class ChainReplay:
     """Everything that the entries read so far add up to.
 
     waiting   open reservations before a checkpoint, with their hashes; `earlier` finds them
@@ -108,29 +108,29 @@ class Replay:
     waiting: dict[str, Head] = field(default_factory=dict[str, Head])
     earlier: Earlier | None = None
 
-    def read(self, rows: Iterable[Row]) -> None:
+    def read(self, rows: Iterable[ChainRow]) -> None:
         """Read the entries in order; the first that breaks a rule is named."""
         for row in rows:
             if row.sequence != self.count:
-                bad(self.count, "must follow the one before it")
+                refuse_entry(self.count, "must follow the one before it")
             entry = entry_of(row)
             if entry.previous != self.hash:
-                bad(row.sequence, "must hold the hash of the one before it")
+                refuse_entry(row.sequence, "must hold the hash of the one before it")
             self._add(entry)
             self.count, self.hash, self.state = self.count + 1, entry.hash, entry.after
         if self.limits is None:
-            bad(0, "must be there")
+            refuse_entry(0, "must be there")
 
     def _add(self, entry: Entry) -> None:
         first = entry.sequence == 0
-        if first is not (entry.kind is Kind.CREATED):
-            bad(entry.sequence, "must be the first, if it creates the ledger")
+        if first is not (entry.kind is EntryKind.CREATED):
+            refuse_entry(entry.sequence, "must be the first, if it creates the ledger")
         if first:
             self._create(entry)
         elif entry.ledger != self.ledger:
-            bad(entry.sequence, "must be of this ledger")
+            refuse_entry(entry.sequence, "must be of this ledger")
         if entry.after != self._after(entry):
-            bad(entry.sequence, "must add up")
+            refuse_entry(entry.sequence, "must add up")
 
     def _create(self, entry: Entry) -> None:
         try:
@@ -138,23 +138,23 @@ class Replay:
             self.limits = Limits.from_record(creation["limits"])
             self.ledger, self.first, self.schema = entry.ledger, entry.hash, str(creation["schema"])
         except (KeyError, TypeError, ValueError, ZeroDivisionError, CuradorError):
-            bad(0, "must state limits that keep the budget")
+            refuse_entry(0, "must state limits that keep the budget")
 
     def _after(self, entry: Entry) -> State:
         """Return the state that the entry must leave behind."""
         spent, version, failures = self.state.spent, self.state.data_version, self.state.failures
         if entry.kind.settles:
             spent = self._settle(entry)
-            failures += entry.kind is Kind.FAILED
-        elif entry.kind is Kind.RESERVED:
+            failures += entry.kind is EntryKind.FAILED
+        elif entry.kind is EntryKind.RESERVED:
             spent = self._reserve(entry)
         elif entry.amounts:
-            bad(entry.sequence, "must cost nothing")
-        elif entry.kind is Kind.SERVED and not self._committed(entry.refers or ""):
-            bad(entry.sequence, "must serve an answer of this ledger")
-        if entry.kind is Kind.REFRESHED:
+            refuse_entry(entry.sequence, "must cost nothing")
+        elif entry.kind is EntryKind.SERVED and not self._committed(entry.refers or ""):
+            refuse_entry(entry.sequence, "must serve an answer of this ledger")
+        if entry.kind is EntryKind.REFRESHED:
             version += 1
-        elif entry.kind is Kind.REOPENED:
+        elif entry.kind is EntryKind.REOPENED:
             failures = 0
         return State(spent, version, failures)
 
@@ -164,9 +164,9 @@ class Replay:
         own = self.totals.get(holder, NOTHING) + entry.amounts
         share = Fraction(1) if entry.share is None else entry.share
         if limits is None or not spent.within(limits.total) or not own.within(limits.share(share)):
-            bad(entry.sequence, "must fit into the limits")
+            refuse_entry(entry.sequence, "must fit into the limits")
         if entry.data_version != self.state.data_version:
-            bad(entry.sequence, "must be about the data version of its time")
+            refuse_entry(entry.sequence, "must be about the data version of its time")
         self.totals[STUDY], self.totals[holder] = spent, own
         self.reserved[entry.id] = entry
         return spent
@@ -176,7 +176,7 @@ class Replay:
         if id_ in self.committed or self.earlier is None:
             return id_ in self.committed
         found = self.earlier.named(id_)
-        return found is not None and found.kind is Kind.COMMITTED and found.sequence < self.count
+        return found is not None and found.kind is EntryKind.COMMITTED and found.sequence < self.count
 
     def _reserved(self, id_: str) -> Entry | None:
         """Return an open reservation, among what was read or before it, and close it."""
@@ -192,11 +192,11 @@ class Replay:
             (entry.amounts, entry.analyst, entry.data_version, entry.question_key)
         )
         if not same:
-            bad(entry.sequence, "must settle an open reservation")
-        if entry.kind is Kind.COMMITTED:
+            refuse_entry(entry.sequence, "must settle an open reservation")
+        if entry.kind is EntryKind.COMMITTED:
             self.committed.add(entry.id)
             self.contents[entry.sequence] = Content(entry.question_key, entry.data_version, entry.content_digest)
-        if entry.kind is not Kind.VOIDED:
+        if entry.kind is not EntryKind.VOIDED:
             return self.state.spent
         holder = holder_of(entry.analyst)
         self.totals[holder] -= entry.amounts

@@ -18,8 +18,8 @@ from typing import Any, Final, cast
 from curador.canonical import canonical_digest, canonical_text
 from curador.errors import CuradorError
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import Replay
-from curador.ledger.witness import Head, Seen, write_private
+from curador.ledger.chain import ChainReplay
+from curador.ledger.witness import Head, WitnessedHead, write_private
 
 VERSION: Final = 1
 """Of the file, and of the rules that the entries before it were read by: a new rule of `chain.py` is a new version."""
@@ -50,7 +50,7 @@ class Checkpoint:
     totals: Mapping[str, Amounts]
     waiting: Mapping[str, Head]
 
-    def fits(self, *, ledger: str, file: tuple[int, int] | None, witness: Path, seen: Seen | None) -> bool:
+    def fits(self, *, ledger: str, file: tuple[int, int] | None, witness: Path, seen: WitnessedHead | None) -> bool:
         """Whether it is of this ledger in this file, and its witness has seen the entry it ends at."""
         same = (self.ledger, self.file, self.witness) == (ledger, file, str(witness))
         return same and seen is not None and seen.ledger == ledger and seen.head.sequence >= self.head.sequence
@@ -61,7 +61,7 @@ def checkpoint_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".checkpoint")
 
 
-def taken(replay: Replay, *, file: tuple[int, int], witness: Path) -> Checkpoint:
+def make_checkpoint(replay: ChainReplay, *, file: tuple[int, int], witness: Path) -> Checkpoint:
     """Return the checkpoint of a ledger that was read and compared."""
     waiting = {**replay.waiting, **{name: Head(one.sequence, one.hash) for name, one in replay.reserved.items()}}
     head = Head(replay.count - 1, replay.hash)

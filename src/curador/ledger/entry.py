@@ -39,7 +39,7 @@ _FIELDS: Final = (
 )
 
 
-class Kind(enum.StrEnum):
+class EntryKind(enum.StrEnum):
     """What an entry says happened."""
 
     CREATED = "created"
@@ -54,7 +54,7 @@ class Kind(enum.StrEnum):
     @property
     def settles(self) -> bool:
         """Whether it ends a reservation."""
-        return self in {Kind.COMMITTED, Kind.FAILED, Kind.VOIDED}
+        return self in {EntryKind.COMMITTED, EntryKind.FAILED, EntryKind.VOIDED}
 
 
 LATER: Final = ("recalled", "surveyed")
@@ -94,7 +94,7 @@ class Entry:
     sequence: int
     previous: str
     time: str
-    kind: Kind
+    kind: EntryKind
     id: str
     study_digest: str
     data_version: int
@@ -132,7 +132,7 @@ class Entry:
                 sequence=body["sequence"],
                 previous=body["previous"],
                 time=body["time"],
-                kind=Kind(body["kind"]),
+                kind=EntryKind(body["kind"]),
                 id=body["id"],
                 study_digest=body["study"],
                 data_version=body["data_version"],
@@ -156,7 +156,7 @@ class Entry:
             raise ValueError("the text is not that of an entry") from error
 
 
-def following(head: Entry, kind: Kind) -> Entry:
+def next_entry(head: Entry, kind: EntryKind) -> Entry:
     """Return an entry that follows another, with the state of the study as it was; `replace` fills in what happened."""
     return Entry(
         ledger=head.ledger,
@@ -190,13 +190,13 @@ def shown_id(own: str) -> str:
     return hashlib.sha256(b"shown id\0" + own.encode()).hexdigest()[:32]
 
 
-def sealed(entry: Entry) -> tuple[Entry, str]:
+def seal(entry: Entry) -> tuple[Entry, str]:
     """Return the entry with its hash, and the text that is stored."""
-    text = canonical_text(written(entry))
+    text = canonical_text(entry_fields(entry))
     return replace(entry, hash=hash_of(text)), text
 
 
-def written(entry: Entry) -> dict[str, object]:
+def entry_fields(entry: Entry) -> dict[str, object]:
     """Return the fields of an entry under the names that `from_text` reads; all of them are always there."""
     return {
         "version": VERSION,

@@ -21,14 +21,13 @@ from typing import Final
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require, sentence
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import STUDY, bad, holder_of, row_of
-from curador.ledger.entry import Entry, Kind, State, following, now, sealed
+from curador.ledger.chain import STUDY, holder_of, refuse_entry, row_of
+from curador.ledger.entry import Entry, EntryKind, State, next_entry, now, seal
 from curador.ledger.limits import Limits
-from curador.ledger.request import Request, Spent, Stored, admit, digest, label, note_text
-from curador.ledger.room import refuse_what_does_not_fit
+from curador.ledger.request import Request, Spent, Stored, admit, is_label, is_sha256, note_text, refuse_what_does_not_fit
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.store import Page
-from curador.ledger.witness import Head, Seen, remember
+from curador.ledger.witness import Head, WitnessedHead, remember
 from curador.privacy.adjacency import Adjacency
 from curador.study.model import Budget
 
@@ -97,9 +96,9 @@ class Ledger:
         witness  where the head is mirrored; `<ledger>.head` by default
         """
         limits = Limits.create(budget, adjacency=adjacency, unit=unit, max_units=max_units, owners=owners)
-        places = opening.Places.of(path, witness, folder)
+        places = opening.LedgerPlaces.of(path, witness, folder)
         opening.create(places, limits, study_name=study_name, study_digest=study_digest, reason=reason)
-        return cls(*opening.opened(places))
+        return cls(*opening.open_store(places))
 
     @classmethod
     def open(
@@ -124,8 +123,8 @@ class Ledger:
         verify               read every entry again; otherwise only the first, the last and the one that the witness saw
         checkpoint           with verify: read only what came after the last reading, where its checkpoint fits
         """
-        places = opening.Places.of(path, witness, folder)
-        ledger = cls(*opening.opened(places))
+        places = opening.LedgerPlaces.of(path, witness, folder)
+        ledger = cls(*opening.open_store(places))
         try:
             ledger.limits.require_same(budget, adjacency=adjacency, unit=unit, owners=owners)
             read = opening.read(ledger._store, places, ledger.id, ledger.limits, since=checkpoint) if verify else None
@@ -133,7 +132,7 @@ class Ledger:
                 seen = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
                 opening.ask_the_marker(page, places, study_name, ledger.id)
             if seen is None:
-                ledger._act(Kind.REOPENED, f"without the witness: {note_text(witness_lost, 'witness_lost')}")
+                ledger._act(EntryKind.REOPENED, f"without the witness: {note_text(witness_lost, 'witness_lost')}")
             else:
                 ledger._mirrored = seen
                 ledger._remember(ledger.head)
@@ -170,12 +169,12 @@ class Ledger:
             _admits(head, request.analyst, request.data_version)
             total, own = page.total(STUDY), page.total(holder)
             if total != head.after.spent:
-                bad(head.sequence, "must agree with the running total")
+                refuse_entry(head.sequence, "must agree with the running total")
             refuse_what_does_not_fit(self.limits, request, total=total, own=own, limit=limit)
             entry = _append(
                 page,
                 replace(
-                    following(head, Kind.RESERVED),
+                    next_entry(head, EntryKind.RESERVED),
                     time=request.asked,
                     after=replace(head.after, spent=total + request.amounts),
                     study_digest=request.study_digest,
@@ -202,14 +201,16 @@ class Ledger:
         Claim   If this returns, entry and answer are on disk. If it does not, the answer must not be released.
         """
         require(type(answer) is bytes, "answer", "bytes", type(answer).__name__)
-        require(label(answer_digest), "answer_digest", "a digest", answer_digest)
+        require(is_label(answer_digest), "answer_digest", "a digest", answer_digest)
         content = hashlib.sha256(answer).hexdigest()
-        return self._settle(Kind.COMMITTED, reservation, answer=answer, answer_digest=answer_digest, content_digest=content)
+        return self._settle(
+            EntryKind.COMMITTED, reservation, answer=answer, answer_digest=answer_digest, content_digest=content
+        )
 
     def fail(self, reservation: Spent, *, incident: str) -> Entry:
         """Keep the charge of a reservation whose engine failed, and count the failure: that it failed was an answer too."""
-        require(label(incident), "incident", "an id of at most 200 letters", incident)
-        return self._settle(Kind.FAILED, reservation, note=f"incident {incident}; {OUTSIDE}")
+        require(is_label(incident), "incident", "an id of at most 200 letters", incident)
+        return self._settle(EntryKind.FAILED, reservation, note=f"incident {incident}; {OUTSIDE}")
 
     def void(self, reservation: Spent) -> Entry:
         """Give back the charge of a reservation made by this very object.
@@ -219,11 +220,11 @@ class Ledger:
         if reservation.id not in self._unsettled:
             hint = "after a restart nobody knows whether an engine ran; the charge is kept"
             raise InvalidParameter(sentence("reservation", "an open one of this session", reservation.id, hint))
-        return self._settle(Kind.VOIDED, reservation)
+        return self._settle(EntryKind.VOIDED, reservation)
 
     def _settle(
         self,
-        kind: Kind,
+        kind: EntryKind,
         reservation: Spent,
         *,
         answer: bytes | None = None,
@@ -234,11 +235,11 @@ class Ledger:
         own = reservation.entry
         with self._store.writing(charged=_CHARGED, patience=SETTLING) as page:
             head, found = self._head(page), page.at(own.sequence)
-            if found != own or own.kind is not Kind.RESERVED or page.settled(own.id) is not None:
+            if found != own or own.kind is not EntryKind.RESERVED or page.settled(own.id) is not None:
                 raise InvalidParameter(sentence("reservation", "an open one of this ledger", own.id))
-            next_one = following(head, kind)
-            spent, failures = head.after.spent, head.after.failures + (kind is Kind.FAILED)
-            if kind is Kind.VOIDED:
+            next_one = next_entry(head, kind)
+            spent, failures = head.after.spent, head.after.failures + (kind is EntryKind.FAILED)
+            if kind is EntryKind.VOIDED:
                 spent -= own.amounts
                 holder = holder_of(own.analyst)
                 page.give_back(STUDY, spent)
@@ -271,7 +272,7 @@ class Ledger:
 
         visible   tables that the asker may see; None: all. An answer from a table beyond them is not there.
         """
-        require(digest(question_key), "question_key", "SHA-256 in hex", question_key)
+        require(is_sha256(question_key), "question_key", "SHA-256 in hex", question_key)
         with self._store.reading() as page:
             found = page.stored(question_key, data_version)
             if found is None:
@@ -279,7 +280,7 @@ class Ledger:
             entry = page.at(found[0])
         same = entry is not None and (entry.question_key, entry.data_version) == (question_key, data_version)
         if entry is None or not same or entry.content_digest != hashlib.sha256(found[1]).hexdigest():
-            bad(found[0], "must have the answer that its digest says")
+            refuse_entry(found[0], "must have the answer that its digest says")
         allowed = visible is None or set(entry.tables) <= set(visible)
         return Stored(entry, found[1]) if allowed else None
 
@@ -291,18 +292,18 @@ class Ledger:
         question, answer_digest   what this asker wrote and was shown, where that is not what the first one was
         asked                     when the question arrived; it may have waited for the first one to be answered
         """
-        require(analyst is None or label(analyst), "analyst", "a name of at most 200 letters", analyst)
+        require(analyst is None or is_label(analyst), "analyst", "a name of at most 200 letters", analyst)
         shown = answer_digest or stored.entry.answer_digest
-        require(shown is None or label(shown), "answer_digest", "a text of at most 200 letters", shown)
+        require(shown is None or is_label(shown), "answer_digest", "a text of at most 200 letters", shown)
         own = stored.entry
         with self._store.writing() as page:
             head, found = self._head(page), page.at(own.sequence)
-            if found != own or own.kind is not Kind.COMMITTED:
+            if found != own or own.kind is not EntryKind.COMMITTED:
                 raise InvalidParameter(sentence("stored", "an answer of this ledger", own.id))
             entry = _append(
                 page,
                 replace(
-                    following(head, Kind.SERVED),
+                    next_entry(head, EntryKind.SERVED),
                     time=asked or now(),
                     study_digest=own.study_digest,
                     data_version=own.data_version,
@@ -323,19 +324,19 @@ class Ledger:
 
     def refresh(self, note: str) -> int:
         """Declare a new data version, whether or not anything changed; one budget covers them all. Returns its number."""
-        return self._act(Kind.REFRESHED, note_text(note, "note")).after.data_version
+        return self._act(EntryKind.REFRESHED, note_text(note, "note")).after.data_version
 
     def reopen(self, note: str) -> Entry:
         """Open the study to analysts again after engine failures."""
-        return self._act(Kind.REOPENED, note_text(note, "note"))
+        return self._act(EntryKind.REOPENED, note_text(note, "note"))
 
-    def _act(self, kind: Kind, note: str) -> Entry:
+    def _act(self, kind: EntryKind, note: str) -> Entry:
         with self._store.writing() as page:
             head = self._head(page)
-            version = head.after.data_version + (kind is Kind.REFRESHED)
-            failures = 0 if kind is Kind.REOPENED else head.after.failures
+            version = head.after.data_version + (kind is EntryKind.REFRESHED)
+            failures = 0 if kind is EntryKind.REOPENED else head.after.failures
             after = State(head.after.spent, version, failures)
-            entry = _append(page, replace(following(head, kind), data_version=version, after=after, note=note))
+            entry = _append(page, replace(next_entry(head, kind), data_version=version, after=after, note=note))
         self._remember(Head(entry.sequence, entry.hash))
         return entry
 
@@ -403,7 +404,7 @@ class Ledger:
         opening.read_whole(self._store, self.id)
         if witness:
             with self._store.reading() as page:
-                opening.ask_the_witness(page, opening.Places(self.path, self._witness, None), self.id, excused=False)
+                opening.ask_the_witness(page, opening.LedgerPlaces(self.path, self._witness, None), self.id, excused=False)
 
     # ---- one page ---------------------------------------------------------------------------------------------------
 
@@ -425,7 +426,7 @@ class Ledger:
             while True:
                 if head.sequence > self._mirrored:
                     try:
-                        remember(self._witness, Seen(self.id, head))
+                        remember(self._witness, WitnessedHead(self.id, head))
                     except OSError as error:
                         raise Failed(f"the ledger's witness could not be written; {_CHARGED}.") from error
                     self._mirrored = head.sequence
@@ -446,6 +447,6 @@ def _admits(head: Entry, analyst: str | None, version: int) -> None:
 
 
 def _append(page: Page, entry: Entry) -> Entry:
-    made, text = sealed(entry)
+    made, text = seal(entry)
     page.append(row_of(made, text))
     return Entry.from_text(text)  # what everybody will read, not what was meant

@@ -1,4 +1,9 @@
-"""How a ledger begins and is opened: the files around it, what they must say, what is compared."""
+"""How a ledger begins and is opened: the files around it, what they must say, what is compared.
+
+The marker is the name of the ledger, left beside the data: a study that had a ledger does not start without it.
+`.<study>.ledger-id` holds the random id of the ledger. An empty ledger for data that were asked about before would open the
+spent budget again; so another or a missing one is refused, unless the owner gives a reason, which becomes an entry.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +16,68 @@ from curador.errors import InvalidStudy, require, sentence
 from curador.ledger import checkpoint as points
 from curador.ledger import witness as mirror
 from curador.ledger.amounts import NOTHING
-from curador.ledger.chain import DAMAGED, STUDY, Replay, bad, row_of
-from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, new_id, now, sealed
+from curador.ledger.chain import DAMAGED, STUDY, ChainReplay, refuse_entry, row_of
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, now, seal
 from curador.ledger.limits import Limits
-from curador.ledger.marker import claim, claimed, refuse_other
-from curador.ledger.places import require_local, settled_path
-from curador.ledger.request import label, note_text
-from curador.ledger.sqlite import SQLiteStore, create_file
+from curador.ledger.request import is_label, note_text
+from curador.ledger.sqlite import SQLiteStore, create_file, require_local, resolve_path
 from curador.ledger.store import Page
-from curador.ledger.witness import Head, Seen
+from curador.ledger.witness import Head, WitnessedHead, sync_folder, write_private
+
+# ---- marker ----------------------------------------------------------------------------------------------------------------
+
+
+def marker_of(folder: Path, study_name: str) -> Path:
+    """Return the place of a study's marker."""
+    if not is_label(study_name) or any(one in study_name for one in "/\\\0"):
+        raise InvalidStudy(sentence("name", "one that a file can have", study_name))
+    return folder / f".{study_name}.ledger-id"
+
+
+def read_marker(folder: Path, study_name: str) -> str | None:
+    """Return the id of the ledger that the data had; None where they had none."""
+    path = marker_of(folder, study_name)
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        text = ""
+    if not is_label(text):
+        hint = "restore the file: it says which ledger these data belong to"
+        raise InvalidStudy(sentence("the marker beside the data", "a readable file", str(path), hint))
+    return text
+
+
+def claim(folder: Path, study_name: str, ledger_id: str, *, instead_of: str | None = None) -> None:
+    """Leave the ledger's id beside the data; refused where another ledger's stands, but the one it takes the place of."""
+    path, own = marker_of(folder, study_name), read_marker(folder, study_name)
+    if own == ledger_id:
+        return
+    if own is not None and own != instead_of:
+        refuse_other(own, ledger_id)
+    try:
+        write_private(path, f"{ledger_id}\n".encode("ascii"), replace=own is not None)
+    except FileExistsError:  # somebody else was faster
+        refuse_other(read_marker(folder, study_name), ledger_id)
+    except OSError:
+        hint = "the ledger's id is left beside the data, so that they never start again with an empty one"
+        raise InvalidStudy(sentence("the folder of the data", "one that can be written to", str(folder), hint)) from None
+    sync_folder(folder)
+
+
+def refuse_other(own: str | None, ledger_id: str | None) -> None:
+    """Refuse a ledger that is not the one which the data belong to."""
+    if own is not None and own != ledger_id:
+        hint = "use the ledger that the data had, or start a new one and give the reason: it becomes an entry"
+        raise InvalidStudy(sentence("ledger", f"the one that these data had ({own})", ledger_id or "none", hint))
+
+
+# ---- opening ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LedgerPlaces:
     """Where a ledger lies, where its head is mirrored, and where its data lie."""
 
     ledger: Path
@@ -31,29 +85,29 @@ class Places:
     folder: Path | None
 
     @classmethod
-    def of(cls, ledger: Path | str, witness: Path | str | None, folder: Path | str | None) -> Places:
+    def of(cls, ledger: Path | str, witness: Path | str | None, folder: Path | str | None) -> LedgerPlaces:
         """Return the places, the witness beside the ledger where none is given."""
-        place = settled_path(ledger)
-        head = mirror.witness_of(place) if witness is None else settled_path(witness)
+        place = resolve_path(ledger)
+        head = mirror.witness_of(place) if witness is None else resolve_path(witness)
         return cls(place, head, None if folder is None else Path(folder).resolve())
 
 
-def create(places: Places, limits: Limits, *, study_name: str, study_digest: str, reason: str | None) -> None:
+def create(places: LedgerPlaces, limits: Limits, *, study_name: str, study_digest: str, reason: str | None) -> None:
     """Make the file, its witness and its marker, in an order that a crash leaves nothing open which was spent.
 
     The witness comes first: a ledger without one is always refused, however short it is.
     """
-    require(label(study_name), "study_name", "a name", study_name)
-    require(label(study_digest), "study_digest", "a digest", study_digest)
+    require(is_label(study_name), "study_name", "a name", study_name)
+    require(is_label(study_digest), "study_digest", "a digest", study_digest)
     why = None if reason is None else note_text(reason, "reason")
     require_local(places.ledger)
     for folder, name in ((places.ledger.parent, "the folder of the ledger"), (places.folder, "the folder of the data")):
         if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise InvalidStudy(sentence(name, "one that can be written to", str(folder)))
     if places.ledger.exists() or places.ledger.is_symlink():
-        raise _taken(places)
+        raise _refusal_of_taken_place(places)
     seen = mirror.recall(places.witness)
-    other = None if places.folder is None else claimed(places.folder, study_name)
+    other = None if places.folder is None else read_marker(places.folder, study_name)
     if why is None:
         refuse_other(other, None)
         refuse_other(None if seen is None else seen.ledger, None)
@@ -64,7 +118,7 @@ def create(places: Places, limits: Limits, *, study_name: str, study_digest: str
         sequence=0,
         previous=BEFORE_ALL,
         time=now(),
-        kind=Kind.CREATED,
+        kind=EntryKind.CREATED,
         id=new_id(),
         study_digest=study_digest,
         data_version=1,
@@ -76,17 +130,17 @@ def create(places: Places, limits: Limits, *, study_name: str, study_digest: str
         claim(places.folder, study_name, first.ledger, instead_of=other)
 
 
-def _make_files(places: Places, first: Entry, limits: Limits, seen: Seen | None) -> None:
+def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: WitnessedHead | None) -> None:
     announced: list[Head] = []
 
     def fill(page: Page, schema: str) -> Head:
-        made, text = sealed(replace(first, creation={**(first.creation or {}), "schema": schema}))
+        made, text = seal(replace(first, creation={**(first.creation or {}), "schema": schema}))
         page.append(row_of(made, text))
         page.put_total(STUDY, NOTHING, limits.total)
         return Head(made.sequence, made.hash)
 
     def announce(head: Head) -> None:
-        mirror.remember(places.witness, Seen(first.ledger, head), anew=seen is None)
+        mirror.remember(places.witness, WitnessedHead(first.ledger, head), anew=seen is None)
         mirror.sync_folder(places.witness.parent)
         announced.append(head)
 
@@ -98,19 +152,19 @@ def _make_files(places: Places, first: Entry, limits: Limits, seen: Seen | None)
         elif announced and seen is not None:
             mirror.remember(places.witness, seen)
         if isinstance(error, FileExistsError):  # somebody else was faster
-            raise _taken(places) from None
+            raise _refusal_of_taken_place(places) from None
         if isinstance(error, OSError):
             hint = "its file system must know hard links and have room"
             raise InvalidStudy(sentence("a new ledger", "where it can be written", str(places.ledger), hint)) from error
         raise
 
 
-def _taken(places: Places) -> InvalidStudy:
+def _refusal_of_taken_place(places: LedgerPlaces) -> InvalidStudy:
     hint = "open it; to start again, give another name and the reason"
     return InvalidStudy(sentence("a new ledger", "where no file is", str(places.ledger), hint))
 
 
-def opened(places: Places) -> tuple[SQLiteStore, Entry, Limits, Path]:
+def open_store(places: LedgerPlaces) -> tuple[SQLiteStore, Entry, Limits, Path]:
     """Open the file, and prove its limits again from its first entry; the rest is compared by the caller."""
     store = SQLiteStore(places.ledger)
     try:
@@ -121,21 +175,21 @@ def opened(places: Places) -> tuple[SQLiteStore, Entry, Limits, Path]:
 
 
 def _first(store: SQLiteStore) -> tuple[Entry, Limits]:
-    replay = Replay()
+    replay = ChainReplay()
     with store.reading() as page:
         row = page.row(0)
         replay.read([] if row is None else [row])
         first, head, spent = page.at(0), page.head(), page.total(STUDY)
     if first is None or replay.limits is None or head.ledger != first.ledger:
-        bad(0, "must be of the same ledger as the last")
+        refuse_entry(0, "must be of the same ledger as the last")
     if spent != head.after.spent:
-        bad(head.sequence, "must agree with the running total")
+        refuse_entry(head.sequence, "must agree with the running total")
     if store.schema() != replay.schema:
         raise InvalidStudy(sentence("ledger", "with the tables that it was created with", str(store.path), DAMAGED))
     return first, replay.limits
 
 
-def ask_the_witness(page: Page, places: Places, ledger_id: str, *, excused: bool) -> int | None:
+def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused: bool) -> int | None:
     """Refuse a ledger that is behind its witness, or has another history; return the entry it saw, None if it is excused."""
     seen, last = mirror.recall(places.witness), page.tip()
     name = str(places.ledger)
@@ -160,7 +214,7 @@ def ask_the_witness(page: Page, places: Places, ledger_id: str, *, excused: bool
     return seen.head.sequence
 
 
-def ask_the_marker(page: Page, places: Places, study_name: str | None, ledger_id: str) -> None:
+def ask_the_marker(page: Page, places: LedgerPlaces, study_name: str | None, ledger_id: str) -> None:
     """Refuse a ledger that is not the one which the data had; leave its id where they had none."""
     if places.folder is not None:
         first = page.at(0)
@@ -168,7 +222,7 @@ def ask_the_marker(page: Page, places: Places, study_name: str | None, ledger_id
         claim(places.folder, study_name or str(creation["study_name"]), ledger_id)
 
 
-def read(store: SQLiteStore, places: Places, ledger_id: str, limits: Limits, *, since: bool) -> tuple[Replay, int]:
+def read(store: SQLiteStore, places: LedgerPlaces, ledger_id: str, limits: Limits, *, since: bool) -> tuple[ChainReplay, int]:
     """Return what the ledger adds up to, and after which entry it was read: −1 where all of it was.
 
     since   read what came after the checkpoint only, where it fits
@@ -177,9 +231,9 @@ def read(store: SQLiteStore, places: Places, ledger_id: str, limits: Limits, *, 
     return (read_whole(store, ledger_id), -1) if found is None else found
 
 
-def read_whole(store: SQLiteStore, ledger_id: str) -> Replay:
+def read_whole(store: SQLiteStore, ledger_id: str) -> ChainReplay:
     """Read every page, entry, sum and answer; what is refused is not opened by its checkpoint either."""
-    replay = Replay()
+    replay = ChainReplay()
     try:
         store.integrity()
         with store.reading() as page:
@@ -191,7 +245,7 @@ def read_whole(store: SQLiteStore, ledger_id: str) -> Replay:
     return replay
 
 
-def read_since(store: SQLiteStore, places: Places, ledger_id: str, limits: Limits) -> tuple[Replay, int] | None:
+def read_since(store: SQLiteStore, places: LedgerPlaces, ledger_id: str, limits: Limits) -> tuple[ChainReplay, int] | None:
     """Read what came after the checkpoint and add it to what stood there; None where only a whole reading can tell.
 
     Returns what it all adds up to, and the sequence of the checkpoint.
@@ -214,7 +268,7 @@ def read_since(store: SQLiteStore, places: Places, ledger_id: str, limits: Limit
                 return None
             if held.totals.get(STUDY) != last.after.spent:
                 return None
-            replay = Replay(
+            replay = ChainReplay(
                 limits=limits,
                 ledger=ledger_id,
                 first=first.hash,
@@ -233,29 +287,29 @@ def read_since(store: SQLiteStore, places: Places, ledger_id: str, limits: Limit
     return replay, held.head.sequence
 
 
-def keep_checkpoint(store: SQLiteStore, places: Places, found: tuple[Replay, int] | None) -> None:
+def keep_checkpoint(store: SQLiteStore, places: LedgerPlaces, found: tuple[ChainReplay, int] | None) -> None:
     """Remember how far the ledger was read, where that was far enough."""
     if found is not None and store.file is not None and found[0].count - 1 - found[1] >= points.EVERY:
-        made = points.taken(found[0], file=store.file, witness=places.witness)
+        made = points.make_checkpoint(found[0], file=store.file, witness=places.witness)
         points.keep(points.checkpoint_of(places.ledger), made)
 
 
-def compare(replay: Replay, page: Page, ledger_id: str, *, after: int = -1) -> None:
+def compare(replay: ChainReplay, page: Page, ledger_id: str, *, after: int = -1) -> None:
     """Refuse a ledger whose sums, or answers after a sequence, are not those that its entries say."""
     if replay.ledger != ledger_id:
-        bad(0, "must be of this ledger")
+        refuse_entry(0, "must be of this ledger")
     if page.totals() != replay.totals:
-        bad(replay.count - 1, "must agree with the running totals")
+        refuse_entry(replay.count - 1, "must agree with the running totals")
     waiting = dict(replay.contents)
     for sequence, key, version, content in page.answers(after):
         said = waiting.pop(sequence, None)
         if said != (key, version, hashlib.sha256(content).hexdigest()):
-            bad(sequence, "must have the answer that its digest says")
+            refuse_entry(sequence, "must have the answer that its digest says")
     if waiting:
-        bad(min(waiting), "must have its answer")
+        refuse_entry(min(waiting), "must have its answer")
 
 
-def sweep(places: Places) -> None:
+def sweep(places: LedgerPlaces) -> None:
     """Remove what killed processes left behind."""
     mirror.sweep(places.ledger)
     mirror.sweep(places.witness)

@@ -1,7 +1,11 @@
-"""What the curator asks of the ledger, and what it gets back."""
+"""What the curator asks of the ledger, and what it gets back.
+
+Is there room? The filter of the limits decides for the study, the share for the asker; a refusal says what would fit.
+"""
 
 from __future__ import annotations
 
+import decimal
 import json
 import re
 from collections.abc import Mapping
@@ -9,13 +13,16 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require, sentence
 from curador.ledger.amounts import Amounts
-from curador.ledger.entry import Entry, Kind, now
+from curador.ledger.entry import Entry, EntryKind, now
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import compose
 from curador.privacy.records import loss_from_record
+
+# ---- request ---------------------------------------------------------------------------------------------------------------
+
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -47,20 +54,20 @@ class Request:
 
     def __post_init__(self) -> None:
         require(type(self.amounts) is Amounts, "amounts", "the Amounts of a question", self.amounts)
-        require(self.analyst is None or label(self.analyst), "analyst", "a name of at most 200 letters", self.analyst)
+        require(self.analyst is None or is_label(self.analyst), "analyst", "a name of at most 200 letters", self.analyst)
         share = type(self.share) is Fraction and 0 < self.share <= 1
         require(share, "share", "a Fraction above 0 and at most 1", self.share)
         require(self.analyst is not None or self.share == 1, "share", "1 for the owner", self.share)
         require(type(self.losses) is tuple, "losses", "a tuple of loss records", self.losses)
-        require(label(self.study_digest), "study_digest", "a digest", self.study_digest)
-        require(label(self.plan_digest), "plan_digest", "a digest", self.plan_digest)
-        require(digest(self.question_key), "question_key", "SHA-256 in hex", self.question_key)
+        require(is_label(self.study_digest), "study_digest", "a digest", self.study_digest)
+        require(is_label(self.plan_digest), "plan_digest", "a digest", self.plan_digest)
+        require(is_sha256(self.question_key), "question_key", "SHA-256 in hex", self.question_key)
         require(type(self.question) is str, "question", "a text", self.question)
         require(type(self.data_version) is int and self.data_version >= 1, "data_version", "at least 1", self.data_version)
         require(type(self.adjacency) is Adjacency, "adjacency", "an Adjacency", self.adjacency)
         names = type(self.tables) is tuple and all(type(name) is str for name in self.tables)
         require(names, "tables", "a tuple of names", self.tables)
-        require(label(self.asked), "asked", "a time as text", self.asked)
+        require(is_label(self.asked), "asked", "a time as text", self.asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +93,7 @@ class Spent:
     @property
     def served(self) -> bool:
         """Whether it had been released before."""
-        return self.entry.kind is Kind.SERVED
+        return self.entry.kind is EntryKind.SERVED
 
     @property
     def cost(self) -> Amounts:
@@ -131,7 +138,9 @@ def admit(request: Request, limits: Limits) -> None:
         require(not amounts.epsilon, "amounts.epsilon", "0 under an (epsilon, delta) budget", amounts.epsilon)
     require(bool(amounts), "amounts", "above 0", "0")
     least = least_cost(request.losses, limits)
-    require(least.within(amounts), "amounts", f"at least what the losses cost ({_told(least)})", _told(amounts))
+    require(
+        least.within(amounts), "amounts", f"at least what the losses cost ({_list_amounts(least)})", _list_amounts(amounts)
+    )
 
 
 def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts:
@@ -155,16 +164,16 @@ def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts
     return Amounts.cost(rho=pair[0], delta=pair[1])
 
 
-def _told(amounts: Amounts) -> str:
+def _list_amounts(amounts: Amounts) -> str:
     return ", ".join(f"{name} {value}" for name, value in amounts.record().items() if value != "0") or "0"
 
 
-def label(value: object) -> bool:
+def is_label(value: object) -> bool:
     """Whether the value is a short, printable text: a name, a digest, an id."""
     return type(value) is str and 0 < len(value) <= 200 and value.isprintable()
 
 
-def digest(value: object) -> bool:
+def is_sha256(value: object) -> bool:
     """Whether the value is SHA-256 in hex."""
     return type(value) is str and _SHA256.fullmatch(value) is not None
 
@@ -174,3 +183,81 @@ def note_text(value: object, name: str) -> str:
     if type(value) is not str or not value.strip() or len(value) > 1000:
         raise InvalidParameter(sentence(name, "a sentence of at most 1,000 letters", value))
     return value
+
+
+# ---- room ------------------------------------------------------------------------------------------------------------------
+
+
+_MOST = decimal.Context(prec=6, rounding=decimal.ROUND_DOWN)
+_LEAST = decimal.Context(prec=6, rounding=decimal.ROUND_UP)
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Amounts in the form that a filter charges."""
+
+    amounts: Amounts
+    adjacency: Adjacency
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """ε under a pure budget."""
+        return self.amounts.epsilon
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(ρ, δ) under an (ε, δ) budget."""
+        return self.amounts.rho, self.amounts.delta
+
+    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
+        """No finite divergence is claimed."""
+        return float("inf")
+
+
+def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts, own: Amounts, limit: Amounts) -> None:
+    """Refuse a charge that the study or the asker's share has no room for.
+
+    total, own   spent by everybody, and by the asker
+    limit        of the asker's share
+
+    Claim   What passes leaves Σ ≤ the limits of the study, and of the share.
+    Rounds  Exact.
+    Source  [RRUV16] pure; [WRRW23] concentrated
+    """
+    asked = request.amounts
+    if request.analyst is not None and not (own + asked).within(limit):
+        raise BudgetExceeded(_refusal_text(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit))
+    if not limits.judge(total).fits(Charge(asked, request.adjacency)):
+        whole = limits.total
+        room = total.room_below(whole)
+        raise BudgetExceeded(
+            _refusal_text(asked, room, whole, "the study's budget", room.least(own.room_below(limit)), limit)
+        )
+
+
+def _refusal_text(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Amounts, share: Amounts) -> str:
+    """Return the sentence: the first amount that does not fit, what is left of it, and what share would still fit."""
+    for name in ("epsilon", "rho", "delta"):
+        wanted, room, bound = (getattr(amounts, name) for amounts in (asked, left, limit))
+        if wanted > room:
+            text = f"{name} must be at most {_short(room, _MOST)}, what is left of {whose} ({_short(bound, _MOST)}); "
+            return f"{text}got {_short(wanted, _LEAST)}.\nHint: {_hint(name, asked, fits, share)}."
+    return "the charge must fit into what is left of the budget."
+
+
+def _hint(name: str, asked: Amounts, fits: Amounts, share: Amounts) -> str:
+    names = [one for one in ("epsilon", "rho", "delta") if getattr(asked, one) and getattr(share, one)]
+    ratio = min((Fraction(getattr(fits, one), getattr(share, one)) for one in names), default=Fraction(0))
+    percent = Fraction(int(ratio * 10_000), 100)
+    if percent:
+        text = f'spend="{float(percent):.4g}%" or less would fit'
+        return f"{text}; keys with declared values cost no delta" if name == "delta" else text
+    if name == "delta":
+        return "keys with declared values cost no delta"
+    return "too little is left for another question; answers that were given before stay free"
+
+
+def _short(amount: Fraction, context: decimal.Context) -> str:
+    """Return six digits, rounded so that the sentence stays true."""
+    value = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
+    return f"{value.normalize(context):g}" if value else "0"

@@ -2,6 +2,10 @@
 
 WAL and synchronous=FULL: a commit that returned survives a power cut; NORMAL would be many times faster and forget the last
 charges. Both are read back on every new connection, as a build, a file or a driver may not do what it was told.
+
+Where it may lie: a regular file on a disk of this machine. SQLite's locks and shared memory do not work across machines, so
+two curators on a network share would both believe that they hold the ledger. The list of mounts is read where the system has
+one; elsewhere nothing is known and nothing refused.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import secrets
 import sqlite3
 import threading
@@ -24,9 +29,71 @@ from sqlalchemy.exc import DBAPIError
 
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy, sentence
 from curador.ledger.chain import DAMAGED
-from curador.ledger.places import require_local, require_regular
-from curador.ledger.store import Cursor, Page, Statement, statements, tables
+from curador.ledger.store import CompiledStatement, Cursor, Page, statements, tables
 from curador.ledger.witness import Head, sync_folder
+
+# ---- places ----------------------------------------------------------------------------------------------------------------
+
+
+MOUNTS = Path("/proc/self/mounts")
+_SHARED = (
+    *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "glusterfs", "gpfs", "juicefs", "lustre"),
+    *("ncpfs", "nfs", "nfs4", "orangefs", "prl_fs", "pvfs2", "smb", "smb2", "smb3", "smbfs", "vboxsf"),
+    *("vmhgfs", "webdav"),
+)
+_SHARED_BY_FUSE = (
+    *("beegfs", "ceph", "ceph-fuse", "davfs", "davfs2", "gcsfuse", "glusterfs", "goofys", "juicefs", "mfs"),
+    *("moosefs", "rclone", "s3fs", "seaweedfs", "smbnetfs", "sshfs", "vmhgfs-fuse"),
+)
+REMOTE = frozenset(_SHARED) | {f"fuse.{name}" for name in _SHARED_BY_FUSE}
+
+
+def resolve_path(path: Path | str) -> Path:
+    """Return the one absolute name of a file that may not exist yet; its own last part is not followed."""
+    place = Path(path)
+    return place.parent.resolve() / place.name
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what is not a plain file: a link would give one ledger two names, and so two witnesses."""
+    if path.is_symlink():
+        raise InvalidStudy(sentence("ledger", "a file, not a symbolic link", str(path), "name the file itself"))
+    if not path.exists():
+        hint = "check the name; a study that had a ledger starts without it only as a new one, with a reason"
+        raise InvalidStudy(sentence("ledger", "a file that exists", str(path), hint))
+    if not path.is_file():
+        raise InvalidStudy(sentence("ledger", "a plain file", str(path)))
+
+
+def require_local(path: Path) -> None:
+    """Refuse a file system that other machines share."""
+    try:
+        mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    kind = kind_of(path, mounts)
+    if kind in REMOTE:
+        hint = "locks do not hold between machines; put the ledger on a local disk"
+        raise InvalidStudy(sentence("ledger", "on a local file system", f"{path} on {kind}", hint))
+
+
+def kind_of(path: Path, mounts: str) -> str | None:
+    """Return the type of the file system that a path lies on, by the last mount on its nearest parent."""
+    best: tuple[int, str] | None = None
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[1]))
+        if path.is_relative_to(point):
+            depth = len(point.parts)
+            if best is None or depth >= best[0]:
+                best = depth, fields[2]
+    return None if best is None else best[1]
+
+
+# ---- sqlite ----------------------------------------------------------------------------------------------------------------
+
 
 PATIENCE: Final = 5.0
 """Seconds that a writer waits for another one."""
@@ -70,7 +137,7 @@ class SQLiteStore:
     def reading(self) -> Generator[Page]:
         """One moment of the ledger. Readers never wait for writers."""
         self._renew_after_fork()
-        with _told(self.path, None), self._cursor() as cursor:
+        with _translating_errors(self.path, None), self._cursor() as cursor:
             _begin(cursor, "BEGIN", time.monotonic() + PATIENCE)
             try:
                 yield Page(cursor, self._statements)
@@ -86,7 +153,7 @@ class SQLiteStore:
         self._renew_after_fork()
         wait = PATIENCE if patience is None else patience
         deadline = time.monotonic() + wait
-        with _told(self.path, charged), self._alone(wait), self._cursor() as cursor:
+        with _translating_errors(self.path, charged), self._alone(wait), self._cursor() as cursor:
             _begin(cursor, "BEGIN IMMEDIATE", deadline)
             try:
                 self._require_same_file()
@@ -99,7 +166,7 @@ class SQLiteStore:
     def tip(self) -> Head:
         """Return the sequence and hash of the last entry."""
         self._renew_after_fork()
-        with _told(self.path, None), self._cursor() as cursor:
+        with _translating_errors(self.path, None), self._cursor() as cursor:
             return Page(cursor, self._statements).tip()
 
     def integrity(self) -> None:
@@ -186,7 +253,7 @@ def _dialect() -> sa.Dialect:
 
 
 @functools.cache
-def _statements() -> dict[str, Statement]:
+def _statements() -> dict[str, CompiledStatement]:
     return statements(_dialect())
 
 
@@ -249,7 +316,7 @@ class _Busy(Exception):  # noqa: N818 -- never leaves this file
 
 
 @contextlib.contextmanager
-def _told(path: Path, charged: str | None) -> Generator[None]:
+def _translating_errors(path: Path, charged: str | None) -> Generator[None]:
     """Turn what the database says into one sentence that may be shown."""
     try:
         yield

@@ -17,8 +17,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import DIGITS, NOTHING, Amounts
-from curador.ledger.chain import DAMAGED, Row, bad, entry_of
-from curador.ledger.entry import LATER, Entry, Kind
+from curador.ledger.chain import DAMAGED, ChainRow, entry_of, refuse_entry
+from curador.ledger.entry import LATER, Entry, EntryKind
 from curador.ledger.witness import Head
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PAGE: Final = 500  # rows fetched at once when all are read
 METADATA: Final = sa.MetaData()
 
-_KINDS = ", ".join(f"'{kind}'" for kind in (*(kind.value for kind in Kind), *LATER))
+_KINDS = ", ".join(f"'{kind}'" for kind in (*(kind.value for kind in EntryKind), *LATER))
 
 ENTRY: Final = sa.Table(
     "entry",
@@ -124,19 +124,19 @@ _ALL: Final[Mapping[str, ClauseElement]] = {
 }
 
 
-class Statement(NamedTuple):
+class CompiledStatement(NamedTuple):
     """The text of a statement with named parameters, and those that never change (a LIMIT)."""
 
     text: str
     constants: Mapping[str, Any]
 
 
-def statements(dialect: sa.Dialect) -> dict[str, Statement]:
+def statements(dialect: sa.Dialect) -> dict[str, CompiledStatement]:
     """Return every statement as the text of one dialect: compiled once, not once a question."""
-    made: dict[str, Statement] = {}
+    made: dict[str, CompiledStatement] = {}
     for name, statement in _ALL.items():
         compiled = statement.compile(dialect=dialect)
-        made[name] = Statement(
+        made[name] = CompiledStatement(
             str(compiled), {key: value for key, value in (compiled.params or {}).items() if value is not None}
         )
     return made
@@ -183,7 +183,7 @@ class Page:
 
     __slots__ = ("_statements", "cursor")
 
-    def __init__(self, cursor: Cursor, compiled: Mapping[str, Statement]) -> None:
+    def __init__(self, cursor: Cursor, compiled: Mapping[str, CompiledStatement]) -> None:
         self.cursor = cursor
         self._statements = compiled
 
@@ -201,33 +201,33 @@ class Page:
     def head(self) -> Entry:
         """Return the last entry."""
         row = self._one("head")
-        return bad(0, "must be there") if row is None else entry_of(Row(*row))
+        return refuse_entry(0, "must be there") if row is None else entry_of(ChainRow(*row))
 
     def at(self, sequence: int) -> Entry | None:
         """Return one entry."""
         row = self.row(sequence)
         return None if row is None else entry_of(row)
 
-    def row(self, sequence: int) -> Row | None:
+    def row(self, sequence: int) -> ChainRow | None:
         """Return one row, as it is stored."""
         row = self._one("at", place=sequence)
-        return None if row is None else Row(*row)
+        return None if row is None else ChainRow(*row)
 
     def named(self, id_: str) -> Entry | None:
         """Return the entry of an id."""
         row = self._one("named", own=id_)
-        return None if row is None else entry_of(Row(*row))
+        return None if row is None else entry_of(ChainRow(*row))
 
     def tip(self) -> Head:
         """Return the sequence and hash of the last entry, as they are stored."""
         row = self._one("tip")
-        return bad(0, "must be there") if row is None else Head(*row)
+        return refuse_entry(0, "must be there") if row is None else Head(*row)
 
-    def rows(self, start: int) -> list[Row]:
+    def rows(self, start: int) -> list[ChainRow]:
         """Return a page of rows in order, as they are stored."""
-        return [Row(*row) for row in self._all("onward", place=start)]
+        return [ChainRow(*row) for row in self._all("onward", place=start)]
 
-    def all_rows(self, start: int = 0) -> Iterator[Row]:
+    def all_rows(self, start: int = 0) -> Iterator[ChainRow]:
         """Yield every row in order, from a sequence on."""
         place = start
         while found := self.rows(place):
@@ -243,7 +243,7 @@ class Page:
         found = (
             self._run("onward_owner", place=start) if analyst is None else self._run("onward_of", place=start, who=analyst)
         )
-        return [entry_of(Row(*row)) for row in found.fetchall()]
+        return [entry_of(ChainRow(*row)) for row in found.fetchall()]
 
     def settled(self, reservation: str) -> str | None:
         """Return how a reservation ended; None while it is open."""
@@ -255,23 +255,28 @@ class Page:
         row = self._one("stored", key=question_key, version=data_version)
         if row is None:
             return None
-        return (row[0], row[1]) if type(row[1]) is bytes else bad(row[0], "must have an answer of bytes")
+        return (row[0], row[1]) if type(row[1]) is bytes else refuse_entry(row[0], "must have an answer of bytes")
 
     def answers(self, after: int = -1) -> Iterator[tuple[int, str, int, bytes]]:
         """Yield every stored answer after a sequence, with the columns by which it is found, one at a time."""
         place = after
         while (row := self._one("answers", place=place)) is not None:
             place, key, version, content = row
-            yield place, key, version, content if type(content) is bytes else bad(place, "must have an answer of bytes")
+            yield (
+                place,
+                key,
+                version,
+                content if type(content) is bytes else refuse_entry(place, "must have an answer of bytes"),
+            )
 
     def total(self, holder: str) -> Amounts:
         """Return what a holder has spent."""
         row = self._one("total", who=holder)
-        return NOTHING if row is None else _counted(row)
+        return NOTHING if row is None else _read_amounts(row)
 
     def totals(self) -> dict[str, Amounts]:
         """Return what every holder has spent."""
-        return {str(row[0]): _counted(row[1:]) for row in self._all("totals")}
+        return {str(row[0]): _read_amounts(row[1:]) for row in self._all("totals")}
 
     def put_total(self, holder: str, spent: Amounts, limit: Amounts) -> None:
         """Set a running sum and the limit that it keeps."""
@@ -283,7 +288,7 @@ class Page:
         """Lower a running sum."""
         self._run("give_back", who=holder, **dict(zip(_AMOUNTS, spent.digits(), strict=True)))
 
-    def append(self, row: Row) -> None:
+    def append(self, row: ChainRow) -> None:
         """Add an entry."""
         self._run("add_entry", **dict(zip(_NAMES, row, strict=True)))
 
@@ -293,7 +298,7 @@ class Page:
         self._run("add_answer", sequence=entry.sequence, content=content, **found_by)
 
 
-def _counted(digits: Sequence[Any]) -> Amounts:
+def _read_amounts(digits: Sequence[Any]) -> Amounts:
     try:
         return Amounts.from_digits(*digits)
     except (TypeError, ValueError):

@@ -30,7 +30,7 @@ class Head(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WitnessedHead:
     """What a witness remembers."""
 
     ledger: str
@@ -42,7 +42,7 @@ def witness_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".head")
 
 
-def remember(path: Path, seen: Seen, *, anew: bool = False) -> None:
+def remember(path: Path, seen: WitnessedHead, *, anew: bool = False) -> None:
     """Write what was seen: on disk before it replaces what stood there, readable by the owner only.
 
     anew   FileExistsError where a witness stands already
@@ -51,7 +51,7 @@ def remember(path: Path, seen: Seen, *, anew: bool = False) -> None:
     write_private(path, (json.dumps(body) + "\n").encode(), replace=not anew)
 
 
-def recall(path: Path) -> Seen | None:
+def recall(path: Path) -> WitnessedHead | None:
     """Return what was seen; None where there is no witness; refused where it cannot be read."""
     try:
         body = json.loads(path.read_bytes())
@@ -61,7 +61,7 @@ def recall(path: Path) -> Seen | None:
         body = None
     match body:
         case {"version": 1, "ledger": str(ledger), "sequence": int(sequence), "hash": str(hash_)}:
-            return Seen(ledger, Head(sequence, hash_))
+            return WitnessedHead(ledger, Head(sequence, hash_))
         case _:
             hint = "restore the file; without it nobody knows whether the ledger forgot charges"
             raise InvalidStudy(sentence("the ledger's witness", "a readable file", str(path), hint))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from curador.local.collector import Collector
     from curador.local.direct import Direct
     from curador.local.estimate import Estimate, MeanEstimate
-    from curador.local.files import batches, write_reports
+    from curador.local.files import batches, from_json, to_json, write_reports
     from curador.local.hadamard import Hadamard
     from curador.local.hashing import Hashing
     from curador.local.hitters import HeavyHitters
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from curador.local.shuffle import shuffled
     from curador.local.subset import Subset
     from curador.local.unary import Unary
-    from curador.local.written import from_json, to_json
 
 _HOME = {
     "Collector": "curador.local.collector",
@@ -44,10 +43,10 @@ _HOME = {
     "Unary": "curador.local.unary",
     "batches": "curador.local.files",
     "frequencies": "curador.local.choose",
-    "from_json": "curador.local.written",
+    "from_json": "curador.local.files",
     "mean": "curador.local.means",
     "shuffled": "curador.local.shuffle",
-    "to_json": "curador.local.written",
+    "to_json": "curador.local.files",
     "write_reports": "curador.local.files",
 }
 

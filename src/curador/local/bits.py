@@ -1,15 +1,22 @@
-"""Rows of bits, packed in bytes: many exact coins at once, and the sums of the columns.
+"""Reports with a bit for every value: rows of packed bits, and what protocols that send them share at the collector.
+
+Rows of bits are packed in bytes: many exact coins at once, and the sums of the columns.
 
 Place v of a row is bit v mod 8, from the lowest, of byte v div 8; what is left of the last byte is 0.
+
+BitReports is what unary encoding and subset selection share at the collector.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from curador.local.collector import rows_of_bytes
+from curador.local.protocol import Supporting
 from curador.randomness.choice import Weighted
 from curador.randomness.entropy import U16, U64
 
@@ -19,6 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.randomness.entropy import BoolArray, Bytes, Entropy, IntArray
+
+
+# ---- bits ------------------------------------------------------------------------------------------------------------------
+
 
 _BLOCK = 1 << 16
 """Bytes that are drawn together: their random words stay in the cache."""
@@ -158,3 +169,49 @@ def _folded(words: NDArray[np.uint64], width: int) -> IntArray:
 
 _ORDER = [0, 4, 2, 6, 1, 5, 3, 7]
 """Bit b of a byte is the field whose number has the bits of b in reverse."""
+
+# ---- bit reports -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class BitReports(Supporting):
+    """A report is ⌈k/8⌉ bytes; it supports the values whose bits are 1."""
+
+    columns: ClassVar = (("report", "bytes"),)
+
+    @property
+    def width(self) -> int:
+        """How many bytes a report has."""
+        return width_of(self.size)
+
+    @property
+    def report_bits(self) -> int:
+        """How many bits a report needs."""
+        return self.size
+
+    def accept(self, reports: Any) -> tuple[Bytes, int]:
+        """Return the reports that have the right number of bytes, and no bit beyond the last value."""
+        rows, bad = rows_of_bytes(reports, self.width)
+        return self.kept(rows, rows[:, -1] & np.uint8(padding_of(self.size)) == 0, bad)
+
+    @staticmethod
+    def kept(rows: Bytes, sound: BoolArray, bad: int) -> tuple[Bytes, int]:
+        """Return the sound rows, and how many reports are not among them."""
+        good = rows if sound.all() else rows[sound]
+        return good, bad + len(rows) - len(good)
+
+    def speaks_for(self, reports: Bytes, code: int) -> BoolArray:
+        """A report speaks for the values whose bits are set."""
+        return reports[:, code >> 3] >> (code & 7) & 1 == 1
+
+    def zero(self) -> IntArray:
+        """No bit of any value."""
+        return np.zeros(self.size, np.int64)
+
+    def tally(self, reports: Bytes) -> IntArray:
+        """Count the bits of each value."""
+        return column_sums(reports, self.size)
+
+    def supports(self, statistic: IntArray) -> IntArray:
+        """A report supports the values whose bits are 1."""
+        return statistic

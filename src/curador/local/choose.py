@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from curador.errors import require
 from curador.local.direct import Direct
-from curador.local.domain import domain_of
 from curador.local.hadamard import Hadamard
 from curador.local.hashing import Hashing
-from curador.local.protocol import exact_epsilon
+from curador.local.protocol import domain_of, exact_epsilon
 from curador.local.subset import Subset
 from curador.local.unary import Unary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.local.domain import Domain
-    from curador.local.protocol import Frequencies
+    from curador.local.protocol import Domain, Frequencies
     from curador.numerics.exact import Number
 
 METHODS: dict[str, Callable[[Domain, Fraction], Frequencies]] = {
@@ -59,13 +57,13 @@ def frequencies(domain: int | Sequence[Any] | Domain, *, epsilon: Number, method
     require(method in ("auto", *METHODS), "method", f"auto, {', '.join(METHODS)}", method)
     if method != "auto":
         return METHODS[method](values, exact)
-    candidates = [METHODS[name](values, exact) for name in considered(values.size)]
+    candidates = [METHODS[name](values, exact) for name in methods_for(values.size)]
     errors = [average_error(protocol) for protocol in candidates]
     equal = [protocol for protocol, error in zip(candidates, errors, strict=True) if error <= EQUAL * min(errors)]
     return min(equal, key=lambda protocol: protocol.report_bits)
 
 
-def considered(size: int) -> tuple[str, ...]:
+def methods_for(size: int) -> tuple[str, ...]:
     """Return the methods that are weighed for a domain, the simplest first."""
     if size == 2:
         return ("direct",)

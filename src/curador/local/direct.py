@@ -10,8 +10,8 @@ import numpy as np
 
 from curador.local.client.chance import WHOLE
 from curador.local.client.direct import DirectClient
+from curador.local.collector import integers
 from curador.local.protocol import Supporting
-from curador.local.reading import integers
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import RandomizedResponseLoss
 from curador.randomness.bernoulli import bernoulli

@@ -10,9 +10,9 @@ import numpy as np
 
 from curador.local.client.chance import WHOLE
 from curador.local.client.hadamard import HadamardClient, gain
+from curador.local.collector import integers
 from curador.local.estimate import Estimate, FloatArray, normal_quantile, score_interval
 from curador.local.protocol import Frequencies
-from curador.local.reading import integers
 from curador.numerics.exact import Number, open_probability, rational
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
@@ -115,7 +115,7 @@ class Hadamard(Frequencies):
         client = self.client()
         table = statistic.reshape(client.blocks, client.side)
         block, row = np.arange(self.size) % client.blocks, 1 + np.arange(self.size) // client.blocks
-        difference: FloatArray = transformed(table)[block, row].astype(np.float64)
+        difference: FloatArray = transform_rows(table)[block, row].astype(np.float64)
         met = table.sum(axis=1)[block].astype(np.float64)
         lift = float(self.gain)
         counts = difference / lift
@@ -149,7 +149,7 @@ def _columns(row: IntArray, number: IntArray, sign: IntArray) -> IntArray:
     return np.where(odd != sign, spread | lowest, spread)
 
 
-def transformed(table: IntArray) -> IntArray:
+def transform_rows(table: IntArray) -> IntArray:
     """Return the Walsh–Hadamard transform of each row, of a power of two of columns: exact in whole numbers."""
     out = table.astype(np.int64)
     blocks, side = out.shape

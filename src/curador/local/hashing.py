@@ -10,8 +10,8 @@ import numpy as np
 
 from curador.local.client.chance import WHOLE
 from curador.local.client.hashing import HashingClient, collision, support_elsewhere
+from curador.local.collector import rows_of_integers
 from curador.local.protocol import Supporting
-from curador.local.reading import rows_of_integers
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
 from curador.randomness.bernoulli import bernoulli

@@ -12,10 +12,9 @@ from curador.errors import InvalidParameter, require
 from curador.local.client.chance import WHOLE
 from curador.local.client.hashing import OPEN_SIZE, support_elsewhere
 from curador.local.client.prefix import PrefixClient
-from curador.local.collector import Collector
+from curador.local.collector import Collector, rows_of_integers
 from curador.local.protocol import Reporting, exact_epsilon
-from curador.local.reading import rows_of_integers
-from curador.local.search import Found, cells_of, functions, searched
+from curador.local.search import Found, cells_of, functions, search_prefixes
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, whole
 from curador.privacy.adjacency import REPLACE_ONE
@@ -209,7 +208,7 @@ class HeavyHitters(Reporting):
 
     def estimated(self, statistic: IntArray, reports: int, rejected: int, confidence: Number) -> Found:
         """Search the prefixes level by level, and estimate how many people hold the values found."""
-        return searched(self, statistic, reports, rejected, confidence)
+        return search_prefixes(self, statistic, reports, rejected, confidence)
 
     def detectable(self, reports: Number) -> float:
         """Return about how many people must hold a value, of that many reports, for it to be found in half of all cases."""

@@ -18,7 +18,7 @@ from curador.privacy.losses import Finite
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.local.domain import Domain
+    from curador.local.protocol import Domain
     from curador.privacy.loss import Loss
 
 

@@ -88,7 +88,7 @@ class Found:
         )
 
 
-def searched(protocol: HeavyHitters, table: IntArray, reports: int, rejected: int, confidence: Number) -> Found:
+def search_prefixes(protocol: HeavyHitters, table: IntArray, reports: int, rejected: int, confidence: Number) -> Found:
     """Return the values whose prefixes stand out at every level.
 
     Claim   At every level a prefix that nobody holds passes with probability at most (the false ones allowed)/(candidates),
@@ -134,7 +134,7 @@ def _passed(
     client: PrefixClient, odds: _Odds, place: int, grown: list[int], table: IntArray, false: float, most: int
 ) -> _Passed:
     people = int(table.sum())
-    supports = supported(client, place, grown, table)
+    supports = supports_of_prefixes(client, place, grown, table)
     if not people or not grown:
         return _Passed([], supports[:0], np.zeros((0, client.hashes), np.int64), people, math.inf, 0.0)
     least = threshold(people, odds.q, len(grown), false)
@@ -284,7 +284,7 @@ def _cells(client: PrefixClient, level: int, prefixes: list[int]) -> IntArray:
     return cells_of(marks[:, None], a, b, client.cells)
 
 
-def supported(client: PrefixClient, level: int, prefixes: list[int], table: IntArray) -> FloatArray:
+def supports_of_prefixes(client: PrefixClient, level: int, prefixes: list[int], table: IntArray) -> FloatArray:
     """Return how many reports of a level have the cell of each prefix."""
     out = np.empty(len(prefixes), np.float64)
     flat, first = table.ravel(), np.arange(client.hashes) * client.cells

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.errors import require
-from curador.local.bit_reports import BitReports
-from curador.local.bits import packed_bits, set_bits
+from curador.local.bits import BitReports, packed_bits, set_bits
 from curador.local.client.chance import WHOLE
 from curador.local.client.unary import FORMS, UnaryClient
 from curador.privacy.adjacency import REPLACE_ONE
@@ -20,7 +19,7 @@ from curador.randomness.bernoulli import bernoulli
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.local.domain import Domain
+    from curador.local.protocol import Domain
     from curador.numerics.exact import Number
     from curador.privacy.loss import Loss
     from curador.randomness.entropy import Bytes, Entropy, IntArray

@@ -14,20 +14,20 @@ import numpy as np
 from curador.errors import BudgetExceeded, require
 from curador.mechanisms.grid import to_steps
 from curador.mechanisms.noisy_max import in_units
-from curador.mechanisms.parameters import decimal, power_of_two, steps_of
+from curador.mechanisms.parameters import decimal_text, power_of_two, steps_of
 from curador.mechanisms.scores import (
     WIDEST,
     Steps,
-    also,
-    calibrated_epsilon,
+    are_near,
+    calibrate_epsilon,
     failure_of,
-    flag,
-    near,
+    monotone_text,
     noise_exponent,
     offsets_of,
+    read_flag,
     score_steps,
-    spread,
-    stacked,
+    split_size,
+    stack_parts,
 )
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import first_whole
@@ -129,8 +129,8 @@ class AboveThreshold:
         object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
         object.__setattr__(self, "threshold", rational(threshold, "threshold"))
         object.__setattr__(self, "hits", whole(hits, "hits"))
-        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
-        object.__setattr__(self, "gap", flag(gap, "gap"))
+        object.__setattr__(self, "monotone", read_flag(monotone, "monotone"))
+        object.__setattr__(self, "gap", read_flag(gap, "gap"))
         priced = None if value_epsilon is None else positive(value_epsilon, "value_epsilon")
         object.__setattr__(self, "value_epsilon", priced)
         share = _best_split(self._shift * self.hits) if split is None else open_probability(split, "split")
@@ -141,10 +141,10 @@ class AboveThreshold:
 
     def __repr__(self) -> str:
         more = f", hits={self.hits}" if self.hits > 1 else ""
-        more += also(self.monotone) + (", gap=True" if self.gap else "")
-        more += "" if self.value_epsilon is None else f", value_epsilon={decimal(self.value_epsilon)}"
-        numbers = f"epsilon={decimal(self.epsilon)}, sensitivity={decimal(self.sensitivity)}"
-        return f"AboveThreshold({numbers}, threshold={decimal(self.threshold)}{more})"
+        more += monotone_text(self.monotone) + (", gap=True" if self.gap else "")
+        more += "" if self.value_epsilon is None else f", value_epsilon={decimal_text(self.value_epsilon)}"
+        numbers = f"epsilon={decimal_text(self.epsilon)}, sensitivity={decimal_text(self.sensitivity)}"
+        return f"AboveThreshold({numbers}, threshold={decimal_text(self.threshold)}{more})"
 
     @property
     def _shift(self) -> int:
@@ -197,9 +197,9 @@ class AboveThreshold:
 
     # ---- releases ---------------------------------------------------------------------------------------------------
 
-    def start(self) -> Session:
+    def start(self) -> ThresholdSession:
         """Begin a sequence whose questions may depend on the answers so far. It costs `loss`, once."""
-        return Session(self)
+        return ThresholdSession(self)
 
     def release(self, values: ArrayLike) -> BoolArray | Crossings:
         """Return whether each value passes, up to and including the last hit; with gap or values, as Crossings."""
@@ -235,14 +235,14 @@ class AboveThreshold:
 
     def draw(self, value: Steps, source: Entropy, size: int | None = None) -> Answers:
         """Return the answers in grid steps for integer values; `size` independent rows if given."""
-        parts = [self._some(value, rows, source) for rows in spread(len(value), 1 if size is None else size)]
+        parts = [self._some(value, rows, source) for rows in split_size(len(value), 1 if size is None else size)]
         if size is None:
             above, gaps, values = parts[0]
             return Answers(above[0], None if gaps is None else gaps[0], None if values is None else values[0])
         return Answers(
             np.concatenate([part.above for part in parts]),
-            stacked([part.gaps for part in parts]),
-            stacked([part.values for part in parts]),
+            stack_parts([part.gaps for part in parts]),
+            stack_parts([part.values for part in parts]),
         )
 
     def _some(self, value: Steps, rows: int, source: Entropy) -> Answers:
@@ -267,7 +267,7 @@ class AboveThreshold:
 
     def within(self, one: Steps, other: Steps) -> bool:
         """Whether no answer moves by more than the sensitivity (all the same way, if monotone)."""
-        return near(one, other, self.steps, monotone=self.monotone)
+        return are_near(one, other, self.steps, monotone=self.monotone)
 
     # ---- error and calibration --------------------------------------------------------------------------------------
 
@@ -304,12 +304,12 @@ class AboveThreshold:
         gap: bool = False,
     ) -> Self:
         """Return the sharpest mechanism that releases no value within the privacy goal after `count` sequences."""
-        one = calibrated_epsilon(lambda e: Pure(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
+        one = calibrate_epsilon(lambda e: Pure(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
         return cls(epsilon=one, sensitivity=sensitivity, threshold=threshold, hits=hits, monotone=monotone, gap=gap)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AskedValue:
     """A value of a session in grid steps, as it enters the seam, and those asked before it where they matter.
 
     Whether monotone answers all move the same way can only be seen by comparing all questions of two sessions.
@@ -335,7 +335,7 @@ class _Question:
     mechanism: AboveThreshold
     secret: list[int] = field(default_factory=list, compare=False, repr=False)
 
-    def draw(self, value: Asked, source: Entropy, size: int | None = None) -> Answers:
+    def draw(self, value: AskedValue, source: Entropy, size: int | None = None) -> Answers:
         require(size is None, "size", "None in a session", size)
         if not self.secret:
             self.secret.append(int(laplace(self.mechanism.threshold_scale).several(1, source)[0]))
@@ -344,14 +344,14 @@ class _Question:
         above, gaps, values = self.mechanism.judged(steps, level, source)
         return Answers(above[0], None if gaps is None else gaps[0], None if values is None else values[0])
 
-    def within(self, one: Asked, other: Asked) -> bool:
+    def within(self, one: AskedValue, other: AskedValue) -> bool:
         """Whether the answer moves by no more than the sensitivity (and not against an earlier one, if monotone)."""
         move = one.value - other.value
         against = (a != b and (a > b) != (move > 0) for a, b in zip(one.earlier, other.earlier, strict=False))
         return abs(move) <= self.mechanism.steps and not (move and any(against))
 
 
-class Session:
+class ThresholdSession:
     """A sequence of questions to one AboveThreshold, adaptive; made by `start`. Ends after its hits.
 
     A copy would have the same noisy threshold and hits of its own, which no proof covers: it is refused, and so is another
@@ -384,7 +384,7 @@ class Session:
                     f"The session has given its {hits} yes{'es' * (hits > 1)}; start another one, at its cost."
                 )
             steps = mechanism.on_grid(value)
-            answers: Answers = perform(self._question, Asked(steps, self._asked, len(self._asked)))
+            answers: Answers = perform(self._question, AskedValue(steps, self._asked, len(self._asked)))
             above = int(answers.above[0]) == 1
             self._left -= above
             if mechanism.monotone:
@@ -392,13 +392,13 @@ class Session:
         if mechanism.plain:
             return above
         gaps, values = mechanism.real(answers)
-        return Crossing(above, _shown(gaps, above=above), _shown(values, above=above))
+        return Crossing(above, _show_where_above(gaps, above=above), _show_where_above(values, above=above))
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("a session cannot be copied: its copy would answer more often than was paid for")
 
 
-def _shown(real: FloatArray | None, *, above: bool) -> float | None:
+def _show_where_above(real: FloatArray | None, *, above: bool) -> float | None:
     return float(real[0]) if real is not None and above else None
 
 

@@ -20,13 +20,13 @@ from curador.mechanisms.grid import (
     Real,
     as_array,
     is_scalar,
-    plain,
-    refused,
+    refusal_of_value,
     to_float,
     to_steps,
     to_whole,
+    unwrap_value,
 )
-from curador.mechanisms.parameters import Accuracy, power_of_two, rounded_down
+from curador.mechanisms.parameters import Accuracy, power_of_two, round_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, confidence_level, whole
 from curador.numerics.interval import Interval
@@ -48,7 +48,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NoiseOnGrid:
     """Where a mechanism's noise lives and comes from; made at the first release."""
 
     exponent: int
@@ -67,7 +67,7 @@ class IntegerNoise(ABC):
     # ---- what a mechanism says of itself ----------------------------------------------------------------------------
 
     @abstractmethod
-    def _make_plan(self) -> Plan: ...
+    def _make_plan(self) -> NoiseOnGrid: ...
 
     def _noise(self, size: int, source: Entropy) -> NDArray[Any]:
         """Return `size` noises in grid steps."""
@@ -95,8 +95,8 @@ class IntegerNoise(ABC):
         return None
 
     @property
-    def _planned(self) -> Plan:
-        plan = cast("Plan | None", getattr(self, "plan", None))
+    def _planned(self) -> NoiseOnGrid:
+        plan = cast("NoiseOnGrid | None", getattr(self, "plan", None))
         if plan is None:
             plan = self._make_plan()
             object.__setattr__(self, "plan", plan)
@@ -111,34 +111,34 @@ class IntegerNoise(ABC):
 
     def release(self, value: int | ArrayLike) -> Any:
         """Return the value with noise: an integer for an integer, an array for an array."""
-        given = plain(value)
+        given = unwrap_value(value)
         if is_scalar(given):
             self._check_size(1)
             return perform(self, to_whole(given))
-        return _fitting(perform(self, self._whole(given)))
+        return _to_machine_integers(perform(self, self._whole(given)))
 
     def release_many(self, value: int | ArrayLike, size: int) -> NDArray[Any]:
         """Return `size` independent releases along a first axis. Costs `size` times the loss."""
-        count, given = whole(size, "size"), plain(value)
+        count, given = whole(size, "size"), unwrap_value(value)
         if is_scalar(given):
             self._check_size(1)
-            return _fitting(perform(self, to_whole(given), count))
-        return _fitting(perform(self, self._whole(given), count))
+            return _to_machine_integers(perform(self, to_whole(given), count))
+        return _to_machine_integers(perform(self, self._whole(given), count))
 
     def _whole(self, value: object) -> NDArray[Any]:
         array = as_array(value)
         if array.dtype.kind == "f":
-            raise refused("value", "integers", "floats", "cast them, or use Laplace or Gaussian for real values")
+            raise refusal_of_value("value", "integers", "floats", "cast them, or use Laplace or Gaussian for real values")
         self._check_size(array.size)
         if array.dtype.kind == "O" or array.dtype == np.uint64:
-            return _objects([to_whole(one) for one in array.ravel().tolist()], array.shape)
+            return _as_objects([to_whole(one) for one in array.ravel().tolist()], array.shape)
         return array.astype(np.int64)
 
     def _check_size(self, size: int) -> None:
         wanted = self._shape_rule
         if wanted is not None and size != wanted:
             hint = f"make the mechanism with dimension={size}; its sensitivity is that of the whole array"
-            raise refused("value", "one number" if wanted == 1 else f"{wanted} numbers", f"{size} numbers", hint)
+            raise refusal_of_value("value", "one number" if wanted == 1 else f"{wanted} numbers", f"{size} numbers", hint)
 
     def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
         """Add noise to whole numbers of grid steps."""
@@ -146,7 +146,7 @@ class IntegerNoise(ABC):
             if size is None:
                 return value + self._one(source)
             noise = self._noise(size, source)
-            if abs(value) < _HALF and _small(noise):
+            if abs(value) < _HALF and _is_small(noise):
                 noise += value
                 return noise
             return noise.astype(object) + value
@@ -174,7 +174,7 @@ class IntegerNoise(ABC):
 
         together: the probability that this many numbers, each with its own noise, all lie within theirs.
         """
-        half = float_up(self._reach(1 - missed(confidence, together)))
+        half = float_up(self._reach(1 - miss_of_each(confidence, together)))
         return Interval(-half, half)
 
 
@@ -193,7 +193,7 @@ class RealNoise(IntegerNoise):
 
     def release(self, value: Real | ArrayLike) -> Any:
         """Return the value with noise: a float for a number, an array of floats for an array."""
-        given = plain(value)
+        given = unwrap_value(value)
         if is_scalar(given):
             self._check_size(1)
             exponent = self._planned.exponent
@@ -202,7 +202,7 @@ class RealNoise(IntegerNoise):
 
     def release_many(self, value: Real | ArrayLike, size: int) -> NDArray[np.float64]:
         """Return `size` independent releases along a first axis. Costs `size` times the loss."""
-        count, given = whole(size, "size"), plain(value)
+        count, given = whole(size, "size"), unwrap_value(value)
         if is_scalar(given):
             self._check_size(1)
             steps = to_steps(given, self._planned.exponent)
@@ -215,11 +215,11 @@ class RealNoise(IntegerNoise):
         self._check_size(array.size)
         exponent = self._planned.exponent
         if array.dtype.kind in "Ou" or (array.dtype.kind == "i" and array.dtype.itemsize > 4):
-            return _objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
+            return _as_objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
         with np.errstate(all="ignore"):
             scaled = np.ldexp(array.astype(np.float64), -exponent)
         if not (np.abs(scaled) < _LARGEST).all():
-            return _objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
+            return _as_objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
         down = np.floor(scaled)
         down += scaled - down >= 0.5
         return down
@@ -243,12 +243,12 @@ class RealNoise(IntegerNoise):
         shape = value.shape if size is None else (size, *value.shape)
         noise = self._noise(math.prod(shape), source).reshape(shape)
         if noise.dtype == object:
-            return np.asarray(_objects([int(one) for one in value.ravel().tolist()], value.shape) + noise, object)
-        return _sum(value.astype(np.int64), noise) if _small(value) else _float_sum(value, noise)
+            return np.asarray(_as_objects([int(one) for one in value.ravel().tolist()], value.shape) + noise, object)
+        return _sum(value.astype(np.int64), noise) if _is_small(value) else _float_sum(value, noise)
 
     def interval(self, confidence: Number = "0.95", *, together: Number = 1) -> Interval:
         """Return the error bar, half a grid step for rounding the value included. See IntegerNoise.interval."""
-        reach = self._reach(1 - missed(confidence, together))
+        reach = self._reach(1 - miss_of_each(confidence, together))
         half = float_up((2 * reach + 1) * power_of_two(self._planned.exponent - 1))
         return Interval(-half, half)
 
@@ -256,17 +256,17 @@ class RealNoise(IntegerNoise):
 M = TypeVar("M", bound="RealNoise")
 
 
-def kept(make: Callable[[Fraction], M], scale: Fraction, wanted: Accuracy) -> M:
+def largest_accurate(make: Callable[[Fraction], M], scale: Fraction, wanted: Accuracy) -> M:
     """Return the mechanism of this scale, or of a smaller one if the grid's own rounding would break the accuracy."""
     while True:
         mechanism = make(scale)
         reached = Fraction(mechanism.interval(wanted.confidence).upper)
         if reached <= wanted.error:
             return mechanism
-        scale = rounded_down(scale * min(wanted.error / reached, 1 - Fraction(1, 1 << 38)))
+        scale = round_down(scale * min(wanted.error / reached, 1 - Fraction(1, 1 << 38)))
 
 
-def missed(confidence: Number, together: Number) -> Fraction:
+def miss_of_each(confidence: Number, together: Number) -> Fraction:
     """Return m with (1 − m)^together ≥ confidence. Rounds: down."""
     exact = confidence_level(confidence)
     count = whole(together, "together")
@@ -276,13 +276,13 @@ def missed(confidence: Number, together: Number) -> Fraction:
     return Fraction(allowed) * (1 - Fraction(1, 1 << 48))
 
 
-def _objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def _as_objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     out = np.empty(len(values), object)
     out[:] = values
     return out.reshape(shape)
 
 
-def _fitting(released: NDArray[Any]) -> NDArray[Any]:
+def _to_machine_integers(released: NDArray[Any]) -> NDArray[Any]:
     """Python's integers as 64-bit ones if all fit: a question about what was released, not about the value."""
     if released.dtype == object and all(_INT64.min <= one <= _INT64.max for one in released.flat):
         return released.astype(np.int64)
@@ -291,7 +291,7 @@ def _fitting(released: NDArray[Any]) -> NDArray[Any]:
 
 def _sum(value: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
     """value + noise, saturated at the ends of 64 bits."""
-    if _small(noise) and _small(value):
+    if _is_small(noise) and _is_small(value):
         noise += value
         return noise
     with np.errstate(all="ignore"):
@@ -300,7 +300,7 @@ def _sum(value: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
     return np.where(over, np.where(value < 0, _INT64.min, _INT64.max), total)
 
 
-def _small(array: NDArray[Any]) -> bool:
+def _is_small(array: NDArray[Any]) -> bool:
     """Whether two such arrays can be added in 64 bits."""
     return bool(array.min() > -_HALF and array.max() < _HALF)
 
@@ -317,7 +317,7 @@ def _float_sum(value: FloatValues, noise: NDArray[Any]) -> FloatValues:
     return (high * 2.0**_LIMB + (low & ((1 << _LIMB) - 1))).astype(np.float64, copy=False)
 
 
-def checked_dimension(value: Number) -> int:
+def read_dimension(value: Number) -> int:
     """Return how many numbers a value has."""
     count = whole(value, "dimension")
     if count > 1 << 40:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from curador.errors import InvalidParameter, require, sentence
-from curador.mechanisms.grid import plain, refused
+from curador.mechanisms.grid import refusal_of_value, unwrap_value
 from curador.numerics.exact import Number, positive, rational
 from curador.numerics.rounding import UNIT, float_down, float_up
 
@@ -36,7 +36,7 @@ def clip_l2(vectors: ArrayLike, bound: Number) -> NDArray[np.float64]:
     Rounds  Down. A row whose n 2^e is at most bound is returned as it is.
     Needs   At most 2³² numbers a row. A row with a NaN or an infinity becomes zeros: it has no direction to keep.
     """
-    return _clipped(vectors, bound, lambda rows: np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+    return _clip(vectors, bound, lambda rows: np.sqrt(np.einsum("ij,ij->i", rows, rows)))
 
 
 def clip_l1(vectors: ArrayLike, bound: Number) -> NDArray[np.float64]:
@@ -44,7 +44,7 @@ def clip_l1(vectors: ArrayLike, bound: Number) -> NDArray[np.float64]:
 
     Claim   The exact sum of the |numbers| returned is at most `bound`. As clip_l2, with n = fl(Σ|y|)(1 + (d + 8)u).
     """
-    return _clipped(vectors, bound, lambda rows: np.abs(rows).sum(axis=1))
+    return _clip(vectors, bound, lambda rows: np.abs(rows).sum(axis=1))
 
 
 def clamp(values: ArrayLike, lower: Number, upper: Number, *, missing: Number | None = None) -> NDArray[np.float64]:
@@ -67,19 +67,19 @@ def clamp(values: ArrayLike, lower: Number, upper: Number, *, missing: Number | 
 
 def _floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """A fresh array of doubles; refused by type and shape alone. In lists, what is no number becomes a NaN."""
-    given = plain(values, name)
+    given = unwrap_value(values, name)
     if isinstance(given, (str, bytes)) or not (isinstance(given, (list, tuple)) or hasattr(given, "__array__")):
-        raise refused(name, "numbers", f"a {type(given).__name__}")
+        raise refusal_of_value(name, "numbers", f"a {type(given).__name__}")
     try:
         array: NDArray[Any] = np.array(given, dtype=object if isinstance(given, (list, tuple)) else None)
     except ValueError:
-        raise refused(name, "a rectangular array of numbers", "rows of different lengths") from None
+        raise refusal_of_value(name, "a rectangular array of numbers", "rows of different lengths") from None
     if array.dtype.kind == "O":
         if any(isinstance(one, (list, tuple)) for one in array.flat):
-            raise refused(name, "a rectangular array of numbers", "rows of different lengths")
+            raise refusal_of_value(name, "a rectangular array of numbers", "rows of different lengths")
         return np.array([_float(one) for one in array.flat], np.float64).reshape(array.shape)
     if array.dtype.kind not in "iuf":
-        raise refused(name, "an array of integers or floats", "another type of array")
+        raise refusal_of_value(name, "an array of integers or floats", "another type of array")
     with np.errstate(all="ignore"):
         return array.astype(np.float64)
 
@@ -96,12 +96,12 @@ def _float(value: object) -> float:
         return math.nan
 
 
-def _clipped(vectors: ArrayLike, bound: Number, norm: Callable[[FloatArray], FloatArray]) -> NDArray[np.float64]:
+def _clip(vectors: ArrayLike, bound: Number, norm: Callable[[FloatArray], FloatArray]) -> NDArray[np.float64]:
     limit = float_down(positive(bound, "bound"))
     require(math.isfinite(limit), "bound", "within the range of a float", bound)
     array = _floats(vectors, "vectors")
     if array.ndim not in {1, 2}:
-        raise refused("vectors", "one vector or rows of them", f"an array of {array.ndim} dimensions")
+        raise refusal_of_value("vectors", "one vector or rows of them", f"an array of {array.ndim} dimensions")
     rows = array.reshape(1, -1) if array.ndim == 1 else array
     if rows.size == 0:
         return array

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from curador.mechanisms.chooser import Chooser
-from curador.mechanisms.grid import as_array, refused
-from curador.mechanisms.scores import (
-    Steps,
-    below_each,
-    deficits_of,
-    failure_of,
-    near,
-    steps_for,
-)
+from curador.mechanisms.grid import as_array, refusal_of_value
+from curador.mechanisms.scores import Chooser, Steps, are_near, deficits_of, draw_below_each, failure_of, steps_for
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, whole
 from curador.numerics.interval import Interval
@@ -90,12 +82,12 @@ class Exponential(Chooser):
                 be data. Pieces shorter than half a cell may vanish; pieces of no length are never drawn.
         """
         pieces, lower, upper = self._pieces(edges, scores)
-        return float(_presented(perform(self, pieces), lower, upper))
+        return float(_middles_of_cells(perform(self, pieces), lower, upper))
 
     def release_between_many(self, edges: ArrayLike, scores: ArrayLike, size: int) -> FloatArray:
         """Return `size` independent numbers. Each is a release and costs `loss`."""
         pieces, lower, upper = self._pieces(edges, scores)
-        return _presented(perform(self, pieces, whole(size, "size")), lower, upper)
+        return _middles_of_cells(perform(self, pieces, whole(size, "size")), lower, upper)
 
     def probabilities_between(self, edges: ArrayLike, scores: ArrayLike) -> FloatArray:
         """Return the probability of each piece, as floats."""
@@ -109,13 +101,13 @@ class Exponential(Chooser):
         exact = self._on_grid(scores)
         ends = _edges(edges)
         if len(ends) != len(exact) + 1:
-            raise refused("edges", "one more than the scores", "another number of edges")
+            raise refusal_of_value("edges", "one more than the scores", "another number of edges")
         lower, upper = float(ends[0]), float(ends[-1])
         span = upper - lower
         if not 1e-300 < span < 1e300:
-            raise refused("edges", "between 1e-300 and 1e300 apart from the first to the last", "another distance")
+            raise refusal_of_value("edges", "between 1e-300 and 1e300 apart from the first to the last", "another distance")
         if (np.diff(ends) < 0).any():
-            raise refused("edges", "in ascending order", "a step down")
+            raise refusal_of_value("edges", "in ascending order", "a step down")
         # Differences and products are rounded by IEEE 754 monotonically, and so is the whole map from edge to cell.
         cells = np.rint((ends - lower) * (1.0 / span) * CELLS)
         places = np.clip(cells, 0, CELLS).astype(np.int64)
@@ -138,10 +130,10 @@ class Exponential(Chooser):
         if isinstance(one, Pieces) and isinstance(other, Pieces):
             cells = np.unique(np.concatenate([one.ends[:-1], other.ends[:-1]]))  # where either score may change
             cells = cells[cells < CELLS]  # an inner edge at the upper one begins an empty piece
-            return near(one.at(cells), other.at(cells), self.steps, monotone=self.monotone)
+            return are_near(one.at(cells), other.at(cells), self.steps, monotone=self.monotone)
         if isinstance(one, Pieces) or isinstance(other, Pieces):
             return False
-        return near(one, other, self.steps, monotone=self.monotone)
+        return are_near(one, other, self.steps, monotone=self.monotone)
 
     # ---- error and calibration --------------------------------------------------------------------------------------
 
@@ -166,10 +158,10 @@ def _drawn_cells(pieces: Pieces, rate: Fraction, size: int, source: Entropy) -> 
     deficits = np.zeros(len(lengths), np.int64)
     deficits[held] = deficits_of(pieces.scores[held])
     piece = Choice(deficits, rate, lengths).draw(size, source)
-    return pieces.ends[piece] + below_each(lengths[piece], source)
+    return pieces.ends[piece] + draw_below_each(lengths[piece], source)
 
 
-def _presented(cells: IntArray, lower: float, upper: float) -> FloatArray:
+def _middles_of_cells(cells: IntArray, lower: float, upper: float) -> FloatArray:
     """The middle of the cell, kept between the outer edges."""
     return np.clip(lower + (upper - lower) * ((cells + 0.5) * (1.0 / CELLS)), lower, upper)
 
@@ -186,8 +178,8 @@ def _edges(values: ArrayLike) -> FloatArray:
     """Return the edges as floats; data may be among them, so that a refusal says what is wrong, never with which."""
     array = as_array(values, "edges")
     if array.ndim != 1:
-        raise refused("edges", "a list of numbers", f"an array of {array.ndim} dimensions")
+        raise refusal_of_value("edges", "a list of numbers", f"an array of {array.ndim} dimensions")
     try:
         return array.astype(np.float64)  # to nearest, which keeps their order
     except OverflowError:
-        raise refused("edges", "within the range of a float", "a larger number") from None
+        raise refusal_of_value("edges", "within the range of a float", "a larger number") from None

@@ -1,35 +1,45 @@
-"""Gaussian noise: on the integers, and on real numbers by a fine grid."""
+"""Gaussian noise: on the integers, and on real numbers by a fine grid.
+
+A `Stretch` is one release of it that leaves piece by piece: sequences in which a number may depend on those that left before.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension, kept
+from curador.mechanisms.additive import IntegerNoise, NoiseOnGrid, RealNoise, largest_accurate, read_dimension
 from curador.mechanisms.parameters import (
     Accuracy,
-    accuracy_goal,
-    decimal,
-    goal,
+    decimal_text,
+    find_largest,
+    find_smallest_scale,
     grid_exponent,
     in_steps,
     power_of_two,
-    rounded_down,
-    rounded_up,
-    settled,
+    read_accuracy,
+    read_goal,
+    root_text,
+    round_down,
+    round_up,
+    squared_sensitivity,
     steps_of,
     vector_squares,
-    written,
 )
-from curador.mechanisms.search import largest, smallest_scale
 from curador.numerics.exact import Number, positive, square, whole
 from curador.numerics.rounding import float_down, float_up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.losses import DiscreteGaussianLoss, DiscreteGaussianVectorLoss
 from curador.privacy.sensitivity import Norm, Sensitivity
+
+if TYPE_CHECKING:
+    from curador.randomness.entropy import Entropy
+
+
+# ---- noise on real numbers and on integers ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -50,19 +60,19 @@ class Gaussian(RealNoise):
     sensitivity_squared: Fraction
     relation: Adjacency | None
     dimension: int
-    plan: Plan | None = field(compare=False, repr=False)
+    plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = settled(sensitivity, Norm.L2)
+        squared, relation = squared_sensitivity(sensitivity, Norm.L2)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "relation", relation)
-        object.__setattr__(self, "dimension", checked_dimension(dimension))
+        object.__setattr__(self, "dimension", read_dimension(dimension))
         object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
         numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
-        return f"Gaussian(sigma={decimal(self.sigma)}, sensitivity={written(self.sensitivity_squared)}{numbers})"
+        return f"Gaussian(sigma={decimal_text(self.sigma)}, sensitivity={root_text(self.sensitivity_squared)}{numbers})"
 
     @property
     def _exponent(self) -> int:
@@ -88,10 +98,10 @@ class Gaussian(RealNoise):
             relation=self.relation,
         )
 
-    def _make_plan(self) -> Plan:
+    def _make_plan(self) -> NoiseOnGrid:
         from curador.randomness.noise import gaussian
 
-        return Plan(self._exponent, gaussian(in_steps(self.sigma, self._exponent) ** 2))
+        return NoiseOnGrid(self._exponent, gaussian(in_steps(self.sigma, self._exponent) ** 2))
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -137,14 +147,14 @@ class Gaussian(RealNoise):
         With accuracy: the one with the most noise whose error is at most `accuracy` with probability `confidence`.
         """
         if accuracy is not None:
-            wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
+            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
 
             def sized(sigma: Fraction) -> Self:
                 return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
 
-            return kept(sized, _sigma_for(wanted), wanted)
-        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
-        squared, _ = settled(sensitivity, Norm.L2)
+            return largest_accurate(sized, _sigma_for(wanted), wanted)
+        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
+        squared, _ = squared_sensitivity(sensitivity, Norm.L2)
         length = math.sqrt(squared)
 
         def at(sigma: Fraction) -> Self:
@@ -153,13 +163,13 @@ class Gaussian(RealNoise):
         if length == 0.0:
             return at(Fraction(1))
         if aim.rho is not None:
-            sigma = rounded_up(length * math.sqrt(aim.count / (2 * aim.rho)))
+            sigma = round_up(length * math.sqrt(aim.count / (2 * aim.rho)))
             while not aim.reached(at(sigma).loss):  # the grid's rounding costs a little: more noise in proportion
                 excess = float(aim.whole_loss(at(sigma).loss).rho / aim.rho)
-                sigma = rounded_up(sigma * max(Fraction(math.sqrt(excess)), 1 + Fraction(1, 10**11)))
+                sigma = round_up(sigma * max(Fraction(math.sqrt(excess)), 1 + Fraction(1, 10**11)))
             return at(sigma)
         start = length * _first_guess(float(aim.epsilon or 1), float(aim.delta), aim.count, aim.rate)
-        return at(smallest_scale(aim, lambda sigma: at(sigma).loss, start=start))
+        return at(find_smallest_scale(aim, lambda sigma: at(sigma).loss, start=start))
 
 
 def _first_guess(epsilon: float, delta: float, count: int, rate: Fraction | None) -> float:
@@ -183,7 +193,7 @@ def _sigma_for(wanted: Accuracy) -> Fraction:
 
     # the tail, not its complement: 1 − confidence keeps its digits however close to 0
     z = -float(ndtri(float_down((1 - wanted.confidence) / 2))) * (1 + 1e-12)
-    return rounded_down(wanted.error / Fraction(z) * (1 - Fraction(1, 2**38)))
+    return round_down(wanted.error / Fraction(z) * (1 - Fraction(1, 2**38)))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -201,11 +211,11 @@ class DiscreteGaussian(IntegerNoise):
     squared: int
     relation: Adjacency | None
     dimension: int
-    plan: Plan | None = field(compare=False, repr=False)
+    plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = settled(sensitivity, Norm.L2)
-        numbers = checked_dimension(dimension)
+        squared, relation = squared_sensitivity(sensitivity, Norm.L2)
+        numbers = read_dimension(dimension)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "squared", steps_of(squared, 0) ** 2 if numbers == 1 else math.floor(squared))
         object.__setattr__(self, "relation", relation)
@@ -214,7 +224,7 @@ class DiscreteGaussian(IntegerNoise):
 
     def __repr__(self) -> str:
         numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
-        return f"DiscreteGaussian(sigma={decimal(self.sigma)}, sensitivity={written(Fraction(self.squared))}{numbers})"
+        return f"DiscreteGaussian(sigma={decimal_text(self.sigma)}, sensitivity={root_text(Fraction(self.squared))}{numbers})"
 
     @property
     def sensitivity(self) -> float:
@@ -231,10 +241,10 @@ class DiscreteGaussian(IntegerNoise):
             sigma2=sigma2, sensitivity_squared=self.squared, dimension=self.dimension, relation=self.relation
         )
 
-    def _make_plan(self) -> Plan:
+    def _make_plan(self) -> NoiseOnGrid:
         from curador.randomness.noise import gaussian
 
-        return Plan(0, gaussian(self.sigma**2))
+        return NoiseOnGrid(0, gaussian(self.sigma**2))
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -285,9 +295,9 @@ class DiscreteGaussian(IntegerNoise):
     ) -> Self:
         """Return the mechanism with the least noise that reaches the privacy goal, or the most that keeps the accuracy."""
         if accuracy is not None:
-            wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
+            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
             return cls(sigma=_discrete_sigma_for(wanted), sensitivity=sensitivity, dimension=dimension)
-        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
+        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
 
         def at(sigma: Fraction) -> Self:
             return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
@@ -306,7 +316,7 @@ class DiscreteGaussian(IntegerNoise):
             return at(Fraction(1))
         if aim.rho is not None:
             return at(smooth)
-        return at(smallest_scale(aim, lambda sigma: at(sigma).loss, start=float(smooth)))
+        return at(find_smallest_scale(aim, lambda sigma: at(sigma).loss, start=float(smooth)))
 
 
 def gaussian_mass(sigma2: Fraction, steps: int) -> float:
@@ -363,5 +373,40 @@ def _discrete_sigma_for(wanted: Accuracy) -> Fraction:
     """The largest σ whose exact tail beyond the error is at most 1 − confidence. Rounds: down."""
     reach = math.floor(wanted.error)
     allowed = float_down(1 - wanted.confidence)
-    held = largest(lambda sigma: discrete_gaussian_tail(Fraction(sigma) ** 2, reach) <= allowed, start=(reach + 1) / 4)
-    return rounded_down(held * (1 - 1e-11))
+    held = find_largest(lambda sigma: discrete_gaussian_tail(Fraction(sigma) ** 2, reach) <= allowed, start=(reach + 1) / 4)
+    return round_down(held * (1 - 1e-11))
+
+
+# ---- one release that leaves piece by piece --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The next integers y_t of a sequence y_0, y_1, … that is accounted as one release of `noise`.
+
+    Claim   y_t = f_t(data, y_0 … y_{t−1}) + noise costs one release of `noise`, all stretches together, if for every record
+            there are fixed numbers l_t with Σ l_t² ≤ its sensitivity², such that a neighbour moves f_t by at most l_t in l2,
+            whatever y_0 … y_{t−1} were.
+    Proof   Up to factors that the loss accounts for, discrete noise is a post-processing of normal noise entry by entry
+            (docs/explanation/accounting.md, theorem 8), so each y_t is at distance μ_t = l_t/σ or less given its past; such
+            releases, composed one after the other, are at distance √Σ μ_t² ≤ sensitivity/σ.
+    Needs   No more integers in all than the dimension of `noise`. Laplace noise does not add up by squares.
+
+    name    which sequence of a run it is; what has the same name is one
+    """
+
+    noise: DiscreteGaussian
+    name: str
+
+    @property
+    def loss(self) -> Loss:
+        """What the whole sequence costs."""
+        return self.noise.loss
+
+    def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
+        """Add noise to the next integers."""
+        return self.noise.draw(value, source, size)
+
+    def within(self, one: Any, other: Any) -> bool:
+        """Whether two sequences, or what is known of them, differ by no more than the declared sensitivity."""
+        return self.noise.within(one, other)

@@ -43,40 +43,40 @@ _KINDS = {
 }
 
 
-def refused(name: str, rule: str, kind: str, hint: str | None = None) -> InvalidParameter:
+def refusal_of_value(name: str, rule: str, kind: str, hint: str | None = None) -> InvalidParameter:
     """Return the refusal of a private value: its kind is told, never the value."""
     text = f"{name} must be {rule}; got {kind}."
     return InvalidParameter(f"{text}\nHint: {hint}" if hint else text)
 
 
-def exact(value: object, name: str = "value") -> Fraction | int:
+def exact_number(value: object, name: str = "value") -> Fraction | int:
     """Return the number that the value is: an integer for an integer's type, else a rational, of a float its binary value."""
     kind = type(value)
     if kind is int:
         return cast("int", value)
     if isinstance(value, (bool, np.bool_)):
-        raise refused(name, "a number", "a boolean", "write 0 or 1, or use RandomizedResponse")
+        raise refusal_of_value(name, "a number", "a boolean", "write 0 or 1, or use RandomizedResponse")
     if isinstance(value, numbers.Integral) and not isinstance(value, np.timedelta64):
         return int(value)
     if kind is float or (isinstance(value, (float, np.floating)) and np.dtype(kind).itemsize <= _WIDEST_FLOAT):
         number = float(cast("float", value))
         if not math.isfinite(number):
-            raise refused(name, "a finite number", "a NaN" if math.isnan(number) else "an infinity")
+            raise refusal_of_value(name, "a finite number", "a NaN" if math.isnan(number) else "an infinity")
         return Fraction(*number.as_integer_ratio())
     if isinstance(value, decimal.Decimal):
         return _of_decimal(value, name)
     if isinstance(value, Fraction):
         return value
-    raise refused(name, "a number", f"a {kind.__name__}")
+    raise refusal_of_value(name, "a number", f"a {kind.__name__}")
 
 
 def _of_decimal(value: decimal.Decimal, name: str) -> Fraction:
     if not value.is_finite():
-        raise refused(name, "a finite number", "a NaN or an infinity")
+        raise refusal_of_value(name, "a finite number", "a NaN or an infinity")
     if value == 0:
         return Fraction(0)
     if value.adjusted() > _LARGEST_EXPONENT:
-        raise refused(name, "a number of reasonable size", f"one above 1e{_LARGEST_EXPONENT}")
+        raise refusal_of_value(name, "a number of reasonable size", f"one above 1e{_LARGEST_EXPONENT}")
     if value.adjusted() < -_LARGEST_EXPONENT:  # far below any grid: only its sign can matter
         return Fraction(-1 if value < 0 else 1, 10**_LARGEST_EXPONENT)
     return Fraction(value)
@@ -84,7 +84,7 @@ def _of_decimal(value: decimal.Decimal, name: str) -> Fraction:
 
 def to_steps(value: object, exponent: int, name: str = "value") -> int:
     """Return ⌊value/2^exponent + 1/2⌋."""
-    number = exact(value, name)
+    number = exact_number(value, name)
     top, bottom = (number, 1) if isinstance(number, int) else (number.numerator, number.denominator)
     if exponent <= 0:
         top <<= -exponent
@@ -105,18 +105,20 @@ def to_float(steps: int, exponent: int) -> float:
 
 def to_whole(value: object, name: str = "value") -> int:
     """Return the integer; refused by its type: a float that happens to be whole is refused like any other."""
-    number = exact(value, name)
+    number = exact_number(value, name)
     if not isinstance(number, int):
-        raise refused(name, "an integer", f"a {type(value).__name__}", "cast it, or use Laplace or Gaussian for real values")
+        raise refusal_of_value(
+            name, "an integer", f"a {type(value).__name__}", "cast it, or use Laplace or Gaussian for real values"
+        )
     return number
 
 
-def plain(value: object, name: str = "value") -> object:
+def unwrap_value(value: object, name: str = "value") -> object:
     """Return the value, an array without dimensions as the number in it; masked arrays and tables are refused."""
     if isinstance(value, np.ma.MaskedArray):
-        raise refused(name, "numbers", "a masked array", "fill it first: the mask would be lost")
+        raise refusal_of_value(name, "numbers", "a masked array", "fill it first: the mask would be lost")
     if hasattr(value, "columns"):
-        raise refused(name, "an array of numbers", "a table", "pass one column, or an array of one type")
+        raise refusal_of_value(name, "an array of numbers", "a table", "pass one column, or an array of one type")
     if isinstance(value, np.ndarray) and cast("NDArray[Any]", value).ndim == 0:
         return cast("NDArray[Any]", value)[()]
     return value
@@ -135,24 +137,24 @@ def as_array(values: object, name: str = "value") -> NDArray[Any]:
     A list becomes floats if all its members are floats and Python's numbers otherwise: left to itself, NumPy would round
     the integers of a mixed list to floats, and so move neighbours apart.
     """
-    given = plain(values, name)
+    given = unwrap_value(values, name)
     if isinstance(given, (list, tuple)):
         return _of_list(cast("Sequence[object]", given), name)
     if isinstance(given, (str, bytes)) or not hasattr(given, "__array__"):
-        raise refused(name, "numbers", f"a {type(given).__name__}")
+        raise refusal_of_value(name, "numbers", f"a {type(given).__name__}")
     array = np.asarray(cast("ArrayLike", given))
     kind = array.dtype.kind
     if kind not in "iufO" or array.dtype.itemsize > _WIDEST_FLOAT:
         hint = "cast them: values.astype(int)" if kind == "b" else None
-        raise refused(name, "numbers", _KINDS.get(kind, "something else"), hint)
-    return _of_objects(array, name) if kind == "O" else _checked(array, name)
+        raise refusal_of_value(name, "numbers", _KINDS.get(kind, "something else"), hint)
+    return _of_objects(array, name) if kind == "O" else _check_array(array, name)
 
 
-def _checked(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _check_array(array: NDArray[Any], name: str) -> NDArray[Any]:
     if array.size == 0:
-        raise refused(name, "at least one number", "an empty array")
+        raise refusal_of_value(name, "at least one number", "an empty array")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise refused(name, "finite numbers", "a NaN or an infinity among them")
+        raise refusal_of_value(name, "finite numbers", "a NaN or an infinity among them")
     return array
 
 
@@ -160,11 +162,11 @@ def _of_list(values: Sequence[object], name: str) -> NDArray[Any]:
     try:
         array = np.array(values, dtype=object)
     except ValueError:
-        raise refused(name, "a rectangular array of numbers", "rows of different lengths") from None
+        raise refusal_of_value(name, "a rectangular array of numbers", "rows of different lengths") from None
     if any(isinstance(one, (list, tuple)) for one in array.flat):
-        raise refused(name, "a rectangular array of numbers", "rows of different lengths")
+        raise refusal_of_value(name, "a rectangular array of numbers", "rows of different lengths")
     if array.size and all(type(one) is float or isinstance(one, np.float64) for one in array.flat):
-        return _checked(array.astype(np.float64), name)
+        return _check_array(array.astype(np.float64), name)
     return _of_objects(array, name)
 
 
@@ -172,8 +174,8 @@ def _of_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Python's numbers: integers as they are, of any size, everything else as a rational."""
     out = np.empty(array.shape, object)
     for place, value in np.ndenumerate(array):
-        out[place] = exact(value, name)
-    return _checked(out, name)
+        out[place] = exact_number(value, name)
+    return _check_array(out, name)
 
 
 def array_steps(values: object, exponent: int, name: str = "value") -> IntArray:
@@ -207,7 +209,7 @@ def whole_array(values: object, name: str = "value") -> IntArray:
     """Return integers, refused unless the type says that they are integers; saturated at ±2⁶²."""
     array = as_array(values, name)
     if array.dtype.kind == "f":
-        raise refused(name, "integers", "floats", "cast them: values.astype(int)")
+        raise refusal_of_value(name, "integers", "floats", "cast them: values.astype(int)")
     if array.dtype.kind == "O":
         whole = [min(max(to_whole(one, name), -LIMIT), LIMIT) for one in array.ravel().tolist()]
         return np.array(whole, np.int64).reshape(array.shape)

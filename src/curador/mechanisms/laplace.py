@@ -1,35 +1,53 @@
-"""Laplace noise: on the integers, and on real numbers by a fine grid."""
+"""Laplace noise: on the integers, on real numbers by a fine grid, and noise that never exceeds a bound.
+
+What the bound of truncated noise costs is a δ.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from curador.mechanisms.additive import IntegerNoise, Plan, RealNoise, checked_dimension, kept
+import numpy as np
+
+from curador.errors import require
+from curador.mechanisms.additive import IntegerNoise, NoiseOnGrid, RealNoise, largest_accurate, read_dimension
+from curador.mechanisms.grid import refusal_of_value
 from curador.mechanisms.parameters import (
     Accuracy,
     Goal,
-    accuracy_goal,
-    decimal,
-    goal,
+    decimal_text,
+    find_largest,
+    find_smallest_scale,
     grid_exponent,
     in_steps,
     power_of_two,
-    rounded_down,
-    settled,
+    read_accuracy,
+    read_goal,
+    root_text,
+    round_down,
+    squared_sensitivity,
     steps_of,
     vector_steps,
-    written,
 )
-from curador.mechanisms.search import largest, smallest_scale
-from curador.numerics.exact import Number, positive
+from curador.mechanisms.tails import Enclosed, delta_for_record, exponential, first_whole
+from curador.numerics.exact import Number, open_probability, positive
 from curador.numerics.rounding import float_down, float_up, up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, Scheme
-from curador.privacy.losses import DiscreteLaplaceLoss
+from curador.privacy.losses import Approx, DiscreteLaplaceLoss
 from curador.privacy.sensitivity import Norm, Sensitivity
+from curador.randomness.bernoulli import bernoulli_exp
+from curador.randomness.noise import laplace
+from curador.randomness.uniform import below
+
+if TYPE_CHECKING:
+    from curador.randomness.entropy import Entropy, IntArray
+
+
+# ---- noise of any size -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,19 +67,19 @@ class Laplace(RealNoise):
     sensitivity_squared: Fraction
     relation: Adjacency | None
     dimension: int
-    plan: Plan | None = field(compare=False, repr=False)
+    plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = settled(sensitivity, Norm.L1)
+        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "relation", relation)
-        object.__setattr__(self, "dimension", checked_dimension(dimension))
+        object.__setattr__(self, "dimension", read_dimension(dimension))
         object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
         numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
-        return f"Laplace(scale={decimal(self.scale)}, sensitivity={written(self.sensitivity_squared)}{numbers})"
+        return f"Laplace(scale={decimal_text(self.scale)}, sensitivity={root_text(self.sensitivity_squared)}{numbers})"
 
     @property
     def _exponent(self) -> int:
@@ -79,10 +97,10 @@ class Laplace(RealNoise):
         steps = vector_steps(self.sensitivity_squared, exponent, self.dimension)
         return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, relation=self.relation)
 
-    def _make_plan(self) -> Plan:
+    def _make_plan(self) -> NoiseOnGrid:
         from curador.randomness.noise import laplace
 
-        return Plan(self._exponent, laplace(in_steps(self.scale, self._exponent)))
+        return NoiseOnGrid(self._exponent, laplace(in_steps(self.scale, self._exponent)))
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -125,25 +143,25 @@ class Laplace(RealNoise):
         With accuracy: the one with the most noise whose error is at most `accuracy` with probability `confidence`.
         """
         if accuracy is not None:
-            wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
+            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
 
             def sized(scale: Fraction) -> Self:
                 return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
 
-            return kept(sized, _scale_for(wanted), wanted)
-        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
-        squared, _ = settled(sensitivity, Norm.L1)
+            return largest_accurate(sized, _scale_for(wanted), wanted)
+        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
+        squared, _ = squared_sensitivity(sensitivity, Norm.L1)
         if squared == 0:
             return cls(scale=1, sensitivity=sensitivity, dimension=dimension)
         if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
-            scale = _pure_scale(aim, squared, checked_dimension(dimension))
+            scale = _pure_scale(aim, squared, read_dimension(dimension))
             return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
         start = math.sqrt(squared) * _first_guess(aim)
 
         def loss_at(trial: Fraction) -> Loss:
             return cls(scale=trial, sensitivity=sensitivity, dimension=dimension).loss
 
-        return cls(scale=smallest_scale(aim, loss_at, start=start), sensitivity=sensitivity, dimension=dimension)
+        return cls(scale=find_smallest_scale(aim, loss_at, start=start), sensitivity=sensitivity, dimension=dimension)
 
 
 def _pure_scale(aim: Goal, squared: Fraction, dimension: int) -> Fraction:
@@ -172,7 +190,7 @@ def _first_guess(aim: Goal) -> float:
 def _scale_for(wanted: Accuracy) -> Fraction:
     """error / log(1/(1 − confidence)), rounded down, a grid step kept in reserve for rounding the value."""
     log_tail = up(-math.log(float_down(1 - wanted.confidence)), 8)
-    return rounded_down(Fraction(float_down(wanted.error) / log_tail) * (1 - Fraction(1, 2**38)))
+    return round_down(Fraction(float_down(wanted.error) / log_tail) * (1 - Fraction(1, 2**38)))
 
 
 def discrete_variance(scale: Fraction) -> float:
@@ -222,17 +240,17 @@ class DiscreteLaplace(IntegerNoise):
     scale: Fraction
     sensitivity: int
     relation: Adjacency | None
-    plan: Plan | None = field(compare=False, repr=False)
+    plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
-        squared, relation = settled(sensitivity, Norm.L1)
+        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", steps_of(squared, 0))
         object.__setattr__(self, "relation", relation)
         object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
-        return f"DiscreteLaplace(scale={decimal(self.scale)}, sensitivity={self.sensitivity})"
+        return f"DiscreteLaplace(scale={decimal_text(self.scale)}, sensitivity={self.sensitivity})"
 
     @property
     def loss(self) -> Loss:
@@ -248,10 +266,10 @@ class DiscreteLaplace(IntegerNoise):
         """Return P[|noise| > reach]. Rounds: up."""
         return laplace_tail(self.scale, reach)
 
-    def _make_plan(self) -> Plan:
+    def _make_plan(self) -> NoiseOnGrid:
         from curador.randomness.noise import laplace
 
-        return Plan(0, laplace(self.scale))
+        return NoiseOnGrid(0, laplace(self.scale))
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -281,16 +299,16 @@ class DiscreteLaplace(IntegerNoise):
     ) -> Self:
         """Return the mechanism with the least noise that reaches the privacy goal, or the most that keeps the accuracy."""
         if accuracy is not None:
-            wanted = accuracy_goal(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
+            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
             return cls(scale=_discrete_scale_for(wanted), sensitivity=sensitivity)
-        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
+        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         shift = cls(scale=1, sensitivity=sensitivity).sensitivity
         if shift == 0:
             return cls(scale=1, sensitivity=sensitivity)
         if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
             return cls(scale=shift * aim.count / aim.epsilon, sensitivity=sensitivity)
         start = shift * _first_guess(aim)
-        scale = smallest_scale(aim, lambda trial: cls(scale=trial, sensitivity=sensitivity).loss, start=start)
+        scale = find_smallest_scale(aim, lambda trial: cls(scale=trial, sensitivity=sensitivity).loss, start=start)
         return cls(scale=scale, sensitivity=sensitivity)
 
 
@@ -298,7 +316,185 @@ def _discrete_scale_for(wanted: Accuracy) -> Fraction:
     """The largest scale whose exact tail beyond the error is at most 1 − confidence. Rounds: down."""
     reach = math.floor(wanted.error)
     allowed = float_down(1 - wanted.confidence)
-    held = largest(
+    held = find_largest(
         lambda scale: DiscreteLaplace(scale=Fraction(scale), sensitivity=1).tail(reach) <= allowed, start=(reach + 1) / 4
     )
-    return rounded_down(held * (1 - 1e-11))
+    return round_down(held * (1 - 1e-11))
+
+
+# ---- noise that never exceeds a bound --------------------------------------------------------------------------------------
+
+
+_MOST_STEPS = 1 << 51
+_FARTHEST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TruncatedLaplace(RealNoise):
+    """Laplace noise of the given scale, given that it is at most `reach` in size, for one real number.
+
+    Values are rounded to a power-of-two grid of at most scale/2⁴⁰; on it the noise is discrete Laplace given |k| ≤ A.
+
+    Claim   (ε, δ)-private with ε = D/scale and δ = Σ P[k] over A − D < k ≤ A, D and scale in steps. Of two inputs s ≤ D steps
+            apart, what one can give and the other not are s values at one end, of mass at most δ; on the others the
+            probabilities differ by e^(s/scale) at most. So P(S) ≤ δ + e^ε P′(S).
+    Needs   One number: a vector's ends would be reached by each of its numbers. reach ≥ sensitivity.
+    Rounds  The sensitivity in grid steps up, the reach down, δ up.
+    Source  [GDGK20]
+    """
+
+    scale: Fraction
+    reach: Fraction
+    sensitivity_squared: Fraction
+    relation: Adjacency | None
+    plan: NoiseOnGrid | None = field(compare=False, repr=False)
+
+    def __init__(self, *, scale: Number, reach: Number, sensitivity: Number | Sensitivity) -> None:
+        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "sensitivity_squared", squared)
+        object.__setattr__(self, "relation", relation)
+        require(in_steps(self.scale, self._exponent) <= _MOST_STEPS, "scale", "at most 2^40 sensitivities", scale)
+        steps = math.floor(in_steps(positive(reach, "reach"), self._exponent))
+        object.__setattr__(self, "reach", steps * self.grid)
+        require(steps >= self._width, "reach", "at least the sensitivity", reach)
+        object.__setattr__(self, "plan", None)
+
+    def __repr__(self) -> str:
+        return (
+            f"TruncatedLaplace(scale={decimal_text(self.scale)}, reach={float(self.reach):.15g}, "
+            f"sensitivity={root_text(self.sensitivity_squared)})"
+        )
+
+    @property
+    def _exponent(self) -> int:
+        return grid_exponent(self.scale, self.sensitivity_squared)
+
+    @property
+    def grid(self) -> Fraction:
+        """The step of the grid that values and noise live on."""
+        return power_of_two(self._exponent)
+
+    @property
+    def _width(self) -> int:
+        return steps_of(self.sensitivity_squared, self._exponent)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The sensitivity, in whole steps, over the scale."""
+        return self._width * self.grid / self.scale
+
+    @property
+    def delta(self) -> Fraction:
+        """What lies within one sensitivity of an end, as small as it is. Rounds: up, by a relative 2⁻⁹⁰ at most."""
+        return _lost(in_steps(self.scale, self._exponent), int(self.reach / self.grid), self._width)
+
+    @property
+    def loss(self) -> Loss:
+        """What one release costs; its δ is at least 1e-300."""
+        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), relation=self.relation)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise drawn. Rounds: up."""
+        scale, reach = in_steps(self.scale, self._exponent), int(self.reach / self.grid)
+        r, last = exponential(1 / scale, 800).upper, exponential((reach + 1) / scale, 800).upper
+        squares = r * (1 + r) - last * ((reach + 1) ** 2 - (2 * reach * reach + 2 * reach - 1) * r + reach * reach * r * r)
+        exact = 2 * squares / (1 - r) ** 3 / (1 + 2 * (r - last) / (1 - r))
+        return float_up(exact * self.grid**2 * (1 + Fraction(1, 1 << 90)))
+
+    def probability(self, steps: int) -> float:
+        """Return P[noise = steps grid steps], to display."""
+        if abs(steps) * self.grid > self.reach:
+            return 0.0
+        cut = -math.expm1(-float((self.reach + self.grid) / self.scale))
+        return laplace_mass(in_steps(self.scale, self._exponent), steps) / cut
+
+    def _make_plan(self) -> NoiseOnGrid:
+        return NoiseOnGrid(self._exponent, laplace(in_steps(self.scale, self._exponent)))
+
+    @property
+    def _moves(self) -> tuple[Norm, int]:
+        return Norm.L1, self._width**2
+
+    def _check_size(self, size: int) -> None:
+        if size != 1:
+            hint = "use Laplace with dimension=; each number's end would cost a delta of its own"
+            raise refusal_of_value("value", "one number", f"{size} numbers", hint)
+
+    def _noise(self, size: int, source: Entropy) -> IntArray:
+        """Discrete Laplace noise, drawn again, place by place, until it is inside; a short reach by uniform proposals.
+
+        Claim   Exact: rejection keeps the law inside. At least a third of the proposals is taken.
+        """
+        scale, reach = in_steps(self.scale, self._exponent), min(int(self.reach / self.grid), _FARTHEST)
+        out, todo = np.empty(size, np.int64), np.arange(size)
+        while len(todo):
+            if reach < scale:
+                noise = below(2 * reach + 1, len(todo), source) - reach
+                inside = bernoulli_exp(np.abs(noise), 1 / scale, source)
+            else:
+                noise = self._planned.noise.several(len(todo), source)
+                inside = np.abs(noise) <= reach
+            out[todo[inside]] = noise[inside]
+            todo = todo[~inside]
+        return out
+
+    def _one(self, source: Entropy) -> int:
+        return int(self._noise(1, source)[0])
+
+    def _reach(self, confidence: Fraction) -> int:
+        scale, reach = in_steps(self.scale, self._exponent), int(self.reach / self.grid)
+        allowed = 1 - confidence
+        ratio, last, whole = exponential(1 / scale), exponential((reach + 1) / scale), _whole(scale, reach)
+
+        def holds(near: int) -> bool:
+            outside = (exponential((near + 1) / scale).upper - last.lower) / (1 - ratio.upper)
+            return near >= reach or 2 * outside <= allowed * whole.lower
+
+        return first_whole(holds, min(int(scale * Fraction(math.log(1 / float(allowed)))), reach))
+
+    @classmethod
+    def calibrate(cls, *, epsilon: Number, delta: Number, sensitivity: Number | Sensitivity) -> Self:
+        """Return the mechanism of scale sensitivity/epsilon with the shortest reach that is (epsilon, delta)-private."""
+        wanted, allowed = positive(epsilon, "epsilon"), open_probability(delta, "delta")
+        squared, _ = squared_sensitivity(sensitivity, Norm.L1)
+        require(squared > 0, "sensitivity", "positive", 0)
+        scale = _scale(wanted, squared)
+        exponent = grid_exponent(scale, squared)
+        width, steps = steps_of(squared, exponent), in_steps(scale, exponent)
+        require(steps <= _MOST_STEPS, "epsilon", "at least 2^-40", epsilon)
+        # between the steps δ = (e^ε − 1)/(2(e^(A/scale) − 1)): a guess, from logarithms since both may leave the floats
+        log = float(wanted) + math.log(-math.expm1(-float(wanted))) - math.log(2)
+        log += math.log(allowed.denominator) - math.log(allowed.numerator)
+        guess = int(steps * Fraction(log + math.log1p(math.exp(-log)) if log > 0 else math.log1p(math.exp(log))))
+        reach = first_whole(lambda far: _lost(steps, far, width) <= allowed, guess, least=width)
+        return cls(scale=scale, reach=reach * power_of_two(exponent), sensitivity=sensitivity)
+
+
+def _scale(epsilon: Fraction, squared: Fraction) -> Fraction:
+    """sensitivity / ε, the sensitivity in whole steps of a grid that is no coarser than the scale's own."""
+    scale = Fraction(math.sqrt(squared)) / epsilon
+    while True:
+        exponent = grid_exponent(scale, squared)
+        scale = steps_of(squared, exponent) * power_of_two(exponent) / epsilon
+        if grid_exponent(scale, squared) <= exponent:
+            return scale
+
+
+def _whole(scale: Fraction, reach: int) -> Enclosed:
+    """Σ e^(−|k|/scale) over |k| ≤ reach."""
+    ratio, last = exponential(1 / scale), exponential((reach + 1) / scale)
+    return Enclosed(
+        1 + 2 * (ratio.lower - last.upper) / (1 - ratio.lower),
+        1 + 2 * (ratio.upper - last.lower) / (1 - ratio.upper),
+    )
+
+
+def _lost(scale: Fraction, reach: int, width: int) -> Fraction:
+    """P[reach − width < N ≤ reach]. Rounds: up."""
+    if width == 0:
+        return Fraction(0)
+    ratio = exponential(1 / scale)
+    first, across = exponential((reach - width + 1) / scale), exponential(width / scale)
+    return first.upper * (1 - across.lower) / (1 - ratio.upper) / _whole(scale, reach).lower

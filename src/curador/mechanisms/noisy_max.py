@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.grid import MOST_FLOAT, refused, to_float
-from curador.mechanisms.parameters import decimal, power_of_two, steps_of
+from curador.mechanisms.grid import MOST_FLOAT, refusal_of_value, to_float
+from curador.mechanisms.parameters import decimal_text, power_of_two, steps_of
 from curador.mechanisms.scores import (
     REACH,
     WIDEST,
     Steps,
-    also,
-    calibrated_epsilon,
+    are_near,
+    calibrate_epsilon,
     deficits_of,
     failure_of,
-    flag,
-    near,
+    monotone_text,
     noise_exponent,
+    read_flag,
     score_steps,
-    spread,
-    stacked,
+    split_size,
+    stack_parts,
 )
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, whole
@@ -102,9 +102,9 @@ class NoisyMax:
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
+        object.__setattr__(self, "monotone", read_flag(monotone, "monotone"))
         object.__setattr__(self, "top", whole(top, "top"))
-        object.__setattr__(self, "gap", flag(gap, "gap"))
+        object.__setattr__(self, "gap", read_flag(gap, "gap"))
         priced = None if value_epsilon is None else positive(value_epsilon, "value_epsilon")
         object.__setattr__(self, "value_epsilon", priced)
         require(self.noise_scale <= WIDEST, "epsilon", "at least top/2⁴⁹", epsilon, "no score can be heard above such noise")
@@ -114,10 +114,9 @@ class NoisyMax:
     def __repr__(self) -> str:
         more = f", top={self.top}" if self.top > 1 else ""
         more += ", gap=True" if self.gap else ""
-        more += "" if self.value_epsilon is None else f", value_epsilon={decimal(self.value_epsilon)}"
-        return (
-            f"NoisyMax(epsilon={decimal(self.epsilon)}, sensitivity={decimal(self.sensitivity)}{also(self.monotone)}{more})"
-        )
+        more += "" if self.value_epsilon is None else f", value_epsilon={decimal_text(self.value_epsilon)}"
+        more = monotone_text(self.monotone) + more
+        return f"NoisyMax(epsilon={decimal_text(self.epsilon)}, sensitivity={decimal_text(self.sensitivity)}{more})"
 
     @property
     def _exponent(self) -> int:
@@ -175,20 +174,22 @@ class NoisyMax:
         exact = score_steps(scores, self._exponent)
         least = self.top + self.gap
         if len(exact) < least:
-            raise refused("scores", f"at least {least} for top={self.top}" + ", gap=True" * self.gap, str(len(exact)))
+            raise refusal_of_value(
+                "scores", f"at least {least} for top={self.top}" + ", gap=True" * self.gap, str(len(exact))
+            )
         return exact
 
     def draw(self, value: Steps, source: Entropy, size: int | None = None) -> Drawn:
         """Return winners, gaps and values in grid steps for integer scores; `size` independent rows if given."""
         behind = deficits_of(value, REACH)
-        parts = [self._some(value, behind, rows, source) for rows in spread(len(value), 1 if size is None else size)]
+        parts = [self._some(value, behind, rows, source) for rows in split_size(len(value), 1 if size is None else size)]
         if size is None:
             winners, gaps, values = parts[0]
             return Drawn(winners[0], None if gaps is None else gaps[0], None if values is None else values[0])
         return Drawn(
             np.concatenate([part.indices for part in parts]),
-            stacked([part.gaps for part in parts]),
-            stacked([part.values for part in parts]),
+            stack_parts([part.gaps for part in parts]),
+            stack_parts([part.values for part in parts]),
         )
 
     def _some(self, value: Steps, behind: IntArray, rows: int, source: Entropy) -> Drawn:
@@ -206,7 +207,7 @@ class NoisyMax:
 
     def within(self, one: Steps, other: Steps) -> bool:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
-        return near(one, other, self.steps, monotone=self.monotone)
+        return are_near(one, other, self.steps, monotone=self.monotone)
 
     # ---- law, error, calibration ------------------------------------------------------------------------------------
 
@@ -257,7 +258,7 @@ class NoisyMax:
         gap: bool = False,
     ) -> Self:
         """Return the sharpest mechanism that releases no value within the privacy goal after `count` choices."""
-        one = calibrated_epsilon(lambda e: Pure(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
+        one = calibrate_epsilon(lambda e: Pure(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
         return cls(epsilon=one, sensitivity=sensitivity, monotone=monotone, top=top, gap=gap)
 
 

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.chooser import Chooser
-from curador.mechanisms.scores import (
-    Steps,
-    deficits_of,
-    evenly,
-    failure_of,
-    near,
-    spread,
-    steps_for,
-)
+from curador.mechanisms.scores import Chooser, Steps, are_near, choose_evenly, deficits_of, failure_of, split_size, steps_for
 from curador.numerics.exact import Number, whole
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_down, float_up, up
@@ -74,17 +65,17 @@ class PermuteAndFlip(Chooser):
     def draw(self, value: Steps, source: Entropy, size: int | None = None) -> IntArray:
         """Return the place chosen for integer scores; `size` independent ones if given."""
         deficits = deficits_of(value)
-        parts = [self._some(deficits, rows, source) for rows in spread(len(deficits), 1 if size is None else size)]
+        parts = [self._some(deficits, rows, source) for rows in split_size(len(deficits), 1 if size is None else size)]
         out = np.concatenate(parts)
         return out if size is not None else out[0]
 
     def _some(self, deficits: IntArray, rows: int, source: Entropy) -> IntArray:
         coins = bernoulli_exp(np.tile(deficits, rows), self.rate, source)
-        return evenly(coins.reshape(rows, len(deficits)), source)
+        return choose_evenly(coins.reshape(rows, len(deficits)), source)
 
     def within(self, one: Steps, other: Steps) -> bool:
         """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
-        return near(one, other, self.steps, monotone=self.monotone)
+        return are_near(one, other, self.steps, monotone=self.monotone)
 
     def interval(self, confidence: Number = "0.95", *, candidates: Number) -> Interval:
         """Return [0, t]: with at least this probability the score chosen is at most t below the best one.

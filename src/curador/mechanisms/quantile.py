@@ -13,9 +13,9 @@ import numpy as np
 
 from curador.errors import require
 from curador.mechanisms.exponential import shares
-from curador.mechanisms.grid import plain, refused, whole_array
-from curador.mechanisms.parameters import decimal
-from curador.mechanisms.scores import CAP, Steps, calibrated_epsilon, deficits_of, failure_of, near
+from curador.mechanisms.grid import refusal_of_value, unwrap_value, whole_array
+from curador.mechanisms.parameters import decimal_text
+from curador.mechanisms.scores import CAP, Steps, are_near, calibrate_epsilon, deficits_of, failure_of
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, rational, whole
 from curador.numerics.interval import Interval
@@ -104,9 +104,9 @@ class Quantile:
         object.__setattr__(self, "shift", rational(shift, "shift"))
 
     def __repr__(self) -> str:
-        bounds = f"lower={decimal(self.lower)}, upper={decimal(self.upper)}"
-        numbers = f"q={decimal(self.q)}, epsilon={decimal(self.epsilon)}, {bounds}"
-        moved = f", shift={decimal(self.shift)}" if self.shift else ""
+        bounds = f"lower={decimal_text(self.lower)}, upper={decimal_text(self.upper)}"
+        numbers = f"q={decimal_text(self.q)}, epsilon={decimal_text(self.epsilon)}, {bounds}"
+        moved = f", shift={decimal_text(self.shift)}" if self.shift else ""
         return f"Quantile({numbers}, adjacency={self.adjacency}, cells={self.cells}{moved})"
 
     @property
@@ -202,9 +202,9 @@ class Quantile:
     def _counted(self, counts: ArrayLike, unit_weight: Number) -> Ranks:
         held = whole_array(counts, "counts")
         if held.shape != (self.cells,):
-            raise refused("counts", f"{self.cells} numbers, one for each point", f"an array of shape {held.shape}")
+            raise refusal_of_value("counts", f"{self.cells} numbers, one for each point", f"an array of shape {held.shape}")
         if (held < 0).any():
-            raise refused("counts", "at least 0", "a negative number")
+            raise refusal_of_value("counts", "at least 0", "a negative number")
         weight = whole(unit_weight, "unit_weight")
         return Ranks(self.scores(held, weight), weight)
 
@@ -222,7 +222,7 @@ class Quantile:
         if self.extreme:
             moves = [int(b) - int(a) for a, b in zip(one.scores.tolist(), other.scores.tolist(), strict=True)]
             return max(moves) - min(moves) <= one.weight
-        return near(one.scores, other.scores, self.sensitivity * one.weight)
+        return are_near(one.scores, other.scores, self.sensitivity * one.weight)
 
     # ---- error and calibration --------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class Quantile:
         cells: Number = 1 << 16,
     ) -> Self:
         """Return the sharpest mechanism within the privacy goal after `count` quantiles."""
-        one = calibrated_epsilon(lambda e: BoundedRange(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
+        one = calibrate_epsilon(lambda e: BoundedRange(epsilon=e), epsilon=epsilon, delta=delta, rho=rho, count=count)
         return cls(q=q, epsilon=one, lower=lower, upper=upper, adjacency=adjacency, cells=cells)
 
 
@@ -263,16 +263,16 @@ def _away(value: Fraction) -> int:
 
 def _numbers(values: object) -> NDArray[np.float64]:
     """The values as floats, what is no number as NaN: refused by type and shape alone, never because of one value."""
-    given = plain(values, "values")
+    given = unwrap_value(values, "values")
     if isinstance(given, (list, tuple)):
         if any(isinstance(value, (list, tuple, np.ndarray)) for value in cast("Sequence[object]", given)):
-            raise refused("values", "a list of numbers", "a list of lists")
+            raise refusal_of_value("values", "a list of numbers", "a list of lists")
         return np.array([_number(value) for value in cast("Sequence[object]", given)], np.float64)
     if not hasattr(given, "__array__") or isinstance(given, np.generic):
-        raise refused("values", "a list of numbers", f"a {type(given).__name__}")
+        raise refusal_of_value("values", "a list of numbers", f"a {type(given).__name__}")
     array = np.asarray(cast("ArrayLike", given))
     if array.ndim != 1 or array.dtype.kind not in "iufO":
-        raise refused("values", "a list of numbers", f"an array of another type or of {array.ndim} dimensions")
+        raise refusal_of_value("values", "a list of numbers", f"an array of another type or of {array.ndim} dimensions")
     if array.dtype.kind == "O":
         return np.array([_number(value) for value in array.tolist()], np.float64)
     return array.astype(np.float64)
@@ -300,7 +300,7 @@ def _labels(units: ArrayLike, count: int) -> tuple[IntArray, NDArray[np.bool_]]:
     labels: list[Any] = [] if typed else list(cast("Iterable[Any]", units))
     shape = array.shape if array is not None else (len(labels),)
     if shape != (count,):
-        raise refused("units", "one label for each value", "another number of labels")
+        raise refusal_of_value("units", "one label for each value", "another number of labels")
     if array is not None:
         _, places = np.unique(array, return_inverse=True)
         nobody = {"f": np.isnan, "M": np.isnat, "m": np.isnat}.get(array.dtype.kind)
@@ -309,7 +309,7 @@ def _labels(units: ArrayLike, count: int) -> tuple[IntArray, NDArray[np.bool_]]:
     try:
         named = [numbered.setdefault(_person(label), len(numbered)) for label in labels]
     except TypeError:
-        raise refused("units", "labels that can be compared, such as numbers or texts", "another type") from None
+        raise refusal_of_value("units", "labels that can be compared, such as numbers or texts", "another type") from None
     places = np.array(named, np.int64)
     return places, places > 0
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.grid import is_scalar, refused
-from curador.mechanisms.parameters import decimal, goal, rounded_down
+from curador.mechanisms.grid import is_scalar, refusal_of_value
+from curador.mechanisms.parameters import decimal_text, find_largest, read_goal, round_down
 from curador.mechanisms.seam import perform
-from curador.mechanisms.search import largest
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import float_down, log_up, up
@@ -79,7 +78,7 @@ class RandomizedResponse:
 
     def __repr__(self) -> str:
         several = f", answers={self.answers}" if self.answers > 1 else ""
-        law = f"epsilon={decimal(self.epsilon)}" if self.truth is None else f"gamma={decimal(self.truth)}"
+        law = f"epsilon={decimal_text(self.epsilon)}" if self.truth is None else f"gamma={decimal_text(self.truth)}"
         return f"RandomizedResponse({law}, categories={self.categories}{several})"
 
     @property
@@ -108,16 +107,18 @@ class RandomizedResponse:
         try:
             array = np.asarray(cast("ArrayLike", value))
         except (ValueError, OverflowError):
-            raise refused("value", "answers in a rectangular array", "rows of different lengths") from None
+            raise refusal_of_value("value", "answers in a rectangular array", "rows of different lengths") from None
         if array.dtype.kind not in ("biu" if self.categories == 2 else "iu"):
             rule = "booleans or integers" if self.categories == 2 else "integers"
-            raise refused("value", rule, f"a {type(value).__name__}" if array.ndim == 0 else f"an array of {array.dtype}")
+            raise refusal_of_value(
+                "value", rule, f"a {type(value).__name__}" if array.ndim == 0 else f"an array of {array.dtype}"
+            )
         if array.size == 0:
-            raise refused("value", "at least one answer", "an empty array")
+            raise refusal_of_value("value", "at least one answer", "an empty array")
         if self.answers > 1 and (array.ndim == 0 or array.shape[-1] != self.answers):
-            raise refused("value", f"{self.answers} answers on the last axis", f"a shape of {array.shape}")
+            raise refusal_of_value("value", f"{self.answers} answers on the last axis", f"a shape of {array.shape}")
         if not ((array >= 0) & (array < self.categories)).all():
-            raise refused("value", f"one of 0 … {self.categories - 1}", "something else")
+            raise refusal_of_value("value", f"one of 0 … {self.categories - 1}", "something else")
         return array.astype(np.int64)
 
     def _shown(self, codes: NDArray[Any], value: object) -> Any:
@@ -200,15 +201,15 @@ class RandomizedResponse:
             if epsilon is not None or rho is not None:
                 raise InvalidParameter("calibrate needs exactly one of epsilon, rho and confidence; got two.")
             return cls(gamma=confidence, categories=categories, answers=answers)
-        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
+        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
         if aim.epsilon is not None and aim.delta == 0:
             return cls(epsilon=aim.epsilon / (aim.count * whole(answers, "answers")), categories=categories, answers=answers)
 
         def holds(epsilon: float) -> bool:
-            return aim.reached(cls(epsilon=rounded_down(epsilon), categories=categories, answers=answers).loss)
+            return aim.reached(cls(epsilon=round_down(epsilon), categories=categories, answers=answers).loss)
 
         start = float_down((aim.epsilon or aim.rho or Fraction(1)) / (aim.count * whole(answers, "answers")))
-        return cls(epsilon=rounded_down(largest(holds, start=start)), categories=categories, answers=answers)
+        return cls(epsilon=round_down(find_largest(holds, start=start)), categories=categories, answers=answers)
 
 
 @lru_cache(maxsize=64)

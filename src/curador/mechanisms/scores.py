@@ -1,26 +1,43 @@
-"""What the mechanisms that choose share: scores on a grid, deficits, calibration of one ε, and regret."""
+"""What the mechanisms that choose share: scores on a grid, deficits, calibration of one ε, and regret.
+
+Those that choose one of k by their scores alone are a `Chooser`: the grid of the scores, the rate, the releases.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curador.errors import require
-from curador.mechanisms.grid import array_steps, as_array, refused, to_steps
-from curador.mechanisms.parameters import floor_log2, goal, rounded_down
-from curador.mechanisms.search import largest
-from curador.numerics.exact import Number, confidence_level
+from curador.errors import InvalidParameter, require, sentence
+from curador.mechanisms.grid import array_steps, as_array, refusal_of_value, score_exponent, to_steps
+from curador.mechanisms.parameters import (
+    decimal_text,
+    find_largest,
+    floor_log2,
+    power_of_two,
+    read_goal,
+    round_down,
+    steps_of,
+)
+from curador.mechanisms.seam import perform
+from curador.numerics.exact import Number, confidence_level, positive, whole
 from curador.numerics.rounding import float_down
 from curador.privacy.loss import Loss
 from curador.randomness.entropy import U64, BoolArray, Entropy, IntArray
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+# ---- scores, deficits, calibration -----------------------------------------------------------------------------------------
+
 
 CAP = 1 << 62
 """Deficits beyond this many steps count as this many: u' = max(u, best − CAP) moves no more than u does, and the same way."""
@@ -56,7 +73,7 @@ def offsets_of(values: Steps, origin: int, reach: int = REACH) -> IntArray:
     return np.clip(values, origin - reach, origin + reach) - origin
 
 
-def near(one: Steps, other: Steps, steps: int, *, monotone: bool = False) -> bool:
+def are_near(one: Steps, other: Steps, steps: int, *, monotone: bool = False) -> bool:
     """Whether no score moves by more than `steps`, and all the same way if monotone."""
     if one.shape != other.shape:
         return False
@@ -74,13 +91,13 @@ def noise_exponent(scale: Fraction, sensitivity: Fraction) -> int:
     return max(fine, floor_log2(scale) - 48)
 
 
-def stacked(parts: Sequence[IntArray | None]) -> IntArray | None:
+def stack_parts(parts: Sequence[IntArray | None]) -> IntArray | None:
     """Return the parts under one another, or None where there are none."""
     held = [part for part in parts if part is not None]
     return np.concatenate(held) if held else None
 
 
-def calibrated_epsilon(
+def calibrate_epsilon(
     loss: Callable[[Fraction], Loss],
     *,
     epsilon: Number | None,
@@ -93,11 +110,11 @@ def calibrated_epsilon(
     Needs   loss(ε) is ε-private and grows with ε.
     Rounds  Down; exact for a pure goal.
     """
-    aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
+    aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count)
     if aim.epsilon is not None and aim.delta == 0:
         return aim.epsilon / aim.count
     start = float_down((aim.epsilon or aim.rho or Fraction(1)) / aim.count)
-    return rounded_down(largest(lambda trial: aim.reached(loss(rounded_down(trial))), start=start))
+    return round_down(find_largest(lambda trial: aim.reached(loss(round_down(trial))), start=start))
 
 
 def failure_of(confidence: Number) -> Fraction:
@@ -110,21 +127,21 @@ def steps_for(log_odds: float, rate: Fraction) -> int:
     return max(1, math.ceil(Fraction(log_odds) / rate))
 
 
-def spread(length: int, size: int) -> list[int]:
+def split_size(length: int, size: int) -> list[int]:
     """Return sizes of at most CHUNK/length rows that add up to `size`."""
     rows = max(1, CHUNK // max(length, 1))
     return [min(rows, size - start) for start in range(0, size, rows)]
 
 
-def evenly(heads: BoolArray, source: Entropy) -> IntArray:
+def choose_evenly(heads: BoolArray, source: Entropy) -> IntArray:
     """Return, for every row, one of its true places, each with the same probability. Needs: a true place in each row."""
     many = heads.sum(axis=1)
     first = np.cumsum(many) - many
     places = np.nonzero(heads)[1].astype(np.int64)
-    return places[first + below_each(many, source)]
+    return places[first + draw_below_each(many, source)]
 
 
-def below_each(limits: IntArray, source: Entropy) -> IntArray:
+def draw_below_each(limits: IntArray, source: Entropy) -> IntArray:
     """Return an independent uniform integer in [0, limit) for every limit, 1 ≤ limit ≤ 2⁵³.
 
     Claim   Exact: as many bits as the limit needs, drawn again where they are not below it (less than half the time).
@@ -147,7 +164,7 @@ def score_steps(scores: ArrayLike, exponent: int, name: str = "scores") -> Steps
     """
     array = as_array(scores, name)
     if array.ndim != 1:
-        raise refused(name, "a list of numbers", f"an array of {array.ndim} dimensions")
+        raise refusal_of_value(name, "a list of numbers", f"an array of {array.ndim} dimensions")
     if array.dtype.kind in "iu" and max(abs(int(array.max())), abs(int(array.min()))) <= 1 << 53:
         array = array.astype(np.float64)  # exact, and fast for all widths
     if array.dtype.kind == "f":
@@ -158,12 +175,102 @@ def score_steps(scores: ArrayLike, exponent: int, name: str = "scores") -> Steps
     return np.array(steps, np.int64 if max(map(abs, steps)) <= 1 << 61 else object)
 
 
-def flag(value: object, name: str) -> bool:
+def read_flag(value: object, name: str) -> bool:
     """Return the truth value, refused if it is anything else: monotone="no" would be true."""
     require(isinstance(value, bool), name, "True or False", value)
     return value is True
 
 
-def also(monotone: bool) -> str:  # noqa: FBT001 -- a word of the repr
+def monotone_text(monotone: bool) -> str:  # noqa: FBT001 -- a word of the repr
     """Return what a repr adds for monotone scores."""
     return ", monotone=True" if monotone else ""
+
+
+# ---- choosing one of k -----------------------------------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Chooser(ABC):
+    """A choice of one candidate, sharper with a larger ε. Scores are rounded to a grid of about sensitivity/2³⁰."""
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    monotone: bool
+
+    def __init__(self, *, epsilon: Number, sensitivity: Number, monotone: bool = False) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "monotone", read_flag(monotone, "monotone"))
+
+    def __repr__(self) -> str:
+        numbers = f"epsilon={decimal_text(self.epsilon)}, sensitivity={decimal_text(self.sensitivity)}"
+        return f"{type(self).__name__}({numbers}{monotone_text(self.monotone)})"
+
+    @staticmethod
+    @abstractmethod
+    def _loss_of(epsilon: Fraction) -> Loss: ...
+
+    @abstractmethod
+    def draw(self, value: Any, source: Entropy, size: int | None = None) -> IntArray:
+        """Return the place chosen for integer scores; `size` independent ones if given."""
+
+    @abstractmethod
+    def within(self, one: Any, other: Any) -> bool:
+        """Whether no score moves by more than the sensitivity (all the same way, if monotone)."""
+
+    @property
+    def loss(self) -> Loss:
+        """What one choice costs."""
+        return self._loss_of(self.epsilon)
+
+    @property
+    def grid(self) -> Fraction:
+        """The step of the grid that scores are rounded to."""
+        return power_of_two(score_exponent(self.sensitivity))
+
+    @property
+    def steps(self) -> int:
+        """The sensitivity in grid steps, rounded up."""
+        return steps_of(self.sensitivity**2, score_exponent(self.sensitivity))
+
+    @property
+    def rate(self) -> Fraction:
+        """What one grid step of score is worth in log-probability."""
+        return self.epsilon / ((1 if self.monotone else 2) * self.steps)
+
+    @overload
+    def release(self, scores: ArrayLike) -> int: ...
+    @overload
+    def release(self, scores: ArrayLike, candidates: Sequence[T]) -> T: ...
+    def release(self, scores: ArrayLike, candidates: Sequence[T] | None = None) -> T | int:
+        """Return the index of the candidate chosen, or the candidate itself where the candidates are given."""
+        exact = self._on_grid(scores)
+        if candidates is not None and len(candidates) != len(exact):
+            raise InvalidParameter(sentence("candidates", f"as many as the scores ({len(exact)})", len(candidates)))
+        place = int(perform(self, exact))
+        return place if candidates is None else candidates[place]
+
+    def release_many(self, scores: ArrayLike, size: int) -> IntArray:
+        """Return `size` independent choices, as indices. Each is a release and costs `loss`."""
+        return perform(self, self._on_grid(scores), whole(size, "size"))
+
+    def _on_grid(self, scores: ArrayLike) -> Steps:
+        return score_steps(scores, score_exponent(self.sensitivity))
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        sensitivity: Number,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        count: Number = 1,
+        monotone: bool = False,
+    ) -> Self:
+        """Return the sharpest mechanism within the privacy goal after `count` choices."""
+        one = calibrate_epsilon(cls._loss_of, epsilon=epsilon, delta=delta, rho=rho, count=count)
+        return cls(epsilon=one, sensitivity=sensitivity, monotone=monotone)

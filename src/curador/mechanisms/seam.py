@@ -47,7 +47,7 @@ class Coupled(Drawing, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DrawCall:
     """One release: who drew, from what, and what came out."""
 
     mechanism: Drawing
@@ -66,18 +66,18 @@ class Unseen(Diverged):
 
 @dataclass(slots=True, eq=False)
 class _Recorder:
-    calls: list[Call]
-    script: Sequence[Call] | None = None
+    calls: list[DrawCall]
+    script: Sequence[DrawCall] | None = None
     finding: Diverged | None = None
 
     def perform(self, mechanism: Drawing, value: Any, size: int | None) -> Any:
         script = self.script
-        output = _drawn(mechanism, value, size) if script is None else self._scripted(script, mechanism, value, size)
+        output = _draw(mechanism, value, size) if script is None else self._scripted(script, mechanism, value, size)
         # copies: a function that writes into what it was given must not rewrite the record
-        self.calls.append(Call(mechanism, deepcopy(value), size, deepcopy(output)))
+        self.calls.append(DrawCall(mechanism, deepcopy(value), size, deepcopy(output)))
         return deepcopy(output)
 
-    def _scripted(self, script: Sequence[Call], mechanism: Drawing, value: Any, size: int | None) -> Any:
+    def _scripted(self, script: Sequence[DrawCall], mechanism: Drawing, value: Any, size: int | None) -> Any:
         place = len(self.calls)
         if place >= len(script):
             raise self.found(Diverged(f"release {place + 1} was asked for; the recorded run had {len(script)}"))
@@ -105,7 +105,7 @@ def perform(mechanism: Drawing, value: Any, size: int | None = None) -> Any:
         return recorder.perform(mechanism, value, size)
     if _all_standing:
         raise _unseen(mechanism)
-    return _drawn(mechanism, value, size)
+    return _draw(mechanism, value, size)
 
 
 def _unseen(mechanism: Drawing) -> Diverged:
@@ -116,7 +116,7 @@ def _unseen(mechanism: Drawing) -> Diverged:
     return finding
 
 
-def _drawn(mechanism: Drawing, value: Any, size: int | None) -> Any:
+def _draw(mechanism: Drawing, value: Any, size: int | None) -> Any:
     source = entropy()
     try:
         return mechanism.draw(value, source, size)
@@ -135,23 +135,23 @@ def is_private() -> bool:
 
 
 @contextmanager
-def recording() -> Generator[list[Call]]:
+def recording() -> Generator[list[DrawCall]]:
     """Every release inside the block is drawn as always and written to the list.
 
     Releases elsewhere, in threads that do not inherit the context, are refused as long as the block lasts.
     """
-    calls: list[Call] = []
+    calls: list[DrawCall] = []
     with _standing(_Recorder(calls)):
         yield calls
 
 
 @contextmanager
-def replaying(script: Sequence[Call]) -> Generator[list[Call]]:
+def replaying(script: Sequence[DrawCall]) -> Generator[list[DrawCall]]:
     """Every release inside the block gives the recorded output; the list gets what was asked now.
 
     Releases elsewhere are refused, as for `recording`.
     """
-    calls: list[Call] = []
+    calls: list[DrawCall] = []
     with _standing(_Recorder(calls, script)):
         yield calls
 

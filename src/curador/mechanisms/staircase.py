@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.additive import Plan, RealNoise
-from curador.mechanisms.grid import refused
+from curador.mechanisms.additive import NoiseOnGrid, RealNoise
+from curador.mechanisms.grid import refusal_of_value
 from curador.mechanisms.parameters import (
     GRID_BITS,
-    accuracy_goal,
-    decimal,
+    decimal_text,
+    find_largest,
     floor_log2,
     power_of_two,
-    rounded_up,
-    settled,
+    read_accuracy,
+    root_text,
+    round_up,
+    squared_sensitivity,
     steps_of,
-    written,
 )
-from curador.mechanisms.search import largest
 from curador.mechanisms.tails import exponential, first_whole
 from curador.numerics.exact import Number, positive, probability, whole
 from curador.numerics.rounding import float_up
@@ -100,7 +100,7 @@ class Staircase(RealNoise):
     relation: Adjacency | None
     gamma: Fraction
     exponent: int
-    plan: Plan | None = field(compare=False, repr=False)
+    plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Staircase(RealNoise):
         gamma: Number | None = None,
         grid: Number | None = None,
     ) -> None:
-        squared, relation = settled(sensitivity, Norm.L1)
+        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
         require(squared > 0, "sensitivity", "positive", 0)
         exact = positive(epsilon, "epsilon")
         object.__setattr__(self, "epsilon", exact)
@@ -128,7 +128,7 @@ class Staircase(RealNoise):
 
     def __repr__(self) -> str:
         return (
-            f"Staircase(epsilon={decimal(self.epsilon)}, sensitivity={written(self.sensitivity_squared)}, "
+            f"Staircase(epsilon={decimal_text(self.epsilon)}, sensitivity={root_text(self.sensitivity_squared)}, "
             f"gamma={float(self.gamma):.12g})"
         )
 
@@ -167,8 +167,8 @@ class Staircase(RealNoise):
         level = block + (offset >= first)
         return float(exponential(level * self.epsilon).upper / self._stairs.moment(0))
 
-    def _make_plan(self) -> Plan:
-        return Plan(self.exponent, geometric(1 / self.epsilon))
+    def _make_plan(self) -> NoiseOnGrid:
+        return NoiseOnGrid(self.exponent, geometric(1 / self.epsilon))
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -177,7 +177,7 @@ class Staircase(RealNoise):
     def _check_size(self, size: int) -> None:
         if size != 1:
             hint = "use Laplace with dimension=, whose noise is for all numbers together"
-            raise refused("value", "one number", f"{size} numbers", hint)
+            raise refusal_of_value("value", "one number", f"{size} numbers", hint)
 
     def _noise(self, size: int, source: Entropy) -> IntArray:
         """Which stretch, which part of it, where in that part, and which sign; −0 is drawn again, place by place.
@@ -227,16 +227,16 @@ class Staircase(RealNoise):
             raise InvalidParameter(f"calibrate needs exactly one of epsilon and accuracy; got {given}.")
         if accuracy is None:
             return cls(epsilon=positive(epsilon, "epsilon") / whole(count, "count"), sensitivity=sensitivity, grid=grid)
-        wanted = accuracy_goal(accuracy, confidence)
-        squared, _ = settled(sensitivity, Norm.L1)
+        wanted = read_accuracy(accuracy, confidence)
+        squared, _ = squared_sensitivity(sensitivity, Norm.L1)
         require(squared > 0, "sensitivity", "positive", 0)
 
         def keeps(inverse: float) -> bool:
-            trial = cls(epsilon=rounded_up(1 / inverse), sensitivity=sensitivity, grid=grid)
+            trial = cls(epsilon=round_up(1 / inverse), sensitivity=sensitivity, grid=grid)
             return Fraction(trial.interval(wanted.confidence).upper) <= wanted.error
 
-        held = largest(keeps, start=float(wanted.error) / math.sqrt(squared) / 4, limit=2.0**35)
-        return cls(epsilon=rounded_up(1 / held), sensitivity=sensitivity, grid=grid)
+        held = find_largest(keeps, start=float(wanted.error) / math.sqrt(squared) / 4, limit=2.0**35)
+        return cls(epsilon=round_up(1 / held), sensitivity=sensitivity, grid=grid)
 
 
 def _exponent(epsilon: Fraction, squared: Fraction) -> int:

@@ -41,12 +41,12 @@ def exponential(phi: Fraction, bits: int = _BITS) -> Enclosed:
     return Enclosed(Fraction(low, 1 << places), Fraction(high, 1 << places))
 
 
-def _outward(lower: Fraction, upper: Fraction) -> Enclosed:
+def _round_outward(lower: Fraction, upper: Fraction) -> Enclosed:
     """Cut both ends to 160 bits, and to [0, 1]: a probability."""
-    return Enclosed(max(_cut(lower, up=False), Fraction(0)), min(_cut(upper, up=True), Fraction(1)))
+    return Enclosed(max(_cut_bits(lower, up=False), Fraction(0)), min(_cut_bits(upper, up=True), Fraction(1)))
 
 
-def _cut(value: Fraction, *, up: bool) -> Fraction:
+def _cut_bits(value: Fraction, *, up: bool) -> Fraction:
     if value <= 0:
         return Fraction(0)
     places = _BITS - value.numerator.bit_length() + value.denominator.bit_length()
@@ -67,7 +67,7 @@ def laplace_tail(scale: Fraction, reach: int) -> Enclosed:
         other = laplace_tail(scale, 1 - reach)
         return Enclosed(1 - other.upper, 1 - other.lower)
     ratio, power = exponential(1 / scale), exponential(reach / scale)
-    return _outward(power.lower / (1 + ratio.upper), power.upper / (1 + ratio.lower))
+    return _round_outward(power.lower / (1 + ratio.upper), power.upper / (1 + ratio.lower))
 
 
 def gaussian_tail(sigma2: Fraction, reach: int) -> Enclosed:
@@ -91,7 +91,7 @@ def gaussian_tail(sigma2: Fraction, reach: int) -> Enclosed:
         return Enclosed(Fraction(0), min(first.upper * more, Fraction(1)))
     terms = _few(sigma2, reach) if sigma2 < _FEW else _many(sigma2, reach)
     whole = _total(sigma2)
-    return _outward(first.lower * terms.lower / whole.upper, first.upper * terms.upper / whole.lower)
+    return _round_outward(first.lower * terms.lower / whole.upper, first.upper * terms.upper / whole.lower)
 
 
 def _few(sigma2: Fraction, reach: int) -> Enclosed:
@@ -138,8 +138,8 @@ def _smooth(sigma2: Fraction, reach: int) -> Enclosed:
     if (2 * reach - 1) ** 2 >= 4 * sigma2:
         upper = normal_tail(Fraction(2 * reach - 1) ** 2 / (4 * sigma2)).upper
         lower = here.lower * (1 - Fraction(1, 1 << 400)) + first.lower / (2 * whole.upper)
-        return _outward(lower, upper)
-    return _outward(here.lower * (1 - Fraction(1, 1 << 400)), here.upper + first.upper / whole.lower)
+        return _round_outward(lower, upper)
+    return _round_outward(here.lower * (1 - Fraction(1, 1 << 400)), here.upper + first.upper / whole.lower)
 
 
 def _root(value: Fraction) -> Enclosed:
@@ -162,14 +162,14 @@ def normal_tail(square: Fraction) -> Enclosed:
     )
     if square < 4:
         low, high = _series(root.lower, up=False), _series(root.upper, up=True)
-        return _outward(Fraction(1, 2) - over.upper * high, Fraction(1, 2) - over.lower * low)
+        return _round_outward(Fraction(1, 2) - over.upper * high, Fraction(1, 2) - over.lower * low)
     places = 192
     low, high = math.floor(root.lower * (1 << places)), math.ceil(root.upper * (1 << places))
     depth = 20 + math.ceil(1600 / square)
     near, far = low, high + (depth + 1 << 2 * places) // low + 1
     for k in range(depth, 0, -1):
         near, far = low + (k << 2 * places) // far, high + -(-(k << 2 * places) // near)
-    return _outward(over.lower * Fraction(1 << places, far), over.upper * Fraction(1 << places, near))
+    return _round_outward(over.lower * Fraction(1 << places, far), over.upper * Fraction(1 << places, near))
 
 
 def _series(z: Fraction, *, up: bool) -> Fraction:
@@ -238,7 +238,7 @@ def first_whole(holds: Callable[[int], bool], guess: int, *, least: int = 0) -> 
     return high
 
 
-def written_up(value: Fraction, digits: int = 17) -> Fraction:
+def round_up_digits(value: Fraction, digits: int = 17) -> Fraction:
     """Return the next decimal of `digits` significant digits at or above a positive rational, however small. Rounds: up."""
     size = len(str(value.denominator // value.numerator)) if value < 1 else -len(str(value.numerator // value.denominator))
     place = 10 ** max(digits + size, 0)
@@ -249,6 +249,6 @@ LEAST_DELTA = Fraction(1, 10**300)
 """A δ in a loss record is rounded up to at least this: smaller ones are not floats, and their text is longer than a page."""
 
 
-def recorded(delta: Fraction) -> Fraction:
+def delta_for_record(delta: Fraction) -> Fraction:
     """Return the δ that a loss record carries: at most 17 digits, at least 1e-300. Rounds: up."""
-    return min(max(written_up(delta), LEAST_DELTA), Fraction(1)) if delta > 0 else delta
+    return min(max(round_up_digits(delta), LEAST_DELTA), Fraction(1)) if delta > 0 else delta

@@ -19,10 +19,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
-from curador.plan.caps import Asked, Needs, bounded, caps_of
-from curador.plan.grid import CELL_STEPS, grid_between
-from curador.plan.keys import Keys, nullable
+from curador.plan.caps import CapNeeds, RequestedCaps, bound_contribution, caps_of
+from curador.plan.intervals import narrow_range
+from curador.plan.keys import KeyDomains, can_be_null
 from curador.plan.model import (
+    CELL_STEPS,
     BlockPlan,
     Cap,
     Contribution,
@@ -38,14 +39,14 @@ from curador.plan.model import (
     Range,
     Tally,
     Variance,
+    aggregates_of,
+    grid_between,
 )
-from curador.plan.narrowing import narrowed
-from curador.plan.ownership import at, is_unit
-from curador.plan.parts import aggregates_of
+from curador.plan.ownership import is_unit, text_at
 from curador.plan.ranges import Ranges
 from curador.plan.sensitivity import moves, presence_moves
-from curador.plan.words import both_ends, key_names, shown, written
-from curador.plan.work import cutting, fit_height, most_stored
+from curador.plan.words import both_ends, expression_text, key_names, range_text
+from curador.plan.work import cutting_height, fit_height, most_stored
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import Aggregate, Call, Estimated, Filter, Ref
 from curador.study.values import Type
@@ -70,12 +71,12 @@ def build_plan(
     question: Question,
     schema: Schema,
     *,
-    asked: Asked | None = None,
+    asked: RequestedCaps | None = None,
     bounds: Mapping[str, tuple[Fraction, Fraction]] | None = None,
 ) -> Plan:
     """Return the plan of a question. `bounds` narrow the argument of a column's aggregate, by the column's name."""
     options = question.options
-    wanted = asked or Asked()
+    wanted = asked or RequestedCaps()
     wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
     narrow = {name: (lower, upper) for name, lower, upper in options.bounds} | dict(bounds or {})
     blocks: list[BlockPlan] = []
@@ -103,7 +104,7 @@ def build_plan(
 
 
 def _build_block(
-    block: Block, schema: Schema, asked: Asked, narrow: Mapping[str, _Ends], order: list[Node], *, blocks: int
+    block: Block, schema: Schema, asked: RequestedCaps, narrow: Mapping[str, _Ends], order: list[Node], *, blocks: int
 ) -> tuple[BlockPlan, list[Node]]:
     """Return a block with the largest height with which one unit's work fits; refuse it where none does.
 
@@ -132,7 +133,7 @@ class _Builder:
 
     block: Block
     schema: Schema
-    asked: Asked
+    asked: RequestedCaps
     narrow: Mapping[str, tuple[Fraction, Fraction]]
     tallies: list[Tally] = field(default_factory=list[Tally])
     measurements: list[Measurement] = field(default_factory=list[Measurement])
@@ -141,7 +142,7 @@ class _Builder:
     counted: set[_Pattern] = field(default_factory=set[_Pattern])
     bounds: tuple[Fraction, Fraction] | None = None
     height: int = 1
-    needs: Needs = field(init=False)
+    needs: CapNeeds = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -186,7 +187,7 @@ class _Builder:
         return planned, ordering
 
     def _keys(self, *, only_keys: bool) -> tuple[KeyPlan, ...]:
-        finder = Keys(self.schema, self.ranges)
+        finder = KeyDomains(self.schema, self.ranges)
         names = key_names(self.block)
         found: list[KeyPlan] = []
         selectable = only_keys and not self.schema.study.budget.pure
@@ -204,7 +205,9 @@ class _Builder:
         if combinations > MOST_GROUPS:
             counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
             rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
-            raise NotPrivate(at(self.block.place, f"{rule}\nHint: group by fewer columns, or restrict them with WHERE … IN."))
+            raise NotPrivate(
+                text_at(self.block.place, f"{rule}\nHint: group by fewer columns, or restrict them with WHERE … IN.")
+            )
         return tuple(found)
 
     def _caps(self, caps: Caps, keys: tuple[KeyPlan, ...], aggregates: list[Aggregate]) -> tuple[Cap, Contribution]:
@@ -212,7 +215,7 @@ class _Builder:
         groups = 1
         for key in keys:
             groups *= len(key.values or ())
-        self.needs = Needs(
+        self.needs = CapNeeds(
             keyed=bool(keys),
             private_keys=private,
             counts_units=any(one.function in {"count_units", "count_distinct"} for one in aggregates),
@@ -223,8 +226,8 @@ class _Builder:
 
     def bounded(self, height: int) -> tuple[Cap, Contribution]:
         """Return the caps where base tables are cut at a height."""
-        cap, contribution = bounded(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
-        return replace(cap, height=cutting(height, self.relation, self.schema)), contribution
+        cap, contribution = bound_contribution(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
+        return replace(cap, height=cutting_height(height, self.relation, self.schema)), contribution
 
     # ---- expressions -----------------------------------------------------------------------------------------------
 
@@ -269,7 +272,7 @@ class _Builder:
             case "quantile":
                 return self._quantile(one)
             case _:
-                raise NotPrivate(at(one.place, f"{one.function} has no private form over all rows."))
+                raise NotPrivate(text_at(one.place, f"{one.function} has no private form over all rows."))
 
     def _pattern(self, one: Aggregate) -> _Pattern:
         argument = one.argument
@@ -279,7 +282,7 @@ class _Builder:
     def _nullable(self, argument: Expression, where: Expression | None) -> bool:
         if is_unit(argument, self.relation):
             return False
-        return nullable(argument, self.relation if where is None else Filter(self.relation, where))
+        return can_be_null(argument, self.relation if where is None else Filter(self.relation, where))
 
     def _outer(self, argument: Expression) -> bool:
         """Whether the column comes from the side of a join that need not match."""
@@ -302,11 +305,11 @@ class _Builder:
 
     def _distinct(self, one: Aggregate) -> int:
         if one.argument is None:
-            raise InvalidQuery(at(one.place, "COUNT(DISTINCT …) needs a column."))
+            raise InvalidQuery(text_at(one.place, "COUNT(DISTINCT …) needs a column."))
         most = min(self.caps.most_groups, self.cap.rows)
         tally = self._tally(Tally("distinct", one.argument, one.filter, most=most))
         first, second = presence_moves(self.contribution, most, self.adjacency)
-        name = written(one.argument, self.relation)
+        name = expression_text(one.argument, self.relation)
         text = f"different values of {name}, at most {most} of one {self.schema.study.unit_name}"
         return self._measured(Measurement("distinct", "noise", ((tally, 1),), first, second, text=text))
 
@@ -363,13 +366,16 @@ class _Builder:
         lower, upper = both_ends(known)
         if lower == upper:
             raise NotPrivate(
-                at(one.place, f"a quantile needs a range of values; {written(argument, self.relation)} has one value.")
+                text_at(
+                    one.place,
+                    f"a quantile needs a range of values; {expression_text(argument, self.relation)} has one value.",
+                )
             )
         grid = grid_between(lower, upper, integer=known.integer, most=CELL_STEPS)
         cells = self._tally(Tally("cells", argument, one.filter, grid))
         twice = self.contribution.keyed and self.adjacency is Adjacency.REPLACE_ONE
         weight = self.contribution.rows * (2 if twice else 1)
-        name = written(argument, self.relation)
+        name = expression_text(argument, self.relation)
         text = f"quantile {float(one.q or 0):g} of {name} on {grid.steps + 1:,} cells"
         measured = Measurement("quantile", "quantile", ((cells, 1),), 0, 0, one.q, grid, weight, text)
         return Point(self._measured(measured), lower, upper)
@@ -390,21 +396,22 @@ class _Builder:
         argument = one.argument
         if argument is None or argument.type is None or not argument.type.numeric:
             hint = "ask for EXTRACT(year FROM …), or DATE_DIFF('day', DATE '2000-01-01', …), of a date"
-            raise InvalidQuery(at(one.place, f"{one.function.upper()} needs numbers.\nHint: {hint}."))
+            raise InvalidQuery(text_at(one.place, f"{one.function.upper()} needs numbers.\nHint: {hint}."))
         known = self._range(argument, one.filter)
         if self.bounds is not None:
             lower, upper = self.bounds
             inside = (known.lower is None or known.lower <= lower) and (known.upper is None or upper <= known.upper)
             if not (inside and lower < upper):
-                text = f"bounds must be narrower than those known ({shown(known)}); got [{float(lower):g}, {float(upper):g}]."
-                raise NotPrivate(at(one.place, text))
+                wanted = f"[{float(lower):g}, {float(upper):g}]"
+                text = f"bounds must be narrower than those known ({range_text(known)}); got {wanted}."
+                raise NotPrivate(text_at(one.place, text))
             known = Range(lower, upper, known.integer and lower.denominator == upper.denominator == 1, "asked for")
-        name = written(argument, self.relation)
+        name = expression_text(argument, self.relation)
         if not known.bounded:
-            text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {shown(known)}."
+            text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {range_text(known)}."
             hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
-            raise NotPrivate(at(one.place, f"{text}\nHint: {hint}."))
-        self.notes[f"{name} in {shown(known)}{f' ({known.why})' if known.why else ''}"] = None
+            raise NotPrivate(text_at(one.place, f"{text}\nHint: {hint}."))
+        self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known
 
     def _range(self, argument: Expression, where: Expression | None) -> Range:
@@ -412,7 +419,7 @@ class _Builder:
         if where is None:
             return known
         if isinstance(argument, Ref):
-            return narrowed(known, argument.index, where)
+            return narrow_range(known, argument.index, where)
         return self.ranges.of(argument, Filter(self.relation, where))
 
     def _grid(self, known: Range) -> Grid:
@@ -427,8 +434,8 @@ class _Builder:
         return grid
 
     def _text(self, name: str, argument: Expression | None, pattern: _Pattern) -> str:
-        of = "" if argument is None else f"of {written(argument, self.relation)}"
-        where = "" if pattern.filter is None else f"where {written(pattern.filter, self.relation)}"
+        of = "" if argument is None else f"of {expression_text(argument, self.relation)}"
+        where = "" if pattern.filter is None else f"where {expression_text(pattern.filter, self.relation)}"
         return " ".join(part for part in (name, of, where) if part)
 
     # ---- kept once -------------------------------------------------------------------------------------------------

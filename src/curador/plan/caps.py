@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from curador.errors import InvalidParameter, NotPrivate, sentence
 from curador.plan.model import Cap, Contribution
-from curador.plan.ownership import owned, scans
+from curador.plan.ownership import ownership_of, scans_of
 from curador.query.tree import Distinct, Project, Scan, Window
 from curador.study.model import Caps
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedCaps:
     """What an analyst wants of the caps: other numbers, or the prepared rank under a filter (`prepared`)."""
 
     rows: int | None = None
@@ -26,12 +26,12 @@ class Asked:
     prepared: bool = False
 
 
-def caps_of(relation: Relation, schema: Schema, asked: Asked) -> Caps:
+def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     """Return the caps of a question: the largest of its private tables', changed as the analyst may.
 
     An analyst may lower a cap, or raise it up to the owner's caps_max.
     """
-    tables = [found.table for scan in scans(relation) if (found := schema.table(scan.table)) is not None]
+    tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
     private = [table for table in tables if not table.public]
     rows = max(table.caps.rows for table in private)
     own = Caps(
@@ -59,7 +59,7 @@ def caps_of(relation: Relation, schema: Schema, asked: Asked) -> Caps:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class CapNeeds:
     """What makes a cap on groups worth its time: private keys, or counts of units or of different values, by group."""
 
     keyed: bool
@@ -68,8 +68,8 @@ class Needs:
     known_groups: int | None
 
 
-def bounded(
-    relation: Relation, schema: Schema, caps: Caps, asked: Asked, needs: Needs, *, height: int | None = None
+def bound_contribution(
+    relation: Relation, schema: Schema, caps: Caps, asked: RequestedCaps, needs: CapNeeds, *, height: int | None = None
 ) -> tuple[Cap, Contribution]:
     """Return which caps are executed, and what they prove. `height`: rows of a unit that private tables give at most.
 
@@ -77,7 +77,7 @@ def bounded(
             contribution.in_group of them in one group.
     Needs   As `owned`; the caps are executed in the order rows, groups, rows in a group, on the filtered relation.
     """
-    reach = owned(relation, schema, cap=height)
+    reach = ownership_of(relation, schema, cap=height)
     if not reach.private:
         raise NotPrivate(
             "a question must be about a private table; this one reads public tables only.\n"
@@ -98,24 +98,24 @@ def bounded(
     return cap, Contribution(cap.rows, groups if cap.groups is not None else possible, in_group, keyed=True)
 
 
-def _row_cap(relation: Relation, schema: Schema, rows: int, asked: Asked, reach: int | None) -> Cap:
+def _row_cap(relation: Relation, schema: Schema, rows: int, asked: RequestedCaps, reach: int | None) -> Cap:
     if reach is not None and reach <= rows:
         return Cap(max(reach, 1), "none")
-    if _unfiltered(relation):
+    if _is_unfiltered(relation):
         return Cap(rows, "rank")
-    ranked = owned(relation, schema, cap=rows).rows
-    if asked.prepared and ranked is not None and ranked <= rows and sum(1 for _ in scans(relation)) == 1:
+    ranked = ownership_of(relation, schema, cap=rows).rows
+    if asked.prepared and ranked is not None and ranked <= rows and sum(1 for _ in scans_of(relation)) == 1:
         return Cap(rows, "rank")
     return Cap(rows, "window")
 
 
-def _unfiltered(relation: Relation) -> bool:
+def _is_unfiltered(relation: Relation) -> bool:
     """Whether every row of the one base table counts, so that the prepared rank is the cap."""
     match relation:
         case Scan():
             return True
         case Project():
-            return _unfiltered(relation.input)
+            return _is_unfiltered(relation.input)
         case Window() | Distinct():
             return False
         case _:

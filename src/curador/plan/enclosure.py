@@ -21,7 +21,7 @@ _EXACT, _FURTHEST = 2.0**53, 2.0**63
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Enclosure:
+class ColumnEnclosure:
     """Where numbers can lie: [low, high], and whether they can be NULL. Nothing but NULL where low is above high."""
 
     low: FloatArray
@@ -43,9 +43,9 @@ class Truth:
     null: BoolArray
 
 
-def unknown(rows: int) -> Enclosure:
+def unknown(rows: int) -> ColumnEnclosure:
     """Return the enclosure of any number, or NULL."""
-    return Enclosure(np.full(rows, -np.inf), np.full(rows, np.inf), np.ones(rows, np.bool_))
+    return ColumnEnclosure(np.full(rows, -np.inf), np.full(rows, np.inf), np.ones(rows, np.bool_))
 
 
 def doubtful(rows: int) -> Truth:
@@ -54,7 +54,7 @@ def doubtful(rows: int) -> Truth:
     return Truth(possible, possible, possible)
 
 
-def exactly(values: NDArray[Any], null: BoolArray) -> Enclosure:
+def exactly(values: NDArray[Any], null: BoolArray) -> ColumnEnclosure:
     """Return the enclosure of numbers that are known; arithmetic with an infinite one is NULL, so nothing is known of that.
 
     Whole numbers that doubles cannot hold lie between two of them: they are compared as they are, and computed with as one.
@@ -63,7 +63,7 @@ def exactly(values: NDArray[Any], null: BoolArray) -> Enclosure:
     whole = values.dtype == np.int64
     slack = np.where(np.abs(near) >= _EXACT, np.spacing(near), 0.0) if whole else np.where(np.isinf(near), np.inf, 0.0)
     low, high = (np.where(np.isinf(slack), way * np.inf, near + way * np.abs(slack)) for way in (-1, 1))
-    return Enclosure(np.where(null, np.inf, low), np.where(null, -np.inf, high), null | np.isinf(slack))
+    return ColumnEnclosure(np.where(null, np.inf, low), np.where(null, -np.inf, high), null | np.isinf(slack))
 
 
 def certain(values: BoolArray, null: BoolArray) -> Truth:
@@ -71,7 +71,9 @@ def certain(values: BoolArray, null: BoolArray) -> Truth:
     return Truth(values & ~null, ~values & ~null, null)
 
 
-def made(low: FloatArray, high: FloatArray, null: BoolArray, parts: Sequence[Enclosure] = (), ulps: int = 1) -> Enclosure:
+def round_outward(
+    low: FloatArray, high: FloatArray, null: BoolArray, parts: Sequence[ColumnEnclosure] = (), ulps: int = 1
+) -> ColumnEnclosure:
     """Return ends rounded outward, empty where a part is; an end that is no number is infinite.
 
     A 0 stays: it comes from a 0 or a difference of equals, which floats get right, or from numbers below 1e-300.
@@ -83,55 +85,55 @@ def made(low: FloatArray, high: FloatArray, null: BoolArray, parts: Sequence[Enc
     for part in parts:
         low, high = np.where(part.empty, np.inf, low), np.where(part.empty, -np.inf, high)
         null = null | part.null
-    return Enclosure(low, high, null)
+    return ColumnEnclosure(low, high, null)
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-def add(one: Enclosure, other: Enclosure) -> Enclosure:
+def add(one: ColumnEnclosure, other: ColumnEnclosure) -> ColumnEnclosure:
     """Return a + b."""
-    return made(one.low + other.low, one.high + other.high, one.null, (one, other))
+    return round_outward(one.low + other.low, one.high + other.high, one.null, (one, other))
 
 
-def subtract(one: Enclosure, other: Enclosure) -> Enclosure:
+def subtract(one: ColumnEnclosure, other: ColumnEnclosure) -> ColumnEnclosure:
     """Return a − b."""
     return add(one, negative(other))
 
 
-def negative(one: Enclosure) -> Enclosure:
+def negative(one: ColumnEnclosure) -> ColumnEnclosure:
     """Return −a."""
-    return Enclosure(-one.high, -one.low, one.null)
+    return ColumnEnclosure(-one.high, -one.low, one.null)
 
 
-def multiply(one: Enclosure, other: Enclosure) -> Enclosure:
+def multiply(one: ColumnEnclosure, other: ColumnEnclosure) -> ColumnEnclosure:
     """Return a · b: the extremes are among the products of the ends, where 0 times anything is 0."""
     corners = [np.where((a == 0) | (b == 0), 0.0, a * b) for a in (one.low, one.high) for b in (other.low, other.high)]
-    return made(np.minimum.reduce(corners), np.maximum.reduce(corners), one.null, (one, other))
+    return round_outward(np.minimum.reduce(corners), np.maximum.reduce(corners), one.null, (one, other))
 
 
-def divide(one: Enclosure, other: Enclosure) -> Enclosure:
+def divide(one: ColumnEnclosure, other: ColumnEnclosure) -> ColumnEnclosure:
     """Return a / b: anything where b may be 0."""
     zero = (other.low <= 0) & (other.high >= 0)
-    below = Enclosure(np.where(zero, 1.0, 1 / other.high), np.where(zero, 1.0, 1 / other.low), other.null)
-    found = multiply(one, made(below.low, below.high, other.null, (other,)))
+    below = ColumnEnclosure(np.where(zero, 1.0, 1 / other.high), np.where(zero, 1.0, 1 / other.low), other.null)
+    found = multiply(one, round_outward(below.low, below.high, other.null, (other,)))
     inside = zero & ~one.empty & ~other.empty
-    return Enclosure(np.where(inside, -np.inf, found.low), np.where(inside, np.inf, found.high), found.null | zero)
+    return ColumnEnclosure(np.where(inside, -np.inf, found.low), np.where(inside, np.inf, found.high), found.null | zero)
 
 
-def above_zero(quotient: Enclosure, divisor: Enclosure) -> Enclosure:
+def above_zero(quotient: ColumnEnclosure, divisor: ColumnEnclosure) -> ColumnEnclosure:
     """Return a quotient by a released divisor: NULL where that is not above 0."""
     none = divisor.high <= 0
     null = quotient.null | (divisor.low <= 0)
-    return Enclosure(np.where(none, np.inf, quotient.low), np.where(none, -np.inf, quotient.high), null)
+    return ColumnEnclosure(np.where(none, np.inf, quotient.low), np.where(none, -np.inf, quotient.high), null)
 
 
-def quotient(one: Enclosure, other: Enclosure) -> Enclosure:
+def quotient(one: ColumnEnclosure, other: ColumnEnclosure) -> ColumnEnclosure:
     """Return a / b rounded towards 0."""
     return monotone(np.trunc)(divide(one, other))
 
 
-def remainder(one: Enclosure, other: Enclosure) -> Enclosure:
+def remainder(one: ColumnEnclosure, other: ColumnEnclosure) -> ColumnEnclosure:
     """Return the remainder of a / b, of the sign of a: exact where the whole quotient is known."""
     most = np.maximum(np.abs(other.low), np.abs(other.high))
     low = np.where(one.low < 0, np.maximum(-most, one.low), 0.0)
@@ -141,113 +143,115 @@ def remainder(one: Enclosure, other: Enclosure) -> Enclosure:
     first, last = np.rint((one.low - ends[0]) / divisor), np.rint((one.high - ends[1]) / divisor)
     known = (other.low == other.high) & (first == last) & np.isfinite(first) & (np.sign(one.low) * np.sign(one.high) >= 0)
     low, high = np.where(known, ends[0], low), np.where(known, ends[1], high)
-    return made(low, high, one.null | ((other.low <= 0) & (other.high >= 0)), (one, other))
+    return round_outward(low, high, one.null | ((other.low <= 0) & (other.high >= 0)), (one, other))
 
 
 # ---- functions of one number ---------------------------------------------------------------------------------------
 
 
-def monotone(function: Callable[[Any], Any], ulps: int = 0) -> Callable[[Enclosure], Enclosure]:
+def monotone(function: Callable[[Any], Any], ulps: int = 0) -> Callable[[ColumnEnclosure], ColumnEnclosure]:
     """Return the image under a function that never falls."""
 
-    def image(one: Enclosure) -> Enclosure:
-        return made(function(one.low), function(one.high), one.null, (one,), ulps)
+    def image(one: ColumnEnclosure) -> ColumnEnclosure:
+        return round_outward(function(one.low), function(one.high), one.null, (one,), ulps)
 
     return image
 
 
-def absolute(one: Enclosure) -> Enclosure:
+def absolute(one: ColumnEnclosure) -> ColumnEnclosure:
     """Return |a|."""
     larger = np.maximum(np.abs(one.low), np.abs(one.high))
     smaller = np.where((one.low <= 0) & (one.high >= 0), 0.0, np.minimum(np.abs(one.low), np.abs(one.high)))
-    return made(smaller, larger, one.null, (one,), 0)
+    return round_outward(smaller, larger, one.null, (one,), 0)
 
 
-def nearest(values: FloatArray) -> FloatArray:
+def round_to_whole(values: FloatArray) -> FloatArray:
     """Return doubles rounded to whole ones, halves away from 0: exactly, as what is after the point has no rounding."""
     whole = np.trunc(values)
     beyond = np.abs(values - whole) >= 0.5
     return np.where(np.isfinite(values) & beyond, whole + np.copysign(1.0, values), whole)
 
 
-def rounding(one: Enclosure, digits: int) -> Enclosure:
+def round_digits(one: ColumnEnclosure, digits: int) -> ColumnEnclosure:
     """Return a rounded to decimal digits, negative ones before the point; NULL where a · 10^digits is not finite."""
     scale = float(10 ** abs(digits))
     if digits == 0:
-        return monotone(nearest)(one)
+        return monotone(round_to_whole)(one)
     if digits < 0:
-        return monotone(lambda end: nearest(end / scale) * scale)(one)
-    image = monotone(lambda end: nearest(end * scale) / scale)(one)
-    return Enclosure(image.low, image.high, image.null | np.isinf(one.low * scale) | np.isinf(one.high * scale))
+        return monotone(lambda end: round_to_whole(end / scale) * scale)(one)
+    image = monotone(lambda end: round_to_whole(end * scale) / scale)(one)
+    return ColumnEnclosure(image.low, image.high, image.null | np.isinf(one.low * scale) | np.isinf(one.high * scale))
 
 
-def fitting(one: Enclosure) -> Enclosure:
+def fit_integers(one: ColumnEnclosure) -> ColumnEnclosure:
     """Return a whole number: NULL where it is outside 64 bits."""
-    return Enclosure(one.low, one.high, one.null | (one.low < -_FURTHEST) | (one.high >= _FURTHEST))
+    return ColumnEnclosure(one.low, one.high, one.null | (one.low < -_FURTHEST) | (one.high >= _FURTHEST))
 
 
-def root(one: Enclosure) -> Enclosure:
+def root(one: ColumnEnclosure) -> ColumnEnclosure:
     """Return √a, NULL below 0."""
     return _from(one, 0.0, np.sqrt, closed=True)
 
 
-def logarithm(function: Callable[[Any], Any]) -> Callable[[Enclosure], Enclosure]:
+def logarithm(function: Callable[[Any], Any]) -> Callable[[ColumnEnclosure], ColumnEnclosure]:
     """Return log a, NULL at and below 0."""
     return lambda one: _from(one, 0.0, function, closed=False)
 
 
-def _from(one: Enclosure, least: float, function: Callable[[Any], Any], *, closed: bool) -> Enclosure:
+def _from(one: ColumnEnclosure, least: float, function: Callable[[Any], Any], *, closed: bool) -> ColumnEnclosure:
     outside = one.low < least if closed else one.low <= least
     gone = (one.high < least if closed else one.high <= least) | one.empty
-    image = made(function(np.maximum(one.low, least)), function(np.maximum(one.high, least)), one.null | outside, (one,), 4)
-    return Enclosure(np.where(gone, np.inf, image.low), np.where(gone, -np.inf, image.high), image.null)
+    image = round_outward(
+        function(np.maximum(one.low, least)), function(np.maximum(one.high, least)), one.null | outside, (one,), 4
+    )
+    return ColumnEnclosure(np.where(gone, np.inf, image.low), np.where(gone, -np.inf, image.high), image.null)
 
 
-def exponential(one: Enclosure) -> Enclosure:
+def exponential(one: ColumnEnclosure) -> ColumnEnclosure:
     """Return e^a; a result that is not finite is NULL."""
     image = monotone(np.exp, 4)(one)
-    return Enclosure(np.maximum(image.low, 0.0), image.high, image.null | np.isinf(np.exp(one.high)))
+    return ColumnEnclosure(np.maximum(image.low, 0.0), image.high, image.null | np.isinf(np.exp(one.high)))
 
 
-def power(one: Enclosure, exponent: float) -> Enclosure:
+def power(one: ColumnEnclosure, exponent: float) -> ColumnEnclosure:
     """Return a^p for a known p, NULL where that is not finite."""
     whole = exponent == np.floor(exponent)
     if not whole:
-        positive = Enclosure(np.maximum(one.low, 0.0), one.high, one.null | (one.low < 0))
+        positive = ColumnEnclosure(np.maximum(one.low, 0.0), one.high, one.null | (one.low < 0))
         gone = (one.high < 0) | one.empty
         image = _powers(positive, exponent)
-        return Enclosure(np.where(gone, np.inf, image.low), np.where(gone, -np.inf, image.high), image.null)
+        return ColumnEnclosure(np.where(gone, np.inf, image.low), np.where(gone, -np.inf, image.high), image.null)
     return _powers(absolute(one) if exponent % 2 == 0 else one, exponent)
 
 
-def _powers(one: Enclosure, exponent: float) -> Enclosure:
+def _powers(one: ColumnEnclosure, exponent: float) -> ColumnEnclosure:
     """a^p where it is monotone on either side of 0, and on the whole line if p is positive."""
     low, high = np.power(one.low, exponent), np.power(one.high, exponent)
     if exponent >= 0:
-        return made(low, high, one.null | np.isinf(low) | np.isinf(high), (one,), 4)
+        return round_outward(low, high, one.null | np.isinf(low) | np.isinf(high), (one,), 4)
     around = (one.low <= 0) & (one.high >= 0) & ~one.empty
-    image = made(high, low, one.null | around, (one,), 4)
-    return Enclosure(np.where(around, -np.inf, image.low), np.where(around, np.inf, image.high), image.null)
+    image = round_outward(high, low, one.null | around, (one,), 4)
+    return ColumnEnclosure(np.where(around, -np.inf, image.low), np.where(around, np.inf, image.high), image.null)
 
 
 # ---- choices -------------------------------------------------------------------------------------------------------
 
 
-def hull(one: Enclosure, other: Enclosure, where: BoolArray) -> Enclosure:
+def hull(one: ColumnEnclosure, other: ColumnEnclosure, where: BoolArray) -> ColumnEnclosure:
     """Return the first, widened by the second where that is possible."""
-    return Enclosure(
+    return ColumnEnclosure(
         np.where(where, np.minimum(one.low, other.low), one.low),
         np.where(where, np.maximum(one.high, other.high), one.high),
         one.null | (where & (other.null | other.empty)),
     )
 
 
-def nothing(rows: int) -> Enclosure:
+def nothing(rows: int) -> ColumnEnclosure:
     """Return what no value is in yet."""
-    return Enclosure(np.full(rows, np.inf), np.full(rows, -np.inf), np.zeros(rows, np.bool_))
+    return ColumnEnclosure(np.full(rows, np.inf), np.full(rows, -np.inf), np.zeros(rows, np.bool_))
 
 
-def greatest(held: Sequence[Enclosure]) -> Enclosure:
+def greatest(held: Sequence[ColumnEnclosure]) -> ColumnEnclosure:
     """Return the largest of those that are not NULL."""
     sure = [np.where(one.null | one.empty, -np.inf, one.low) for one in held]
     maybe = [np.where(one.empty, np.inf, one.low) for one in held]
@@ -255,10 +259,10 @@ def greatest(held: Sequence[Enclosure]) -> Enclosure:
     low = np.where(np.isneginf(certainly), np.minimum.reduce(maybe), certainly)
     high = np.maximum.reduce([one.high for one in held])
     null = np.logical_and.reduce([one.null | one.empty for one in held])
-    return Enclosure(low, high, null)
+    return ColumnEnclosure(low, high, null)
 
 
-def least(held: Sequence[Enclosure]) -> Enclosure:
+def least(held: Sequence[ColumnEnclosure]) -> ColumnEnclosure:
     """Return the smallest of those that are not NULL."""
     return negative(greatest([negative(one) for one in held]))
 
@@ -266,7 +270,7 @@ def least(held: Sequence[Enclosure]) -> Enclosure:
 # ---- comparisons ---------------------------------------------------------------------------------------------------
 
 
-def compare(name: str, one: Enclosure, other: Enclosure) -> Truth:
+def compare(name: str, one: ColumnEnclosure, other: ColumnEnclosure) -> Truth:
     """Return what a comparison can come to."""
     if name in {">", ">="}:
         return compare("<" if name == ">" else "<=", other, one)

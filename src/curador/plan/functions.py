@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from curador.plan import arithmetic as intervals
 from curador.plan import enclosure as on
-from curador.plan.arithmetic import EVERYTHING
-from curador.plan.enclosure import Enclosure, Truth
-from curador.plan.model import Range
-from curador.plan.narrowing import written_range
-from curador.plan.parts import estimates_of
-from curador.plan.times import EARLIEST, LATEST, apart
+from curador.plan import intervals
+from curador.plan.enclosure import ColumnEnclosure, Truth
+from curador.plan.intervals import EARLIEST, EVERYTHING, LATEST, units_apart, written_range
+from curador.plan.model import Range, estimates_of
 from curador.query.tree import Literal, Ref
 from curador.study.values import Type
 
@@ -47,7 +44,7 @@ PARTS = {
 }
 
 
-class Walk(Protocol):
+class EnclosureWalk(Protocol):
     """What an expression's parts can be, in every row."""
 
     @property
@@ -55,7 +52,7 @@ class Walk(Protocol):
         """How many rows there are."""
         ...
 
-    def number(self, node: Node) -> Enclosure:
+    def number(self, node: Node) -> ColumnEnclosure:
         """Return where a number can lie."""
         ...
 
@@ -65,8 +62,8 @@ class Walk(Protocol):
 
 
 RangeRule: TypeAlias = "Callable[[Call, Ranges, Relation], Range]"
-NumberRule: TypeAlias = "Callable[[Call, Walk], Enclosure]"
-TruthRule: TypeAlias = "Callable[[Call, Walk], Truth]"
+NumberRule: TypeAlias = "Callable[[Call, EnclosureWalk], ColumnEnclosure]"
+TruthRule: TypeAlias = "Callable[[Call, EnclosureWalk], Truth]"
 
 
 # ---- ranges --------------------------------------------------------------------------------------------------------
@@ -92,7 +89,7 @@ def _product(call: Call, ranges: Ranges, relation: Relation) -> Range:
 
 
 def _rounded(call: Call, ranges: Ranges, relation: Relation) -> Range:
-    return intervals.rounded(ranges.of(call.arguments[0], relation), digits_of(call))
+    return intervals.round_range(ranges.of(call.arguments[0], relation), digits_of(call))
 
 
 def _power(call: Call, ranges: Ranges, relation: Relation) -> Range:
@@ -128,7 +125,7 @@ def _cast(call: Call, ranges: Ranges, relation: Relation) -> Range:
     if inner.type is None or not inner.type.numeric:
         return EVERYTHING
     below = ranges.of(inner, relation)
-    return intervals.rounded(below, 0) if call.type is Type.INTEGER else below
+    return intervals.round_range(below, 0) if call.type is Type.INTEGER else below
 
 
 def _length(call: Call, ranges: Ranges, relation: Relation) -> Range:
@@ -157,7 +154,7 @@ def _distance(call: Call, ranges: Ranges, relation: Relation) -> Range:
     unit = text_of(call.arguments[0])
     start = ranges.times(call.arguments[1], relation) or (EARLIEST, LATEST)
     end = ranges.times(call.arguments[2], relation) or (EARLIEST, LATEST)
-    first, last = apart(start[1], end[0], unit) - 1, apart(start[0], end[1], unit) + 1
+    first, last = units_apart(start[1], end[0], unit) - 1, units_apart(start[0], end[1], unit) + 1
     return Range(Fraction(first), Fraction(last), integer=True, why="dates")
 
 
@@ -222,24 +219,24 @@ RANGES: dict[str, RangeRule] = {
 # ---- enclosures of numbers -------------------------------------------------------------------------------------------
 
 
-def _unknown(_: Call, walk: Walk) -> Enclosure:
+def _unknown(_: Call, walk: EnclosureWalk) -> ColumnEnclosure:
     """Of a text or a time nothing is enclosed."""
     return on.unknown(walk.rows)
 
 
-def _image(function: Callable[..., Enclosure]) -> NumberRule:
+def _image(function: Callable[..., ColumnEnclosure]) -> NumberRule:
     """The image of the arguments' enclosures."""
 
-    def image(call: Call, walk: Walk) -> Enclosure:
+    def image(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
         return function(*map(walk.number, call.arguments)) if _numeric(call) else on.unknown(walk.rows)
 
     return image
 
 
-def _quotient(function: Callable[[Enclosure, Enclosure], Enclosure]) -> NumberRule:
+def _quotient(function: Callable[[ColumnEnclosure, ColumnEnclosure], ColumnEnclosure]) -> NumberRule:
     """A quotient is NULL where its divisor is released and not above 0."""
 
-    def image(call: Call, walk: Walk) -> Enclosure:
+    def image(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
         if not _numeric(call):
             return on.unknown(walk.rows)
         above, below = map(walk.number, call.arguments)
@@ -249,12 +246,12 @@ def _quotient(function: Callable[[Enclosure, Enclosure], Enclosure]) -> NumberRu
     return image
 
 
-def _rounding(call: Call, walk: Walk) -> Enclosure:
+def _rounding(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
     held, digits = walk.number(call.arguments[0]), digits_of(call)
-    return held if digits >= 0 and call.arguments[0].type is Type.INTEGER else on.rounding(held, digits)
+    return held if digits >= 0 and call.arguments[0].type is Type.INTEGER else on.round_digits(held, digits)
 
 
-def _powers(call: Call, walk: Walk) -> Enclosure:
+def _powers(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
     exponent = call.arguments[1]
     if estimates_of(exponent) or not _numeric(call) or not walk.rows:
         return on.unknown(walk.rows)
@@ -262,7 +259,7 @@ def _powers(call: Call, walk: Walk) -> Enclosure:
     return on.power(walk.number(call.arguments[0]), float(known[0])) if len(known) == 1 else on.unknown(walk.rows)
 
 
-def _cases(call: Call, walk: Walk) -> Enclosure:
+def _cases(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
     *pairs, last = call.arguments
     found, reached = on.nothing(walk.rows), np.ones(walk.rows, np.bool_)
     for condition, arm in zip(pairs[::2], pairs[1::2], strict=True):
@@ -272,26 +269,26 @@ def _cases(call: Call, walk: Walk) -> Enclosure:
     return on.hull(found, walk.number(last), reached)
 
 
-def _coalesced(call: Call, walk: Walk) -> Enclosure:
+def _coalesced(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
     found, reached = on.nothing(walk.rows), np.ones(walk.rows, np.bool_)
     for argument in call.arguments:
         held = walk.number(argument)
-        sure = Enclosure(held.low, held.high, np.zeros(walk.rows, np.bool_))
+        sure = ColumnEnclosure(held.low, held.high, np.zeros(walk.rows, np.bool_))
         found = on.hull(found, sure, reached & ~held.empty)
         reached = reached & (held.null | held.empty)
-    return Enclosure(found.low, found.high, found.null | reached)
+    return ColumnEnclosure(found.low, found.high, found.null | reached)
 
 
-def _nullif(call: Call, walk: Walk) -> Enclosure:
+def _nullif(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
     held, other = map(walk.number, call.arguments)
-    return Enclosure(held.low, held.high, held.null | on.compare("=", held, other).true)
+    return ColumnEnclosure(held.low, held.high, held.null | on.compare("=", held, other).true)
 
 
-def _casts(call: Call, walk: Walk) -> Enclosure:
+def _casts(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
     inner = call.arguments[0]
     if inner.type is Type.BOOLEAN:
         truth = walk.truth(inner)
-        return Enclosure(
+        return ColumnEnclosure(
             np.where(truth.false, 0.0, np.where(truth.true, 1.0, np.inf)),
             np.where(truth.true, 1.0, np.where(truth.false, 0.0, -np.inf)),
             truth.null,
@@ -299,7 +296,7 @@ def _casts(call: Call, walk: Walk) -> Enclosure:
     if not _numeric(call):
         return on.unknown(walk.rows)
     held = walk.number(inner)
-    return on.monotone(on.nearest)(held) if call.type is Type.INTEGER else held
+    return on.monotone(on.round_to_whole)(held) if call.type is Type.INTEGER else held
 
 
 def _numeric(call: Call) -> bool:
@@ -338,7 +335,7 @@ ENCLOSURES: dict[str, NumberRule] = {
 # ---- enclosures of truths --------------------------------------------------------------------------------------------
 
 
-def _doubtful(_: Call, walk: Walk) -> Truth:
+def _doubtful(_: Call, walk: EnclosureWalk) -> Truth:
     return on.doubtful(walk.rows)
 
 
@@ -347,16 +344,16 @@ def _of_numbers(rule: TruthRule) -> TruthRule:
     return lambda call, walk: rule(call, walk) if _numeric(call) else on.doubtful(walk.rows)
 
 
-def _is_null(call: Call, walk: Walk) -> Truth:
+def _is_null(call: Call, walk: EnclosureWalk) -> Truth:
     held = walk.number(call.arguments[0])
     return Truth(held.null | held.empty, ~held.empty, np.zeros(walk.rows, np.bool_))
 
 
-def _compared(call: Call, walk: Walk) -> Truth:
+def _compared(call: Call, walk: EnclosureWalk) -> Truth:
     return on.compare(call.function, *map(walk.number, call.arguments))
 
 
-def _listed(call: Call, walk: Walk) -> Truth:
+def _listed(call: Call, walk: EnclosureWalk) -> Truth:
     held = walk.number(call.arguments[0])
     return on.some([on.compare("=", held, walk.number(one)) for one in call.arguments[1:]])
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from curador.plan.intervals import unit_starts
 from curador.plan.ownership import conjuncts
-from curador.plan.times import starts
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.values import Type
 
@@ -39,7 +39,7 @@ _MOST_DOUBLE = Fraction(sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class KeyDomain:
     """All values a key can have, NULL apart, and where that is known from; `expression` clamps to them where needed."""
 
     values: tuple[Value, ...]
@@ -49,23 +49,23 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeyDomains:
     """Answers for one study."""
 
     schema: Schema
     ranges: Ranges
 
-    def domain(self, expression: Expression, relation: Relation) -> Domain | None:
+    def domain(self, expression: Expression, relation: Relation) -> KeyDomain | None:
         """Return all values of a key over a relation's rows; None where they are not known without data."""
         match expression:
             case Literal():
                 held = () if expression.value is None else (expression.value,)
-                return Domain(held, expression.value is None, "written in the question", expression)
+                return KeyDomain(held, expression.value is None, "written in the question", expression)
             case Ref():
                 found = self._column(relation, expression.index)
                 if found is not None:
                     values, null, why = found
-                    return Domain(values, null, why, expression)
+                    return KeyDomain(values, null, why, expression)
             case Call():
                 found = self._call(expression, relation)
                 if found is not None:
@@ -79,7 +79,7 @@ class Keys:
             case Scan():
                 return self._declared(relation, index)
             case Filter():
-                return _selected(self._column(relation.input, index), index, relation)
+                return _restrict_values(self._column(relation.input, index), index, relation)
             case Project():
                 below = self.domain(relation.expressions[index], relation.input)
                 if below is None or below.expression != relation.expressions[index]:
@@ -99,7 +99,7 @@ class Keys:
                     return None
                 known = [part for part in parts if part is not None]
                 values = dict.fromkeys(value for part in known for value in part[0])
-                return _sorted(values), any(part[1] for part in known), known[0][2]
+                return _sort_values(values), any(part[1] for part in known), known[0][2]
             case UnitGroup() if index < len(relation.keys):
                 key = relation.keys[index]
                 return self._column(relation.input, key.index) if isinstance(key, Ref) else None
@@ -127,9 +127,9 @@ class Keys:
 
     # ---- expressions -----------------------------------------------------------------------------------------------
 
-    def _call(self, call: Call, relation: Relation) -> Domain | None:
+    def _call(self, call: Call, relation: Relation) -> KeyDomain | None:
         if call.type is Type.BOOLEAN:
-            return Domain(_TRUTHS, call.function != "is_null", "a condition", call)
+            return KeyDomain(_TRUTHS, call.function != "is_null", "a condition", call)
         match call.function:
             case "case":
                 places = [*range(1, len(call.arguments) - 1, 2), len(call.arguments) - 1]
@@ -137,39 +137,39 @@ class Keys:
             case "coalesce":
                 found = self._chosen(call, list(call.arguments), relation)
                 last = self._arm(call.arguments[-1], relation)
-                return found if found is None or last is None else Domain(found.values, last.null, found.why, call)
+                return found if found is None or last is None else KeyDomain(found.values, last.null, found.why, call)
             case "date_trunc":
                 return self._times(call, relation)
             case _:
                 return None
 
-    def _chosen(self, call: Call, arms: list[Node], relation: Relation) -> Domain | None:
+    def _chosen(self, call: Call, arms: list[Node], relation: Relation) -> KeyDomain | None:
         """What one of several expressions can be: each must be known, unclamped."""
         domains = [self._arm(arm, relation) for arm in arms]
         if any(domain is None for domain in domains):
             return None
         known = [domain for domain in domains if domain is not None]
-        values = dict.fromkeys(_as(value, call.type) for domain in known for value in domain.values)
-        return Domain(_sorted(values), any(domain.null for domain in known), "written in the question", call)
+        values = dict.fromkeys(_as_value(value, call.type) for domain in known for value in domain.values)
+        return KeyDomain(_sort_values(values), any(domain.null for domain in known), "written in the question", call)
 
-    def _arm(self, arm: Node, relation: Relation) -> Domain | None:
+    def _arm(self, arm: Node, relation: Relation) -> KeyDomain | None:
         if not isinstance(arm, (Literal, Ref, Call)):
             return None
         found = self.domain(arm, relation)
         return None if found is None or found.expression != arm else found
 
-    def _times(self, call: Call, relation: Relation) -> Domain | None:
+    def _times(self, call: Call, relation: Relation) -> KeyDomain | None:
         unit, inner = call.arguments
         known = self.ranges.times(inner, relation)
         if known is None or not isinstance(unit, Literal) or not isinstance(inner, (Ref, Call)):
             return None
-        found = starts(known[0], known[1], str(unit.value), MOST_TIMES)
+        found = unit_starts(known[0], known[1], str(unit.value), MOST_TIMES)
         if found is None:
             return None
         values = tuple(moment.date() if call.type is Type.DATE else moment for moment in found)
-        return Domain(values, nullable(inner, relation), "declared bounds of the date, or WHERE", call)
+        return KeyDomain(values, can_be_null(inner, relation), "declared bounds of the date, or WHERE", call)
 
-    def _whole_numbers(self, expression: Expression, relation: Relation) -> Domain | None:
+    def _whole_numbers(self, expression: Expression, relation: Relation) -> KeyDomain | None:
         if expression.type is not Type.INTEGER:
             return None
         known = self.ranges.of(expression, relation)
@@ -177,14 +177,14 @@ class Keys:
             return None
         first, last = -(-known.lower.numerator // known.lower.denominator), known.upper.numerator // known.upper.denominator
         values = tuple(range(first, max(first, last) + 1))
-        clamped = _clamped(expression, first, max(first, last)) if _needs_clamp(expression, known) else expression
-        return Domain(values, nullable(expression, relation), f"whole numbers: {known.why or 'its range'}", clamped)
+        clamped = _clamp(expression, first, max(first, last)) if _needs_clamp(expression, known) else expression
+        return KeyDomain(values, can_be_null(expression, relation), f"whole numbers: {known.why or 'its range'}", clamped)
 
 
 # ---- what a predicate says of a key --------------------------------------------------------------------------------
 
 
-def _selected(
+def _restrict_values(
     known: tuple[tuple[Value, ...], bool, str] | None, index: int, relation: Filter
 ) -> tuple[tuple[Value, ...], bool, str] | None:
     """Restrict a column's values to those for which the conjuncts of a filter can be true."""
@@ -202,12 +202,12 @@ def _selected(
         if len(literals) != len(conjunct.arguments) - 1:
             continue
         kind = relation.columns[index].type
-        read = [_as(one.value, kind) for one in literals if one.value is not None]
+        read = [_as_value(one.value, kind) for one in literals if one.value is not None]
         written = dict.fromkeys(value for value in read if _can_be(value, kind))  # others match no row
         if known is None:
-            known = (_sorted(written), False, "WHERE")
+            known = (_sort_values(written), False, "WHERE")
         else:
-            known = (tuple(value for value in known[0] if _as(value, kind) in written), False, known[2])
+            known = (tuple(value for value in known[0] if _as_value(value, kind) in written), False, known[2])
     return known
 
 
@@ -215,31 +215,31 @@ def _reads(expression: Node, index: int) -> bool:
     return isinstance(expression, Ref) and expression.index == index
 
 
-def nullable(expression: Node, relation: Relation) -> bool:
+def can_be_null(expression: Node, relation: Relation) -> bool:
     """Return whether an expression can be NULL; when in doubt, it can."""
     match expression:
         case Literal():
             return expression.value is None
         case Ref():
-            return column_nullable(relation, expression.index)
+            return column_can_be_null(relation, expression.index)
         case Call(function="is_null"):
             return False
         case Call(function="coalesce"):
-            return all(nullable(one, relation) for one in expression.arguments)
+            return all(can_be_null(one, relation) for one in expression.arguments)
         case Call(
             function="extract" | "date_trunc" | "neg" | "abs" | "floor" | "ceil" | "round" | "length" | "and" | "or" | "not"
         ):
-            return any(nullable(one, relation) for one in expression.arguments)
+            return any(can_be_null(one, relation) for one in expression.arguments)
         case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=" | "in" | "like" | "ilike" | "starts_with"):
-            return any(nullable(one, relation) for one in expression.arguments)
+            return any(can_be_null(one, relation) for one in expression.arguments)
         case Call(function="case"):
             places = [*range(1, len(expression.arguments) - 1, 2), len(expression.arguments) - 1]
-            return any(nullable(expression.arguments[place], relation) for place in places)
+            return any(can_be_null(expression.arguments[place], relation) for place in places)
         case _:
             return True
 
 
-def column_nullable(relation: Relation, index: int) -> bool:
+def column_can_be_null(relation: Relation, index: int) -> bool:
     """Return whether a column can be NULL where the filters below hold."""
     if not relation.columns[index].nullable:
         return False
@@ -255,16 +255,16 @@ def column_nullable(relation: Relation, index: int) -> bool:
                 _reads(one, index) for one in conjunct.arguments
             ):
                 return False
-        return column_nullable(relation.input, index)
+        return column_can_be_null(relation.input, index)
     if isinstance(relation, Distinct):
-        return column_nullable(relation.input, index)
+        return column_can_be_null(relation.input, index)
     return True
 
 
 # ---- values --------------------------------------------------------------------------------------------------------
 
 
-def _as(value: Value | None, kind: Type) -> Value:
+def _as_value(value: Value | None, kind: Type) -> Value:
     """A literal as a value of the key's type, so that equal keys are equal."""
     if isinstance(value, bool) or value is None:
         return bool(value)
@@ -296,7 +296,7 @@ def _can_be(value: Value, kind: Type) -> bool:
             return isinstance(value, dt.datetime)
 
 
-def _sorted(values: dict[Value, None]) -> tuple[Value, ...]:
+def _sort_values(values: dict[Value, None]) -> tuple[Value, ...]:
     kinds = {type(value) for value in values}
     if len(kinds) == 1 or kinds <= {int, Fraction}:
         return tuple(sorted(values))  # type: ignore[type-var]
@@ -308,7 +308,7 @@ def _needs_clamp(expression: Node, known: Range) -> bool:
     return not (isinstance(expression, Call) and expression.function == "extract" and known.why.startswith("a "))
 
 
-def _clamped(expression: Expression, lowest: int, highest: int) -> Expression:
+def _clamp(expression: Expression, lowest: int, highest: int) -> Expression:
     """The expression with values outside moved to the ends; NULL stays NULL."""
     kind = Type.INTEGER
     low, high = Literal(lowest, kind), Literal(highest, kind)

@@ -53,7 +53,7 @@ class Owned:
 PUBLIC = Owned(private=False, rows=None)
 
 
-def owned(relation: Relation, schema: Schema, *, cap: int | None = None) -> Owned:
+def ownership_of(relation: Relation, schema: Schema, *, cap: int | None = None) -> Owned:
     """Return who owns a relation and its R; `cap`: the height, rows of a unit that every private base table gives at most.
 
     Claim   The engine's relation is unit-local and has at most R rows a unit.
@@ -97,7 +97,7 @@ class _Owners:
     def _union(self, union: UnionAll) -> Owned:
         branches = [self.of(branch) for branch in union.inputs]
         if len({branch.private for branch in branches}) > 1:
-            raise NotPrivate(at(union.place, "UNION ALL must not mix public rows with rows of people."))
+            raise NotPrivate(text_at(union.place, "UNION ALL must not mix public rows with rows of people."))
         rows = [branch.rows for branch in branches]
         return Owned(branches[0].private, None if None in rows else sum(row for row in rows if row is not None))
 
@@ -107,14 +107,16 @@ class _Owners:
             return PUBLIC
         if join.kind in {"semi", "anti"}:
             if not left.private:
-                raise NotPrivate(at(join.place, "a public table must not be filtered by rows of people."))
+                raise NotPrivate(text_at(join.place, "a public table must not be filtered by rows of people."))
             return left
         if left.private and right.private:
             return Owned(private=True, rows=_both(join.kind, left.rows, right.rows, *self.fans(join)))
         kept = "left" if left.private else "right"
         if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
             rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
-            raise NotPrivate(at(join.place, f"{rule}\nHint: use an inner join, or put the private table on the kept side."))
+            raise NotPrivate(
+                text_at(join.place, f"{rule}\nHint: use an inner join, or put the private table on the kept side.")
+            )
         private, public = (left, join.right) if left.private else (right, join.left)
         matches = public_matches(join, public, self.schema)
         if private.rows is None or matches is None:
@@ -124,7 +126,7 @@ class _Owners:
     def fans(self, join: Join) -> tuple[int | None, int | None]:
         """Return how many rows of one unit of the left side match one row of the right at most, and the other way round."""
         width = len(join.left.columns)
-        ends = equated(join, 0, width), equated(join, width, width + len(join.right.columns))
+        ends = equated_columns(join, 0, width), equated_columns(join, width, width + len(join.right.columns))
         return self._agreeing(join.left, ends[0]), self._agreeing(join.right, ends[1])
 
     def _agreeing(self, relation: Relation, fixed: frozenset[int]) -> int | None:
@@ -196,7 +198,7 @@ def _both(kind: str, left: int | None, right: int | None, left_fan: int | None, 
             return pairs
 
 
-def fans(join: Join, schema: Schema, cap: int | None) -> tuple[int | None, int | None]:
+def fans_of(join: Join, schema: Schema, cap: int | None) -> tuple[int | None, int | None]:
     """Return how many rows of one unit of the left side match one row of the right at most, and the other way round.
 
     Claim   An equality with a column that is unique, or unique inside the unit, matches one row at most.
@@ -218,17 +220,17 @@ def is_key(schema: Schema, table: str, column: str) -> bool:
 def public_matches(join: Join, public: Relation, schema: Schema) -> int | None:
     """Return the most rows of the public side that one row of the other can match, by the columns that are equated."""
     start = 0 if public is join.left else len(join.left.columns)
-    return most_rows(public, equated(join, start, start + len(public.columns)), schema)
+    return most_rows(public, equated_columns(join, start, start + len(public.columns)), schema)
 
 
-def equated(join: Join, start: int, end: int) -> frozenset[int]:
+def equated_columns(join: Join, start: int, end: int) -> frozenset[int]:
     """Return the columns of one side, counted from `start`, that must equal something of the other side, type for type."""
     own, fixed = range(start, end), set[int]()
     for conjunct in conjuncts(join.on):
         if not (isinstance(conjunct, Call) and conjunct.function == "="):
             continue
         for ours, other in (conjunct.arguments, conjunct.arguments[::-1]):
-            outside = all(index not in own for index in refs(other))
+            outside = all(index not in own for index in refs_of(other))
             same_type = getattr(ours, "type", None) == getattr(other, "type", None)
             if isinstance(ours, Ref) and ours.index in own and outside and same_type:
                 fixed.add(ours.index - start)
@@ -280,13 +282,13 @@ def conjuncts(predicate: Node | None) -> Iterator[Node]:
         yield predicate
 
 
-def refs(expression: Node) -> set[int]:
+def refs_of(expression: Node) -> set[int]:
     """Return the columns an expression reads."""
     match expression:
         case Ref():
             return {expression.index}
         case Call():
-            return {index for argument in expression.arguments for index in refs(argument)}
+            return {index for argument in expression.arguments for index in refs_of(argument)}
         case _:
             return set()
 
@@ -296,21 +298,21 @@ def is_unit(expression: Node, relation: Relation) -> bool:
     return isinstance(expression, Ref) and relation.columns[expression.index].unit
 
 
-def scans(relation: Relation) -> Iterator[Scan]:
+def scans_of(relation: Relation) -> Iterator[Scan]:
     """Yield every table that a relation reads, as often as it reads it."""
     match relation:
         case Scan():
             yield relation
         case Join():
-            yield from scans(relation.left)
-            yield from scans(relation.right)
+            yield from scans_of(relation.left)
+            yield from scans_of(relation.right)
         case UnionAll():
             for branch in relation.inputs:
-                yield from scans(branch)
+                yield from scans_of(branch)
         case _:
-            yield from scans(relation.input)
+            yield from scans_of(relation.input)
 
 
-def at(place: Place | None, text: str) -> str:
+def text_at(place: Place | None, text: str) -> str:
     """Return the text with the place it is about."""
     return f"{place}: {text}" if place is not None else text

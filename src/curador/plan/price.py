@@ -21,7 +21,7 @@ from curador.errors import InvalidParameter, NotPrivate, require, sentence
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.keys.noisy import GaussianKeys, LaplaceKeys
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.mechanisms.parameters import rounded_down, rounded_up
+from curador.mechanisms.parameters import round_down, round_up
 from curador.mechanisms.quantile import Quantile
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
@@ -144,7 +144,7 @@ def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = Non
 
 def measurement_weights(block: BlockPlan, weights: Mapping[str, Fraction]) -> list[Fraction]:
     """Return the weight of each measurement: the largest of the items that use it, 1 where nothing is said."""
-    from curador.plan.parts import measurements_of
+    from curador.plan.model import measurements_of
 
     found = [Fraction(0)] * len(block.measurements)
     for item in block.items:
@@ -153,7 +153,7 @@ def measurement_weights(block: BlockPlan, weights: Mapping[str, Fraction]) -> li
     return [weight or Fraction(1) for weight in found]
 
 
-def checked_weights(plan: Plan, weights: Mapping[str, Fraction]) -> None:
+def check_weights(plan: Plan, weights: Mapping[str, Fraction]) -> None:
     """Refuse weights of columns that the answer does not have, or that are not positive."""
     names = {item.name for block in plan.blocks for item in block.items if item.released}
     for name, weight in weights.items():
@@ -178,9 +178,9 @@ def _gaussian(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, 
     dimension = moved_entries(block, adjacency)
     wanted = squared / (2 * rho)
     require(wanted < _MOST_VARIANCE, "the cost", "enough for noise below 2^120 steps", rho)
-    sigma = rounded_up(Fraction(math.sqrt(wanted)) or Fraction(1, 1 << 20))
+    sigma = round_up(Fraction(math.sqrt(wanted)) or Fraction(1, 1 << 20))
     while squared > 2 * rho * sigma * sigma:
-        sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))
+        sigma = round_up(sigma * (1 + Fraction(1, 10**11)))
     return DiscreteGaussian(sigma=sigma, sensitivity=moves, dimension=dimension).planned()
 
 
@@ -221,4 +221,4 @@ def _selection(block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: 
 
 def _root_down(value: Fraction) -> Fraction:
     """A rational of few digits whose square is at most the value."""
-    return rounded_down(Fraction(math.isqrt(math.floor(value * (1 << 128))), 1 << 64))
+    return round_down(Fraction(math.isqrt(math.floor(value * (1 << 128))), 1 << 64))

@@ -11,12 +11,19 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from curador.plan import arithmetic as intervals
-from curador.plan.arithmetic import EVERYTHING
+from curador.plan import intervals
 from curador.plan.functions import RANGES, text_of
+from curador.plan.intervals import (
+    EVERYTHING,
+    last_moment,
+    moment_of,
+    narrow_range,
+    narrow_times,
+    number_of,
+    truncate_moment,
+    written_range,
+)
 from curador.plan.model import Range
-from curador.plan.narrowing import narrowed, number_of, times_narrowed, written_range
-from curador.plan.times import last_moment, moment_of, truncated
 from curador.query.tree import (
     Aggregate,
     Call,
@@ -81,7 +88,7 @@ class Ranges:
             case Scan():
                 return self._declared(relation, index)
             case Filter():
-                return narrowed(self.column(relation.input, index), index, relation.predicate)
+                return narrow_range(self.column(relation.input, index), index, relation.predicate)
             case Project():
                 return self.of(relation.expressions[index], relation.input)
             case Distinct():
@@ -175,7 +182,7 @@ class Ranges:
                 return self._column_times(relation, expression.index)
             case Call(function="date_trunc", arguments=(_, inner)):
                 below = self.times(inner, relation)
-                return None if below is None else (truncated(below[0], text_of(expression.arguments[0])), below[1])
+                return None if below is None else (truncate_moment(below[0], text_of(expression.arguments[0])), below[1])
             case Call(function="cast", arguments=(inner,)) if expression.type.temporal:
                 return self.times(inner, relation)
             case _:
@@ -195,7 +202,7 @@ class Ranges:
                     else None
                 )
             case Filter():
-                return times_narrowed(self._column_times(relation.input, index), index, relation.predicate)
+                return narrow_times(self._column_times(relation.input, index), index, relation.predicate)
             case Project():
                 return self.times(relation.expressions[index], relation.input)
             case Distinct():

@@ -17,10 +17,10 @@ from curador.plan.price import QuantileNoise
 from curador.query.wire import written_node
 
 if TYPE_CHECKING:
-    from curador.query.wire import Written
+    from curador.query.wire import StoredForm
 
 
-def written_part(value: object) -> Written | None:
+def written_part(value: object) -> StoredForm | None:
     """Return how a part of a priced plan is stored; None for what is none.
 
     Of a key its values are missing and of a measurement its tallies: both are sorted by who writes the whole.
@@ -63,7 +63,7 @@ def written_part(value: object) -> Written | None:
             return written_noise(value) or written_node(value)
 
 
-def written_noise(value: object) -> Written | None:
+def written_noise(value: object) -> StoredForm | None:
     """Return the name of a mechanism and its parameters, in the order of a receipt; None for what is none."""
     match value:
         case DiscreteLaplace():

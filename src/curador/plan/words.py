@@ -1,23 +1,52 @@
-"""Expressions in words that the analyst would recognise: for messages and `explain`."""
+"""A plan and its expressions in words that the analyst would recognise: for messages and `explain`.
+
+`explain` tells a plan to a person: which rows count, what is measured with how much noise, and why.
+"""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from curador.mechanisms.gaussian import DiscreteGaussian
+from curador.mechanisms.laplace import DiscreteLaplace
+from curador.plan.model import Plan
+from curador.plan.ownership import ownership_of, scans_of
+from curador.plan.work import rows_read
 from curador.query.functions import FUNCTIONS
-from curador.query.tree import Aggregate, Call, Estimated, Key, Literal, Ref
+from curador.query.tree import (
+    Aggregate,
+    Call,
+    Distinct,
+    Estimated,
+    Filter,
+    Join,
+    Key,
+    Literal,
+    Project,
+    Ref,
+    Scan,
+    UnionAll,
+    UnitGroup,
+    Window,
+)
 
 if TYPE_CHECKING:
-    from curador.plan.model import Range
+    from curador.plan.model import BlockPlan, KeyPlan, Measurement, Range
+    from curador.plan.price import KeyNoise, Noise, Priced
     from curador.query.tree import Block, Node, Relation
+    from curador.study.schema import Schema
 
 
-def written(node: Node, relation: Relation) -> str:
+# ---- words -----------------------------------------------------------------------------------------------------------------
+
+
+def expression_text(node: Node, relation: Relation) -> str:
     """Return an expression over a relation's rows as text."""
     match node:
         case Literal():
-            return _literal(node)
+            return _literal_text(node)
         case Ref():
             return relation.columns[node.index].name
         case Key():
@@ -25,16 +54,16 @@ def written(node: Node, relation: Relation) -> str:
         case Estimated():
             return f"estimate {node.index + 1}"
         case Aggregate():
-            inner = "*" if node.argument is None else written(node.argument, relation)
+            inner = "*" if node.argument is None else expression_text(node.argument, relation)
             return f"{node.function}({inner})"
         case Call():
-            held = [written(one, relation) for one in node.arguments]
+            held = [expression_text(one, relation) for one in node.arguments]
             chain, name = f" {node.function.upper()} ".join(held), node.function
             listed = {"all": ", ".join(held), "rest": ", ".join(held[1:]), "chain": chain}
             return FUNCTIONS[name].words.format(*held, name=name, type=node.type, **listed)
 
 
-def _literal(literal: Literal) -> str:
+def _literal_text(literal: Literal) -> str:
     value = literal.value
     if value is None:
         return "NULL"
@@ -57,8 +86,141 @@ def both_ends(known: Range) -> tuple[Fraction, Fraction]:
     return known.lower or Fraction(0), known.upper or Fraction(0)
 
 
-def shown(known: Range) -> str:
+def range_text(known: Range) -> str:
     """Return a range as a person reads it."""
     lower = "-∞" if known.lower is None else f"{float(known.lower):g}"
     upper = "∞" if known.upper is None else f"{float(known.upper):g}"
     return f"[{lower}, {upper}]"
+
+
+# ---- explain ---------------------------------------------------------------------------------------------------------------
+
+
+_MOST_SHOWN = 6
+
+
+def explain(planned: Plan | Priced, schema: Schema) -> str:
+    """Return the plan as text: a function of the question and the study, as the plan itself is."""
+    plan = planned if isinstance(planned, Plan) else planned.plan
+    unit = schema.study.unit_name
+    lines: list[str] = []
+    for number, block in enumerate(plan.blocks):
+        if len(plan.blocks) > 1:
+            lines.append(f"part {number + 1} of {len(plan.blocks)}")
+        noises = None if isinstance(planned, Plan) else planned.noises[number]
+        selection = None if isinstance(planned, Plan) else planned.selections[number]
+        lines += _rows(block, schema, unit)
+        lines += [_key(key) for key in block.keys]
+        if block.private_keys:
+            lines.append(_selection(block, selection, unit))
+        lines += [
+            _measurement(one, None if noises is None else noises[place]) for place, one in enumerate(block.measurements)
+        ]
+        lines += [f"range      {note}; clamped to it" for note in block.notes]
+        if block.having is not None:
+            lines.append("having     on released values")
+    if plan.order or plan.limit is not None:
+        lines.append("order      on released values" + ("" if plan.limit is None else f", the first {plan.limit}"))
+    lines.append(f"neighbours {str(plan.adjacency).replace('_', ' ')} {unit}, with all its rows in all tables")
+    return "\n".join(lines)
+
+
+def _rows(block: BlockPlan, schema: Schema, unit: str) -> list[str]:
+    read = ", ".join(dict.fromkeys(_table(scan, schema) for scan in scans_of(block.relation)))
+    reach = ownership_of(block.relation, schema).rows
+    most = f"at most {block.cap.rows} rows of one {unit}"
+    how = {
+        "rank": f"{most}: the prepared random rank (no filter and no join before it)",
+        "window": f"{most}, chosen at random from the {unit}'s own rows after joins and filters",
+        "none": f"{most}: proved, nothing to cut" if reach else most,
+    }[block.cap.by]
+    if (most := rows_read(block, schema)) is not None:
+        read += f"; at most {most:,} rows per {unit} of a table, picked at random once"
+    lines = [f"reads      {read}", *(_step(step, schema) for step in _steps(block.relation)), f"rows       {how}"]
+    if block.cap.groups is not None:
+        lines.append(f"groups     at most {block.cap.groups} groups of one {unit}")
+    if block.cap.in_group is not None:
+        lines.append(f"in a group at most {block.cap.in_group} rows of one {unit}")
+    if block.work is not None:
+        cost = f"{block.work.nanoseconds / 1_000_000:,.2g} ms"
+        lines.append(f"work       the rows of one {unit} cause at most about {cost}, so that time does not tell about one")
+    return lines
+
+
+def _table(scan: Scan, schema: Schema) -> str:
+    found = schema.table(scan.table)
+    return f"{scan.table} (public)" if found is not None and found.table.public else scan.table
+
+
+def _steps(relation: Relation) -> list[Relation]:
+    match relation:
+        case Scan():
+            return []
+        case Join():
+            return [*_steps(relation.left), *_steps(relation.right), relation]
+        case UnionAll():
+            return [relation]
+        case _:
+            return [*_steps(relation.input), relation]
+
+
+def _step(relation: Relation, schema: Schema) -> str:
+    match relation:
+        case Filter():
+            return f"where      {expression_text(relation.predicate, relation.input)}"
+        case Join():
+            both = ownership_of(relation.left, schema).private and ownership_of(relation.right, schema).private
+            added = ", and of one unit" if both else ""
+            nulls = "; NULL never matches" if relation.kind in {"semi", "anti"} else ""
+            return f"join       {relation.kind}{added}{nulls}"
+        case UnionAll():
+            return f"union      of {len(relation.inputs)} relations, rows of one unit added up"
+        case UnitGroup():
+            return "by unit    exact aggregates inside each unit, never shown"
+        case Window():
+            return "window     inside each unit, order completed by the unit's own rows"
+        case Distinct():
+            return "distinct   inside each unit"
+        case Project():
+            return f"computes   {', '.join(column.name for column in relation.columns)}"
+        case Scan():
+            return f"reads      {relation.table}"
+
+
+def _key(key: KeyPlan) -> str:
+    if key.values is None:
+        return f"key        {key.name}: private"
+    shown = ", ".join("NULL" if value is None else str(value) for value in key.values[:_MOST_SHOWN])
+    more = "" if len(key.values) <= _MOST_SHOWN else f", … ({len(key.values):,} in all)"
+    return f"key        {key.name}: {shown}{more} ({key.why})"
+
+
+def _selection(block: BlockPlan, selection: KeyNoise | None, unit: str) -> str:
+    touched = f"one {unit} is in at most {block.contribution.groups} of them"
+    if selection is None:
+        return f"selection  of keys by a noisy number of {unit}s; {touched}"
+    spread = float(selection.sigma if hasattr(selection, "sigma") else selection.scale)  # type: ignore[union-attr]
+    threshold = math.ceil(float(selection.threshold) * 10) / 10
+    return f"selection  keys with at least {threshold:,} {unit}s, noise {spread:.3g} added before comparing; {touched}"
+
+
+def _measurement(one: Measurement, noise: Noise | None) -> str:
+    if one.kind == "quantile":
+        weight = f"a unit weighs at most {one.unit_weight} rows"
+        return f"measures   {one.text}, {weight}; exponential mechanism, three draws: the value and both ends"
+    step = 1.0 if one.grid is None else float(one.grid.step)
+    moved = f"one unit moves it by at most {_moved(one, noise, step)}"
+    match noise:
+        case DiscreteGaussian():
+            return f"measures   {one.text}; {moved}; Gaussian noise of {float(noise.sigma) * step:,.4g}"
+        case DiscreteLaplace():
+            return f"measures   {one.text}; {moved}; Laplace noise of scale {float(noise.scale) * step:,.4g}"
+        case _:
+            return f"measures   {one.text}; {moved}"
+
+
+def _moved(one: Measurement, noise: Noise | None, step: float) -> str:
+    first, second = f"{one.l1 * step:,.6g} (l1)", f"{math.sqrt(one.l2_squared) * step:,.6g} (l2)"
+    if isinstance(noise, DiscreteLaplace):
+        return first
+    return second if isinstance(noise, DiscreteGaussian) else f"{first} and {second}"

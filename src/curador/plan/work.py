@@ -2,8 +2,8 @@
 
 How long an answer takes is seen by whoever waits for it. If a condition picks one person, and what follows multiplies or
 grinds that person's rows, the time tells whether the condition holds: an attribute is read without any noise. So every plan
-carries W: over all steps, the most rows of one unit that pass it, times what is computed with a row there (`costs.py`). A
-plan whose W is above the study's limit is refused before any charge.
+carries W: over all steps, the most rows of one unit that pass it, times what is computed with a row there. A plan whose W is
+above the study's limit is refused before any charge.
 
 The rows of a unit are bounded below every step by the *height*: base tables give rows of rank up to it, the rank that is
 stored. It bounds work, never noise, and is far above the caps; it is the largest power of two with which W fits. Which rows
@@ -14,6 +14,16 @@ table                           the height; and a comparison of ranks for every 
 filter, projection, window      those below
 join                            both sides, pairs that are compared, what comes out (`ownership.py`)
 caps, groups, what is returned  those kept
+
+Costs. What computing with one row costs, in nanoseconds: measured once, rounded up, the same for everybody.
+
+The numbers were taken on DuckDB 2.0, one thread, for the expressions as they are lowered; `make attack` takes them again and
+prints them beside these. They need not be those of your machine: what matters is that a logarithm is charged as a logarithm
+and a long text as a long text, so that one limit stops every way of making one person's rows expensive.
+
+A cost has two parts: for every row, and for every byte of the texts that are looked at; both stand in the catalogue of
+`query/functions.py`. `like` and `replace` look for their pattern at every place: their cost a byte grows with what is looked
+for.
 """
 
 from __future__ import annotations
@@ -23,10 +33,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from curador.errors import NotPrivate
-from curador.plan.costs import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES, Texts, cost, total
 from curador.plan.model import Step, Work
-from curador.plan.ownership import at, conjuncts, fans, owned, public_matches, refs, scans
-from curador.query.tree import Call, Distinct, Filter, Join, Project, Ref, Scan, UnionAll, UnitGroup, Window
+from curador.plan.ownership import conjuncts, fans_of, ownership_of, public_matches, refs_of, scans_of, text_at
+from curador.query.functions import FUNCTIONS
+from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
 from curador.study.values import Type
 
@@ -37,6 +47,147 @@ if TYPE_CHECKING:
     from curador.query.tree import Expression, Node, Out, Place, Relation
     from curador.study.model import Study, Table
     from curador.study.schema import Schema
+
+
+# ---- costs -----------------------------------------------------------------------------------------------------------------
+
+
+TEXT_CHARACTERS = 4_096
+"""Texts are cut to so many characters when a version is prepared, and no function makes a longer one."""
+
+TEXT_BYTES = 4 * TEXT_CHARACTERS
+UNIT_TEXT_BYTES = 65_536
+"""Bytes of one unit's texts in one column, all its rows together: of rows beyond that, the text is not kept."""
+
+NAME_BYTES = 256
+"""Bytes of a text that says who somebody is, or leads there. A longer one is nobody."""
+
+_WRITTEN_BYTES = 32
+"""A number or a time, written out."""
+
+_LISTED = 3.0
+"""Nanoseconds for one value of an IN list."""
+
+_GUARD = 4.0
+"""A check that a number is finite. What is guarded stands twice in the text: a filter computes it twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTexts:
+    """A unit's rows at one place of a plan: how many, and how many bytes of text they hold in each column together."""
+
+    rows: int
+    bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What computing an expression on all of a unit's rows takes, and how many bytes of text come out."""
+
+    nanoseconds: float
+    bytes: int = 0
+
+
+def cost_of(node: Node | None, texts: RowTexts) -> Cost:
+    """Return what an expression takes on a unit's rows.
+
+    Claim   Not below the sum over its calls of the measured cost of each, every call as often as a filter computes it.
+    Needs   The measured costs; texts as long as `texts` says at most.
+    """
+    match node:
+        case Ref():
+            held = texts.bytes[node.index] if node.type is Type.STRING and node.index < len(texts.bytes) else 0
+            return Cost(0.1 * held, held)
+        case Literal():
+            return Cost(0.0, texts.rows * len(str(node.value).encode()) if node.type is Type.STRING else 0)
+        case Call():
+            return _call(node, texts)
+        case _:
+            return Cost(0.0)
+
+
+def total_cost(nodes: Sequence[Node | None], texts: RowTexts) -> float:
+    """Return what several expressions take together."""
+    return sum(cost_of(one, texts).nanoseconds for one in nodes)
+
+
+def _call(call: Call, texts: RowTexts) -> Cost:
+    name, function = call.function, FUNCTIONS[call.function]
+    parts = [cost_of(one, texts) for one in call.arguments]
+    below = sum(
+        part.nanoseconds if not function.guarded or not _is_computed(one) else 2 * part.nanoseconds + _GUARD * texts.rows
+        for one, part in zip(call.arguments, parts, strict=True)
+    )
+    looked = sum(part.bytes for part in parts)
+    if name == "in":
+        listed = call.arguments[1:]
+        letters = sum(_length(one) for one in listed)
+        return Cost(
+            below
+            + texts.rows * (function.row + _LISTED * len(listed) + function.byte * letters)
+            + function.byte * parts[0].bytes
+        )
+    if name in {"like", "ilike"}:
+        own = texts.rows * function.row + parts[0].bytes * (
+            _search_cost(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
+        )
+        return Cost(below + own)
+    if name == "replace":
+        own = texts.rows * function.row + parts[0].bytes * (16.0 + 0.01 * _length(call.arguments[1]))
+        return Cost(below + own, texts.rows * TEXT_BYTES)
+    own = texts.rows * function.row + looked * function.byte
+    if name == "cast" and looked:
+        own += texts.rows * 100.0  # read by patterns
+    return Cost(below + own, _bytes(call, texts, looked))
+
+
+def _is_computed(node: Node) -> bool:
+    """Whether a node is a number that could have become none on the way."""
+    return isinstance(node, Call) and FUNCTIONS[node.function].number
+
+
+def _bytes(call: Call, texts: RowTexts, looked: int) -> int:
+    if call.type is not Type.STRING:
+        return 0
+    longest = texts.rows * TEXT_BYTES
+    match call.function:
+        case "cast":
+            return looked or texts.rows * _WRITTEN_BYTES
+        case "substring":
+            return min(looked, texts.rows * 4 * max(_whole(call.arguments[-1]), 0))
+        case "lower" | "upper":
+            return min(2 * looked, longest)  # a small letter may take more bytes than its capital
+        case _:
+            return min(looked, longest)
+
+
+def _search_cost(pattern: str) -> float:
+    """Nanoseconds a byte of looking for a LIKE pattern.
+
+    Without `_` each part between % is looked for as a whole. With it, parts that float are compared at every place, letter
+    by letter: their cost a byte is that of the longest one.
+    """
+    if "_" not in pattern:
+        return 0.3 + 0.01 * len(pattern)
+    floating = pattern.split("%")[1:]
+    return 1.0 + 1.5 * max(map(len, floating), default=0)
+
+
+def _text(node: Node) -> str:
+    return str(node.value) if isinstance(node, Literal) else "_" * TEXT_CHARACTERS
+
+
+def _length(node: Node) -> int:
+    return len(str(node.value).encode()) if isinstance(node, Literal) and isinstance(node.value, str) else 0
+
+
+def _whole(node: Node) -> int:
+    value = node.value if isinstance(node, Literal) else None
+    return int(value) if isinstance(value, int) else TEXT_CHARACTERS
+
+
+# ---- work ------------------------------------------------------------------------------------------------------------------
+
 
 LEAST_HEIGHT = 8
 """Below this a height would leave out rows of ordinary people: such a plan is refused instead."""
@@ -106,14 +257,14 @@ def fit_height(
 
 def rows_read(block: BlockPlan, schema: Schema) -> int | None:
     """Return how many rows of one unit a table gives at most, where that can leave some out; None where the cap says it."""
-    found = [one.table for scan in scans(block.relation) if (one := schema.table(scan.table)) is not None]
+    found = [one.table for scan in scans_of(block.relation) if (one := schema.table(scan.table)) is not None]
     stored = [stored_rows(one, schema.study) for one in found if not one.public]
     if block.cap.by == "rank" or max(stored, default=1) == 1:
         return None
     return max(stored) if block.cap.height is None else block.cap.height
 
 
-def cutting(height: int, relation: Relation, schema: Schema) -> int | None:
+def cutting_height(height: int, relation: Relation, schema: Schema) -> int | None:
     """Return the height if a table of the relation stores more rows of a unit than it; None where nothing is cut.
 
     Where nothing is prepared nothing was cut before either.
@@ -124,7 +275,7 @@ def cutting(height: int, relation: Relation, schema: Schema) -> int | None:
 
 def most_stored(relation: Relation, schema: Schema) -> int:
     """Return how many rows of one unit the tables of a relation hold at most."""
-    tables = [found.table for scan in scans(relation) if (found := schema.table(scan.table)) is not None]
+    tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
     return max((stored_rows(one, schema.study) for one in tables if not one.public), default=1)
 
 
@@ -136,7 +287,7 @@ def _refusal(work: Work, study: Study, relation: Relation, blocks: int) -> str:
     part = f"most of it by {dearest.what}, on up to {dearest.rows:,} rows"
     why = f"how long an answer takes would tell about one {unit}"
     hint = "join fewer tables, or on keys; compute less with each row; the owner can raise engine.unit_work"
-    return at(dearest.place or relation.place, f"{rule}\n{part}: {why}.\nHint: {hint}.")
+    return text_at(dearest.place or relation.place, f"{rule}\n{part}: {why}.\nHint: {hint}.")
 
 
 def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int) -> Work:
@@ -148,17 +299,17 @@ def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int
             empty (`engines/lower/relation.py`); tables as preparation leaves them: `stored_rows` of a unit, texts cut.
     Source  Every relation's R (`ownership.py`); texts by how often a row can be repeated.
     """
-    walk = _Walk(schema, min(height, cap.rows) if cap.by == "rank" else height)
+    walk = _WorkWalk(schema, min(height, cap.rows) if cap.by == "rank" else height)
     used = [*(key.expression for key in demand.keys)]
     for tally in demand.tallies:
         used += [one for one in (tally.argument, tally.filter) if one is not None]
-    wanted = {index for one in used for index in refs(one)}
+    wanted = {index for one in used for index in refs_of(one)}
     flow = walk.visit(demand.relation, frozenset(wanted))
     for tally in demand.tallies:
         grid = _GRID if tally.grid is not None else 0.0
         walk.add("computing what is summed or counted", demand.place, flow.rows, flow.rows * (grid + _COMPUTE))
     distinct = list(dict.fromkeys(used))
-    walk.add("computing keys and arguments", _first(distinct, demand.place), flow.rows, total(distinct, flow))
+    walk.add("computing keys and arguments", _first(distinct, demand.place), flow.rows, total_cost(distinct, flow))
     parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in demand.tallies)
     if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(demand.relation):
         walk.steps = [replace(step, nanoseconds=parts * step.nanoseconds) for step in walk.steps]  # read again for each
@@ -169,10 +320,10 @@ def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int
     return Work(height, tuple(walk.steps))
 
 
-def _caps(walk: _Walk, demand: Demand, flow: Texts, cap: Cap) -> None:
-    text = sum(cost(key.expression, flow).bytes for key in demand.keys)
+def _caps(walk: _WorkWalk, demand: Demand, flow: RowTexts, cap: Cap) -> None:
+    text = sum(cost_of(key.expression, flow).bytes for key in demand.keys)
     kept = flow.rows
-    origins = _ORIGIN * max(len(list(scans(demand.relation))) - 2, 0)
+    origins = _ORIGIN * max(len(list(scans_of(demand.relation))) - 2, 0)
     if cap.by == "window":
         each = _CROWDED if is_table(demand.relation) else _CAPPED + origins
         walk.add("choosing the rows that count", demand.place, kept, kept * each + _MOVED_BYTE * text)
@@ -183,18 +334,18 @@ def _caps(walk: _Walk, demand: Demand, flow: Texts, cap: Cap) -> None:
         walk.add("choosing the rows of a group", demand.place, kept, kept * (_CAPPED + origins) + _GROUPED_BYTE * text)
 
 
-def _tallies(walk: _Walk, demand: Demand, flow: Texts, kept: int) -> None:
-    text = sum(cost(key.expression, flow).bytes for key in demand.keys)
+def _tallies(walk: _WorkWalk, demand: Demand, flow: RowTexts, kept: int) -> None:
+    text = sum(cost_of(key.expression, flow).bytes for key in demand.keys)
     each = {"units": _UNITS, "distinct": _VALUES, "cells": _CELLS}
     walk.add("grouping", demand.place, kept, kept * _GROUP + _GROUPED_BYTE * text)
     for tally in demand.tallies:
-        own = cost(tally.argument, flow).bytes if tally.kind == "distinct" else 0
+        own = cost_of(tally.argument, flow).bytes if tally.kind == "distinct" else 0
         nanoseconds = kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own
         walk.add("tallying", demand.place, kept, nanoseconds)
 
 
 @dataclass(slots=True)
-class _Walk:
+class _WorkWalk:
     """Goes through a relation from its tables upwards, and gathers steps."""
 
     schema: Schema
@@ -205,14 +356,14 @@ class _Walk:
         """Note one step."""
         self.steps.append(Step(what, rows, math.ceil(nanoseconds), place))
 
-    def visit(self, relation: Relation, wanted: frozenset[int]) -> Texts:
+    def visit(self, relation: Relation, wanted: frozenset[int]) -> RowTexts:
         """Return a unit's rows and texts in a relation of which these columns are used; of public ones a row's longest."""
         match relation:
             case Scan():
                 return self._scan(relation, wanted)
             case Filter():
-                below = self.visit(relation.input, wanted | refs(relation.predicate))
-                each = below.rows * _FILTER + cost(relation.predicate, below).nanoseconds
+                below = self.visit(relation.input, wanted | refs_of(relation.predicate))
+                each = below.rows * _FILTER + cost_of(relation.predicate, below).nanoseconds
                 self._private(relation, "a filter", _place(relation.predicate, relation.place), below.rows, each)
                 return below
             case Project():
@@ -224,7 +375,7 @@ class _Walk:
                 rows = sum(branch.rows for branch in branches)
                 self._private(relation, "a union", relation.place, rows, rows * _UNION)
                 columns = zip(*(branch.bytes for branch in branches), strict=True)
-                return Texts(rows, tuple(sum(held) for held in columns))
+                return RowTexts(rows, tuple(sum(held) for held in columns))
             case UnitGroup():
                 return self._group(relation)
             case Window():
@@ -239,14 +390,14 @@ class _Walk:
 
     def _private(self, relation: Relation, what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
         """Note a step over rows of people; public tables alone are the same work whoever is in the data."""
-        if owned(relation, self.schema).private:
+        if ownership_of(relation, self.schema).private:
             self.add(what, place, rows, nanoseconds)
 
-    def _scan(self, scan: Scan, wanted: frozenset[int]) -> Texts:
+    def _scan(self, scan: Scan, wanted: frozenset[int]) -> RowTexts:
         found = self.schema.table(scan.table)
         if found is None or found.table.public:
             longest = self.schema.public.longest
-            return Texts(1, tuple(longest(scan.table, one.name) if one.type is Type.STRING else 0 for one in scan.columns))
+            return RowTexts(1, tuple(longest(scan.table, one.name) if one.type is Type.STRING else 0 for one in scan.columns))
         stored = stored_rows(found.table, self.schema.study)
         rows = min(self.height, stored)
         read = [index for index in wanted if index < len(scan.columns)]
@@ -256,48 +407,48 @@ class _Walk:
         )
         each = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
         self.add(f"reading {scan.table}", scan.place, rows, each)
-        return Texts(rows, held)
+        return RowTexts(rows, held)
 
-    def _project(self, project: Project, wanted: frozenset[int]) -> Texts:
+    def _project(self, project: Project, wanted: frozenset[int]) -> RowTexts:
         kept = [place for place in range(len(project.columns)) if place in wanted]
         expressions = [project.expressions[place] for place in kept]
-        below = self.visit(project.input, frozenset(index for one in expressions for index in refs(one)))
+        below = self.visit(project.input, frozenset(index for one in expressions for index in refs_of(one)))
         computed = [one for one in expressions if not isinstance(one, Ref)]
-        each = below.rows * _COMPUTE * len(computed) + total(computed, below)
+        each = below.rows * _COMPUTE * len(computed) + total_cost(computed, below)
         self._private(project, "a computed column", _first(computed, project.place), below.rows, each)
-        return Texts(below.rows, tuple(cost(one, below).bytes for one in project.expressions))
+        return RowTexts(below.rows, tuple(cost_of(one, below).bytes for one in project.expressions))
 
-    def _group(self, group: UnitGroup) -> Texts:
+    def _group(self, group: UnitGroup) -> RowTexts:
         parts: list[Expression] = list(group.keys)
         for one in group.aggregates:
             parts += [part for part in (one.argument, one.filter) if part is not None]
-        below = self.visit(group.input, frozenset(index for part in parts for index in refs(part)))
-        inside = [cost(part, below) for part in parts]
+        below = self.visit(group.input, frozenset(index for part in parts for index in refs_of(part)))
+        inside = [cost_of(part, below) for part in parts]
         dear = sum(one.function in {"quantile", "count_distinct", "count_units"} for one in group.aggregates)
         each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
         spent = below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in inside)
         self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)
-        rows = min(owned(group, self.schema, cap=self.height).rows or 0, below.rows)
+        rows = min(ownership_of(group, self.schema, cap=self.height).rows or 0, below.rows)
         arguments = [*group.keys, *(one.argument for one in group.aggregates)]
         held = (
-            cost(one, below).bytes if out.type is Type.STRING else 0
+            cost_of(one, below).bytes if out.type is Type.STRING else 0
             for one, out in zip(arguments, group.columns, strict=True)
         )
-        return Texts(rows, tuple(held))
+        return RowTexts(rows, tuple(held))
 
-    def _window(self, window: Window, wanted: frozenset[int]) -> Texts:
+    def _window(self, window: Window, wanted: frozenset[int]) -> RowTexts:
         parts: list[Expression] = []
         for call in window.calls:
             parts += [*call.partition, *(one for one, _, _ in call.order)]
             parts += [] if call.argument is None else [call.argument]
         width = len(window.input.columns)
         below = self.visit(
-            window.input, frozenset(index for index in wanted if index < width) | {i for one in parts for i in refs(one)}
+            window.input, frozenset(index for index in wanted if index < width) | {i for one in parts for i in refs_of(one)}
         )
         carried = sum(held for index, held in enumerate(below.bytes) if index in wanted)
         for call in window.calls:
             own = [*call.partition, *(one for one, _, _ in call.order), *([] if call.argument is None else [call.argument])]
-            costs = [cost(one, below) for one in own]
+            costs = [cost_of(one, below) for one in own]
             each = _WHOLE if call.whole and not call.order else _SORTED
             spent = (
                 below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in costs) + _MOVED_BYTE * carried
@@ -305,25 +456,25 @@ class _Walk:
             self._private(window, f"{call.function.upper()} OVER …", call.place or window.place, below.rows, spent)
         longest = below.rows * TEXT_BYTES  # one text may stand beside every row
         made = tuple(longest if call.type is Type.STRING else 0 for call in window.calls)
-        return Texts(below.rows, below.bytes + made)
+        return RowTexts(below.rows, below.bytes + made)
 
     # ---- joins -----------------------------------------------------------------------------------------------------
 
-    def _join(self, join: Join, wanted: frozenset[int]) -> Texts:
+    def _join(self, join: Join, wanted: frozenset[int]) -> RowTexts:
         width = len(join.left.columns)
-        used = wanted | ({index for one in conjuncts(join.on) for index in refs(one)})
+        used = wanted | ({index for one in conjuncts(join.on) for index in refs_of(one)})
         left = self.visit(join.left, frozenset(index for index in used if index < width))
         right = self.visit(join.right, frozenset(index - width for index in used if index >= width))
-        both = owned(join.left, self.schema), owned(join.right, self.schema)
+        both = ownership_of(join.left, self.schema), ownership_of(join.right, self.schema)
         if not any(side.private for side in both):
-            return Texts(1, left.bytes + right.bytes)
+            return RowTexts(1, left.bytes + right.bytes)
         private = both[0].private, both[1].private
         left_fan, right_fan = self._fans(join, left, right, private=private)
         own = (left.rows if private[0] else 0), (right.rows if private[1] else 0)
         pairs = min(own[0] * right_fan or own[1] * left_fan, own[1] * left_fan or own[0] * right_fan)
-        rows = owned(join, self.schema, cap=self.height).rows or 0
+        rows = ownership_of(join, self.schema, cap=self.height).rows or 0
         every = list(conjuncts(join.on))
-        residual = [one for one in every if not _hashed(one, width) and len({index < width for index in refs(one)}) > 1]
+        residual = [one for one in every if not _is_hashed(one, width) and len({index < width for index in refs_of(one)}) > 1]
         if join.kind in {"semi", "anti"} and not residual:
             pairs = own[0]  # the first match decides
         repeated = tuple(held * max(right_fan if private[0] else pairs, 1) for held in left.bytes)
@@ -331,16 +482,16 @@ class _Walk:
         alone = tuple(held if private[0] else 0 for held in left.bytes)
         alone += tuple(held if private[1] else 0 for held in right.bytes)
         spent = own[0] * _PROBE + own[1] * _BUILD + rows * _JOINED + pairs * _PAIR
-        spent += total([one for one in every if one not in residual], Texts(sum(own), alone))
-        spent += total(residual, Texts(pairs, repeated))
+        spent += total_cost([one for one in every if one not in residual], RowTexts(sum(own), alone))
+        spent += total_cost(residual, RowTexts(pairs, repeated))
         what = f"{'an' if join.kind in {'inner', 'anti'} else 'a'} {join.kind} join"
         self.add(what, join.place, max(rows, *own), spent)
-        return left if join.kind in {"semi", "anti"} else Texts(rows, repeated)
+        return left if join.kind in {"semi", "anti"} else RowTexts(rows, repeated)
 
-    def _fans(self, join: Join, left: Texts, right: Texts, *, private: tuple[bool, bool]) -> tuple[int, int]:
+    def _fans(self, join: Join, left: RowTexts, right: RowTexts, *, private: tuple[bool, bool]) -> tuple[int, int]:
         """How many rows of each side can match one row of the other, those of one unit where they have owners."""
         if all(private):
-            found = fans(join, self.schema, self.height)
+            found = fans_of(join, self.schema, self.height)
             return found[0] or 0, found[1] or 0
         matches = public_matches(join, join.right if private[0] else join.left, self.schema) or 0
         return (left.rows, matches) if private[0] else (matches, right.rows)
@@ -368,11 +519,11 @@ def names_units(schema: Schema, table: str, column: str) -> bool:
     return found is not None and getattr(found.table.unit, "column", None) == column
 
 
-def _hashed(node: Node, width: int) -> bool:
+def _is_hashed(node: Node, width: int) -> bool:
     """Whether a condition is an equality of the two sides, by which a hash finds the matches."""
     if not (isinstance(node, Call) and node.function == "="):
         return False
-    sides = [{index < width for index in refs(one)} for one in node.arguments]
+    sides = [{index < width for index in refs_of(one)} for one in node.arguments]
     return all(len(side) == 1 for side in sides) and sides[0] != sides[1]
 
 

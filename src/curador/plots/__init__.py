@@ -7,16 +7,12 @@ are beside the documents that show them, in docs/figures.
 from curador.plots.audit_report import write_html
 from curador.plots.budget import budget
 from curador.plots.catalogue import CATALOGUE, NAMES
-from curador.plots.compositions import composed_deltas, compositions
-from curador.plots.epsilon_delta import epsilon_delta
 from curador.plots.game import game
-from curador.plots.key_curves import key_curves
 from curador.plots.law import law
 from curador.plots.learning import convergence, lost_variance, spectrum
-from curador.plots.local_errors import local_errors
-from curador.plots.noise_widths import noise_widths
-from curador.plots.shuffle import shuffle
-from curador.plots.tradeoffs import tradeoffs
+from curador.plots.local import local_errors, shuffle
+from curador.plots.losses import composed_deltas, compositions, epsilon_delta, tradeoffs
+from curador.plots.mechanisms import key_curves, noise_widths
 
 __all__ = [
     "CATALOGUE",

@@ -18,7 +18,7 @@ Takes = Literal["nothing", "losses", "log", "values"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueFigure:
     """A figure of the catalogue.
 
     description  one line: what it shows
@@ -40,45 +40,49 @@ class Entry:
     @property
     def call(self) -> str:
         """How Python is asked for it: the function with what it must be given."""
-        given = (one.name for one in signature(_found(self.function)).parameters.values() if one.default is Parameter.empty)
+        given = (
+            one.name for one in signature(_load_function(self.function)).parameters.values() if one.default is Parameter.empty
+        )
         return f"cu.plots.{self.function.partition(':')[2]}({', '.join(given)})"
 
     def draw(self, *given: Any, **options: Any) -> Figure:
         """Return the figure of what is given."""
-        return _found(self.function)(*given, **options)
+        return _load_function(self.function)(*given, **options)
 
 
-def _found(place: str) -> Callable[..., Any]:
+def _load_function(place: str) -> Callable[..., Any]:
     module, _, name = place.partition(":")
     return getattr(import_module(f"curador.plots.{module}"), name)
 
 
-_ENTRIES: Final = (
-    Entry("law", "A mechanism's law in two neighbouring worlds, and the evidence", "law:law", "values"),
-    Entry(
-        "compositions", "ε of many releases by every accounting, against their number", "compositions:compositions", "losses"
+_FIGURES: Final = (
+    CatalogueFigure("law", "A mechanism's law in two neighbouring worlds, and the evidence", "law:law", "values"),
+    CatalogueFigure(
+        "compositions", "ε of many releases by every accounting, against their number", "losses:compositions", "losses"
     ),
-    Entry("composed-deltas", "ε of many releases by every accounting, against δ", "compositions:composed_deltas", "losses"),
-    Entry("tradeoffs", "The best that an adversary can do, by loss", "tradeoffs:tradeoffs", "losses"),
-    Entry("epsilon-delta", "ε against δ: certified band and readings", "epsilon_delta:epsilon_delta", "losses"),
-    Entry("game", "The adversary's game played: ROC against the proved bound", "game:game", "values"),
-    Entry("noise", "The 95 % error bar by ε, for every kind of noise", "noise_widths:noise_widths"),
-    Entry("keys", "How many people a key needs to be shown", "key_curves:key_curves"),
-    Entry("local-errors", "Local privacy: standard errors by protocol and domain", "local_errors:local_errors"),
-    Entry("shuffle", "What shuffling many local reports gains", "shuffle:shuffle"),
-    Entry("budget", "What was spent, charge by charge and by whom", "budget:budget", "log"),
-    Entry("convergence", "A private fit, step by step", "learning:convergence", "values"),
-    Entry("spectrum", "Private components against the noise", "learning:spectrum", "values"),
-    Entry("lost-variance", "What ε buys of a subspace", "learning:lost_variance", "values"),
+    CatalogueFigure(
+        "composed-deltas", "ε of many releases by every accounting, against δ", "losses:composed_deltas", "losses"
+    ),
+    CatalogueFigure("tradeoffs", "The best that an adversary can do, by loss", "losses:tradeoffs", "losses"),
+    CatalogueFigure("epsilon-delta", "ε against δ: certified band and readings", "losses:epsilon_delta", "losses"),
+    CatalogueFigure("game", "The adversary's game played: ROC against the proved bound", "game:game", "values"),
+    CatalogueFigure("noise", "The 95 % error bar by ε, for every kind of noise", "mechanisms:noise_widths"),
+    CatalogueFigure("keys", "How many people a key needs to be shown", "mechanisms:key_curves"),
+    CatalogueFigure("local-errors", "Local privacy: standard errors by protocol and domain", "local:local_errors"),
+    CatalogueFigure("shuffle", "What shuffling many local reports gains", "local:shuffle"),
+    CatalogueFigure("budget", "What was spent, charge by charge and by whom", "budget:budget", "log"),
+    CatalogueFigure("convergence", "A private fit, step by step", "learning:convergence", "values"),
+    CatalogueFigure("spectrum", "Private components against the noise", "learning:spectrum", "values"),
+    CatalogueFigure("lost-variance", "What ε buys of a subspace", "learning:lost_variance", "values"),
 )
 
-CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+CATALOGUE: Final[Mapping[str, CatalogueFigure]] = MappingProxyType({entry.name: entry for entry in _FIGURES})
 """Every figure by name."""
 
 NAMES: Final[tuple[str, ...]] = tuple(CATALOGUE)
 
 
-def entry_of(name: str) -> Entry:
+def figure_named(name: str) -> CatalogueFigure:
     """Return the entry of this name; another name is refused with the nearest one."""
     found = CATALOGUE.get(name)
     if found is None:

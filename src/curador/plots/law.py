@@ -136,7 +136,7 @@ def laws(mechanism: object, one: Any, other: Any, *, labels: Sequence[str] | Non
             return _answers(mechanism, int(one), int(other), labels)
         case Exponential() | PermuteAndFlip() | NoisyMax():
             masses = (mechanism.probabilities(one), mechanism.probabilities(other))
-            return _named(masses, labels, "candidate")
+            return _laws_of_labels(masses, labels, "candidate")
         case AboveThreshold():
             return _first_hits(mechanism, one, other, labels)
         case Quantile():
@@ -162,12 +162,12 @@ def _real(mechanism: RealNoise, one: float, other: float) -> Laws:
         (density(one), density(other)),
         "released value",
         smooth=True,
-        worlds=_said(one, other),
+        worlds=_say_inputs(one, other),
         bar=(one - half, one + half),
     )
 
 
-def _said(one: float, other: float) -> tuple[str, str]:
+def _say_inputs(one: float, other: float) -> tuple[str, str]:
     return f"one world: {one:g}", f"a neighbour: {other:g}"
 
 
@@ -175,17 +175,17 @@ def _whole(mechanism: IntegerNoise, one: int, other: int) -> Laws:
     wide = math.ceil(1.2 * mechanism.interval("0.99").upper) + 1
     places = np.arange(min(one, other) - wide, max(one, other) + wide + 1, dtype=np.float64)
     first, second = (np.array([mechanism.probability(int(place) - value) for place in places]) for value in (one, other))
-    return Laws(places, (first, second), "released integer", worlds=_said(one, other))
+    return Laws(places, (first, second), "released integer", worlds=_say_inputs(one, other))
 
 
 def _answers(mechanism: RandomizedResponse, one: int, other: int, labels: Sequence[str] | None) -> Laws:
     lie = (1.0 - mechanism.gamma) / (mechanism.categories - 1)
     rows = np.full((2, mechanism.categories), lie)
     rows[0, one] = rows[1, other] = mechanism.gamma
-    return _named((rows[0], rows[1]), labels, "answer given")
+    return _laws_of_labels((rows[0], rows[1]), labels, "answer given")
 
 
-def _named(masses: tuple[FloatArray, FloatArray], labels: Sequence[str] | None, axis: str) -> Laws:
+def _laws_of_labels(masses: tuple[FloatArray, FloatArray], labels: Sequence[str] | None, axis: str) -> Laws:
     names = tuple(labels) if labels is not None else tuple(str(place) for place in range(len(masses[0])))
     return Laws(np.arange(len(masses[0]), dtype=np.float64), masses, axis, labels=names)
 
@@ -199,7 +199,7 @@ def _first_hits(mechanism: AboveThreshold, one: Any, other: Any, labels: Sequenc
         return np.bincount(first, minlength=hits.shape[1] + 1) / draws
 
     names = [*(labels if labels is not None else (str(place) for place in range(len(one)))), "none"]
-    return _named((shares(one), shares(other)), names, f"first question above ({draws:,} draws)")
+    return _laws_of_labels((shares(one), shares(other)), names, f"first question above ({draws:,} draws)")
 
 
 def _quantiles(mechanism: Quantile, one: Any, other: Any) -> Laws:
@@ -220,4 +220,4 @@ def _keys(mechanism: GaussianKeys | LaplaceKeys | OptimalKeys, one: int, other: 
     """Shown or not, for a key with that many units."""
     chance = mechanism.pass_probability
     first, second = (np.array([1.0 - chance(units), chance(units)]) for units in (one, other))
-    return _named((first, second), ("hidden", "shown"), f"a key with {one} or {other} units")
+    return _laws_of_labels((first, second), ("hidden", "shown"), f"a key with {one} or {other} units")

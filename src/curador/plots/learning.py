@@ -41,9 +41,9 @@ def convergence(estimator: object) -> Figure:
             _series(axes, steps, values, color=colour, marker=MARKS[place % len(MARKS)], markersize=4)
             if name == "gradient_norm" and floor is not None:
                 _series(axes, steps, floor, color=RED, linestyle="--", linewidth=1.4, label="noise alone")
-                _scaled(axes, np.concatenate([values, floor]))
+                _scale_axis(axes, np.concatenate([values, floor]))
             else:
-                _scaled(axes, values)
+                _scale_axis(axes, values)
             axes.set_ylabel(name.replace("_", " "), fontsize=9)
         panels[-1].set_xlabel("step")
         _whole_steps(panels[-1])
@@ -59,7 +59,7 @@ def _series(axes: Axes, steps: FloatArray | None, values: FloatArray, **look: An
     axes.plot(own, values, **look)
 
 
-def _scaled(axes: Axes, values: FloatArray) -> None:
+def _scale_axis(axes: Axes, values: FloatArray) -> None:
     if values.min() > 0 and values.max() > _WIDE * values.min():
         axes.set_yscale("log")
     elif np.ptp(values) <= _FLAT * max(1.0, float(np.abs(values).max())):

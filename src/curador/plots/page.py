@@ -80,7 +80,7 @@ def items(lines: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A value in a table; `good` says in colour, beside its words, whether it is as it should be."""
 
     words: str
@@ -93,16 +93,16 @@ class Cell:
         return f"<td{_kinds(kinds)}>{text(self.words)}</td>"
 
 
-def number(words: str) -> Cell:
+def number(words: str) -> TableCell:
     """Return a cell whose words are digits."""
-    return Cell(words, number=True)
+    return TableCell(words, number=True)
 
 
 def _kinds(kinds: Sequence[str]) -> str:
     return f' class="{" ".join(kinds)}"' if kinds else ""
 
 
-def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[Cell]]]) -> str:
+def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[TableCell]]]) -> str:
     """Return a table whose first column names its rows; everything is escaped here and nowhere else."""
     numbers = [bool(rows) and all(row[1][place].number for row in rows) for place in range(len(heads) - 1)]
     top = [f'<th scope="col">{text(heads[0])}</th>']

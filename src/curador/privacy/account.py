@@ -11,6 +11,10 @@ Lower ends come from mechanisms that the records describe, so they bound every r
 A reading whose arithmetic fails is silent: +∞ above, 0 below; the others answer. Only if none can is the question refused.
 These readings hold for losses fixed in advance or composed adaptively with fixed parameters; they never decide whether a
 further question fits a budget (that is `filters`).
+
+Beside them stand the exact scalars of a loss: ε of pure privacy, (ρ, δ) of approximate zero-concentrated privacy.
+These are what the interactive ledger adds up, so they are rationals, rounded up where the truth is irrational. Those of a
+single record stand beside its kind, in `kinds`.
 """
 
 from __future__ import annotations
@@ -23,14 +27,67 @@ from curador.numerics.exact import Number, at_least_zero, exact_sum, probability
 from curador.numerics.guard import OUT_OF_RANGE, attempt, certified
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import float_down, float_up, up
-from curador.numerics.tilted.enclosure import Options
+from curador.numerics.tilted.enclosure import SumOptions
 from curador.privacy.convert import curve_to_delta, curve_to_epsilon, rho_to_delta, rho_to_epsilon
 from curador.privacy.laws.side import Direction
-from curador.privacy.loss import DELTA, DELTA_INTERVAL, EPSILON, EPSILON_INTERVAL, READINGS, Loss, kinds_of, parts_of
+from curador.privacy.loss import (
+    CONCENTRATED,
+    DELTA,
+    DELTA_INTERVAL,
+    EPSILON,
+    EPSILON_INTERVAL,
+    PURE_EPSILON,
+    READINGS,
+    RHO,
+    Loss,
+    kinds_of,
+    parts_of,
+)
 from curador.privacy.numerical import NumericalReading, enclosure, in_directions
 from curador.privacy.renyi import curve
-from curador.privacy.rules import Amounts, OwnReading, basic_amounts, own_reading, traits_of
-from curador.privacy.zcdp import concentrated
+from curador.privacy.rules import (
+    AmountPair,
+    OwnReading,
+    basic_amounts,
+    own_reading,
+    single_concentrated,
+    single_pure,
+    traits_of,
+)
+
+# ---- exact scalars ---------------------------------------------------------------------------------------------------------
+
+
+@PURE_EPSILON.answered_by
+def pure_epsilon(loss: Loss) -> Fraction | None:
+    """Return Σ ε, None if a part is not pure. Rounds: up where irrational."""
+    singles = [(single_pure(record), count) for record, count in parts_of(loss)]
+    if any(single is None for single, _ in singles):
+        return None
+    return exact_sum(count * single for single, count in singles if single is not None)
+
+
+@CONCENTRATED.answered_by
+def concentrated(loss: Loss) -> AmountPair | None:
+    """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16]. Rounds: up."""
+    amounts: list[AmountPair] = []
+    for record, count in parts_of(loss):
+        single = single_concentrated(record)
+        if single is None:
+            return None
+        amounts.append((count * single[0], count * single[1]))
+    return exact_sum(rho for rho, _ in amounts), exact_sum(delta for _, delta in amounts)
+
+
+@RHO.answered_by
+def rho(loss: Loss) -> Fraction | float:
+    """Return ρ where the loss is ρ-zCDP with δ = 0, else +∞."""
+    amounts = concentrated(loss)
+    return math.inf if amounts is None or amounts[1] > 0 else amounts[0]
+
+
+# ---- readings --------------------------------------------------------------------------------------------------------------
+
 
 WIDE, CUT_WIDE, TOO_WIDE = 1e-6, 1e-4, 1e-2
 """Relative width of a numerical interval from which the other readings are asked too; where far outputs are set apart, whose
@@ -94,7 +151,7 @@ def leaving_epsilon(loss: Loss, delta: Fraction) -> float | None:
     """
     if delta == 0:
         return None
-    lower, upper = attempt(lambda: in_directions(loss, (Direction.LEAVES,), Options()).epsilon(float(delta))) or (
+    lower, upper = attempt(lambda: in_directions(loss, (Direction.LEAVES,), SumOptions()).epsilon(float(delta))) or (
         0.0,
         math.inf,
     )
@@ -183,7 +240,7 @@ def _basic(loss: Loss, delta: Fraction) -> list[float]:
     """[Σ ε] if Σ δ ≤ δ and every record is pure or approximate, else []. Source: [DR14]."""
     if any(basic_amounts(parts[0][0]) is None for parts in kinds_of(loss).values()):  # of a kind mostly all or none
         return []
-    found: list[tuple[int, Amounts]] = []
+    found: list[tuple[int, AmountPair]] = []
     for record, count in parts_of(loss):  # nothing is multiplied before it is known that all of them have something to say
         amounts = basic_amounts(record)
         if amounts is None:
@@ -208,7 +265,7 @@ def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
     return max(found, 0.0)
 
 
-def _ranged(loss: Loss) -> Amounts | None:
+def _ranged(loss: Loss) -> AmountPair | None:
     """(ρ, δ) of a loss with bounded ranges: theirs is a line in α, whose best order may lie beyond all that are tried."""
     kinds = [traits_of(record) for record, _ in parts_of(loss)]
     lined, long = any(kind.follows_a_line for kind in kinds), any(kind.long_rho for kind in kinds)

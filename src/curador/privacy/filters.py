@@ -80,8 +80,8 @@ class PureFilter:
 
     def __init__(self, limit: Number, *, spent: Number = ZERO, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "limit", positive(limit, "limit"))
-        object.__setattr__(self, "spent", _within(spent, self.limit, "spent"))
-        object.__setattr__(self, "adjacency", _typed(adjacency))
+        object.__setattr__(self, "spent", _require_within(spent, self.limit, "spent"))
+        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
 
     @property
     def left(self) -> Fraction:
@@ -96,15 +96,15 @@ class PureFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            raise BudgetExceeded(_told("epsilon", asked, self.left, self.limit))
-        return replace(self, spent=self.spent + asked, adjacency=_joint(self.adjacency, loss))
+            raise BudgetExceeded(_refusal_text("epsilon", asked, self.left, self.limit))
+        return replace(self, spent=self.spent + asked, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self) -> float:
         """The ε spent so far, for display. Rounds: up."""
         return float_up(self.spent)
 
     def _asked(self, loss: Chargeable) -> Fraction:
-        _joint(self.adjacency, loss)
+        _join_adjacency(self.adjacency, loss)
         return _amount(loss.pure_epsilon, "epsilon of pure privacy")
 
 
@@ -144,9 +144,9 @@ class ConcentratedFilter:
         proved = _converts(self.rho_limit, self.epsilon_limit, self.delta_conv)
         require(proved, "rho_limit", "one that converts into at most epsilon_limit", rho_limit)
         rho, delta = spent
-        amounts = Amounts(_within(rho, self.rho_limit, "rho"), _within(delta, self.delta_keys, "delta"))
+        amounts = Amounts(_require_within(rho, self.rho_limit, "rho"), _require_within(delta, self.delta_keys, "delta"))
         object.__setattr__(self, "spent", amounts)
-        object.__setattr__(self, "adjacency", _typed(adjacency))
+        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
 
     @classmethod
     def create(
@@ -194,11 +194,11 @@ class ConcentratedFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked, left = self._asked(loss), self.left
         if asked.rho > left.rho:
-            raise BudgetExceeded(_told("rho", asked.rho, left.rho, self.rho_limit))
+            raise BudgetExceeded(_refusal_text("rho", asked.rho, left.rho, self.rho_limit))
         if asked.delta > left.delta:
-            raise BudgetExceeded(_told("delta", asked.delta, left.delta, self.delta_keys))
+            raise BudgetExceeded(_refusal_text("delta", asked.delta, left.delta, self.delta_keys))
         total = Amounts(self.spent.rho + asked.rho, self.spent.delta + asked.delta)
-        return replace(self, spent=total, adjacency=_joint(self.adjacency, loss))
+        return replace(self, spent=total, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self) -> float:
         """The ε that the ρ spent so far converts into at delta_conv. Rounds: up.
@@ -210,7 +210,7 @@ class ConcentratedFilter:
         return rho_to_epsilon(self.spent.rho, delta=self.delta_conv) if self.spent.rho else 0.0
 
     def _asked(self, loss: Chargeable) -> Amounts:
-        _joint(self.adjacency, loss)
+        _join_adjacency(self.adjacency, loss)
         bound = loss.concentrated
         if bound is None:
             raise NotPrivate("the loss has no known bound of zero-concentrated differential privacy")
@@ -238,8 +238,8 @@ class RenyiFilter:
     ) -> None:
         object.__setattr__(self, "alpha", _order(alpha))
         object.__setattr__(self, "limit", positive(limit, "limit"))
-        object.__setattr__(self, "spent", _within(spent, self.limit, "spent"))
-        object.__setattr__(self, "adjacency", _typed(adjacency))
+        object.__setattr__(self, "spent", _require_within(spent, self.limit, "spent"))
+        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
 
     @classmethod
     def create(
@@ -267,8 +267,8 @@ class RenyiFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            raise BudgetExceeded(_told(f"zeta of order {self.alpha}", asked, self.left, self.limit))
-        return replace(self, spent=self.spent + asked, adjacency=_joint(self.adjacency, loss))
+            raise BudgetExceeded(_refusal_text(f"zeta of order {self.alpha}", asked, self.left, self.limit))
+        return replace(self, spent=self.spent + asked, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self, *, delta: Number) -> float:
         """The ε that the divergence spent so far converts into at δ, for display. Rounds: up."""
@@ -278,7 +278,7 @@ class RenyiFilter:
         return renyi_to_epsilon(self.alpha, self.spent, delta=failure) if self.spent else 0.0
 
     def _asked(self, loss: Chargeable) -> Fraction:
-        _joint(self.adjacency, loss)
+        _join_adjacency(self.adjacency, loss)
         return _divergence(loss.renyi(self.alpha), self.alpha)
 
 
@@ -358,9 +358,9 @@ def _divergence(bound: object, order: Fraction) -> Fraction:
     return Fraction(bound)
 
 
-def _joint(own: Adjacency | None, loss: Chargeable) -> Adjacency | None:
+def _join_adjacency(own: Adjacency | None, loss: Chargeable) -> Adjacency | None:
     """Return the one adjacency of the filter and the loss."""
-    other = _typed(loss.adjacency)
+    other = _read_adjacency(loss.adjacency)
     if own is not None and other is not None and own is not other:
         raise InvalidParameter(
             f"the loss must be about the filter's neighbours ({own}); got {other}.\n"
@@ -369,7 +369,7 @@ def _joint(own: Adjacency | None, loss: Chargeable) -> Adjacency | None:
     return own or other
 
 
-def _typed(adjacency: Adjacency | str | None) -> Adjacency | None:
+def _read_adjacency(adjacency: Adjacency | str | None) -> Adjacency | None:
     return None if adjacency is None else as_adjacency(adjacency)
 
 
@@ -379,7 +379,7 @@ def _order(alpha: Number) -> Fraction:
     return order
 
 
-def _within(spent: Number, limit: Fraction, name: str) -> Fraction:
+def _require_within(spent: Number, limit: Fraction, name: str) -> Fraction:
     amount = at_least_zero(spent, name)
     require(amount <= limit, name, f"at most the limit ({limit})", spent)
     return amount
@@ -392,7 +392,7 @@ def _share(delta_keys: Number, delta: Fraction) -> Fraction:
     return share
 
 
-def _told(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> str:
+def _refusal_text(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> str:
     """The refusal in one sentence: short decimals, exact ratios where the decimals would look alike."""
     shown = [_short(amount) for amount in (left, limit, asked)]
     if shown[0] == shown[2]:

@@ -29,7 +29,7 @@ Answer = TypeVar("Answer", bound="Callable[..., Any]")
 Kinds: TypeAlias = "dict[type[Loss], list[tuple[Loss, int]]]"
 
 
-class Question(Generic[Result]):
+class LossQuestion(Generic[Result]):
     """Something that a loss may be asked, and the function that answers, once it is known."""
 
     __slots__ = ("answer", "name")
@@ -51,22 +51,22 @@ class Question(Generic[Result]):
         return self.answer(loss, *arguments, **named)
 
 
-QUESTIONS: list[Question[Any]] = []
+QUESTIONS: list[LossQuestion[Any]] = []
 """All of the questions below."""
 
-GROUP: Question[Loss] = Question("group")
-SUBSAMPLE: Question[Loss] = Question("subsample")
-EPSILON: Question[float] = Question("epsilon")
-DELTA: Question[float] = Question("delta")
-EPSILON_INTERVAL: Question[Interval] = Question("epsilon_interval")
-DELTA_INTERVAL: Question[Interval] = Question("delta_interval")
-READINGS: Question[dict[str, float]] = Question("readings")
-RENYI: Question[Any] = Question("renyi")
-RHO: Question[Fraction | float] = Question("rho")
-CONCENTRATED: Question[tuple[Fraction, Fraction] | None] = Question("concentrated")
-PURE_EPSILON: Question[Fraction | None] = Question("pure_epsilon")
-TRADEOFF: Question[Any] = Question("tradeoff")
-TO_RECORD: Question[dict[str, object]] = Question("to_record")
+GROUP: LossQuestion[Loss] = LossQuestion("group")
+SUBSAMPLE: LossQuestion[Loss] = LossQuestion("subsample")
+EPSILON: LossQuestion[float] = LossQuestion("epsilon")
+DELTA: LossQuestion[float] = LossQuestion("delta")
+EPSILON_INTERVAL: LossQuestion[Interval] = LossQuestion("epsilon_interval")
+DELTA_INTERVAL: LossQuestion[Interval] = LossQuestion("delta_interval")
+READINGS: LossQuestion[dict[str, float]] = LossQuestion("readings")
+RENYI: LossQuestion[Any] = LossQuestion("renyi")
+RHO: LossQuestion[Fraction | float] = LossQuestion("rho")
+CONCENTRATED: LossQuestion[tuple[Fraction, Fraction] | None] = LossQuestion("concentrated")
+PURE_EPSILON: LossQuestion[Fraction | None] = LossQuestion("pure_epsilon")
+TRADEOFF: LossQuestion[Any] = LossQuestion("tradeoff")
+TO_RECORD: LossQuestion[dict[str, object]] = LossQuestion("to_record")
 
 
 class Loss:
@@ -196,7 +196,7 @@ class Composed(Loss):
     def parts(self) -> tuple[tuple[Loss, int], ...]:
         """Distinct records with their counts. The only place where counts are multiplied."""
         if self._parts is None:
-            self._parts = _merged(self)
+            self._parts = _merge_parts(self)
         return self._parts
 
     @property
@@ -221,7 +221,7 @@ class Composed(Loss):
         return " + ".join(f"{count} × {record!r}" if count != 1 else repr(record) for record, count in self.parts) or "0"
 
 
-def _merged(loss: Composed) -> tuple[tuple[Loss, int], ...]:
+def _merge_parts(loss: Composed) -> tuple[tuple[Loss, int], ...]:
     places: dict[Loss, int] = {}  # hashing a record is dear: once each
     counts: list[int] = []
     stack = [(iter(loss.tree), 1)]

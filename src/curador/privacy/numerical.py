@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from curador.errors import NumericalFailure
 from curador.numerics.guard import OUT_OF_RANGE, attempt
 from curador.numerics.interval import Interval
-from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Options, Path
+from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Path, SumOptions
 from curador.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.resolve import directions_of, sides
@@ -40,18 +40,18 @@ class NumericalReading:
         for above, below in zip(self.above, self.below, strict=True):
             if found.lower > 0.0 and above is not None and below is above and above.proves(delta, found.lower):
                 continue  # this direction is proved to lie below the other
-            one = _joined(above, below, lambda side: _epsilon(side, delta), math.inf)
+            one = _join_sides(above, below, lambda side: _epsilon(side, delta), math.inf)
             found = Interval(max(found.lower, one.lower), max(found.upper, one.upper))
         return found
 
     def delta(self, epsilon: float, last: float | None = None) -> Interval:
         """Return the interval of δ at ε, or of all δ between ε and `last`, over both directions."""
         ends = (float(epsilon), float(epsilon if last is None else last))
-        pairs = [_joined(a, b, lambda e: _delta(e, *ends), 1.0) for a, b in zip(self.above, self.below, strict=True)]
+        pairs = [_join_sides(a, b, lambda e: _delta(e, *ends), 1.0) for a, b in zip(self.above, self.below, strict=True)]
         return Interval(max(pair.lower for pair in pairs), max(pair.upper for pair in pairs))
 
 
-def _joined(
+def _join_sides(
     above: Enclosure | None, below: Enclosure | None, ask: Callable[[Enclosure], Interval], nothing: float
 ) -> Interval:
     silent = Interval(0.0, nothing)
@@ -91,17 +91,17 @@ def _mu(law: GaussianLaw, side: int) -> float:
 
 def enclosure(loss: Loss, *, paths: tuple[Path, ...] = ALL_PATHS, nodes: int | None = None) -> NumericalReading:
     """Return the numerical reading of a loss, both directions where they differ."""
-    return in_directions(loss, directions_of(loss), Options(paths, nodes))
+    return in_directions(loss, directions_of(loss), SumOptions(paths, nodes))
 
 
-def in_directions(loss: Loss, directions: tuple[Direction, ...], options: Options) -> NumericalReading:
+def in_directions(loss: Loss, directions: tuple[Direction, ...], options: SumOptions) -> NumericalReading:
     """Return the numerical reading of a loss in some directions only."""
     above: list[Enclosure | None] = []
     below: list[Enclosure | None] = []
     for direction in directions:
         upper, lower = sides(loss, direction)
-        above.append(_built(upper, options))
-        below.append(above[-1] if _same(upper, lower) else _built(lower, options))
+        above.append(_enclose_side(upper, options))
+        below.append(above[-1] if _same(upper, lower) else _enclose_side(lower, options))
     return NumericalReading(tuple(above), tuple(below))
 
 
@@ -109,7 +109,7 @@ def _same(upper: Side, lower: Side) -> bool:
     return upper is lower or upper == lower
 
 
-def _built(side: Side, options: Options) -> Enclosure | None:
+def _enclose_side(side: Side, options: SumOptions) -> Enclosure | None:
     if side.missing is not None:
         return None
     total, infinite = side.total()

@@ -23,7 +23,7 @@ Given = Mapping[str, Any]
 Kept = TypeVar("Kept", bound=Loss)
 
 
-class Kind(NamedTuple):
+class RecordKind(NamedTuple):
     """How one kind of loss is written and read.
 
     write   all its fields, in the order in which they are stored
@@ -35,28 +35,28 @@ class Kind(NamedTuple):
     read: Callable[[Given], Loss]
 
 
-def _kind(of: type[Kept], write: Callable[[Kept], Fields], read: Callable[[Given], Kept]) -> Kind:
-    return Kind(of, write, read)
+def _record_kind(of: type[Kept], write: Callable[[Kept], Fields], read: Callable[[Given], Kept]) -> RecordKind:
+    return RecordKind(of, write, read)
 
 
 def _name(relation: Adjacency | None) -> str | None:
     return None if relation is None else str(relation)
 
 
-KINDS: dict[str, Kind] = {
-    "GaussianLoss": _kind(
+KINDS: dict[str, RecordKind] = {
+    "GaussianLoss": _record_kind(
         losses.GaussianLoss,
         lambda loss: {"mu": str(loss.mu), "relation": _name(loss.relation)},
         lambda has: losses.GaussianLoss(mu=has["mu"], relation=has.get("relation")),
     ),
-    "DiscreteGaussianLoss": _kind(
+    "DiscreteGaussianLoss": _record_kind(
         losses.DiscreteGaussianLoss,
         lambda loss: {"sigma2": str(loss.sigma2), "sensitivity": loss.sensitivity, "relation": _name(loss.relation)},
         lambda has: losses.DiscreteGaussianLoss(
             sigma2=has["sigma2"], sensitivity=has["sensitivity"], relation=has.get("relation")
         ),
     ),
-    "DiscreteGaussianVectorLoss": _kind(
+    "DiscreteGaussianVectorLoss": _record_kind(
         losses.DiscreteGaussianVectorLoss,
         lambda loss: {
             "sigma2": str(loss.sigma2),
@@ -71,46 +71,46 @@ KINDS: dict[str, Kind] = {
             relation=has.get("relation"),
         ),
     ),
-    "LaplaceLoss": _kind(
+    "LaplaceLoss": _record_kind(
         losses.LaplaceLoss,
         lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.relation)},
         lambda has: losses.LaplaceLoss(epsilon=has["epsilon"], relation=has.get("relation")),
     ),
-    "DiscreteLaplaceLoss": _kind(
+    "DiscreteLaplaceLoss": _record_kind(
         losses.DiscreteLaplaceLoss,
         lambda loss: {"scale": str(loss.scale), "sensitivity": loss.sensitivity, "relation": _name(loss.relation)},
         lambda has: losses.DiscreteLaplaceLoss(
             scale=has["scale"], sensitivity=has["sensitivity"], relation=has.get("relation")
         ),
     ),
-    "RandomizedResponseLoss": _kind(
+    "RandomizedResponseLoss": _record_kind(
         losses.RandomizedResponseLoss,
         lambda loss: {"epsilon": str(loss.epsilon0), "categories": loss.categories, "relation": _name(loss.relation)},
         lambda has: losses.RandomizedResponseLoss(
             epsilon=has["epsilon"], categories=has.get("categories", 2), relation=has.get("relation")
         ),
     ),
-    "BoundedRange": _kind(
+    "BoundedRange": _record_kind(
         losses.BoundedRange,
         lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.relation)},
         lambda has: losses.BoundedRange(epsilon=has["epsilon"], relation=has.get("relation")),
     ),
-    "Pure": _kind(
+    "Pure": _record_kind(
         losses.Pure,
         lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.relation)},
         lambda has: losses.Pure(epsilon=has["epsilon"], relation=has.get("relation")),
     ),
-    "Approx": _kind(
+    "Approx": _record_kind(
         losses.Approx,
         lambda loss: {"epsilon": str(loss.epsilon0), "delta": str(loss.delta0), "relation": _name(loss.relation)},
         lambda has: losses.Approx(epsilon=has["epsilon"], delta=has["delta"], relation=has.get("relation")),
     ),
-    "Concentrated": _kind(
+    "Concentrated": _record_kind(
         losses.Concentrated,
         lambda loss: {"rho": str(loss.rho0), "delta": str(loss.delta0), "relation": _name(loss.relation)},
         lambda has: losses.Concentrated(rho=has["rho"], delta=has.get("delta", 0), relation=has.get("relation")),
     ),
-    "KeySelection": _kind(
+    "KeySelection": _record_kind(
         losses.KeySelection,
         lambda loss: {
             "sigma2": str(loss.sigma2),
@@ -127,7 +127,7 @@ KINDS: dict[str, Kind] = {
             relation=has.get("relation"),
         ),
     ),
-    "Finite": _kind(
+    "Finite": _record_kind(
         losses.Finite,
         lambda loss: {
             "p": [str(one) for one in loss.p],
@@ -136,7 +136,7 @@ KINDS: dict[str, Kind] = {
         },
         lambda has: losses.Finite(p=has["p"], q=has["q"], relation=has.get("relation")),
     ),
-    "Shuffled": _kind(
+    "Shuffled": _record_kind(
         losses.Shuffled,
         lambda loss: {
             "epsilon": str(loss.epsilon0),

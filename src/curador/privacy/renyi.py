@@ -17,8 +17,8 @@ from curador.errors import InvalidParameter, require, sentence
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.numerics.tilted.moments import Total
+from curador.privacy.laws.finite import SurvivalLaw
 from curador.privacy.laws.resolve import directions_of, sides
-from curador.privacy.laws.survival import SurvivalLaw
 from curador.privacy.loss import RENYI, Composed, Loss, parts_of
 from curador.privacy.rules import AddsToCurve, Curve, cut_bound, mean_loss, own_curve, renyi_stand_in
 

@@ -20,7 +20,7 @@ from curador.privacy.loss import Loss
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 
-Amounts = tuple[Fraction, Fraction]
+AmountPair = tuple[Fraction, Fraction]
 Rows = list[tuple[Fraction, Fraction]]
 
 
@@ -133,10 +133,10 @@ def missing() -> list[tuple[str, str]]:
 single_pure: Rule[Fraction | None] = Rule("pure")
 """(record) → the ε of pure privacy, None where it has none. Rounds: up."""
 
-single_concentrated: Rule[Amounts | None] = Rule("concentrated")
+single_concentrated: Rule[AmountPair | None] = Rule("concentrated")
 """(record) → (ρ, δ): it is δ-approximately ρ-zCDP. Rounds: up."""
 
-basic_amounts: Rule[Amounts | None] = Rule("basic")
+basic_amounts: Rule[AmountPair | None] = Rule("basic")
 """(record) → (ε, δ) that basic composition adds up; None where that reading has nothing to say of the record."""
 
 # ---- the numerical reading --------------------------------------------------------------------------------------------

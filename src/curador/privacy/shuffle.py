@@ -30,7 +30,7 @@ from curador.numerics.exact import Number, at_least_zero, open_probability, whol
 from curador.numerics.interval import Interval
 from curador.numerics.roots import secant
 from curador.numerics.rounding import UNIT, FloatArray, float_down, float_up, up
-from curador.privacy.laws.signs import binomial_window, sign_masses
+from curador.privacy.laws.shuffled import binomial_window, sign_masses
 
 MOST_REPORTS = 10**10
 """More reports than that are not accounted: pretending there were so few is safe."""
@@ -48,7 +48,7 @@ class Lottery:
     rest: float
 
 
-def stronger(epsilon0: float, reports: int) -> Lottery:
+def stronger_lottery(epsilon0: float, reports: int) -> Lottery:
     """p = 2/(e^ε₀ + 1). Source: docs/explanation/shuffling.md, theorem 1.
 
     The pair is that of [FMT22], which by its erratum proves it for a class of randomizers; the theorem, for all that n share.
@@ -57,7 +57,7 @@ def stronger(epsilon0: float, reports: int) -> Lottery:
     return Lottery(epsilon0, reports - 1, 2.0 * fall / (1.0 + fall), math.tanh(0.5 * epsilon0))
 
 
-def clones(epsilon0: float, reports: int) -> Lottery:
+def clones_lottery(epsilon0: float, reports: int) -> Lottery:
     """p = e^(−ε₀). Source: [FMT21, Thm. 3.2]."""
     return Lottery(epsilon0, reports - 1, math.exp(-epsilon0), -math.expm1(-epsilon0))
 
@@ -179,22 +179,22 @@ def shuffled_delta(epsilon0: Number, reports: Number, epsilon: Number) -> float:
     Rounds  Up.
     Source  docs/explanation/shuffling.md, theorem 1
     """
-    return delta_bounds(stronger, *_parameters(epsilon0, reports), at_least_zero(epsilon, "epsilon")).upper
+    return delta_bounds(stronger_lottery, *_parameters(epsilon0, reports), at_least_zero(epsilon, "epsilon")).upper
 
 
 def shuffled_epsilon(epsilon0: Number, reports: Number, delta: Number) -> float:
     """Return the least ε at which `shuffled_delta` is at most δ. Rounds: up."""
-    return epsilon_bounds(stronger, *_parameters(epsilon0, reports), open_probability(delta, "delta")).upper
+    return epsilon_bounds(stronger_lottery, *_parameters(epsilon0, reports), open_probability(delta, "delta")).upper
 
 
 def clones_delta(epsilon0: Number, reports: Number, epsilon: Number) -> float:
     """Return δ at ε by the pair of [FMT21, Thm. 3.2], which `shuffled_delta` never exceeds. Needs, Rounds: as there."""
-    return delta_bounds(clones, *_parameters(epsilon0, reports), at_least_zero(epsilon, "epsilon")).upper
+    return delta_bounds(clones_lottery, *_parameters(epsilon0, reports), at_least_zero(epsilon, "epsilon")).upper
 
 
 def clones_epsilon(epsilon0: Number, reports: Number, delta: Number) -> float:
     """Return the least ε at which `clones_delta` is at most δ. Rounds: up."""
-    return epsilon_bounds(clones, *_parameters(epsilon0, reports), open_probability(delta, "delta")).upper
+    return epsilon_bounds(clones_lottery, *_parameters(epsilon0, reports), open_probability(delta, "delta")).upper
 
 
 def closed_form(epsilon0: Number, reports: Number, delta: Number) -> float:

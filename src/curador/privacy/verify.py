@@ -19,19 +19,13 @@ from flint import acb, arb, ctx  # at the head: this module is loaded by verify=
 
 from curador.errors import NumericalFailure
 from curador.numerics.balls import ball, raise_precision
-from curador.numerics.tilted.atoms import AtomSum
-from curador.numerics.tilted.cutting import Ready, cut_delta, ready_at_delta, ready_at_epsilon
-from curador.numerics.tilted.enclosure import Enclosure, Sum
-from curador.numerics.tilted.fourier import FourierSum
-from curador.numerics.tilted.lattice import LatticeSum
+from curador.numerics.tilted.enclosure import Enclosure, Ready, Sum, cut_delta, ready_at_delta, ready_at_epsilon
 from curador.numerics.tilted.moments import Total
-from curador.privacy.laws.cut_mixture import CutMixtureLaw
-from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
-from curador.privacy.laws.finite import FiniteLaw
-from curador.privacy.laws.gaussian import GaussianLaw
+from curador.numerics.tilted.sums import AtomSum, FourierSum, LatticeSum
+from curador.privacy.laws.finite import FiniteLaw, SurvivalLaw, ThreePointLaw
+from curador.privacy.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
-from curador.privacy.laws.survival import SurvivalLaw
-from curador.privacy.laws.three_points import ThreePointLaw
+from curador.privacy.laws.mixture import CutMixtureLaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sqlglot import exp
 
-from curador.query import kinds, literals
+from curador.query import typed_terms
+from curador.query.context import Reading, take_arguments
 from curador.query.messages import invalid, not_private
-from curador.query.reading import Reading, taken
-from curador.query.terms import Term, both, call, known
 from curador.query.tree import Aggregate
+from curador.query.typed_terms import TypedTerm, call_term, conjoin, not_null
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from curador.query.tree import AggregateName, Place
 
-Where = Literal["released", "unit"]
+AggregateScope = Literal["released", "unit"]
 
 _CLASSES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
@@ -46,7 +46,7 @@ AGGREGATES = (*_CLASSES, exp.Filter, exp.WithinGroup)
 """The allow-list of aggregates, by class."""
 
 
-def released_name(node: exp.Anonymous) -> str | None:
+def aggregate_name(node: exp.Anonymous) -> str | None:
     """Return which aggregate a function is that the parser knows by name only."""
     return _NAMES.get(str(node.this).lower())
 
@@ -60,19 +60,19 @@ def holds_aggregate(node: exp.Expr) -> bool:
             continue
         if isinstance(current, exp.AggFunc | exp.Filter | exp.WithinGroup):
             return True
-        if isinstance(current, exp.Anonymous) and released_name(current) is not None:
+        if isinstance(current, exp.Anonymous) and aggregate_name(current) is not None:
             return True
         stack.extend(current.iter_expressions())
     return False
 
 
-def aggregate(node: exp.Expr, reading: Reading) -> Term:
+def read_aggregate(node: exp.Expr, reading: Reading) -> TypedTerm:
     """Return an aggregate with its FILTER."""
     place = reading.place(node)
     if reading.aggregates is None or reading.aggregates == "done":
-        raise _misplaced(reading, place)
+        raise _misplaced_refusal(reading, place)
     rows = reading.inside("an aggregate")
-    core, filters, order = _unwrapped(node, rows)
+    core, filters, order = _unwrap(node, rows)
     name = _NAMES[str(core.this).lower()] if isinstance(core, exp.Anonymous) else _CLASSES[type(core)]
     if order is not None and not name.startswith("quantile"):
         raise invalid(place, "WITHIN GROUP must follow PERCENTILE_CONT or PERCENTILE_DISC")
@@ -83,10 +83,10 @@ def aggregate(node: exp.Expr, reading: Reading) -> Term:
         argument, q = _quantile(core, name, order, reading, rows)
     else:
         argument = _argument(core, rows)
-    return _measured(name, argument, q, filters, reading.aggregates, place)
+    return _measure(name, argument, q, filters, reading.aggregates, place)
 
 
-def _misplaced(reading: Reading, place: Place | None) -> Exception:
+def _misplaced_refusal(reading: Reading, place: Place | None) -> Exception:
     if reading.clause == "an aggregate":
         return invalid(
             place, "an aggregate must not stand inside another", "group by the unit in a subquery, then aggregate that."
@@ -100,44 +100,44 @@ def _misplaced(reading: Reading, place: Place | None) -> Exception:
     return invalid(place, f"an aggregate must not stand in {reading.clause}", "HAVING is about groups, WHERE about rows.")
 
 
-def _unwrapped(node: exp.Expr, rows: Reading) -> tuple[exp.Expr, list[Term], exp.Order | None]:
+def _unwrap(node: exp.Expr, rows: Reading) -> tuple[exp.Expr, list[TypedTerm], exp.Order | None]:
     """Return the aggregate itself, the conditions of FILTER, and the order of WITHIN GROUP."""
-    filters: list[Term] = []
+    filters: list[TypedTerm] = []
     order: exp.Order | None = None
     while isinstance(node, exp.Filter | exp.WithinGroup):
-        this, expression = taken(node, rows.context, "this", "expression")
+        this, expression = take_arguments(node, rows.context, "this", "expression")
         if isinstance(node, exp.Filter):
-            condition = taken(expression, rows.context, "this")[0]
-            filters.append(kinds.boolean(rows.of(condition), "what follows FILTER (WHERE"))
+            condition = take_arguments(expression, rows.context, "this")[0]
+            filters.append(typed_terms.require_boolean(rows.of(condition), "what follows FILTER (WHERE"))
         else:
             order = expression
         node = this
-    known_name = isinstance(node, exp.Anonymous) and released_name(node) is not None
+    known_name = isinstance(node, exp.Anonymous) and aggregate_name(node) is not None
     if type(node) not in _CLASSES and not known_name:
         rows.of(node)  # says what is wrong with it, if something is
         raise invalid(rows.place(node), "FILTER and WITHIN GROUP must follow an aggregate")
     return node, filters, order
 
 
-def _argument(core: exp.Expr, rows: Reading) -> Term:
+def _argument(core: exp.Expr, rows: Reading) -> TypedTerm:
     """Return what SUM, AVG, … are of."""
     if isinstance(core, exp.Anonymous):
-        arguments: list[Any] = taken(core, rows.context, "this", "expressions")[1] or []
+        arguments: list[Any] = take_arguments(core, rows.context, "this", "expressions")[1] or []
         if len(arguments) != 1:
             raise invalid(rows.place(core), "an aggregate must have one argument")
         inner: Any = arguments[0]
     else:
-        inner = taken(core, rows.context, "this")[0]
+        inner = take_arguments(core, rows.context, "this")[0]
     if isinstance(inner, exp.Distinct):
         raise not_private(
             rows.place(core),
             "DISTINCT must stand in COUNT only: a value that several share would be everybody's and nobody's",
             "COUNT(DISTINCT x), or GROUP BY x.",
         )
-    return _without_unit(rows.of(inner), rows, rows.place(core))
+    return _refuse_unit(rows.of(inner), rows, rows.place(core))
 
 
-def _without_unit(term: Term, rows: Reading, place: Place | None) -> Term:
+def _refuse_unit(term: TypedTerm, rows: Reading, place: Place | None) -> TypedTerm:
     if term.unit:
         raise not_private(
             term.place or place,
@@ -147,29 +147,29 @@ def _without_unit(term: Term, rows: Reading, place: Place | None) -> Term:
     return term
 
 
-def _count(core: exp.Expr, name: str, filters: list[Term], reading: Reading, rows: Reading) -> Term:
+def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
     place = reading.place(core)
-    where = cast("Where", reading.aggregates)
-    inner: Any = taken(core, rows.context, "this", ignored=("big_int",))[0]
+    where = cast("AggregateScope", reading.aggregates)
+    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int",))[0]
     if name == "count_if":
         if isinstance(inner, exp.Distinct):
             raise invalid(place, "COUNT_IF must be of a condition, without DISTINCT")
-        condition = kinds.boolean(rows.of(inner), "what COUNT_IF counts")
-        return _made("count", None, [*filters, condition], None, Type.INTEGER, place)
+        condition = typed_terms.require_boolean(rows.of(inner), "what COUNT_IF counts")
+        return _aggregate_term("count", None, [*filters, condition], None, Type.INTEGER, place)
     distinct = name == "approx_count_distinct"
     if isinstance(inner, exp.Distinct):
         distinct = True
-        expressions = taken(inner, rows.context, "expressions")[0] or []
+        expressions = take_arguments(inner, rows.context, "expressions")[0] or []
         if len(expressions) != 1:
             raise invalid(place, "COUNT(DISTINCT …) must be of one expression")
         inner = expressions[0]
     if inner is None:
         raise invalid(place, "COUNT must have an argument", "COUNT(*) counts rows.")
     if isinstance(inner, exp.Star):
-        taken(inner, rows.context)
+        take_arguments(inner, rows.context)
         if distinct:
             raise invalid(place, "COUNT(DISTINCT …) must be of an expression")
-        return _made("count", None, filters, None, Type.INTEGER, place)
+        return _aggregate_term("count", None, filters, None, Type.INTEGER, place)
     term = rows.of(inner)
     if term.is_null:
         raise invalid(place, "COUNT(NULL) counts nothing", "COUNT(*) counts rows.")
@@ -177,93 +177,95 @@ def _count(core: exp.Expr, name: str, filters: list[Term], reading: Reading, row
     if out is not None and (out.unit or out.unit_or_null):
         if distinct and where == "unit":
             raise invalid(place, "COUNT(DISTINCT unit) inside a unit is 1")
-        present = [] if out.unit else [known(term)]
-        return _made("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
-    _without_unit(term, rows, place)
+        present = [] if out.unit else [not_null(term)]
+        return _aggregate_term("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
+    _refuse_unit(term, rows, place)
     if distinct:
-        if literals.value_of(term) is not None:
+        if typed_terms.value_of(term) is not None:
             raise invalid(place, "COUNT(DISTINCT …) must be of an expression over columns")
-        return _made("count_distinct", term, filters, None, Type.INTEGER, place)
-    always = literals.value_of(term) is not None  # COUNT(1)
-    return _made("count", None if always else term, filters, None, Type.INTEGER, place)
+        return _aggregate_term("count_distinct", term, filters, None, Type.INTEGER, place)
+    always = typed_terms.value_of(term) is not None  # COUNT(1)
+    return _aggregate_term("count", None if always else term, filters, None, Type.INTEGER, place)
 
 
 def _quantile(
     core: exp.Expr, name: str, order: exp.Order | None, reading: Reading, rows: Reading
-) -> tuple[Term, Fraction | None]:
+) -> tuple[TypedTerm, Fraction | None]:
     place = reading.place(core)
     if name == "quantile_cont" and reading.aggregates == "unit":
         raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, q) or MEDIAN(x).")
     if name == "median":
         return _argument(core, rows), Fraction(1, 2)
     if order is not None:
-        asked = taken(core, rows.context, "this")[0]
-        ordered = taken(order, rows.context, "expressions")[0]
+        asked = take_arguments(core, rows.context, "this")[0]
+        ordered = take_arguments(order, rows.context, "expressions")[0]
         if len(ordered) != 1:
             raise invalid(place, "WITHIN GROUP must be ordered by one expression")
-        this, descending = taken(ordered[0], rows.context, "this", "desc", ignored=("nulls_first",))
+        this, descending = take_arguments(ordered[0], rows.context, "this", "desc", ignored=("nulls_first",))
         q = _share(rows.of(asked), place)
-        return _without_unit(rows.of(this), rows, place), 1 - q if descending else q
+        return _refuse_unit(rows.of(this), rows, place), 1 - q if descending else q
     if isinstance(core, exp.Anonymous):
-        arguments = taken(core, rows.context, "this", "expressions")[1] or []
+        arguments = take_arguments(core, rows.context, "this", "expressions")[1] or []
     else:
-        arguments = taken(core, rows.context, "this", "quantile" if "quantile" in core.arg_types else "expression")
+        arguments = take_arguments(core, rows.context, "this", "quantile" if "quantile" in core.arg_types else "expression")
     if len(arguments) != 2 or arguments[1] is None or isinstance(arguments[0], exp.Distinct):
         raise invalid(place, "a quantile must be of an expression and a share", "QUANTILE(x, 0.9)")
-    return _without_unit(rows.of(arguments[0]), rows, place), _share(rows.of(arguments[1]), place)
+    return _refuse_unit(rows.of(arguments[0]), rows, place), _share(rows.of(arguments[1]), place)
 
 
-def _share(term: Term, place: Place | None) -> Fraction:
-    share = literals.fraction_of(term)
+def _share(term: TypedTerm, place: Place | None) -> Fraction:
+    share = typed_terms.fraction_of(term)
     if share is None or not 0 <= share <= 1:
         raise invalid(term.place or place, "the share of a quantile must be a number from 0 to 1 written here")
     return share
 
 
-def _measured(name: str, argument: Term, q: Fraction | None, filters: list[Term], where: Where, place: Place | None) -> Term:
+def _measure(
+    name: str, argument: TypedTerm, q: Fraction | None, filters: list[TypedTerm], where: AggregateScope, place: Place | None
+) -> TypedTerm:
     released = where == "released"
     if name in {"bool_and", "bool_or"}:
         if released:
             raise not_private(
                 place, f"{name} over many people is decided by one of them", "COUNT_IF(x) with the number of rows."
             )
-        condition = kinds.boolean(argument, f"what {name}() is of")
-        return _made(cast("AggregateName", name), condition, filters, None, Type.BOOLEAN, place)
+        condition = typed_terms.require_boolean(argument, f"what {name}() is of")
+        return _aggregate_term(cast("AggregateName", name), condition, filters, None, Type.BOOLEAN, place)
     if name in {"min", "max"} or q is not None:
-        return _ordered(name, argument, q, filters, place, released=released)
-    number = kinds.numeric(argument, f"what {name}() is of")
+        return _order_statistic(name, argument, q, filters, place, released=released)
+    number = typed_terms.require_number(argument, f"what {name}() is of")
     if name == "sum":
         type_ = Type.FLOAT if released else number.type or Type.FLOAT
-        return _made("sum", number, filters, None, type_, place)
+        return _aggregate_term("sum", number, filters, None, type_, place)
     if name in {"stddev", "stddev_pop"}:
-        variance = _made("var_samp" if name == "stddev" else "var_pop", number, filters, None, Type.FLOAT, place)
-        return call("sqrt", Type.FLOAT, (variance,), nullable=True, place=place)
-    return _made(cast("AggregateName", name), number, filters, None, Type.FLOAT, place)
+        variance = _aggregate_term("var_samp" if name == "stddev" else "var_pop", number, filters, None, Type.FLOAT, place)
+        return call_term("sqrt", Type.FLOAT, (variance,), nullable=True, place=place)
+    return _aggregate_term(cast("AggregateName", name), number, filters, None, Type.FLOAT, place)
 
 
-def _ordered(
-    name: str, argument: Term, q: Fraction | None, filters: list[Term], place: Place | None, *, released: bool
-) -> Term:
+def _order_statistic(
+    name: str, argument: TypedTerm, q: Fraction | None, filters: list[TypedTerm], place: Place | None, *, released: bool
+) -> TypedTerm:
     type_ = argument.type
     if type_ is None or not (type_.numeric or type_.temporal):
         raise invalid(
             argument.place or place, f"what {name}() is of must be a number or a date", "GROUP BY shows keys of any type."
         )
     if not released and q is None:
-        return _made(cast("AggregateName", name), argument, filters, None, type_, place)
+        return _aggregate_term(cast("AggregateName", name), argument, filters, None, type_, place)
     share = q if q is not None else Fraction(int(name == "max"))
-    return _made("quantile", argument, filters, share, Type.FLOAT if released and type_.numeric else type_, place)
+    return _aggregate_term("quantile", argument, filters, share, Type.FLOAT if released and type_.numeric else type_, place)
 
 
-def _made(
+def _aggregate_term(
     function: AggregateName,
-    argument: Term | None,
-    filters: list[Term],
+    argument: TypedTerm | None,
+    filters: list[TypedTerm],
     q: Fraction | None,
     type_: Type,
     place: Place | None,
-) -> Term:
-    condition = both(filters) if filters else None
+) -> TypedTerm:
+    condition = conjoin(filters) if filters else None
     parts = [one for one in (argument, condition) if one is not None]
     node = Aggregate(
         function,
@@ -273,7 +275,7 @@ def _made(
         q,
         place,
     )
-    return Term(
+    return TypedTerm(
         node,
         type_,
         nullable=not function.startswith("count"),

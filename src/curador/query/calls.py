@@ -1,22 +1,367 @@
-"""Functions on numbers and strings, and those that the parser knows by name only."""
+"""The readers of functions: casts, dates and points in time, numbers and strings, and what the parser knows by name only.
+
+Casts     all of them give NULL where a value does not fit; a literal that does not fit is refused instead
+times     dates and points in time: parts, units, differences, and intervals added to them
+calls     functions on numbers and strings, and those that the parser knows by name only
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from curador.query import kinds, literals, times
-from curador.query.functions import FUNCTIONS, Function, Reads
-from curador.query.messages import invalid, near, not_private, quoted
-from curador.query.reading import Reading, taken
-from curador.query.terms import Term, call, literal
+from curador.query import typed_terms
+from curador.query.context import Reading, take_arguments
+from curador.query.functions import FUNCTIONS, UNITS, Function, Reads
+from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from curador.query.tree import Place
+
+
+# ---- casts -----------------------------------------------------------------------------------------------------------------
+
+
+_MOST_SCALE = 15
+
+_TYPES: dict[exp.DType, Type] = {
+    **dict.fromkeys(
+        (
+            exp.DType.TINYINT,
+            exp.DType.SMALLINT,
+            exp.DType.MEDIUMINT,
+            exp.DType.INT,
+            exp.DType.BIGINT,
+            exp.DType.INT128,
+            exp.DType.UTINYINT,
+            exp.DType.USMALLINT,
+            exp.DType.UINT,
+            exp.DType.UBIGINT,
+            exp.DType.UINT128,
+        ),
+        Type.INTEGER,
+    ),
+    **dict.fromkeys((exp.DType.DECIMAL, exp.DType.BIGDECIMAL), Type.DECIMAL),
+    **dict.fromkeys((exp.DType.FLOAT, exp.DType.DOUBLE), Type.FLOAT),
+    **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR), Type.STRING),
+    exp.DType.BOOLEAN: Type.BOOLEAN,
+    exp.DType.DATE: Type.DATE,
+    **dict.fromkeys(
+        (
+            exp.DType.TIMESTAMP,
+            exp.DType.TIMESTAMPTZ,
+            exp.DType.TIMESTAMPNTZ,
+            exp.DType.TIMESTAMPLTZ,
+            exp.DType.TIMESTAMP_S,
+            exp.DType.TIMESTAMP_MS,
+            exp.DType.TIMESTAMP_NS,
+            exp.DType.DATETIME,
+        ),
+        Type.TIMESTAMP,
+    ),
+}
+
+
+def _read_cast(node: exp.Cast, reading: Reading) -> TypedTerm:
+    this, to = take_arguments(node, reading.context, "this", "to", ignored=("safe", "requires_string"))
+    kind, parameters = take_arguments(to, reading.context, "this", "expressions", ignored=("kind",))
+    type_ = _TYPES.get(kind)
+    if type_ is None or (parameters and type_ is not Type.DECIMAL):
+        raise invalid(
+            reading.place(node),
+            "a cast must be to BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE or TIMESTAMP, without length",
+        )
+    term = cast_term(reading.of(this), type_, reading.place(node))
+    if type_ is Type.DECIMAL and len(parameters or ()) == 2 and typed_terms.value_of(term) is None:
+        scale = reading.of(parameters[1].this)
+        digits = typed_terms.value_of(scale)
+        if isinstance(digits, int) and digits <= _MOST_SCALE:
+            return call_term("round", Type.DECIMAL, (term, scale), place=term.place)
+    return term
+
+
+def cast_term(term: TypedTerm, type_: Type, place: Place | None) -> TypedTerm:
+    """Return the term in another type, NULL where it does not fit; a literal that does not fit is refused."""
+    if term.is_null:
+        return literal_term(None, type_, place)
+    value = typed_terms.value_of(term)
+    if isinstance(value, str):
+        return _read_spelled(value, type_, place)
+    if value is not None and type_.numeric and term.type is not None and term.type.numeric:
+        number = typed_terms.fraction_of(term) or Fraction(0)
+        if type_ is Type.INTEGER:
+            half = Fraction(1, 2)
+            number = Fraction(int(number + half) if number >= 0 else -int(-number + half))
+        return typed_terms.number_term(number, type_, place)
+    if term.type is type_ and not term.unit:
+        return term  # what is declared of a column stays true
+    times_and_others = {Type.BOOLEAN, Type.INTEGER, Type.DECIMAL, Type.FLOAT}
+    if term.type is not None and term.type.temporal and type_ in times_and_others:
+        raise invalid(place, f"a {term.type} cannot be cast to a {type_}", "EXTRACT(year FROM x), date_diff('day', x, y).")
+    if type_.temporal and term.type in times_and_others:
+        raise invalid(place, f"a {term.type} cannot be cast to a {type_}", "a date comes from a string or a timestamp.")
+    if type_ is Type.TIMESTAMP and term.type is Type.DATE:
+        return typed_terms.to_midnight(term)
+    return call_term("cast", type_, (term,), nullable=True, place=place)
+
+
+def _read_spelled(value: str, type_: Type, place: Place | None) -> TypedTerm:
+    """Return the literal that a string literal spells in another type."""
+    if type_ is Type.STRING:
+        return literal_term(value, Type.STRING, place)
+    if type_ is Type.DATE:
+        return literal_term(typed_terms.parse_date(value, place), Type.DATE, place)
+    if type_ is Type.TIMESTAMP:
+        return literal_term(typed_terms.parse_timestamp(value, place), Type.TIMESTAMP, place)
+    if type_ is Type.BOOLEAN:
+        word = value.strip().lower()
+        if word not in {"true", "false"}:
+            raise invalid(place, f"{quote_name(value)} must be true or false")
+        return literal_term(word == "true", Type.BOOLEAN, place)
+    text = value.strip()
+    negative = text.startswith("-")
+    spelled = typed_terms.parse_number(text.removeprefix("-"), place)
+    number = typed_terms.fraction_of(spelled) or Fraction(0)
+    if type_ is Type.INTEGER and number.denominator != 1:
+        raise invalid(place, f"{quote_name(value)} must be a whole number")
+    return typed_terms.number_term(-number if negative else number, type_, place)
+
+
+CAST_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {exp.Cast: _read_cast, exp.TryCast: _read_cast}
+
+# ---- times -----------------------------------------------------------------------------------------------------------------
+
+
+_PARTS = {
+    **{one: one for one in UNITS},
+    **{f"{one}s": one for one in UNITS},
+    "dayofmonth": "day",
+    "isoweek": "week",
+    "weekofyear": "week",
+    "dow": "dayofweek",
+    "dayofweek": "dayofweek",
+    "weekday": "dayofweek",
+    "isodow": "isodow",
+    "dayofweekiso": "isodow",
+    "doy": "dayofyear",
+    "dayofyear": "dayofyear",
+}
+_CLOCK = {"hour", "minute", "second"}
+_MOST_MOVED = 1_000_000_000
+
+
+def _word(node: Any, reading: Reading, around: exp.Expr) -> str:
+    """Return the unit or part of time that a node names: a bare word or a string."""
+    sunday = isinstance(node, exp.WeekStart)
+    if isinstance(node, exp.Var | exp.Literal | exp.Column | exp.WeekStart):
+        word = node.name.lower()
+        if sunday or (word in {"week", "weeks"} and reading.context.dialect == "bigquery"):
+            raise invalid(reading.place(around), "a week must begin on Monday", "ISOWEEK")
+        if word in _PARTS:
+            return _PARTS[word]
+    raise invalid(reading.place(around), f"a unit of time must be written here: {', '.join(UNITS)}")
+
+
+def _unit(node: Any, reading: Reading, around: exp.Expr) -> str:
+    word = _word(node, reading, around)
+    if word not in UNITS:
+        raise invalid(reading.place(around), f"a unit of time must be one of {', '.join(UNITS)}; got {quote_name(word)}")
+    return word
+
+
+def _check_unit_fits(unit: str, term: TypedTerm, place: Place | None) -> None:
+    if unit in _CLOCK and term.type is Type.DATE:
+        raise invalid(place, f"a date has no {unit}", "CAST(x AS TIMESTAMP) is the date at midnight.")
+
+
+# ---- parts and units ---------------------------------------------------------------------------------------------------
+
+
+def read_part(word: exp.Expr, argument: exp.Expr, node: exp.Expr, reading: Reading) -> TypedTerm:
+    """Return EXTRACT(word FROM argument)."""
+    name = _word(word, reading, node)
+    term = extract_part(name, reading.of(argument), reading.place(node))
+    if name == "dayofweek" and reading.context.dialect in {"bigquery", "spark"}:
+        return call_term("+", Type.INTEGER, (term, literal_term(1, Type.INTEGER)))  # Sunday is 1 there
+    return term
+
+
+def extract_part(name: str, term: TypedTerm, place: Place | None) -> TypedTerm:
+    """Return a part of a date or point in time."""
+    moment = typed_terms.require_time(term, f"what {name} is taken of")
+    _check_unit_fits(name, moment, place)
+    return call_term("extract", Type.INTEGER, (literal_term(name, Type.STRING), moment), place=place)
+
+
+def _extract(node: exp.Extract, reading: Reading) -> TypedTerm:
+    this, expression = take_arguments(node, reading.context, "this", "expression")
+    return read_part(this, expression, node, reading)
+
+
+def _part_function(node: exp.Expr, reading: Reading) -> TypedTerm:
+    this = take_arguments(node, reading.context, "this")[0]
+    return read_part(exp.Var(this=_PART_FUNCTIONS[type(node)]), this, node, reading)
+
+
+_PART_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Week: "week",
+    exp.WeekOfYear: "weekofyear",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+    exp.DayOfWeek: "dayofweek",
+    exp.DayOfWeekIso: "isodow",
+    exp.DayOfYear: "dayofyear",
+}
+
+
+def _truncate_time(node: exp.Expr, reading: Reading) -> TypedTerm:
+    this, unit = take_arguments(node, reading.context, "this", "unit", ignored=("input_type_preserved",))
+    name = _unit(unit, reading, node)
+    moment = typed_terms.require_time(reading.of(this), "what date_trunc() is of")
+    _check_unit_fits(name, moment, reading.place(node))
+    place = reading.place(node)
+    return call_term("date_trunc", moment.type or Type.DATE, (literal_term(name, Type.STRING), moment), place=place)
+
+
+def _diff(node: exp.DateDiff, reading: Reading) -> TypedTerm:
+    this, expression, unit = take_arguments(
+        node, reading.context, "this", "expression", "unit", ignored=("date_part_boundary",)
+    )
+    name = "day" if unit is None else _unit(unit, reading, node)
+    if name != "day" and reading.context.dialect == "spark":
+        raise invalid(
+            reading.place(node), "DATEDIFF must be in days in this dialect", "whole months and years are counted otherwise."
+        )
+    return count_borders(name, reading.of(expression), reading.of(this), reading.place(node))
+
+
+def count_borders(unit: str, start: TypedTerm, end: TypedTerm, place: Place | None) -> TypedTerm:
+    """Return how many borders of a unit of time lie between two points in time."""
+    what = "what a difference of dates is taken of"
+    first, last = typed_terms.align_types(
+        typed_terms.require_time(start, what), typed_terms.require_time(end, what), "a difference"
+    )
+    _check_unit_fits(unit, first, place)
+    return call_term("date_diff", Type.INTEGER, (literal_term(unit, Type.STRING), first, last), place=place)
+
+
+def _as_date(node: exp.Expr, reading: Reading) -> TypedTerm:
+    type_ = Type.TIMESTAMP if isinstance(node, exp.Timestamp) else Type.DATE
+    this = take_arguments(node, reading.context, "this", ignored=("with_tz", "safe"))[0]
+    if this is None:
+        raise invalid(reading.place(node), "a date must be made of something: DATE '2024-12-31'")
+    return cast_term(reading.of(this), type_, reading.place(node))
+
+
+# ---- intervals ---------------------------------------------------------------------------------------------------------
+
+
+def move_by_interval(node: exp.Expr, this: exp.Expr, expression: exp.Expr, reading: Reading) -> TypedTerm | None:
+    """Return date ± INTERVAL, None where no interval is meant."""
+    if not isinstance(node, exp.Add | exp.Sub):
+        return None
+    sign = -1 if isinstance(node, exp.Sub) else 1
+    if _is_interval(expression):
+        return add_interval(this, expression, None, sign, node, reading)
+    if _is_interval(this) and sign == 1:
+        return add_interval(expression, this, None, 1, node, reading)
+    return None
+
+
+def _is_interval(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Interval)
+
+
+def compute_with_dates(function: str, left: TypedTerm, right: TypedTerm, reading: Reading) -> TypedTerm | None:
+    """Return date − date in days and date ± days, as some dialects write them; None where no date is meant."""
+    if function not in {"+", "-"} or not (_is_temporal(left) or _is_temporal(right)):
+        return None
+    place = left.place
+    if reading.context.dialect in {"duckdb", "postgres"}:
+        if function == "-" and left.type is right.type is Type.DATE:
+            return count_borders("day", right, left, place)
+        days = typed_terms.value_of(right)
+        if left.type is Type.DATE and right.type is Type.INTEGER and isinstance(days, int):
+            return _move(left, days if function == "+" else -days, "day", place)
+    raise invalid(place, "dates must be compared, not calculated with", "date_diff('day', x, y), x + INTERVAL 3 DAY.")
+
+
+def _is_temporal(term: TypedTerm) -> bool:
+    return term.type is not None and term.type.temporal
+
+
+def add_interval(this: exp.Expr, amount: exp.Expr, unit: Any, sign: int, node: exp.Expr, reading: Reading) -> TypedTerm:
+    """Return a date or point in time moved by an interval or a number of units."""
+    while isinstance(amount, exp.Paren | exp.Neg | exp.Mul):
+        if isinstance(amount, exp.Mul):  # how date_sub is told in some dialects
+            if not isinstance(amount.expression, exp.Neg):
+                break
+            amount, sign = amount.this, -sign
+        else:
+            sign = -sign if isinstance(amount, exp.Neg) else sign
+            amount = amount.this
+    if isinstance(amount, exp.Interval):
+        amount, unit = take_arguments(amount, reading.context, "this", "unit")
+    name = "day" if unit is None and isinstance(node, exp.TsOrDsAdd) else _unit(unit, reading, node)
+    moment = typed_terms.require_time(reading.of(this), "what an interval is added to")
+    return _move(moment, sign * _count(amount, reading, node), name, reading.place(node))
+
+
+def _count(amount: Any, reading: Reading, node: exp.Expr) -> int:
+    text = amount.name if isinstance(amount, exp.Literal) else ""
+    digits = text.strip().removeprefix("-").removeprefix("+")
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > 12 or int(digits) > _MOST_MOVED:
+        raise invalid(
+            reading.place(node), "an interval must be a whole number of one unit", "INTERVAL 3 DAY, INTERVAL '2' MONTH."
+        )
+    return int(text)
+
+
+def _move(moment: TypedTerm, count: int, unit: str, place: Place | None) -> TypedTerm:
+    _check_unit_fits(unit, moment, place)
+    value = typed_terms.value_of(moment)
+    if isinstance(value, dt.date):
+        return literal_term(typed_terms.shift_moment(value, count, unit, place), moment.type, place)
+    arguments = (moment, literal_term(count, Type.INTEGER), literal_term(unit, Type.STRING))
+    return call_term("date_add", moment.type or Type.DATE, arguments, place=place)
+
+
+def _date_add(node: exp.Expr, reading: Reading) -> TypedTerm:
+    this, expression, unit = take_arguments(node, reading.context, "this", "expression", "unit")
+    return add_interval(this, expression, unit, -1 if isinstance(node, exp.DateSub) else 1, node, reading)
+
+
+TIME_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
+    exp.Extract: _extract,
+    **dict.fromkeys(_PART_FUNCTIONS, _part_function),
+    exp.TimestampTrunc: _truncate_time,
+    exp.DateTrunc: _truncate_time,
+    exp.DateDiff: _diff,
+    exp.DateAdd: _date_add,
+    exp.DateSub: _date_add,
+    exp.TsOrDsAdd: _date_add,
+    exp.Date: _as_date,
+    exp.Timestamp: _as_date,
+    exp.TsOrDsToDate: _as_date,
+}
+
+# ---- calls -----------------------------------------------------------------------------------------------------------------
+
 
 MOST_LETTERS = 1_000_000
 """The largest start or length in SUBSTRING; LIKE has the limit of the text."""
@@ -27,67 +372,69 @@ _MOST_ROUNDING = 15
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def reader_of(function: Function, reads: Reads) -> Callable[[Any, Reading], Term]:
+def reader_of(function: Function, reads: Reads) -> Callable[[Any, Reading], TypedTerm]:
     """Return the reader of a function of one number or one string."""
-    require = kinds.numeric if reads.of == "number" else kinds.text
+    require = typed_terms.require_number if reads.of == "number" else typed_terms.require_text
 
-    def read(node: exp.Expr, reading: Reading) -> Term:
-        term = require(reading.of(taken(node, reading.context, "this")[0]), f"what {function.name}() is of")
+    def read(node: exp.Expr, reading: Reading) -> TypedTerm:
+        term = require(reading.of(take_arguments(node, reading.context, "this")[0]), f"what {function.name}() is of")
         type_ = reads.type or term.type or Type.FLOAT
-        return call(function.name, type_, (term,), nullable=reads.nullable or None, place=reading.place(node))
+        return call_term(function.name, type_, (term,), nullable=reads.nullable or None, place=reading.place(node))
 
     return read
 
 
-def _round(node: exp.Round, reading: Reading) -> Term:
-    this, decimals = taken(node, reading.context, "this", "decimals", ignored=("casts_non_integer_decimals",))
-    term = kinds.numeric(reading.of(this), "what round() is of")
-    digits = literal(0, Type.INTEGER) if decimals is None else reading.of(decimals)
-    value = literals.value_of(digits)
+def _round(node: exp.Round, reading: Reading) -> TypedTerm:
+    this, decimals = take_arguments(node, reading.context, "this", "decimals", ignored=("casts_non_integer_decimals",))
+    term = typed_terms.require_number(reading.of(this), "what round() is of")
+    digits = literal_term(0, Type.INTEGER) if decimals is None else reading.of(decimals)
+    value = typed_terms.value_of(digits)
     if digits.type is not Type.INTEGER or not isinstance(value, int) or abs(value) > _MOST_ROUNDING:
         raise invalid(reading.place(node), "the digits of ROUND must be a whole number from -15 to 15")
-    return call("round", term.type or Type.FLOAT, (term, digits), place=reading.place(node))
+    return call_term("round", term.type or Type.FLOAT, (term, digits), place=reading.place(node))
 
 
-def _trunc(node: exp.Trunc, reading: Reading) -> Term:
-    term = kinds.numeric(
-        reading.of(taken(node, reading.context, "this", ignored=("fractions_supported",))[0]), "what trunc() is of"
+def _truncate_number(node: exp.Trunc, reading: Reading) -> TypedTerm:
+    term = typed_terms.require_number(
+        reading.of(take_arguments(node, reading.context, "this", ignored=("fractions_supported",))[0]), "what trunc() is of"
     )
-    return call("//", term.type or Type.FLOAT, (term, literal(1, Type.INTEGER)), place=reading.place(node))
+    return call_term("//", term.type or Type.FLOAT, (term, literal_term(1, Type.INTEGER)), place=reading.place(node))
 
 
-def _log(node: exp.Log, reading: Reading) -> Term:
-    this, expression = taken(node, reading.context, "this", "expression")
+def _log(node: exp.Log, reading: Reading) -> TypedTerm:
+    this, expression = take_arguments(node, reading.context, "this", "expression")
     if expression is None:
         function = "ln" if reading.context.dialect in {"bigquery", "spark"} else "log10"
-        return _unary(function, reading.of(this), reading.place(node))
+        return _call_unary(function, reading.of(this), reading.place(node))
     base, argument = (expression, this) if reading.context.dialect == "bigquery" else (this, expression)
-    if literals.fraction_of(reading.of(base)) != 10:
+    if typed_terms.fraction_of(reading.of(base)) != 10:
         raise invalid(
             reading.place(node), "LOG must have the base 10", "LN(x) / LN(2), with the number for LN(2), has the base 2."
         )
-    return _unary("log10", reading.of(argument), reading.place(node))
+    return _call_unary("log10", reading.of(argument), reading.place(node))
 
 
-def _unary(function: str, term: Term, place: Place | None) -> Term:
-    return call(function, Type.FLOAT, (kinds.numeric(term, f"what {function}() is of"),), nullable=True, place=place)
+def _call_unary(function: str, term: TypedTerm, place: Place | None) -> TypedTerm:
+    return call_term(
+        function, Type.FLOAT, (typed_terms.require_number(term, f"what {function}() is of"),), nullable=True, place=place
+    )
 
 
-def _power(node: exp.Pow, reading: Reading) -> Term:
-    this, expression = taken(node, reading.context, "this", "expression")
-    base, exponent = kinds.numeric(reading.of(this), "the base of POWER"), reading.of(expression)
-    if literals.fraction_of(exponent) is None:
+def _power(node: exp.Pow, reading: Reading) -> TypedTerm:
+    this, expression = take_arguments(node, reading.context, "this", "expression")
+    base, exponent = typed_terms.require_number(reading.of(this), "the base of POWER"), reading.of(expression)
+    if typed_terms.fraction_of(exponent) is None:
         raise invalid(
             reading.place(node), "the exponent of POWER must be a number written here", "EXP(x * LN(2)) for 2 to x."
         )
-    return call("power", Type.FLOAT, (base, exponent), nullable=True, place=reading.place(node))
+    return call_term("power", Type.FLOAT, (base, exponent), nullable=True, place=reading.place(node))
 
 
-def _extreme(node: exp.Expr, reading: Reading) -> Term:
-    this, expressions, skips = taken(node, reading.context, "this", "expressions", "ignore_nulls")
+def _extreme(node: exp.Expr, reading: Reading) -> TypedTerm:
+    this, expressions, skips = take_arguments(node, reading.context, "this", "expressions", "ignore_nulls")
     function = "least" if isinstance(node, exp.Least) else "greatest"
     terms = [reading.of(one) for one in (this, *(expressions or ()))]
-    type_, terms = kinds.unified(terms, f"the values of {function.upper()}", reading.place(node))
+    type_, terms = typed_terms.unify_types(terms, f"the values of {function.upper()}", reading.place(node))
     if type_ is Type.BOOLEAN or len(terms) == 1:
         raise invalid(reading.place(node), f"{function.upper()} must have two or more numbers, strings or dates")
     if not skips and any(one.nullable for one in terms):
@@ -96,128 +443,137 @@ def _extreme(node: exp.Expr, reading: Reading) -> Term:
             f"{function.upper()} must have values that are never NULL in this dialect",
             "ours skips NULLs, which is not what it means here: COALESCE(x, …) first.",
         )
-    return call(function, type_, terms, nullable=all(one.nullable for one in terms), place=reading.place(node))
+    return call_term(function, type_, terms, nullable=all(one.nullable for one in terms), place=reading.place(node))
 
 
 # ---- strings ---------------------------------------------------------------------------------------------------------
 
 
-def _written(node: exp.Expr | None, reading: Reading, what: str, around: exp.Expr) -> Term:
+def _require_written(node: exp.Expr | None, reading: Reading, what: str, around: exp.Expr) -> TypedTerm:
     """Return a string that must be written in the question."""
-    term = literal(None, None) if node is None else reading.of(node)
-    if not isinstance(literals.value_of(term), str):
+    term = literal_term(None, None) if node is None else reading.of(node)
+    if not isinstance(typed_terms.value_of(term), str):
         raise invalid(reading.place(around), f"{what} must be a string written here, not a column or an expression")
     return term
 
 
-def _like(node: exp.Like | exp.ILike, reading: Reading) -> Term:
-    this, expression, negate = taken(node, reading.context, "this", "expression", "negate")
-    term = kinds.text(reading.of(this), "what LIKE is said of")
-    pattern = _written(expression, reading, "the pattern of LIKE", node)
-    if reading.context.dialect != "duckdb" and "\\" in str(literals.value_of(pattern)):
+def _like(node: exp.Like | exp.ILike, reading: Reading) -> TypedTerm:
+    this, expression, negate = take_arguments(node, reading.context, "this", "expression", "negate")
+    term = typed_terms.require_text(reading.of(this), "what LIKE is said of")
+    pattern = _require_written(expression, reading, "the pattern of LIKE", node)
+    if reading.context.dialect != "duckdb" and "\\" in str(typed_terms.value_of(pattern)):
         raise invalid(pattern.place, "the pattern of LIKE must have no backslash", "there is no escape; % and _ are wild.")
-    result = call("like" if isinstance(node, exp.Like) else "ilike", Type.BOOLEAN, (term, pattern))
-    return call("not", Type.BOOLEAN, (result,)) if negate else result
+    result = call_term("like" if isinstance(node, exp.Like) else "ilike", Type.BOOLEAN, (term, pattern))
+    return call_term("not", Type.BOOLEAN, (result,)) if negate else result
 
 
-def _contains(node: exp.Contains, reading: Reading) -> Term:
-    this, expression = taken(node, reading.context, "this", "expression")
-    term = kinds.text(reading.of(this), "what contains() is of")
-    part = str(literals.value_of(_written(expression, reading, "what contains() looks for", node)))
+def _contains(node: exp.Contains, reading: Reading) -> TypedTerm:
+    this, expression = take_arguments(node, reading.context, "this", "expression")
+    term = typed_terms.require_text(reading.of(this), "what contains() is of")
+    part = str(typed_terms.value_of(_require_written(expression, reading, "what contains() looks for", node)))
     if set(part) & {"%", "_"}:
         raise invalid(reading.place(node), "what contains() looks for must be without % and _")
-    return call("like", Type.BOOLEAN, (term, literal(f"%{part}%", Type.STRING)), place=reading.place(node))
+    return call_term("like", Type.BOOLEAN, (term, literal_term(f"%{part}%", Type.STRING)), place=reading.place(node))
 
 
-def _starts_with(node: exp.StartsWith, reading: Reading) -> Term:
-    this, expression = taken(node, reading.context, "this", "expression")
-    return _prefixed(reading.of(this), expression, node, reading)
+def _starts_with(node: exp.StartsWith, reading: Reading) -> TypedTerm:
+    this, expression = take_arguments(node, reading.context, "this", "expression")
+    return _compare_prefix(reading.of(this), expression, node, reading)
 
 
-def _prefixed(term: Term, prefix: exp.Expr, node: exp.Expr, reading: Reading) -> Term:
-    start = _written(prefix, reading, "the start of STARTS_WITH", node)
-    return call("starts_with", Type.BOOLEAN, (kinds.text(term, "what starts_with() is of"), start), place=reading.place(node))
+def _compare_prefix(term: TypedTerm, prefix: exp.Expr, node: exp.Expr, reading: Reading) -> TypedTerm:
+    start = _require_written(prefix, reading, "the start of STARTS_WITH", node)
+    return call_term(
+        "starts_with",
+        Type.BOOLEAN,
+        (typed_terms.require_text(term, "what starts_with() is of"), start),
+        place=reading.place(node),
+    )
 
 
-def _concat(node: exp.Concat, reading: Reading) -> Term:
-    expressions, skips = taken(node, reading.context, "expressions", "coalesce", ignored=("safe",))
-    terms = [kinds.text(reading.of(one), "each part of concat()") for one in expressions]
+def _concat(node: exp.Concat, reading: Reading) -> TypedTerm:
+    expressions, skips = take_arguments(node, reading.context, "expressions", "coalesce", ignored=("safe",))
+    terms = [typed_terms.require_text(reading.of(one), "each part of concat()") for one in expressions]
     if skips:
         terms = [_or_empty(one) for one in terms]
-    return _joined(terms, reading.place(node))
+    return _concatenate(terms, reading.place(node))
 
 
-def _or_empty(term: Term) -> Term:
-    empty = literal("", Type.STRING)
-    return call("coalesce", Type.STRING, (term, empty), nullable=False) if term.nullable else term
+def _or_empty(term: TypedTerm) -> TypedTerm:
+    empty = literal_term("", Type.STRING)
+    return call_term("coalesce", Type.STRING, (term, empty), nullable=False) if term.nullable else term
 
 
-def _pipes(node: exp.DPipe, reading: Reading) -> Term:
-    parts: list[Term] = []
+def _pipes(node: exp.DPipe, reading: Reading) -> TypedTerm:
+    parts: list[TypedTerm] = []
     current: Any = node
     while isinstance(current, exp.DPipe):
-        this, expression = taken(current, reading.context, "this", "expression", ignored=("safe",))
-        parts.append(kinds.text(reading.of(expression), "each side of ||"))
+        this, expression = take_arguments(current, reading.context, "this", "expression", ignored=("safe",))
+        parts.append(typed_terms.require_text(reading.of(expression), "each side of ||"))
         current = this
-    parts.append(kinds.text(reading.of(current), "each side of ||"))
-    return _joined(parts[::-1], reading.place(node))
+    parts.append(typed_terms.require_text(reading.of(current), "each side of ||"))
+    return _concatenate(parts[::-1], reading.place(node))
 
 
-def _joined(terms: list[Term], place: Place | None) -> Term:
-    values = [literals.value_of(one) for one in terms]
+def _concatenate(terms: list[TypedTerm], place: Place | None) -> TypedTerm:
+    values = [typed_terms.value_of(one) for one in terms]
     if all(isinstance(one, str) for one in values):
-        return literal("".join(str(one) for one in values), Type.STRING, place)
-    return terms[0] if len(terms) == 1 else call("concat", Type.STRING, terms, place=place)
+        return literal_term("".join(str(one) for one in values), Type.STRING, place)
+    return terms[0] if len(terms) == 1 else call_term("concat", Type.STRING, terms, place=place)
 
 
-def _substring(node: exp.Substring, reading: Reading) -> Term:
-    this, start, length = taken(node, reading.context, "this", "start", "length")
-    term = kinds.text(reading.of(this), "what substring() is of")
-    first = literal(1, Type.INTEGER) if start is None else reading.of(start)
-    count = literal(MOST_LETTERS, Type.INTEGER) if length is None else reading.of(length)
+def _substring(node: exp.Substring, reading: Reading) -> TypedTerm:
+    this, start, length = take_arguments(node, reading.context, "this", "start", "length")
+    term = typed_terms.require_text(reading.of(this), "what substring() is of")
+    first = literal_term(1, Type.INTEGER) if start is None else reading.of(start)
+    count = literal_term(MOST_LETTERS, Type.INTEGER) if length is None else reading.of(length)
     return _cut(term, first, count, reading.place(node))
 
 
-def _left(node: exp.Left, reading: Reading) -> Term:
-    this, expression = taken(node, reading.context, "this", "expression")
-    term = kinds.text(reading.of(this), "what left() is of")
-    return _cut(term, literal(1, Type.INTEGER), reading.of(expression), reading.place(node))
+def _left(node: exp.Left, reading: Reading) -> TypedTerm:
+    this, expression = take_arguments(node, reading.context, "this", "expression")
+    term = typed_terms.require_text(reading.of(this), "what left() is of")
+    return _cut(term, literal_term(1, Type.INTEGER), reading.of(expression), reading.place(node))
 
 
-def _cut(term: Term, start: Term, length: Term, place: Place | None) -> Term:
+def _cut(term: TypedTerm, start: TypedTerm, length: TypedTerm, place: Place | None) -> TypedTerm:
     for bound, least, what in ((start, 1, "the start"), (length, 0, "the length")):
-        value = literals.value_of(bound)
+        value = typed_terms.value_of(bound)
         if bound.type is not Type.INTEGER or not isinstance(value, int) or not least <= value <= MOST_LETTERS:
             raise invalid(place, f"{what} of a part of a string must be a whole number from {least} to {MOST_LETTERS:,}")
-    return call("substring", Type.STRING, (term, start, length), place=place)
+    return call_term("substring", Type.STRING, (term, start, length), place=place)
 
 
-def _replace(node: exp.Replace, reading: Reading) -> Term:
-    this, expression, replacement = taken(node, reading.context, "this", "expression", "replacement")
-    term = kinds.text(reading.of(this), "what replace() is of")
-    old = _written(expression, reading, "what REPLACE looks for", node)
-    new = literal("", Type.STRING) if replacement is None else _written(replacement, reading, "what REPLACE puts in", node)
-    return call("replace", Type.STRING, (term, old, new), place=reading.place(node))
+def _replace(node: exp.Replace, reading: Reading) -> TypedTerm:
+    this, expression, replacement = take_arguments(node, reading.context, "this", "expression", "replacement")
+    term = typed_terms.require_text(reading.of(this), "what replace() is of")
+    old = _require_written(expression, reading, "what REPLACE looks for", node)
+    new = (
+        literal_term("", Type.STRING)
+        if replacement is None
+        else _require_written(replacement, reading, "what REPLACE puts in", node)
+    )
+    return call_term("replace", Type.STRING, (term, old, new), place=reading.place(node))
 
 
 # ---- by name ---------------------------------------------------------------------------------------------------------
 
 
-def by_name(node: exp.Anonymous, reading: Reading) -> Term:
+def read_by_name(node: exp.Anonymous, reading: Reading) -> TypedTerm:
     """Return a function that the parser has no class for."""
     name = str(node.this).lower()
     place = reading.place(node)
-    arguments: list[exp.Expr] = taken(node, reading.context, "this", "expressions")[1] or []
+    arguments: list[exp.Expr] = take_arguments(node, reading.context, "this", "expressions")[1] or []
     if name in {"date_part", "datepart"} and len(arguments) == 2:
-        return times.part(arguments[0], arguments[1], node, reading)
+        return read_part(arguments[0], arguments[1], node, reading)
     if name in {"dow", "weekday"} and len(arguments) == 1:
-        return times.parted("dayofweek", reading.of(arguments[0]), place)
+        return extract_part("dayofweek", reading.of(arguments[0]), place)
     if name in {"date_sub", "date_subtract"} and len(arguments) == 2:
-        return times.added(arguments[0], arguments[1], None, -1, node, reading)
+        return add_interval(arguments[0], arguments[1], None, -1, node, reading)
     if name == "iff" and len(arguments) == 3:
         return reading.of(exp.If(this=arguments[0], true=arguments[1], false=arguments[2]))
     if name == "prefix" and len(arguments) == 2:
-        return _prefixed(reading.of(arguments[0]), arguments[1], node, reading)
+        return _compare_prefix(reading.of(arguments[0]), arguments[1], node, reading)
     if name in {"now", "today", "current_date", "get_current_timestamp", "getdate"}:
         raise invalid(place, "the time of asking is not part of the language", "write the date: DATE '2024-12-31'.")
     if name in _RAW:
@@ -226,7 +582,9 @@ def by_name(node: exp.Anonymous, reading: Reading) -> Term:
             f"{name}() gives back values of single rows, which no noise covers",
             "COUNT, SUM, AVG, MEDIAN, …; GROUP BY for keys.",
         )
-    raise invalid(place, f"the function {quoted(name)} does not exist here", near(name, NAMES, "there are"))
+    raise invalid(
+        place, f"the function {quote_name(name)} does not exist here", suggest_names(name, FUNCTION_NAMES, "there are")
+    )
 
 
 _RAW = {
@@ -250,14 +608,14 @@ _BY_READERS = (
     "stddev", "substring", "sum", "trunc", "variance", "week", "year",
 )  # fmt: skip
 
-NAMES = tuple(sorted((*_BY_READERS, *(one.name for one in FUNCTIONS.values() if one.reads is not None))))
+FUNCTION_NAMES = tuple(sorted((*_BY_READERS, *(one.name for one in FUNCTIONS.values() if one.reads is not None))))
 """What analysts may call, for hints."""
 
 
-HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], Term]] = {
+CALL_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     **{getattr(exp, one.reads.parsed): reader_of(one, one.reads) for one in FUNCTIONS.values() if one.reads is not None},
     exp.Round: _round,
-    exp.Trunc: _trunc,
+    exp.Trunc: _truncate_number,
     exp.Log: _log,
     exp.Pow: _power,
     exp.Least: _extreme,

@@ -41,7 +41,7 @@ class Function:
     """One function.
 
     arguments  what it takes, and `result` what it gives, in words
-    row, byte  what it costs: nanoseconds for a row, and for a byte of the texts that it looks at, as `plan/costs.py` says
+    row, byte  what it costs: nanoseconds for a row, and for a byte of the texts that it looks at, as `plan/work.py` says
     words      how `explain` writes it: {0}, {1} … arguments, {all} and {rest} lists of them, {chain} joined by its name
     reads      None where a reader of its own stands in `query/`: several arguments, or a syntax of its own
     number     its result is a number in the middle of arithmetic, which may have become none

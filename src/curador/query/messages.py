@@ -76,7 +76,7 @@ def function_name(node: exp.Expr, text: Text) -> str:
     return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
 
 
-def named(node: exp.Expr, text: Text) -> str:
+def name_node(node: exp.Expr, text: Text) -> str:
     """Return what a node is called in SQL."""
     if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
         return f"{function_name(node, text)}()"
@@ -100,7 +100,7 @@ _CALLED: dict[type[exp.Expr], str] = {
 }
 
 
-def told(place: Place | None, rule: str, hint: str | None = None) -> str:
+def refusal_text(place: Place | None, rule: str, hint: str | None = None) -> str:
     """Return the text of a refusal."""
     text = f"{rule[0].upper()}{rule[1:]}." if place is None else f"{place}: {rule}."
     return f"{text}\nHint: {hint}" if hint else text
@@ -108,26 +108,26 @@ def told(place: Place | None, rule: str, hint: str | None = None) -> str:
 
 def invalid(place: Place | None, rule: str, hint: str | None = None) -> InvalidQuery:
     """Return the refusal of what cannot be read or breaks a rule of the language."""
-    return InvalidQuery(told(place, rule, hint))
+    return InvalidQuery(refusal_text(place, rule, hint))
 
 
 def not_private(place: Place | None, rule: str, hint: str | None = None) -> NotPrivate:
     """Return the refusal of what no rule of privacy covers."""
-    return NotPrivate(told(place, rule, hint))
+    return NotPrivate(refusal_text(place, rule, hint))
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name as messages show it, cut where it is long."""
     return shown(name).replace("'", '"') if "'" not in name else shown(name)
 
 
-def near(name: str, names: Iterable[str], what: str) -> str:
+def suggest_names(name: str, names: Iterable[str], what: str) -> str:
     """Return a hint with the names that look like this one, else with those there are."""
     known = list(dict.fromkeys(names))
     lowered = {one.lower(): one for one in known}
     close = difflib.get_close_matches(name.lower()[:60], list(lowered)[:400], n=3, cutoff=0.6)
     if close:
-        return f"did you mean {' or '.join(quoted(lowered[one]) for one in close)}?"
+        return f"did you mean {' or '.join(quote_name(lowered[one]) for one in close)}?"
     more = ", …" if len(known) > _MOST_LISTED else ""
-    listed = ", ".join(quoted(one) for one in known[:_MOST_LISTED])
+    listed = ", ".join(quote_name(one) for one in known[:_MOST_LISTED])
     return f"{what}: {listed}{more}." if listed else f"there are no {what}."

@@ -7,18 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from curador.query import kinds
+from curador.query import typed_terms
 from curador.query.aggregates import holds_aggregate
-from curador.query.conditions import filtered
-from curador.query.context import MOST_COLUMNS, WIDEST, Context, Environment, Released, Rows
-from curador.query.expressions import read
-from curador.query.grouping import Keys, Matcher, Release, check_released, keys_of, over_columns
-from curador.query.messages import invalid, not_private, quoted
-from curador.query.names import item_name, unaliased
-from curador.query.reading import Aliases, Reading, Windows, taken
-from curador.query.relations import from_clause, thing
-from curador.query.released import limits, ordering, reshaped
-from curador.query.terms import Term
+from curador.query.context import (
+    MOST_COLUMNS,
+    WIDEST,
+    AggregatedSelect,
+    Aliases,
+    Context,
+    Environment,
+    Reading,
+    RelationRows,
+    Windows,
+    take_arguments,
+)
+from curador.query.expressions import read_expression
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.release import (
+    GroupKeys,
+    GroupRelease,
+    KeyMatcher,
+    check_released_keys,
+    item_name,
+    keys_of,
+    read_limits,
+    read_ordering,
+    require_columns,
+    reshape_select,
+    strip_alias,
+)
+from curador.query.sources import read_filtered, read_from, read_from_item
 from curador.query.tree import (
     Aggregate,
     Block,
@@ -34,17 +52,18 @@ from curador.query.tree import (
     UnitGroup,
     Window,
 )
+from curador.query.typed_terms import TypedTerm
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.query.scope import Scope
+    from curador.query.context import Scope
     from curador.query.tree import Place
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SelectParts:
     """The clauses of one SELECT."""
 
     items: list[exp.Expr]
@@ -60,35 +79,37 @@ class Parts:
     @property
     def aliases(self) -> Aliases:
         """The names of the SELECT list, fresh for one clause."""
-        return Aliases({one.alias.lower(): unaliased(one) for one in self.items if isinstance(one, exp.Alias)})
+        return Aliases({one.alias.lower(): strip_alias(one) for one in self.items if isinstance(one, exp.Alias)})
 
 
-def select(node: exp.Select, environment: Environment, context: Context, *, top: bool) -> Rows | Released:
+def read_select(
+    node: exp.Select, environment: Environment, context: Context, *, top: bool
+) -> RelationRows | AggregatedSelect:
     """Return what a SELECT gives: at the top only what is released."""
     clauses = ("where", "group", "having", "order", "limit", "offset", "distinct")
-    items, from_, joins, *rest = taken(node, context, "expressions", "from_", "joins", *clauses, ignored=("with_",))
-    parts = Parts(items or [], context.place(node), *rest)
+    items, from_, joins, *rest = take_arguments(node, context, "expressions", "from_", "joins", *clauses, ignored=("with_",))
+    parts = SelectParts(items or [], context.place(node), *rest)
     if parts.distinct is not None:
-        taken(parts.distinct, context)
+        take_arguments(parts.distinct, context)
     if not parts.items:
         raise invalid(parts.place, "a SELECT must list what it asks for", "SELECT COUNT(*) FROM a_table")
     if from_ is None:
         raise invalid(parts.place, "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
-    first = thing(taken(from_, context, "this")[0], environment, context)
-    if isinstance(first.content, Released) and not joins:
-        return reshaped(node, first.content, first.sources[0], context)
-    clause = from_clause(first, joins or [], environment, context)
-    rows, scope = filtered(clause, parts.where, environment, context, parts.aliases)
+    first = read_from_item(take_arguments(from_, context, "this")[0], environment, context)
+    if isinstance(first.content, AggregatedSelect) and not joins:
+        return reshape_select(node, first.content, first.sources[0], context)
+    clause = read_from(first, joins or [], environment, context)
+    rows, scope = read_filtered(clause, parts.where, environment, context, parts.aliases)
     grouped = parts.group is not None or parts.having is not None or any(holds_aggregate(one) for one in parts.items)
     if grouped or (parts.distinct is not None and _gives_keys(parts, rows, scope, context, top=top)):
-        return _grouped(parts, rows, scope, context, grouped=grouped, top=top)
+        return _read_grouped(parts, rows, scope, context, grouped=grouped, top=top)
     if top:
-        _listed(parts, scope, context, Windows(len(rows.columns)))  # a name or function that is wrong is said first
-        raise _row_level(parts, rows)
-    return _rows(parts, rows, scope, context)
+        _list_columns(parts, scope, context, Windows(len(rows.columns)))  # a name or function that is wrong is said first
+        raise _row_level_refusal(parts, rows)
+    return _read_rows(parts, rows, scope, context)
 
 
-def _row_level(parts: Parts, rows: Rows) -> Exception:
+def _row_level_refusal(parts: SelectParts, rows: RelationRows) -> Exception:
     if not rows.private:
         return invalid(
             parts.place,
@@ -102,7 +123,7 @@ def _row_level(parts: Parts, rows: Rows) -> Exception:
     )
 
 
-def _public_aggregate(parts: Parts) -> Exception:
+def _public_aggregate_refusal(parts: SelectParts) -> Exception:
     return invalid(
         parts.place,
         "an aggregate must be over a private table; this is over public ones",
@@ -113,10 +134,10 @@ def _public_aggregate(parts: Parts) -> Exception:
 # ---- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _rows(parts: Parts, rows: Rows, scope: Scope, context: Context) -> Rows:
+def _read_rows(parts: SelectParts, rows: RelationRows, scope: Scope, context: Context) -> RelationRows:
     """Return a SELECT without aggregates as a relation, its unit still with it."""
     windows = Windows(len(rows.columns))
-    listed = _listed(parts, scope, context, windows)
+    listed = _list_columns(parts, scope, context, windows)
     if parts.limit is not None or parts.offset is not None:
         raise not_private(
             context.place(parts.limit or parts.offset),
@@ -129,19 +150,21 @@ def _rows(parts: Parts, rows: Rows, scope: Scope, context: Context) -> Rows:
         outs = tuple(Out(call.function, call.type, nullable=True) for call in windows.calls)
         rows = rows.under(Window(rows.relation, tuple(windows.calls), (*rows.columns, *outs), parts.place))
     _check_order(parts, scope, context)
-    rows = projected(rows, listed, parts.place)
-    return _distinct(parts, rows)
+    rows = project_rows(rows, listed, parts.place)
+    return _read_distinct(parts, rows)
 
 
-def _check_order(parts: Parts, scope: Scope, context: Context) -> None:
+def _check_order(parts: SelectParts, scope: Scope, context: Context) -> None:
     """Read ORDER BY of a subquery over rows, which has no meaning there, for its names only."""
     if parts.order is not None:
-        reading = Reading(context, scope, "ORDER BY", windows=Windows(0), aliases=parts.aliases, first="always", read=read)
-        for one in taken(parts.order, context, "expressions")[0]:
-            reading.of(taken(one, context, "this", ignored=("desc", "nulls_first"))[0])
+        reading = Reading(
+            context, scope, "ORDER BY", windows=Windows(0), aliases=parts.aliases, first="always", read=read_expression
+        )
+        for one in take_arguments(parts.order, context, "expressions")[0]:
+            reading.of(take_arguments(one, context, "this", ignored=("desc", "nulls_first"))[0])
 
 
-def _distinct(parts: Parts, rows: Rows) -> Rows:
+def _read_distinct(parts: SelectParts, rows: RelationRows) -> RelationRows:
     if parts.distinct is None:
         return rows
     if not rows.private:
@@ -151,13 +174,13 @@ def _distinct(parts: Parts, rows: Rows) -> Rows:
     return rows.under(Distinct(rows.relation, parts.place))
 
 
-def _listed(parts: Parts, scope: Scope, context: Context, windows: Windows) -> list[tuple[str, Term]]:
+def _list_columns(parts: SelectParts, scope: Scope, context: Context, windows: Windows) -> list[tuple[str, TypedTerm]]:
     """Return the SELECT list as names and terms, with stars written out."""
     aliases = Aliases({})
-    reading = Reading(context, scope, "SELECT", windows=windows, aliases=aliases, read=read)
-    found: list[tuple[str, Term]] = []
+    reading = Reading(context, scope, "SELECT", windows=windows, aliases=aliases, read=read_expression)
+    found: list[tuple[str, TypedTerm]] = []
     for item in parts.items:
-        inner = unaliased(item)
+        inner = strip_alias(item)
         star = _star(inner)
         if star is not None:
             if isinstance(item, exp.Alias):
@@ -170,7 +193,7 @@ def _listed(parts: Parts, scope: Scope, context: Context, windows: Windows) -> l
         term = reading.of(inner)
         name = item_name(item, term, context.text)
         if term.type is None:
-            raise invalid(term.place, f"the column {quoted(name)} must have a type", "CAST(NULL AS DOUBLE)")
+            raise invalid(term.place, f"the column {quote_name(name)} must have a type", "CAST(NULL AS DOUBLE)")
         if term.unit and term.column is None:
             raise not_private(
                 term.place,
@@ -189,9 +212,9 @@ def _star(node: exp.Expr) -> exp.Star | None:
     return node if isinstance(node, exp.Star) else None
 
 
-def _without(star: exp.Star, table: str | None, scope: Scope, context: Context) -> list[tuple[str, Term]]:
+def _without(star: exp.Star, table: str | None, scope: Scope, context: Context) -> list[tuple[str, TypedTerm]]:
     place = context.place(star)
-    left_out = {one.name.lower() for one in taken(star, context, "except_")[0] or []}
+    left_out = {one.name.lower() for one in take_arguments(star, context, "except_")[0] or []}
     found = [(one.name, one.term) for one in scope.star(table, place)]
     unknown = left_out - {name.lower() for name, _ in found}
     if unknown:
@@ -199,7 +222,7 @@ def _without(star: exp.Star, table: str | None, scope: Scope, context: Context) 
     return [(name, term) for name, term in found if name.lower() not in left_out]
 
 
-def projected(rows: Rows, listed: list[tuple[str, Term]], place: Place | None) -> Rows:
+def project_rows(rows: RelationRows, listed: list[tuple[str, TypedTerm]], place: Place | None) -> RelationRows:
     """Return the rows with these columns; as they are, where these are all of them in order."""
     columns = rows.columns
     same = len(listed) == len(columns) and all(
@@ -219,41 +242,43 @@ def projected(rows: Rows, listed: list[tuple[str, Term]], place: Place | None) -
     return rows.under(Project(rows.relation, tuple(expressions), tuple(outs), place))
 
 
-def _gives_keys(parts: Parts, rows: Rows, scope: Scope, context: Context, *, top: bool) -> bool:
+def _gives_keys(parts: SelectParts, rows: RelationRows, scope: Scope, context: Context, *, top: bool) -> bool:
     """Whether SELECT DISTINCT k is GROUP BY k; in a subquery that selects the unit it is about rows instead."""
     if top or not rows.private:
         return rows.private
-    listed = _listed(parts, scope, context, Windows(len(rows.columns)))
+    listed = _list_columns(parts, scope, context, Windows(len(rows.columns)))
     return not any(term.column is not None and term.column.unit for _, term in listed)
 
 
 # ---- groups ------------------------------------------------------------------------------------------------------------
 
 
-def _grouped(parts: Parts, rows: Rows, scope: Scope, context: Context, *, grouped: bool, top: bool) -> Rows | Released:
+def _read_grouped(
+    parts: SelectParts, rows: RelationRows, scope: Scope, context: Context, *, grouped: bool, top: bool
+) -> RelationRows | AggregatedSelect:
     if not rows.private:
-        raise _public_aggregate(parts)
-    keyed = Reading(context, scope, "GROUP BY", aliases=parts.aliases, read=read)
+        raise _public_aggregate_refusal(parts)
+    keyed = Reading(context, scope, "GROUP BY", aliases=parts.aliases, read=read_expression)
     if grouped:
         keys = keys_of(parts.group, parts.items, keyed)
     else:
-        keys = Keys()
-        if any(_star(unaliased(one)) is not None for one in parts.items):
-            raise _row_level(parts, rows)
-        keys.sets = [tuple(dict.fromkeys(keys.add(over_columns(keyed.of(unaliased(one)))) for one in parts.items))]
+        keys = GroupKeys()
+        if any(_star(strip_alias(one)) is not None for one in parts.items):
+            raise _row_level_refusal(parts, rows)
+        keys.sets = [tuple(dict.fromkeys(keys.add(require_columns(keyed.of(strip_alias(one)))) for one in parts.items))]
     per_unit = not top and any(one.column is not None and one.column.unit for one in keys.terms)
     if not per_unit:
-        check_released(keys, context, top=top)
-        return _released(parts, rows, scope, keys, context, grouped=grouped)
+        check_released_keys(keys, context, top=top)
+        return _read_released(parts, rows, scope, keys, context, grouped=grouped)
     return _unit_group(parts, rows, scope, keys, context)
 
 
-def _items(parts: Parts, reading: Reading) -> tuple[list[Term], Aliases]:
+def _items(parts: SelectParts, reading: Reading) -> tuple[list[TypedTerm], Aliases]:
     aliases = Aliases({})
     reading = replace(reading, aliases=aliases)
-    terms: list[Term] = []
+    terms: list[TypedTerm] = []
     for item in parts.items:
-        inner = unaliased(item)
+        inner = strip_alias(item)
         if _star(inner) is not None:
             raise not_private(
                 reading.place(item),
@@ -267,39 +292,43 @@ def _items(parts: Parts, reading: Reading) -> tuple[list[Term], Aliases]:
     return terms, aliases
 
 
-def _having(parts: Parts, reading: Reading, aliases: Aliases, keys: Keys) -> Term | None:
+def _having(parts: SelectParts, reading: Reading, aliases: Aliases, keys: GroupKeys) -> TypedTerm | None:
     if parts.having is None:
         return None
-    condition = taken(parts.having, reading.context, "this")[0]
+    condition = take_arguments(parts.having, reading.context, "this")[0]
     about = replace(reading, clause="HAVING", aliases=aliases, first="unless key", keys=keys.index)
-    return kinds.boolean(about.of(condition), "what follows HAVING")
+    return typed_terms.require_boolean(about.of(condition), "what follows HAVING")
 
 
-def _list_and_having(parts: Parts, reading: Reading, keys: Keys) -> tuple[list[Term], Term | None, Aliases]:
+def _list_and_having(
+    parts: SelectParts, reading: Reading, keys: GroupKeys
+) -> tuple[list[TypedTerm], TypedTerm | None, Aliases]:
     terms, aliases = _items(parts, reading)
     return terms, _having(parts, reading, aliases, keys), aliases
 
 
-def _released(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Context, *, grouped: bool) -> Released:
+def _read_released(
+    parts: SelectParts, rows: RelationRows, scope: Scope, keys: GroupKeys, context: Context, *, grouped: bool
+) -> AggregatedSelect:
     several = len(keys.sets) > 1
     if len(keys.sets) * len(parts.items) > MOST_COLUMNS:
         raise invalid(parts.place, f"an answer must have at most {MOST_COLUMNS:,} columns over all its grouping sets")
-    matcher = Matcher(keys)
-    reading = Reading(context, scope, "SELECT", aggregates="released", keys=keys.index, read=read)
+    matcher = KeyMatcher(keys)
+    reading = Reading(context, scope, "SELECT", aggregates="released", keys=keys.index, read=read_expression)
     items, having, aliases = _list_and_having(parts, reading, keys)
     sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
-    order = ordering(parts.order, sorting, items, Release(keys, keys.sets[0], matcher).of, several=several)
+    order = read_ordering(parts.order, sorting, items, GroupRelease(keys, keys.sets[0], matcher).of, several=several)
     listed = zip(parts.items, items, strict=True)
     names = [(item_name(item, term, context.text), context.place(item)) for item, term in listed]
     tells = any(item.find(exp.Grouping) is not None for item in (*parts.items, *filter(None, (parts.having,))))
     blocks: list[Block] = []
-    terms: list[tuple[Term, ...]] = []
+    terms: list[tuple[TypedTerm, ...]] = []
     for chosen in keys.sets:
         if tells:  # GROUPING(key) is another number in each set
             left_out = [place for place in range(len(keys.terms)) if place not in chosen]
             items, having, _ = _list_and_having(parts, replace(reading, absent=left_out), keys)
-        release = Release(keys, chosen, matcher)
-        made = tuple(_after(term, release.of(term)) for term in items)
+        release = GroupRelease(keys, chosen, matcher)
+        made = tuple(_released_term(term, release.of(term)) for term in items)
         if not several and not any(one.aggregated for one in items):
             _check_keys_only(made)
         released = tuple(Item(name, term.node, place) for (name, place), term in zip(names, made, strict=True))
@@ -308,16 +337,16 @@ def _released(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Conte
         terms.append(made)
     if parts.distinct is not None and grouped:
         _check_distinct(parts, blocks)
-    most, skipped = limits(parts.limit, parts.offset, context)
-    return Released(tuple(blocks), tuple(terms), rows.tables * len(blocks), order, most, skipped)
+    most, skipped = read_limits(parts.limit, parts.offset, context)
+    return AggregatedSelect(tuple(blocks), tuple(terms), rows.tables * len(blocks), order, most, skipped)
 
 
-def _after(term: Term, node: Node) -> Term:
+def _released_term(term: TypedTerm, node: Node) -> TypedTerm:
     """Return an item as a released value."""
     return replace(term, node=node, column=None, unit=False, aggregated=True)
 
 
-def _check_keys_only(items: Sequence[Term]) -> None:
+def _check_keys_only(items: Sequence[TypedTerm]) -> None:
     for one in items:
         if not isinstance(one.node, Key):
             raise invalid(
@@ -325,7 +354,7 @@ def _check_keys_only(items: Sequence[Term]) -> None:
             )
 
 
-def _check_distinct(parts: Parts, blocks: list[Block]) -> None:
+def _check_distinct(parts: SelectParts, blocks: list[Block]) -> None:
     for block in blocks:
         shown = {one.expression.index for one in block.items if isinstance(one.expression, Key)}
         if len(shown) < len(block.keys):
@@ -335,7 +364,7 @@ def _check_distinct(parts: Parts, blocks: list[Block]) -> None:
 # ---- groups inside a unit ----------------------------------------------------------------------------------------------
 
 
-def _unit_group(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Context) -> Rows:
+def _unit_group(parts: SelectParts, rows: RelationRows, scope: Scope, keys: GroupKeys, context: Context) -> RelationRows:
     """Return a subquery that groups by the unit: exact aggregates of each unit's own rows."""
     if len(keys.sets) > 1:
         raise invalid(parts.place, "a subquery that groups by the unit must have one grouping set")
@@ -344,9 +373,9 @@ def _unit_group(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Con
             raise not_private(term.place, "an expression over the unit must not be a key", "GROUP BY the bare column.")
     if parts.limit is not None or parts.offset is not None:
         raise not_private(context.place(parts.limit or parts.offset), "LIMIT must not choose among units")
-    reading = Reading(context, scope, "SELECT", aggregates="unit", keys=keys.index, read=read)
+    reading = Reading(context, scope, "SELECT", aggregates="unit", keys=keys.index, read=read_expression)
     mixed, having, aliases = _list_and_having(parts, reading, keys)
-    matcher = Matcher(keys)
+    matcher = KeyMatcher(keys)
     measured: dict[Aggregate, int] = {}
 
     def key(place: int, where: Place | None) -> Node:
@@ -355,7 +384,7 @@ def _unit_group(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Con
     def aggregate(node: Aggregate) -> Node:
         return Ref(len(keys.terms) + measured.setdefault(node, len(measured)), node.type, node.place)
 
-    listed: list[tuple[str, Term]] = []
+    listed: list[tuple[str, TypedTerm]] = []
     for item, term in zip(parts.items, mixed, strict=True):
         node = matcher.replaced(term, key, aggregate)
         own = keys.terms[node.index].column if isinstance(node, Ref) and node.index < len(keys.terms) else None
@@ -367,7 +396,7 @@ def _unit_group(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Con
     kept = None if having is None else matcher.replaced(having, key, aggregate)
     if parts.order is not None:
         sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
-        ordering(parts.order, sorting, mixed, lambda one: matcher.replaced(one, key, lambda node: node), several=False)
+        read_ordering(parts.order, sorting, mixed, lambda one: matcher.replaced(one, key, lambda node: node), several=False)
     outs = [
         one.column or Out(f"key_{index}", one.type or Type.STRING, one.nullable) for index, one in enumerate(keys.terms, 1)
     ]
@@ -378,5 +407,5 @@ def _unit_group(parts: Parts, rows: Rows, scope: Scope, keys: Keys, context: Con
     group = UnitGroup(rows.relation, tuple(one.row for one in keys.terms), tuple(measured), tuple(outs), parts.place)
     done = rows.under(group)
     if kept is not None:
-        done = done.under(Filter(done.relation, Term(kept, Type.BOOLEAN).row, parts.place))
-    return _distinct(parts, projected(done, listed, parts.place))
+        done = done.under(Filter(done.relation, TypedTerm(kept, Type.BOOLEAN).row, parts.place))
+    return _read_distinct(parts, project_rows(done, listed, parts.place))

@@ -1,8 +1,8 @@
 """From the text of a question to its tree.
 
-The text is tokenised and measured (`limits`), BigQuery's privacy clause is taken out (`options`), sqlglot parses the rest,
-and an allow-list of node classes and of their parts translates it. Nothing of the text reaches an engine: it is generated
-anew from the tree. No row is read; a refusal says nothing that is not in the text or in the study.
+The text is tokenised and measured and BigQuery's privacy clause is taken out (`text`), sqlglot parses the rest, and an
+allow-list of node classes and of their parts translates it. Nothing of the text reaches an engine: it is generated anew from
+the tree. No row is read; a refusal says nothing that is not in the text or in the study.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 
 from curador.errors import CuradorError, require
-from curador.query.casts import cast
-from curador.query.context import Context, Environment, Released, Rows, grown, identities_of
-from curador.query.kinds import unified
-from curador.query.limits import tokens_of
-from curador.query.messages import Text, invalid, named, not_private, quoted
-from curador.query.names import named_blocks
-from curador.query.options import applied, taken_out
-from curador.query.reading import taken
-from curador.query.relations import taken_alias
-from curador.query.released import ordered, united
-from curador.query.select import projected, select
-from curador.query.terms import Term, column
+from curador.query.calls import cast_term
+from curador.query.context import (
+    AggregatedSelect,
+    Context,
+    Environment,
+    RelationRows,
+    check_size,
+    identities_of,
+    take_arguments,
+)
+from curador.query.messages import Text, invalid, name_node, not_private, quote_name
+from curador.query.release import name_blocks, order_select, unite_selects
+from curador.query.select import project_rows, read_select
+from curador.query.sources import read_alias
+from curador.query.text import options_of, take_out_clause, tokens_of
 from curador.query.tree import Item, Out, Question, UnionAll
+from curador.query.typed_terms import TypedTerm, column_term, unify_types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
     from curador.query.tree import Place
     from curador.study.schema import Schema
+
 
 UNEXPECTED = "the text is SQL of a shape that was not expected"
 DIALECTS = ("duckdb", "postgres", "bigquery", "spark")
@@ -47,10 +52,10 @@ def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
     place = Text(text)
     try:
         language = Dialect.get_or_raise(dialect)
-        tokens, marks = taken_out(tokens_of(text, place, language), place)
-        statement = _parsed(tokens, text, place, language)
-        context = Context(schema, place, dialect, marks, _subquery, identities_of(schema))
-        return _question(statement, context)
+        tokens, marks = take_out_clause(tokens_of(text, place, language), place)
+        statement = _parse_tokens(tokens, text, place, language)
+        context = Context(schema, place, dialect, marks, _read_subquery, identities_of(schema))
+        return _read_question(statement, context)
     except RecursionError as problem:
         raise invalid(None, "the text must not be nested so deeply", "split it over subqueries in WITH.") from problem
     except CuradorError:
@@ -59,11 +64,11 @@ def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
         raise invalid(None, UNEXPECTED) from problem
 
 
-def _parsed(tokens: list[Token], text: str, place: Text, language: Dialect) -> exp.Expr:
+def _parse_tokens(tokens: list[Token], text: str, place: Text, language: Dialect) -> exp.Expr:
     try:
         statements = language.parser().parse(tokens, text)
     except ParseError as problem:
-        raise _unreadable(problem, text, place) from problem
+        raise _unreadable_refusal(problem, text, place) from problem
     except RecursionError:
         raise
     except Exception as problem:  # whatever a hostile text makes the parser do, it is no failure of ours
@@ -73,7 +78,7 @@ def _parsed(tokens: list[Token], text: str, place: Text, language: Dialect) -> e
     return statements[0]
 
 
-def _unreadable(problem: ParseError, text: str, place: Text) -> Exception:
+def _unreadable_refusal(problem: ParseError, text: str, place: Text) -> Exception:
     where = problem.errors[0] if problem.errors else {}
     line, end, word = where.get("line"), where.get("col"), str(where.get("highlight") or "")
     if not isinstance(line, int) or not isinstance(end, int):
@@ -81,54 +86,54 @@ def _unreadable(problem: ParseError, text: str, place: Text) -> Exception:
     lines = text.split("\n")
     before = sum(len(one) + 1 for one in lines[: line - 1])
     offset = max(before, min(before + end - len(word), len(text)))
-    near = f" near {quoted(word)}" if word else ""
+    near = f" near {quote_name(word)}" if word else ""
     return invalid(place.place(offset), f"the text cannot be read as SQL{near}", "a word is missing or too many around here.")
 
 
 # ---- statements --------------------------------------------------------------------------------------------------------
 
 
-def _question(statement: exp.Expr, context: Context) -> Question:
-    released = _query(statement, {}, context, top=True)
-    if isinstance(released, Rows):
+def _read_question(statement: exp.Expr, context: Context) -> Question:
+    released = _read_query(statement, {}, context, top=True)
+    if isinstance(released, RelationRows):
         raise not_private(None, "a question must ask for aggregates or keys")
-    blocks = named_blocks(released.blocks)
+    blocks = name_blocks(released.blocks)
     tables = tuple(sorted(set(released.tables)))
-    options = applied(context.marks, blocks, tables, context.schema)
+    options = options_of(context.marks, blocks, tables, context.schema)
     return Question(blocks, released.order, released.limit, released.offset, options, tables)
 
 
-def _subquery(node: exp.Expr, environment: Environment, context: Context) -> Rows | Released:
-    return _query(node, environment, context, top=False)
+def _read_subquery(node: exp.Expr, environment: Environment, context: Context) -> RelationRows | AggregatedSelect:
+    return _read_query(node, environment, context, top=False)
 
 
-def _query(node: exp.Expr, environment: Environment, context: Context, *, top: bool) -> Rows | Released:
+def _read_query(node: exp.Expr, environment: Environment, context: Context, *, top: bool) -> RelationRows | AggregatedSelect:
     if isinstance(node, exp.Subquery):
-        this, order, limit, offset = taken(node, context, "this", "order", "limit", "offset", ignored=("with_",))
+        this, order, limit, offset = take_arguments(node, context, "this", "order", "limit", "offset", ignored=("with_",))
         if isinstance(this, exp.Table):
             raise not_private(context.place(node), "a question must ask for aggregates or keys; this asks for a whole table")
-        inner = _query(this, _with(node, environment, context), context, top=top)
-        if isinstance(inner, Released):
-            return ordered(inner, order, limit, offset, context)
+        inner = _read_query(this, _read_with(node, environment, context), context, top=top)
+        if isinstance(inner, AggregatedSelect):
+            return order_select(inner, order, limit, offset, context)
         if limit is not None or offset is not None:
             raise not_private(context.place(limit or offset), "LIMIT must not stand in a subquery over rows")
         return inner
     if isinstance(node, exp.Select):
-        return select(node, _with(node, environment, context), context, top=top)
+        return read_select(node, _read_with(node, environment, context), context, top=top)
     if isinstance(node, exp.Union):
-        return _union(node, _with(node, environment, context), context, top=top)
+        return _read_union(node, _read_with(node, environment, context), context, top=top)
     if isinstance(node, exp.SetOperation):
         raise not_private(
             context.place(node),
-            f"{named(node, context.text)} would compare rows of different people",
+            f"{name_node(node, context.text)} would compare rows of different people",
             "WHERE, EXISTS (…) or a join on the unit.",
         )
     raise invalid(
-        context.place(node), f"a question must be a SELECT; got {named(node, context.text)}", "only reading is possible."
+        context.place(node), f"a question must be a SELECT; got {name_node(node, context.text)}", "only reading is possible."
     )
 
 
-def _with(node: exp.Expr, environment: Environment, context: Context) -> Environment:
+def _read_with(node: exp.Expr, environment: Environment, context: Context) -> Environment:
     """Return the environment with the common table expressions of WITH, each read once, in order."""
     clause = node.args.get("with_")
     if clause is None:
@@ -137,33 +142,36 @@ def _with(node: exp.Expr, environment: Environment, context: Context) -> Environ
         raise invalid(context.place(clause), "WITH must not be RECURSIVE: how often it runs would depend on the data")
     known = dict(environment)
     own: set[str] = set()
-    for one in taken(clause, context, "expressions")[0]:
-        this, alias = taken(one, context, "this", "alias", ignored=("materialized",))
+    for one in take_arguments(clause, context, "expressions")[0]:
+        this, alias = take_arguments(one, context, "this", "alias", ignored=("materialized",))
         place = context.place(one)
-        name, columns = taken_alias(alias, place)
+        name, columns = read_alias(alias, place)
         if name is None or name.lower() in own:
-            raise invalid(place, f"the name {quoted(name or '')} must stand once in WITH")
+            raise invalid(place, f"the name {quote_name(name or '')} must stand once in WITH")
         own.add(name.lower())
-        known[name.lower()] = _renamed(_query(this, known, context, top=False), columns, place)
+        known[name.lower()] = _rename_columns(_read_query(this, known, context, top=False), columns, place)
     return known
 
 
-def _renamed(content: Rows | Released, names: Sequence[str], place: Place | None) -> Rows | Released:
+def _rename_columns(
+    content: RelationRows | AggregatedSelect, names: Sequence[str], place: Place | None
+) -> RelationRows | AggregatedSelect:
     if not names:
         return content
-    width = len(content.columns) if isinstance(content, Rows) else len(content.items)
+    width = len(content.columns) if isinstance(content, RelationRows) else len(content.items)
     if len(names) > width:
         raise invalid(place, f"WITH must name at most the {width} columns there are; got {len(names)}")
-    if isinstance(content, Released):
+    if isinstance(content, AggregatedSelect):
         blocks = tuple(
             replace(block, items=tuple(_item(one, names, index) for index, one in enumerate(block.items)))
             for block in content.blocks
         )
         return replace(content, blocks=blocks)
     listed = [
-        (names[index] if index < len(names) else out.name, column(index, out)) for index, out in enumerate(content.columns)
+        (names[index] if index < len(names) else out.name, column_term(index, out))
+        for index, out in enumerate(content.columns)
     ]
-    return projected(content, listed, place)
+    return project_rows(content, listed, place)
 
 
 def _item(item: Item, names: Sequence[str], index: int) -> Item:
@@ -173,13 +181,13 @@ def _item(item: Item, names: Sequence[str], index: int) -> Item:
 # ---- UNION ALL ---------------------------------------------------------------------------------------------------------
 
 
-def _union(node: exp.Union, environment: Environment, context: Context, *, top: bool) -> Rows | Released:
+def _read_union(node: exp.Union, environment: Environment, context: Context, *, top: bool) -> RelationRows | AggregatedSelect:
     place = context.place(node)
     branches: list[exp.Expr] = []
     current: exp.Expr = node
     order = limit = offset = None
     while isinstance(current, exp.Union):  # long chains lean to the left
-        this, expression, distinct, *modifiers = taken(
+        this, expression, distinct, *modifiers = take_arguments(
             current, context, "this", "expression", "distinct", "order", "limit", "offset", ignored=("with_",)
         )
         if distinct:
@@ -193,47 +201,47 @@ def _union(node: exp.Union, environment: Environment, context: Context, *, top: 
         current = this
     else:
         branches.append(current)
-    found = [_query(one, environment, context, top=top) for one in reversed(branches)]
-    aggregated = [one for one in found if isinstance(one, Released)]
+    found = [_read_query(one, environment, context, top=top) for one in reversed(branches)]
+    aggregated = [one for one in found if isinstance(one, AggregatedSelect)]
     if len(aggregated) == len(found):
-        return ordered(united(aggregated, place), order, limit, offset, context)
+        return order_select(unite_selects(aggregated, place), order, limit, offset, context)
     if aggregated:
         raise not_private(place, "UNION ALL must be of aggregated SELECTs only, or of rows only")
     if limit is not None or offset is not None:
         raise not_private(context.place(limit or offset), "LIMIT must not stand in a subquery over rows")
-    return _union_rows([one for one in found if isinstance(one, Rows)], place)
+    return _union_rows([one for one in found if isinstance(one, RelationRows)], place)
 
 
-def _union_rows(parts: list[Rows], place: Place | None) -> Rows:
+def _union_rows(parts: list[RelationRows], place: Place | None) -> RelationRows:
     first = parts[0]
     if not all(one.private for one in parts):
         raise not_private(place, "UNION ALL must be of private tables: rows of a public one belong to nobody")
     for one in parts:
         if len(one.columns) != len(first.columns):
             raise invalid(place, f"each part of UNION ALL must have {len(first.columns)} columns; got {len(one.columns)}")
-    terms = [[column(index, out, place) for index, out in enumerate(one.columns)] for one in parts]
+    terms = [[column_term(index, out, place) for index, out in enumerate(one.columns)] for one in parts]
     outs: list[Out] = []
     for index, named_ in enumerate(first.columns):
-        outs.append(_united(named_.name, [row[index] for row in terms], place))
+        outs.append(_unite_column(named_.name, [row[index] for row in terms], place))
         for row in terms:
             if row[index].type is not outs[-1].type:
-                row[index] = cast(row[index], outs[-1].type, place)
+                row[index] = cast_term(row[index], outs[-1].type, place)
     inputs = [
-        projected(one, [(out.name, term) for out, term in zip(one.columns, row, strict=True)], place)
+        project_rows(one, [(out.name, term) for out, term in zip(one.columns, row, strict=True)], place)
         for one, row in zip(parts, terms, strict=True)
     ]
     whole = UnionAll(tuple(one.relation for one in inputs), tuple(outs), place)
     tables = tuple(name for one in inputs for name in one.tables)
-    return grown(Rows(whole, private=True, tables=tables, steps=max(one.steps for one in inputs) + 1), place)
+    return check_size(RelationRows(whole, private=True, tables=tables, steps=max(one.steps for one in inputs) + 1), place)
 
 
-def _united(name: str, terms: list[Term], place: Place | None) -> Out:
+def _unite_column(name: str, terms: list[TypedTerm], place: Place | None) -> Out:
     """Return one column of UNION ALL: the unit only if it is the unit in every part."""
     columns = [one.column for one in terms if one.column is not None]
     told = [one.unit or one.unit_or_null for one in columns]
     if any(told) and not all(told):
-        raise not_private(place, f"the column {quoted(name)} of UNION ALL must be the unit in every part, or in none")
-    type_, _ = unified(terms, "a column of UNION ALL", place)
+        raise not_private(place, f"the column {quote_name(name)} of UNION ALL must be the unit in every part, or in none")
+    type_, _ = unify_types(terms, "a column of UNION ALL", place)
     if any(told) and any(one.type is not type_ for one in columns):
         raise not_private(place, "the unit must have one type in all parts of UNION ALL")
     source = columns[0].source if all(one.source == columns[0].source for one in columns) else None

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from curador.query import tree
 
-Written = tuple[str, dict[str, object]]
+StoredForm = tuple[str, dict[str, object]]
 """The name of a kind, and its fields by theirs. Values are plain ones, or nodes that are written in turn."""
 
 
-def written_node(value: object) -> Written | None:
+def written_node(value: object) -> StoredForm | None:
     """Return how a node of a question is stored; None for what is none. Places in the text and aliases are not stored."""
     match value:
         case tree.Literal():
@@ -51,7 +51,7 @@ def written_node(value: object) -> Written | None:
             return written_relation(value)
 
 
-def written_relation(value: object) -> Written | None:
+def written_relation(value: object) -> StoredForm | None:
     """Return how a relation is stored; None for what is none."""
     match value:
         case tree.Scan():

@@ -66,11 +66,11 @@ def bernoulli_exp(steps: IntArray, rate: Fraction, source: Entropy) -> BoolArray
     out = np.empty(len(steps), np.bool_)
     for start in range(0, len(steps), CHUNK):
         part = steps[start : start + CHUNK]
-        out[start : start + CHUNK] = accepted(part, rate, 1.0, lambda _: one, source)
+        out[start : start + CHUNK] = bernoulli_scaled_exp(part, rate, 1.0, lambda _: one, source)
     return out
 
 
-def accepted(
+def bernoulli_scaled_exp(
     steps: IntArray,
     rate: Fraction,
     factor: FloatArray | float,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curador.randomness.bernoulli import CHUNK, accepted
+from curador.randomness.bernoulli import CHUNK, bernoulli_scaled_exp
 from curador.randomness.decide import LARGEST, exp_negative
 from curador.randomness.entropy import U64
 from curador.randomness.uniform import below, below_one
@@ -73,7 +73,7 @@ class Choice:
             place = np.minimum(found, last)
             many, slots = self._many[place], self._slots[place]
             factor = self._spread_float * many / np.maximum(slots, 1)
-            taken = accepted(
+            taken = bernoulli_scaled_exp(
                 self._deficits[place],
                 self._rate,
                 factor,

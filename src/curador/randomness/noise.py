@@ -1,24 +1,287 @@
-"""Integer noise of any rational scale: tables made once, vectors at NumPy's speed, scalars from a pool."""
+"""Integer noise of any rational scale: tables made once, vectors at NumPy's speed, scalars from a pool.
+
+The laws have masses ∝ e^(−φ(x)) on the integers, φ exact and in floats: discrete Laplace, Gaussian and geometric. Of each a
+table of strips proposes, a proved comparison accepts.
+
+The integers are cut into cells of 2^k, at least 32 of them to a scale. A cell y gets n_y of 65,536 slots, the tails n_T. A
+draw takes 16 bits for the slot, k bits for the place inside the cell, and compares another uniform number W with the
+acceptance probability A f(x)/n_y. Most draws are accepted by 16 bits of W alone.
+
+Claim   Exact: an accepted x has mass f(x)/Σf on all integers, and the number of tries says nothing about x.
+Needs   (1) n_y ≥ A max f on the cell; (2) n_T ≥ A 2^(s+b−k) f(X_T), s = 2 (1 if one-sided); (3) f at least halves over 2^b
+        beyond X_T. A, n_y, n_T are any numbers with that: a float's error at set-up costs speed, never exactness.
+Source  docs/explanation/exact-noise.md, theorem 1.
+"""
 
 from __future__ import annotations
 
+import enum
 import math
 import threading
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.errors import require
-from curador.randomness.decide import exactly_below
-from curador.randomness.entropy import U64
-from curador.randomness.laws import Kind, Law
-from curador.randomness.strip import Strip
+from curador.randomness.decide import LARGEST, certainly_below, exactly_below, exp_negative
+from curador.randomness.entropy import U16, U64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from curador.randomness.entropy import Entropy
+    from curador.numerics.rounding import FloatArray
+    from curador.randomness.entropy import Entropy, IntArray, Words
+
+
+# ---- the laws --------------------------------------------------------------------------------------------------------------
+
+
+class LawKind(enum.Enum):
+    """What φ is."""
+
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+    GEOMETRIC = "geometric"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """φ(x) = |x| rate (Laplace, geometric) or x² rate (Gaussian); geometric lives on x ≥ 0.
+
+    `mirrored`: |x| is replaced by x or −x − 1, whichever is at least 0. The coarse part of a wide draw needs that.
+    """
+
+    kind: LawKind
+    rate: Fraction
+    mirrored: bool = False
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether negative integers have no mass."""
+        return self.kind is LawKind.GEOMETRIC
+
+    @property
+    def scale(self) -> float:
+        """1/rate, or σ: how far the mass reaches. Only speed depends on it."""
+        inverse = self.rate.denominator / self.rate.numerator
+        return math.sqrt(inverse / 2) if self.kind is LawKind.GAUSSIAN else inverse
+
+    def phi(self, x: int) -> Fraction:
+        """Return φ exactly."""
+        size = x if x >= 0 else (~x if self.mirrored else -x)
+        return (size * size if self.kind is LawKind.GAUSSIAN else size) * self.rate
+
+    def phi_float(self, x: IntArray) -> FloatArray:
+        """Return φ within a relative 5 u: 64 · 5 u = 320 u absolutely where it is at most 64."""
+        if self.mirrored:
+            out = (x ^ (x >> 63)).astype(np.float64)
+        else:
+            out = x.astype(np.float64)
+            np.abs(out, out=out)
+        if self.kind is LawKind.GAUSSIAN:
+            out *= out
+        out *= self.rate.numerator / self.rate.denominator
+        return out
+
+
+# ---- the table of strips ---------------------------------------------------------------------------------------------------
+
+
+SLOTS = 1 << 16
+WIDEST = 46
+"""Largest k: cells of 2⁴⁶ serve scales up to 2⁵²."""
+
+_CELL_BITS = 5
+_REACH = {LawKind.LAPLACE: 12.0, LawKind.GEOMETRIC: 12.0, LawKind.GAUSSIAN: 4.9}
+_ABOVE, _UNDER = 1 + 2.0**-30, 1 - 2.0**-30
+_QUICK_CHUNK, _LEVEL_CHUNK = 1 << 17, 1 << 14
+_LONGEST_RUN = 40
+
+
+class Strip:
+    """The table of one law, and draws from it."""
+
+    def __init__(self, law: Law) -> None:
+        self.law = law
+        scale = law.scale
+        self.k = max(0, math.frexp(scale)[1] - 1 - _CELL_BITS)
+        if self.k > WIDEST:
+            raise ValueError("the scale is above 2^52: draw it in two parts")
+        self.cells = max(1, math.ceil(_REACH[law.kind] * scale / 2.0**self.k))
+        self.first = 0 if law.one_sided else -self.cells
+        self.tail_start = self.cells << self.k
+        self.tail_bits = _halving_bits(law, self.tail_start)
+        self.tail_power = (1 if law.one_sided else 2) + self.tail_bits - self.k
+        highest, lowest = self._bounds()
+        self._share_slots(highest)
+        self._write_tables(lowest)
+
+    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Upper bounds of f on each cell and, last, of 2^power f(X_T); lower bounds on each cell."""
+        cell = np.arange(self.first, self.cells, dtype=np.int64)
+        start, end = cell << self.k, ((cell + 1) << self.k) - 1
+        near, far = np.where(cell >= 0, start, end), np.where(cell >= 0, end, start)
+        tail = _float_f(self.law, np.array([self.tail_start])) * 2.0**self.tail_power
+        highest = np.append(_float_f(self.law, near), tail) * _ABOVE
+        beyond = self.law.phi_float(far) > LARGEST  # there the float exponential bounds from above only
+        lowest = np.where(beyond, 0.0, _float_f(self.law, far) * _UNDER)
+        return highest, lowest
+
+    def _share_slots(self, highest: FloatArray) -> None:
+        """The largest A (nearly) whose slots fit; what is left over goes to the cell of 0."""
+        total = float(highest.sum())
+        fits, fails = (SLOTS - len(highest) - 1) / total, SLOTS / total
+        for _ in range(12):
+            middle = (fits + fails) / 2
+            if np.ceil(middle * highest).sum() <= SLOTS:
+                fits = middle
+            else:
+                fails = middle
+        slots = np.ceil(fits * highest).astype(np.int64)
+        slots[-self.first] += SLOTS - int(slots.sum())
+        self.area, self.slots = Fraction(fits), slots
+
+    def _write_tables(self, lowest: FloatArray) -> None:
+        area = float(self.area)
+        cell = np.append(np.arange(self.first, self.cells, dtype=np.int64), self.cells)
+        sure = np.append(np.floor(area * lowest / self.slots[:-1] * 65536 * _UNDER), 0.0)  # a tail is never accepted at once
+        self.thresholds = np.minimum(sure, 65535).astype(np.int64)
+        self.table = np.repeat((cell << 16) | self.thresholds, self.slots).astype(np.int32)
+        factor = area / self.slots
+        factor[-1] *= 2.0**self.tail_power
+        self.factor = factor
+
+    # ---- draws ------------------------------------------------------------------------------------------------------
+
+    def draw(self, size: int, source: Entropy, *, level: bool = False) -> IntArray:
+        """Return `size` independent integers. With level, every draw takes the same arithmetic; otherwise most take less."""
+        out = np.empty(size, np.int64)
+        todo = self._try(out, source, level=level)
+        while len(todo):
+            again = np.empty(len(todo), np.int64)
+            refused = self._try(again, source, level=level)
+            out[todo] = again
+            todo = todo[refused]
+        return out
+
+    def accepted(self, size: int, source: Entropy) -> IntArray:
+        """Return those of `size` proposals that are accepted, level: independent and of the law, but how many is chance."""
+        out = np.empty(size, np.int64)
+        return np.delete(out, self._try(out, source, level=True))
+
+    def _try(self, out: IntArray, source: Entropy, *, level: bool) -> IntArray:
+        """Write one proposal to every place; return the places whose proposal was refused."""
+        step = _LEVEL_CHUNK if level else _QUICK_CHUNK
+        refused = [self._chunk(out[start : start + step], source, level=level) + start for start in range(0, len(out), step)]
+        return refused[0] if len(refused) == 1 else np.concatenate([np.empty(0, np.int64), *refused])
+
+    def _chunk(self, x: IntArray, source: Entropy, *, level: bool) -> IntArray:
+        """The bits of the slot, of the place in the cell and of W are disjoint bits of the stream."""
+        size, k = len(x), self.k
+        if k == 0:
+            words = source.words(2 * size, U16)
+            entry = self.table.take(words[:size])
+            top = words[size:]
+            np.right_shift(entry, 16, out=x, casting="unsafe")
+        elif k <= 16:
+            raw = source.fill(6 * size)
+            entry = self.table.take(raw[4 * size :].view(U16))
+            place = entry >> 16
+            place <<= k  # |cell| < 2^11: fits 32 bits
+            place |= raw[: 4 * size].view("<i4") & np.int32((1 << k) - 1)
+            x[:] = place
+            top = raw[: 4 * size].view(U16)[1::2]
+        else:
+            raw = source.fill(10 * size)
+            entry = self.table.take(raw[8 * size :].view(U16))
+            np.right_shift(entry, 16, out=x, casting="unsafe")
+            x <<= k
+            x |= raw[: 8 * size].view("<i8") & ((1 << k) - 1)
+            top = raw[: 8 * size].view(U16)[3::4]
+        if level:
+            return self._compare(x, entry, top, slice(None), source, level=True)
+        unsure = np.flatnonzero(top >= (entry & 0xFFFF))
+        return self._compare(x, entry, top, unsure, source, level=False) if len(unsure) else unsure
+
+    def _compare(
+        self, x: IntArray, entry: Words, top: Words, which: IntArray | slice, source: Entropy, *, level: bool
+    ) -> IntArray:
+        """Accept or refuse by all bits of W; tail slots get their place here. Return the places that were refused."""
+        slot = (entry[which] >> 16) - self.first
+        place, first_bits = x[which], top[which]
+        rest = source.words(len(slot), U64)
+        factor = self.factor.take(slot)
+        tail = np.flatnonzero(slot == len(self.slots) - 1)
+        run = offset = sign = np.empty(0, np.int64)
+        if len(tail) or level:  # level: the same calls whether a draw needs them or not
+            run, offset, sign = self._tail(max(len(tail), 1), source)
+            short = np.minimum(run, _LONGEST_RUN)
+            place[tail] = ((self.tail_start + (short << self.tail_bits) + offset) ^ -sign)[: len(tail)]
+            factor[tail] = np.ldexp(self.factor[-1], short.astype(np.int32))[: len(tail)]
+        taken, sure = certainly_below(first_bits, rest, factor, self.law.phi_float(place))
+        if len(tail) or level:
+            sure[tail[run[: len(tail)] > _LONGEST_RUN]] = False
+        if not sure.all():
+            runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=False))
+            for i in np.flatnonzero(~sure).tolist():
+                word = (int(first_bits[i]) << 64) | int(rest[i])
+                place[i], taken[i] = self._exactly(int(place[i]), int(slot[i]), runs.get(i), word, source)
+        x[which] = place
+        refused = np.flatnonzero(~taken)
+        return refused if isinstance(which, slice) else which[refused]
+
+    def _tail(self, size: int, source: Entropy) -> tuple[IntArray, IntArray, IntArray]:
+        """(g, u, sign): g zeros before the first one, b uniform bits, a sign. g above 40 is counted on exactly later."""
+        words = source.words(2 * size, U64)
+        lead = words[:size]
+        run = 53 - np.frexp((lead >> np.uint64(11)).astype(np.float64))[1].astype(np.int64)
+        sign = np.zeros(size, np.int64) if self.law.one_sided else (lead & np.uint64(1)).astype(np.int64)
+        bits = self.tail_bits
+        offset = (words[size:] >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(size, np.int64)
+        return run, offset, sign
+
+    def _exactly(
+        self, place: int, slot: int, tail: tuple[int, int, int] | None, word: int, source: Entropy
+    ) -> tuple[int, bool]:
+        """The same decision in integers; rare."""
+        factor = self.area / int(self.slots[slot])
+        if tail is not None:
+            run, offset, sign = tail
+            if run > _LONGEST_RUN:
+                run = _LONGEST_RUN + 1
+                while not source.bits(1):
+                    run += 1
+            place = self.tail_start + (run << self.tail_bits) + offset
+            place = ~place if sign else place
+            factor *= Fraction(2) ** (self.tail_power + run)
+        taken = exactly_below(word, 80, factor, self.law.phi(place), source)
+        # an accepted value outside 64 bits has probability below 2^-2900; drawing it again is all that is left to do
+        return (place, taken) if -(1 << 63) <= place < 1 << 63 else (0, False)
+
+
+def _float_f(law: Law, x: IntArray) -> FloatArray:
+    """e^(−φ) where φ ≤ 64, e^(−64) beyond: within 2⁻⁴³, an upper bound beyond."""
+    return exp_negative(np.minimum(law.phi_float(x), LARGEST))
+
+
+def _halving_bits(law: Law, start: int) -> int:
+    """The smallest b such that f at least halves from x to x + 2^b for every x ≥ start, decided on rationals.
+
+    Laplace: 2^b rate ≥ log 2. Gaussian: ((x + B)² − x²) rate ≥ 2 start B rate ≥ log 2.
+    """
+    slope = law.rate * (2 * start if law.kind is LawKind.GAUSSIAN else 1)
+    bits = 0
+    while slope * (1 << bits) < _LOG_TWO_ABOVE:
+        bits += 1
+    return bits
+
+
+_LOG_TWO_ABOVE = Fraction(math.nextafter(math.log(2), 1.0)) + Fraction(1, 1 << 50)
+
+# ---- noise of any scale ----------------------------------------------------------------------------------------------------
+
 
 _MOST_TABLES = 64
 _SMALLEST_POOL, _LARGEST_POOL, _MOST_POOLS = 8, 4096, 64
@@ -31,13 +294,13 @@ _SPARE, _LEAST_SPARE = 32, 8
 class Noise:
     """Exact noise of one law. Made by `laplace`, `gaussian` and `geometric`, which keep the latest tables."""
 
-    def __init__(self, kind: Kind, parameter: Fraction) -> None:
-        rate = 1 / (2 * parameter) if kind is Kind.GAUSSIAN else 1 / parameter
+    def __init__(self, kind: LawKind, parameter: Fraction) -> None:
+        rate = 1 / (2 * parameter) if kind is LawKind.GAUSSIAN else 1 / parameter
         self.law = Law(kind, rate)
         exponent = math.frexp(self.law.scale)[1] - 1
         self.wide = exponent >= 52
         self._low_bits = exponent - _WIDE_BITS if self.wide else 0
-        shrink = 1 << (self._low_bits * (2 if kind is Kind.GAUSSIAN else 1))
+        shrink = 1 << (self._low_bits * (2 if kind is LawKind.GAUSSIAN else 1))
         self.strip = Strip(Law(kind, rate * shrink, mirrored=self.wide))
         self._pool_size = _SMALLEST_POOL
 
@@ -133,7 +396,7 @@ class Noise:
                 x = (high[i] << bits) | fine
                 if word[i] >= at_once or abs(high[i]) > near:
                     coarse = (high[i] if high[i] >= 0 else ~high[i]) << bits
-                    gap = law.phi(x) - (coarse * coarse if law.kind is Kind.GAUSSIAN else coarse) * law.rate
+                    gap = law.phi(x) - (coarse * coarse if law.kind is LawKind.GAUSSIAN else coarse) * law.rate
                     if not exactly_below(word[i], 64, Fraction(1), gap, source):
                         again.append(place)
                         continue
@@ -142,26 +405,26 @@ class Noise:
         return out
 
 
-_tables: dict[tuple[Kind, int, int], Noise] = {}
+_tables: dict[tuple[LawKind, int, int], Noise] = {}
 _lock = threading.Lock()
 
 
 def laplace(scale: Fraction) -> Noise:
     """Return noise with P[k] ∝ e^(−|k|/scale)."""
-    return _noise(Kind.LAPLACE, scale, "scale")
+    return _find_noise(LawKind.LAPLACE, scale, "scale")
 
 
 def gaussian(sigma2: Fraction) -> Noise:
     """Return noise with P[k] ∝ e^(−k²/2σ²)."""
-    return _noise(Kind.GAUSSIAN, sigma2, "sigma2")
+    return _find_noise(LawKind.GAUSSIAN, sigma2, "sigma2")
 
 
 def geometric(scale: Fraction) -> Noise:
     """Return noise with P[k] ∝ e^(−k/scale), k ≥ 0."""
-    return _noise(Kind.GEOMETRIC, scale, "scale")
+    return _find_noise(LawKind.GEOMETRIC, scale, "scale")
 
 
-def _noise(kind: Kind, parameter: Fraction, name: str) -> Noise:
+def _find_noise(kind: LawKind, parameter: Fraction, name: str) -> Noise:
     key = (kind, parameter.numerator, parameter.denominator)  # a rational's own hash is slow
     found = _tables.get(key)
     if found is None:

@@ -1,4 +1,7 @@
-"""A study from Python arguments. They become the document that a file would be, and pass through the same door."""
+"""A study from Python arguments. They become the document that a file would be, and pass through the same door.
+
+Sources are where tables given from Python come from: files (made relative to one folder) or data frames.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from curador.errors import InvalidStudy
 from curador.privacy.adjacency import Adjacency
+from curador.study.check import FRAME
 from curador.study.document import VERSION, engine_from, study_from
 from curador.study.model import (
     DEFAULT_MAX_UNITS,
@@ -24,10 +28,94 @@ from curador.study.model import (
     UnitPath,
     UnitRow,
 )
-from curador.study.rules import BrokenRule, broken, did_you_mean, dotted
-from curador.study.sources import Sources, gather, is_frame, ledger_beside, relative, table_name
-from curador.study.spelling import NOTHING
-from curador.study.values import Type
+from curador.study.rules import BrokenRule, Where, broken_rule, did_you_mean, dotted_path
+from curador.study.values import NOTHING, Type
+
+# ---- sources ---------------------------------------------------------------------------------------------------------------
+
+
+_FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")}
+_ENDINGS = {".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz", ".zst", ".duckdb", ".ddb", ".db"}
+_DATABASES = (".duckdb", ".ddb", ".db")
+_WILD = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredSources:
+    """The folder that relative sources are relative to, the text of each source, and the frames."""
+
+    folder: Path
+    texts: Mapping[str, str]
+    frames: Mapping[str, Any]
+
+
+def is_frame(value: object) -> bool:
+    """Whether the value is a whole table in memory; what can be read only once, or later, is not."""
+    return any((kind.__module__.partition(".")[0], kind.__name__) in _FRAMES for kind in type(value).__mro__)
+
+
+def gather(sources: Mapping[str, Any]) -> GatheredSources:
+    """Return the sources by table name. A path is relative to the working folder, as everywhere in Python."""
+    frames = {name: value for name, value in sources.items() if is_frame(value)}
+    files = {name: _path(("tables", name, "source"), value) for name, value in sources.items() if name not in frames}
+    folders = {_still_part(file) for file in files.values()}
+    folder = folders.pop() if len(folders) == 1 else Path.cwd()
+    texts = {name: FRAME if name in frames else relative_path(files[name], folder).as_posix() for name in sources}
+    return GatheredSources(folder, texts, frames)
+
+
+def relative_path(path: Path, folder: Path) -> Path:
+    """Return the path as seen from the folder if it lies below it, else whole."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def table_name(path: str | Path) -> str:
+    """Return what a file's table is called unless something else is said: file name, DuckDB table, or folder of a glob."""
+    text = os.fspath(path)
+    before, mark, table = text.rpartition("#")
+    if mark and before.endswith(_DATABASES):
+        return table
+    file = Path(text)
+    return _still_part(file.absolute()).name if _WILD & set(file.name) else _stem(file)
+
+
+def ledger_beside(path: str | Path) -> Path:
+    """Return the default ledger of a file: beside it, under its name."""
+    before, mark, _ = os.fspath(path).rpartition("#")
+    file = Path(os.path.normpath(Path(before if mark and before.endswith(_DATABASES) else path).absolute()))
+    folder = _still_part(file)
+    return folder / f"{folder.name if _WILD & set(file.name) else _stem(file)}.ledger"
+
+
+def _path(where: Where, value: object) -> Path:
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        kind = value if isinstance(value, str) else f"{type(value).__module__}.{type(value).__qualname__}"
+        raise broken_rule(where, "a path, or a pandas, Polars or Arrow table", kind, _hint(value))
+    return Path(os.path.normpath(Path(value).absolute()))  # type: ignore[arg-type]
+
+
+def _hint(value: object) -> str | None:
+    if type(value).__name__ == "LazyFrame":
+        return "collect() it first"
+    return "several tables are given as { name: source }" if isinstance(value, (list, tuple)) else None
+
+
+def _stem(file: Path) -> str:
+    while file.suffix.lower() in _ENDINGS:
+        file = file.with_suffix("")
+    return file.name
+
+
+def _still_part(path: Path) -> Path:
+    """Return the deepest folder above every wildcard."""
+    folder = path.parent
+    while _WILD & set(str(folder)):
+        folder = folder.parent
+    return folder
+
+
+# ---- build -----------------------------------------------------------------------------------------------------------------
+
 
 UnitLike: TypeAlias = str | Mapping[str, Any] | Unit
 CapsLike: TypeAlias = Mapping[str, Any] | Caps
@@ -94,7 +182,7 @@ def override(
         settings = settings if isinstance(settings, EngineSettings) else engine_from(dict(settings), study.engine)
     except BrokenRule as rule:
         raise InvalidStudy(str(rule)) from None
-    place = study.ledger if ledger is None else relative(ledger_path(ledger, None), study.folder)
+    place = study.ledger if ledger is None else relative_path(ledger_path(ledger, None), study.folder)
     return replace(study, engine=settings, ledger=place)
 
 
@@ -120,11 +208,11 @@ def _build(source: Any, given: _Arguments, **others: Any) -> Study:
     )
     unnamed = [table for table in cast("dict[object, Any]", tables) if not isinstance(table, str)]
     if unnamed:
-        raise broken(("source",), "a mapping from table names to sources", unnamed[0])
+        raise broken_rule(("source",), "a mapping from table names to sources", unnamed[0])
     sources = gather(tables)
     open_to_all = {given.public} if isinstance(given.public, str) else set(given.public or ())
     for unknown in sorted(open_to_all - set(tables)):
-        raise broken(("public",), "a list of tables of this study", unknown, did_you_mean(unknown, list(tables)))
+        raise broken_rule(("public",), "a list of tables of this study", unknown, did_you_mean(unknown, list(tables)))
     columns = _columns(list(tables), given)
     declared: dict[str, dict[str, Any]] = {}
     for table in tables:
@@ -143,7 +231,7 @@ def _build(source: Any, given: _Arguments, **others: Any) -> Study:
 
 def assemble(
     tables: Mapping[str, Mapping[str, Any]],
-    sources: Sources,
+    sources: GatheredSources,
     *,
     name: str,
     budget: object,
@@ -171,14 +259,14 @@ def assemble(
         "analysts": _analysts(analysts),
         "tables": {table: {"source": sources.texts[table], **declared} for table, declared in tables.items()},
     }
-    return study_from(document, ledger=relative(ledger, sources.folder), folder=sources.folder, frames=sources.frames)
+    return study_from(document, ledger=relative_path(ledger, sources.folder), folder=sources.folder, frames=sources.frames)
 
 
 def _single_name(source: object, name: str | None) -> str:
     if name is not None:
         return name
     if is_frame(source):
-        raise broken(("name",), "given for a data frame", NOTHING, 'write name="visits": questions call the table by it')
+        raise broken_rule(("name",), "given for a data frame", NOTHING, 'write name="visits": questions call the table by it')
     return table_name(source) if isinstance(source, (str, os.PathLike)) and os.fspath(source) else "table"  # type: ignore[arg-type]
 
 
@@ -188,7 +276,7 @@ def ledger_path(ledger: str | Path | None, source: object) -> Path:
         return Path(os.path.normpath(Path(ledger).absolute()))
     if isinstance(source, (str, os.PathLike)):
         return ledger_beside(source)  # type: ignore[arg-type]
-    raise broken(("ledger",), "given for a data frame or several sources", NOTHING, 'write ledger="visits.ledger"')
+    raise broken_rule(("ledger",), "given for a data frame or several sources", NOTHING, 'write ledger="visits.ledger"')
 
 
 def _budget(budget: object) -> dict[str, Any]:
@@ -196,7 +284,7 @@ def _budget(budget: object) -> dict[str, Any]:
         return {"epsilon": budget.epsilon, "delta": budget.delta, "delta_keys": budget.delta_keys}
     if isinstance(budget, Mapping):
         return dict(cast("Mapping[str, Any]", budget))
-    raise broken(("budget",), "a Budget", budget, "write budget=cu.Budget(epsilon=3, delta=1e-6)")
+    raise broken_rule(("budget",), "a Budget", budget, "write budget=cu.Budget(epsilon=3, delta=1e-6)")
 
 
 def _unit_word(unit: object) -> str:
@@ -252,7 +340,7 @@ def _analysts(analysts: object) -> object:
         listed = list(cast("Sequence[object]", analysts)) if isinstance(analysts, Sequence) else []
         known = [one for one in listed if isinstance(one, Analyst)]
         if not listed or len(known) < len(listed):
-            raise broken(("analysts",), 'a mapping such as {"ana": "20%"}, or a list of Analyst', analysts)
+            raise broken_rule(("analysts",), 'a mapping such as {"ana": "20%"}, or a list of Analyst', analysts)
         analysts = {one.name: {"share": one.share, "tables": one.tables, "train": one.train} for one in known}
     return {name: _analyst(value) for name, value in cast("Mapping[str, Any]", analysts).items()}
 
@@ -270,17 +358,17 @@ def _columns(tables: list[str], said: _Arguments) -> dict[str, dict[str, dict[st
     """Return the declared columns of each table, as a file would spell them."""
     for argument in ("bounds", "values", "types", "physical"):
         if not isinstance(getattr(said, argument), Mapping):
-            raise broken((argument,), "a mapping from columns", getattr(said, argument))
+            raise broken_rule((argument,), "a mapping from columns", getattr(said, argument))
     found: dict[str, dict[str, Any]] = {table: {} for table in tables}
     for key, kind in said.physical.items():
-        table, column = _place(key, tables, {}, "physical")
+        table, column = _place_column(key, tables, {}, "physical")
         found[table][column] = kind
     declared: dict[str, dict[str, dict[str, Any]]] = {table: {} for table in tables}
     for what, given in (("type", said.types), ("bounds", said.bounds), ("values", said.values)):
         for key, value in given.items():
-            table, column = _place(key, tables, found, "types" if what == "type" else what)
+            table, column = _place_column(key, tables, found, "types" if what == "type" else what)
             if value is not None:
-                spelled = value if what == "type" else _listed(value, ordered=what == "bounds")
+                spelled = value if what == "type" else _as_list(value, ordered=what == "bounds")
                 declared[table].setdefault(column, {})[what] = str(spelled) if isinstance(spelled, Type) else spelled
     for table, columns in declared.items():
         for column, named in columns.items():
@@ -289,7 +377,7 @@ def _columns(tables: list[str], said: _Arguments) -> dict[str, dict[str, dict[st
     return declared
 
 
-def _listed(value: object, *, ordered: bool) -> object:
+def _as_list(value: object, *, ordered: bool) -> object:
     """Return a list of what a list of a file would hold; a set has no order to lose."""
     if isinstance(value, (set, frozenset)) and not ordered:
         return sorted(cast("set[Any]", value), key=str)
@@ -298,7 +386,7 @@ def _listed(value: object, *, ordered: bool) -> object:
     return value
 
 
-def _place(key: object, tables: list[str], found: Mapping[str, Mapping[str, Any]], argument: str) -> tuple[str, str]:
+def _place_column(key: object, tables: list[str], found: Mapping[str, Mapping[str, Any]], argument: str) -> tuple[str, str]:
     """Return table and column of a key "column" or "table.column"."""
     if isinstance(key, str) and key:
         fitting = [
@@ -311,7 +399,7 @@ def _place(key: object, tables: list[str], found: Mapping[str, Mapping[str, Any]
             return bare[0], key
         if len(fitting) == 1 and not bare:
             return fitting[0]
-    raise broken((argument,), '"column", or "table.column" where there are several tables', key)
+    raise broken_rule((argument,), '"column", or "table.column" where there are several tables', key)
 
 
 def _physical_type(table: str, column: str, found: Mapping[str, Any]) -> str:
@@ -319,9 +407,9 @@ def _physical_type(table: str, column: str, found: Mapping[str, Any]) -> str:
         return str(found[column])
     where = ("tables", table, "columns", column)
     if column in found:
-        raise broken(where, "of a type that can be selected", column, "lists, structs, maps and blobs cannot be")
+        raise broken_rule(where, "of a type that can be selected", column, "lists, structs, maps and blobs cannot be")
     if found:
-        raise broken(where, "a column of the source", column, did_you_mean(column, list(found)))
-    raise broken(
-        (*where, "type"), "declared or known from the source", NOTHING, f'write types={{"{dotted((column,))}": "float"}}'
+        raise broken_rule(where, "a column of the source", column, did_you_mean(column, list(found)))
+    raise broken_rule(
+        (*where, "type"), "declared or known from the source", NOTHING, f'write types={{"{dotted_path((column,))}": "float"}}'
     )

@@ -1,4 +1,4 @@
-"""The study: what an owner declares before anybody may ask. Frozen values; made by `toml.py`, `build.py` or by hand.
+"""The study: what an owner declares before anybody may ask. Frozen values; made by `file.py`, `build.py` or by hand.
 
 A value that exists keeps the rules: each type checks its own when it is made, the study checks what holds between tables.
 
@@ -6,26 +6,52 @@ Study ─ tables ─ Table ─ columns ─ Column
       │          │     ─ unit: UnitColumn | UnitRow | UnitPath | None (a public table)
       │          └ caps: Caps
       ├ budget: Budget      ├ engine: EngineSettings      └ analysts: Analyst
+
+The fingerprint of a study: SHA-256 of canonical JSON of what gives an answer its meaning.
+
+In it     name, word for the unit, adjacency, budget, max_units, and of every table its name, source as declared, unit,
+          caps and highest caps, uniqueness, keys and columns.
+Not in it the engine's settings, the folder and the ledger's place (the same study on another machine is the same),
+          data frames (their contents are a data version), analysts and the least spend (who may ask, and for how little,
+          does not change what an answer means), the order in which tables, columns and values were written.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from curador.canonical import canonical_digest
 from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive
 from curador.privacy.adjacency import Adjacency
-from curador.study.amounts import DURATION, SHARE, SIZE, TICK, duration_text, read_duration, read_size, read_tick
-from curador.study.rules import NAME, broken, column_bounds, column_length, column_type, column_values, is_name
-from curador.study.spelling import LONGEST_NUMBER, Plain, writable
-from curador.study.values import Type, Value
+from curador.study.rules import NAME, broken_rule, column_bounds, column_length, column_type, column_values, is_name
+from curador.study.values import (
+    DURATION,
+    LONGEST_NUMBER,
+    SHARE,
+    SIZE,
+    TICK,
+    Plain,
+    Type,
+    Value,
+    duration_text,
+    is_writable,
+    read_duration,
+    read_size,
+    read_tick,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+# ---- model -----------------------------------------------------------------------------------------------------------------
+
 
 DEFAULT_ROWS = 10
 DEFAULT_GROUPS = 4
@@ -59,14 +85,14 @@ class Column:
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
-            raise broken((str(self.name),), NAME, self.name)
+            raise broken_rule((str(self.name),), NAME, self.name)
         kind = column_type(self.name, self.type)
         length = column_length(self.name, kind, self.length)
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "bounds", column_bounds(self.name, kind, self.bounds))
         object.__setattr__(self, "values", column_values(self.name, kind, self.values, length))
         if type(self.nullable) is not bool:
-            raise broken((self.name, "nullable"), "true or false", self.nullable)
+            raise broken_rule((self.name, "nullable"), "true or false", self.nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +183,7 @@ class Table:
     """Of a public table: columns that together are unique (checked when it is read)."""
 
     def __post_init__(self) -> None:
-        from curador.study.consistency import check_table
+        from curador.study.check import check_table
 
         check_table(self)
 
@@ -194,7 +220,7 @@ class Budget:
         object.__setattr__(self, "delta_keys", keys)
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta), ("delta_keys", self.delta_keys)):
             require(
-                value is None or writable(value),
+                value is None or is_writable(value),
                 f"budget.{name}",
                 f"a number of at most {LONGEST_NUMBER} characters",
                 Plain("a longer one"),
@@ -217,9 +243,9 @@ class Analyst:
 
     def __post_init__(self) -> None:
         if not is_name(self.name) or self.name.casefold() == "owner":
-            raise broken(("analysts", str(self.name)), f'{NAME} and is not "owner"', self.name)
-        if not 0 < self.share <= 1 or not writable(100 * self.share):
-            raise broken(("analysts", self.name, "share"), SHARE, self.share)
+            raise broken_rule(("analysts", str(self.name)), f'{NAME} and is not "owner"', self.name)
+        if not 0 < self.share <= 1 or not is_writable(100 * self.share):
+            raise broken_rule(("analysts", self.name, "share"), SHARE, self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +253,7 @@ class EngineSettings:
     """How the embedded engine runs. Sizes in bytes, times in seconds.
 
     unit_rows  rows of one unit that a prepared table holds at most; never less than a cap allows
-    unit_work  the most work that one unit's rows may cause in one question, by the measured costs of `plan/costs.py`: what
+    unit_work  the most work that one unit's rows may cause in one question, by the measured costs of `plan/work.py`: what
                would cause more is refused, since its duration would tell about one unit
     answer_every  answers are released 1, 2, 4, 8 … times this after their turn came, never between; 0: when they are ready
     """
@@ -244,25 +270,25 @@ class EngineSettings:
 
     def __post_init__(self) -> None:
         if type(self.unit_rows) is not int or not 1 <= self.unit_rows <= MOST_UNIT_ROWS:
-            raise broken(("engine", "unit_rows"), f"a whole number from 1 to {MOST_UNIT_ROWS:,}", self.unit_rows)
+            raise broken_rule(("engine", "unit_rows"), f"a whole number from 1 to {MOST_UNIT_ROWS:,}", self.unit_rows)
         if read_duration(self.unit_work) is None:
-            raise broken(("engine", "unit_work"), 'a duration such as "2ms"', self.unit_work)
+            raise broken_rule(("engine", "unit_work"), 'a duration such as "2ms"', self.unit_work)
         if type(self.threads) is not int or not 1 <= self.threads <= MOST_THREADS:
-            raise broken(("engine", "threads"), f"a whole number from 1 to {MOST_THREADS:,}", self.threads)
+            raise broken_rule(("engine", "threads"), f"a whole number from 1 to {MOST_THREADS:,}", self.threads)
         for name, size in (("memory", self.memory), ("spill", self.spill)):
             if read_size(size) is None:
-                raise broken(("engine", name), SIZE, size)
+                raise broken_rule(("engine", name), SIZE, size)
         if read_duration(self.deadline) is None:
-            raise broken(("engine", "deadline"), DURATION, self.deadline)
+            raise broken_rule(("engine", "deadline"), DURATION, self.deadline)
         if type(self.answer_every) is not Fraction or read_tick(self.answer_every) is None:
-            raise broken(("engine", "answer_every"), TICK, self.answer_every)
+            raise broken_rule(("engine", "answer_every"), TICK, self.answer_every)
         if self.answer_every and self.deadline % self.answer_every:
             rule = f"a whole number of answer_every, which is {duration_text(self.answer_every)}"
-            raise broken(("engine", "deadline"), rule, duration_text(self.deadline))
+            raise broken_rule(("engine", "deadline"), rule, duration_text(self.deadline))
         if self.prepare not in PREPARE:
-            raise broken(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
+            raise broken_rule(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:
-            raise broken(("engine", "worker"), f"one of {', '.join(WORKERS)}", self.worker)
+            raise broken_rule(("engine", "worker"), f"one of {', '.join(WORKERS)}", self.worker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,16 +314,14 @@ class Study:
     """What one question or fit costs at least, as a part of its asker's whole limit; 0: nothing is too little."""
 
     def __post_init__(self) -> None:
-        from curador.study.consistency import check_whole
+        from curador.study.check import check_whole
 
         check_whole(self)
 
     @property
     def digest(self) -> str:
         """The fingerprint of everything that gives an answer its meaning; see `digest.py` for what that is."""
-        from curador.study.digest import digest
-
-        return digest(self)
+        return digest_study(self)
 
     @property
     def ledger_path(self) -> Path:
@@ -306,7 +330,7 @@ class Study:
 
     def to_toml(self) -> str:
         """Return the study as the text of a file that reads back as this study, frames aside."""
-        from curador.study.toml import to_toml
+        from curador.study.file import to_toml
 
         return to_toml(self)
 
@@ -322,3 +346,76 @@ class Study:
     def analyst(self, name: str) -> Analyst | None:
         """Return the analyst of this exact name."""
         return next((one for one in self.analysts if one.name == name), None)
+
+
+# ---- digest ----------------------------------------------------------------------------------------------------------------
+
+
+DIGEST_VERSION = 1
+
+
+def digest_study(study: Study) -> str:
+    """Return the fingerprint as 64 hexadecimal digits."""
+    return canonical_digest(digested_meaning(study))
+
+
+def digested_meaning(study: Study) -> dict[str, object]:
+    """Return what the fingerprint is taken of, as JSON values. Numbers are exact texts."""
+    budget = study.budget
+    return {
+        "version": DIGEST_VERSION,
+        "name": study.name,
+        "unit": study.unit_name,
+        "adjacency": str(study.adjacency),
+        "budget": [_exact_text(one) for one in (budget.epsilon, budget.delta, budget.delta_keys)],
+        "max_units": str(study.max_units),
+        "tables": {table.name: _digest_table(table) for table in study.tables},
+    }
+
+
+def _digest_table(table: Table) -> dict[str, object]:
+    return {
+        "source": table.source,
+        "unit": _digest_unit(table.unit),
+        "unique": table.unique,
+        "caps": _digest_caps(table.caps),
+        "caps_max": None if table.caps_max is None else _digest_caps(table.caps_max),
+        "key": sorted(table.key),
+        "columns": {column.name: _digest_column(column) for column in table.columns},
+    }
+
+
+def _digest_unit(unit: Unit | None) -> dict[str, object]:
+    """Return kind and fields: the kinds must differ although a path without a key looks like a column."""
+    match unit:
+        case None:
+            return {"kind": "NoneType"}  # what a public table has been written as from the first day
+        case UnitRow():
+            return {"kind": "UnitRow"}
+        case UnitColumn():
+            return {"kind": "UnitColumn", "column": unit.column}
+        case UnitPath():
+            return {"kind": "UnitPath", "column": unit.column, "table": unit.table, "key": unit.key}
+
+
+def _digest_caps(caps: Caps) -> list[int | None]:
+    return [caps.rows, caps.groups, caps.rows_per_group]
+
+
+def _digest_column(column: Column) -> dict[str, object]:
+    return {
+        "type": str(column.type),
+        "bounds": None if column.bounds is None else [_exact_text(one) for one in column.bounds],
+        "values": None if column.values is None else sorted(_exact_text(one) or "" for one in column.values),
+        "nullable": column.nullable,
+        "length": column.length,
+    }
+
+
+def _exact_text(value: Value | None) -> str | None:
+    """Return the one spelling of a value; the column's type, which stands beside it, says how to read it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, Fraction)):
+        return str(value)
+    return value.isoformat() if isinstance(value, dt.datetime) else dt.date.isoformat(value)

@@ -9,9 +9,19 @@ from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 from curador.errors import InvalidStudy, sentence
-from curador.study.spelling import Plain, Written, key_text
-from curador.study.typed import LARGEST, NOUNS, as_value, near, near_type, range_rule
-from curador.study.values import Type, Value
+from curador.study.values import (
+    LARGEST,
+    NOUNS,
+    Plain,
+    Type,
+    Value,
+    Verbatim,
+    as_value,
+    key_text,
+    nearest_type,
+    nearest_word,
+    range_rule,
+)
 
 Where: TypeAlias = tuple[str | int, ...]
 """Keys from the top of the study; a whole number is a place in a list."""
@@ -32,27 +42,27 @@ class BrokenRule(InvalidStudy):
         self.predicate = predicate
 
     def __str__(self) -> str:
-        return f"{dotted(self.where)} {self.predicate}"
+        return f"{dotted_path(self.where)} {self.predicate}"
 
     def under(self, *keys: str) -> BrokenRule:
         """Return the same, seen from further up."""
         return BrokenRule((*keys, *self.where), self.predicate)
 
 
-def broken(where: Where, rule: str, value: object, hint: str | None = None) -> BrokenRule:
+def broken_rule(where: Where, rule: str, value: object, hint: str | None = None) -> BrokenRule:
     """Return the refusal: `where` must be `rule`; got value."""
-    shown = value if isinstance(value, (str, Plain, Written)) else Written(value)
+    shown = value if isinstance(value, (str, Plain, Verbatim)) else Verbatim(value)
     return BrokenRule(where, sentence("", rule, shown, hint).removeprefix(" "))
 
 
-def dotted(where: Where) -> str:
+def dotted_path(where: Where) -> str:
     """Return the keys as TOML writes them; places in a list are left out, the value itself is shown."""
     return ".".join(key_text(key) for key in where if isinstance(key, str))
 
 
 def did_you_mean(word: object, words: Sequence[str]) -> str | None:
     """Return the hint for a word that is nearly one of the known ones."""
-    found = near(word, words) if isinstance(word, str) else None
+    found = nearest_word(word, words) if isinstance(word, str) else None
     return f"did you mean {key_text(found)}?" if found else None
 
 
@@ -82,8 +92,8 @@ def column_type(name: str, kind: object) -> Type:
     """Return the type of this name."""
     if isinstance(kind, str) and kind in set(Type):
         return Type(kind)
-    found = near_type(kind) if isinstance(kind, str) else None
-    raise broken((name, "type"), f"one of {', '.join(Type)}", kind, f"did you mean {found}?" if found else None)
+    found = nearest_type(kind) if isinstance(kind, str) else None
+    raise broken_rule((name, "type"), f"one of {', '.join(Type)}", kind, f"did you mean {found}?" if found else None)
 
 
 def column_bounds(name: str, kind: Type, bounds: object) -> tuple[Value, Value] | None:
@@ -93,21 +103,21 @@ def column_bounds(name: str, kind: Type, bounds: object) -> tuple[Value, Value] 
     where = (name, "bounds")
     if not (kind.numeric or kind.temporal):
         hint = "bounds are for numbers, dates and timestamps; list what may stand there with values"
-        raise broken(where, f"absent for a {kind} column", bounds, hint)
+        raise broken_rule(where, f"absent for a {kind} column", bounds, hint)
     rule = f"two {NOUNS[kind]}, lower below upper"
-    pair = list(cast("Sequence[object]", bounds)) if _is_list(bounds) else []
+    pair = list(cast("Sequence[object]", bounds)) if _is_several(bounds) else []
     if len(pair) != 2:
-        raise broken(where, rule, bounds)
+        raise broken_rule(where, rule, bounds)
     lower, upper = (as_value(one, kind) for one in pair)
     if lower is None or upper is None:
-        raise broken(where, rule, bounds, _hint_of_type(kind, pair))
+        raise broken_rule(where, rule, bounds, _hint_of_type(kind, pair))
     far = range_rule(lower, kind) or range_rule(upper, kind)
     if far is not None:
-        raise broken(where, far, bounds)
+        raise broken_rule(where, far, bounds)
     if lower == upper:
-        raise broken(where, rule, bounds, "bounds with nothing between them would replace every value")
+        raise broken_rule(where, rule, bounds, "bounds with nothing between them would replace every value")
     if upper < lower:  # type: ignore[operator]  # both are of the declared type
-        raise broken(where, rule, bounds, f"write bounds = {Written([pair[1], pair[0]])}")
+        raise broken_rule(where, rule, bounds, f"write bounds = {Verbatim([pair[1], pair[0]])}")
     return lower, upper
 
 
@@ -116,14 +126,14 @@ def column_values(name: str, kind: Type, values: object, length: int | None) -> 
     if values is None:
         return None
     where = (name, "values")
-    listed = list(cast("Sequence[object]", values)) if _is_list(values) else []
+    listed = list(cast("Sequence[object]", values)) if _is_several(values) else []
     if not 1 <= len(listed) <= MOST_VALUES:
-        raise broken(where, f"a list of 1 to {MOST_VALUES:,} {NOUNS[kind]}", values)
+        raise broken_rule(where, f"a list of 1 to {MOST_VALUES:,} {NOUNS[kind]}", values)
     places: dict[Value, int] = {}
     for place, written in enumerate(listed):
         value = _one_value((*where, place), kind, written, length)
         if value in places:
-            raise broken(
+            raise broken_rule(
                 (*where, place), "a list without repetition", written, f"it repeats value number {places[value] + 1}"
             )
         places[value] = place
@@ -133,15 +143,15 @@ def column_values(name: str, kind: Type, values: object, length: int | None) -> 
 def _one_value(where: Where, kind: Type, written: object, length: int | None) -> Value:
     value = as_value(written, kind)
     if value is None:
-        raise broken(where, f"a list of {NOUNS[kind]}", written, _hint_of_type(kind, [written]))
+        raise broken_rule(where, f"a list of {NOUNS[kind]}", written, _hint_of_type(kind, [written]))
     far = range_rule(value, kind)
     if far is not None:
-        raise broken(where, far, written)
+        raise broken_rule(where, far, written)
     if isinstance(value, str):
         if value and not is_text(value, LONGEST_STRING):
-            raise broken(where, "a list of strings without NUL", written)
+            raise broken_rule(where, "a list of strings without NUL", written)
         if length is not None and len(value) > length:
-            raise broken(where, f"a list of strings of at most {length} characters, the declared length", written)
+            raise broken_rule(where, f"a list of strings of at most {length} characters, the declared length", written)
     return value
 
 
@@ -150,15 +160,15 @@ def column_length(name: str, kind: Type, length: object) -> int | None:
     if length is None:
         return None
     if kind is not Type.STRING:
-        raise broken(
+        raise broken_rule(
             (name, "length"), f"absent for a {kind} column", length, "length is the longest LENGTH of a string column"
         )
     if type(length) is not int or not 1 <= length <= LONGEST_STRING:
-        raise broken((name, "length"), f"a whole number from 1 to {LONGEST_STRING:,}", length)
+        raise broken_rule((name, "length"), f"a whole number from 1 to {LONGEST_STRING:,}", length)
     return length
 
 
-def _is_list(value: object) -> bool:
+def _is_several(value: object) -> bool:
     return isinstance(value, (list, tuple))
 
 
@@ -166,7 +176,7 @@ def _hint_of_type(kind: Type, written: list[object]) -> str | None:
     """Return how a value of this type is written, for the usual mistakes."""
     wrong = next(one for one in written if as_value(one, kind) is None)
     if kind is Type.STRING and not isinstance(wrong, (list, dict)):
-        spelled = str(Written(wrong)).strip('"')
+        spelled = str(Verbatim(wrong)).strip('"')
         return f'a string column holds text: write "{spelled}" with quotes, or declare another type'
     if kind is Type.INTEGER and isinstance(wrong, str):
         return 'an integer column holds whole numbers: write them without quotes, or declare type = "string"'

@@ -12,12 +12,10 @@ from typing import Any, cast
 
 from curador.errors import InvalidStudy, sentence
 from curador.privacy.adjacency import Adjacency
-from curador.study.build import assemble, ledger_path
+from curador.study.build import assemble, gather, ledger_path
 from curador.study.model import DEFAULT_MAX_UNITS, Analyst, Budget, EngineSettings, Study
-from curador.study.rules import BrokenRule, Where, broken, did_you_mean
-from curador.study.sources import gather
-from curador.study.spelling import NOTHING, Plain, key_text, string_text
-from curador.study.values import Type
+from curador.study.rules import BrokenRule, Where, broken_rule, did_you_mean
+from curador.study.values import NOTHING, Plain, Type, key_text, string_text
 
 _TYPES = {
     "int": Type.INTEGER,
@@ -64,7 +62,7 @@ def from_smartnoise(
     try:
         document = cast("Mapping[str, Any]", metadata) if file is None else _read_yaml(file)
         found = {_bare(table): (schema, table, options) for schema, table, options in _tables(document)}
-        placed = _placed(sources, found)
+        placed = _sources_by_table(sources, found)
         return assemble(
             {bare: _table(_where(schema, table), options) for bare, (schema, table, options) in found.items()},
             gather(placed),
@@ -116,11 +114,11 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
 
 def _mapping(where: Where, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not value:
-        raise broken(where or ("metadata",), "a mapping with something in it", NOTHING if value is None else value)
+        raise broken_rule(where or ("metadata",), "a mapping with something in it", NOTHING if value is None else value)
     named = cast("Mapping[Any, Any]", value)
     for key in named:
         if not isinstance(key, str):
-            raise broken((*where, str(key)), "a name in quotes", key)
+            raise broken_rule((*where, str(key)), "a name in quotes", key)
     return cast("Mapping[str, Any]", named)
 
 
@@ -128,14 +126,14 @@ def _tables(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Mapp
     """Yield schema, table and its options; older metadata have no level of schemas."""
     roots = [key for key in _mapping((), document) if key != "engine"]  # engine: rules for names, which are exact here
     if len(roots) != 1:
-        raise broken(("metadata",), "one collection of tables", roots)
+        raise broken_rule(("metadata",), "one collection of tables", roots)
     seen: set[str] = set()
     for schema, below in _mapping((roots[0],), document[roots[0]]).items():
         tables = {schema: below} if _is_table(below) else _mapping((schema,), below)
         for table, options in tables.items():
             if _bare(table) in seen:
                 hint = "questions name a table without its schema: import the schemas as two studies"
-                raise broken((schema, table), "a table name that stands in one schema only", table, hint)
+                raise broken_rule((schema, table), "a table name that stands in one schema only", table, hint)
             seen.add(_bare(table))
             yield None if tables is not below else schema, table, _mapping((schema, table), options)
 
@@ -160,16 +158,16 @@ def _bare(name: str) -> str:
     return name[1:-1] if quoted else name
 
 
-def _placed(sources: Mapping[str, Any], found: Mapping[str, tuple[str | None, str, Any]]) -> dict[str, Any]:
+def _sources_by_table(sources: Mapping[str, Any], found: Mapping[str, tuple[str | None, str, Any]]) -> dict[str, Any]:
     """Return the sources by bare table name."""
     called = {name: bare for bare, (schema, _, _) in found.items() for name in (bare, f"{_bare(schema or '')}.{bare}")}
     for name in sources:
         if name not in called:
-            raise broken(("sources",), "a mapping from tables of the metadata", name, did_you_mean(name, list(called)))
+            raise broken_rule(("sources",), "a mapping from tables of the metadata", name, did_you_mean(name, list(called)))
     placed = {called[name]: source for name, source in sources.items()}
     for bare in found:
         if bare not in placed:
-            raise broken(
+            raise broken_rule(
                 ("sources",),
                 f"a mapping that says where {key_text(bare)} is",
                 list(sources),
@@ -186,12 +184,12 @@ def _table(where: Where, options: Mapping[str, Any]) -> dict[str, Any]:
     }
     for option in sorted(_WITHOUT_EFFECT & set(options)):
         if isinstance(options[option], Mapping):
-            raise broken(
+            raise broken_rule(
                 (*where, option), "an option of the table", options[option], "a column of this name cannot be imported"
             )
     for option, (safe, hint) in _SAFE.items():
         if _flag((*where, option), options.get(option, safe)) is not safe:
-            raise broken((*where, option), f"{'true' if safe else 'false'} or absent", not safe, hint)
+            raise broken_rule((*where, option), f"{'true' if safe else 'false'} or absent", not safe, hint)
     most = options.get("max_ids", 1)
     return {
         "unit": _unit(where, options, columns),
@@ -205,13 +203,15 @@ def _table(where: Where, options: Mapping[str, Any]) -> dict[str, Any]:
 def _is_column(where: Where, name: str, value: object) -> bool:
     if not isinstance(value, Mapping):
         known = sorted(_TABLE_OPTIONS)
-        raise broken((*where, name), f"a column, or a known option ({', '.join(known)})", value, did_you_mean(name, known))
+        raise broken_rule(
+            (*where, name), f"a column, or a known option ({', '.join(known)})", value, did_you_mean(name, known)
+        )
     return True
 
 
 def _flag(where: Where, value: object) -> bool:
     if not isinstance(value, bool):
-        raise broken(where, "true or false", value)
+        raise broken_rule(where, "true or false", value)
     return value
 
 
@@ -219,16 +219,16 @@ def _unit(where: Where, options: Mapping[str, Any], columns: Mapping[str, Mappin
     ids = [name for name, column in columns.items() if _flag((*where, name, "private_id"), column.get("private_id", False))]
     by_row = _flag((*where, "row_privacy"), options.get("row_privacy", False))
     if by_row and ids:
-        raise broken(
+        raise broken_rule(
             (*where, "row_privacy"), "false or absent where a column is private_id", by_row, "keep the one that is meant"
         )
     if by_row and options.get("max_ids", 1) != 1:
-        raise broken((*where, "max_ids"), "1 or absent where row_privacy is true", options["max_ids"])
+        raise broken_rule((*where, "max_ids"), "1 or absent where row_privacy is true", options["max_ids"])
     if by_row:
         return "row"
     if len(ids) != 1:
         hint = "join them to one column first" if ids else "set private_id: true on it, or row_privacy: true on the table"
-        raise broken(where, "a table with one column that is private_id", ids or Plain("none"), hint)
+        raise broken_rule(where, "a table with one column that is private_id", ids or Plain("none"), hint)
     return {"column": _bare(ids[0])}
 
 
@@ -236,23 +236,23 @@ def _column(where: Where, column: Mapping[str, Any]) -> dict[str, Any]:
     for option in column:
         if option not in _COLUMN_OPTIONS:
             known = sorted(_COLUMN_OPTIONS)
-            raise broken((*where, option), f"a known option ({', '.join(known)})", option, did_you_mean(option, known))
+            raise broken_rule((*where, option), f"a known option ({', '.join(known)})", option, did_you_mean(option, known))
     for option, hint in (
         ("missing_value", "fill it in where the data are made: a study never replaces NULL"),
         ("sensitivity", "it follows from bounds and caps: leave it out"),
     ):
         if column.get(option) is not None:
-            raise broken((*where, option), "absent", column[option], hint)
+            raise broken_rule((*where, option), "absent", column[option], hint)
     kind = column.get("type")
     if kind not in _TYPES:
-        raise broken(
+        raise broken_rule(
             (*where, "type"),
             f"one of {', '.join(_TYPES)}, {_UNKNOWN}",
             NOTHING if kind is None else kind,
             did_you_mean(kind, list(_TYPES)),
         )
     if (column.get("lower") is None) != (column.get("upper") is None):
-        raise broken(where, "a column with both lower and upper, or neither", dict(column))
+        raise broken_rule(where, "a column with both lower and upper, or neither", dict(column))
     bounded = column.get("lower") is not None
     return {
         "type": str(_TYPES[kind]),

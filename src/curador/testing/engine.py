@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from curador.curator.rows import normal
+from curador.answers.group_keys import normalize_key
 from curador.engines.base import EngineFailed
 from curador.plan.build import build_plan
 from curador.query.sql import parse
@@ -70,9 +70,9 @@ def check_engine(open_engine: Callable[[Study], Engine], *, copies: bool = True)
     """
     with contextlib.ExitStack() as opened:
         # opened once each, where first needed: preparing a version is what takes the time
-        whole = functools.cache(lambda: opened.enter_context(_opened(open_engine)))
-        capped = functools.cache(lambda: opened.enter_context(_opened(open_engine, cap=2)))
-        empty = functools.cache(lambda: opened.enter_context(_opened(open_engine, rows=())))
+        whole = functools.cache(lambda: opened.enter_context(_open_on_rows(open_engine)))
+        capped = functools.cache(lambda: opened.enter_context(_open_on_rows(open_engine, cap=2)))
+        empty = functools.cache(lambda: opened.enter_context(_open_on_rows(open_engine, rows=())))
         require_conforming(
             getattr(open_engine, "__name__", type(open_engine).__name__),
             (
@@ -100,7 +100,7 @@ def _all_wrong(tally: Tallying, engine: Engine, rows: Sequence[Visit], how: str 
     for question in QUESTIONS:
         blocks = _blocks(engine, question)
         found = tally(engine.compile(blocks))
-        yield from (f"{question}, {len(rows)} rows {how}: {what}" for what in _wrong(found, blocks, rows))
+        yield from (f"{question}, {len(rows)} rows {how}: {what}" for what in _wrong_tallies(found, blocks, rows))
 
 
 def _caps(engine: Engine) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _version(engine: Engine) -> Iterator[str]:
     compiled = engine.compile(blocks)
     _write(engine.schema.study.folder, VISITS[:10])
     with contextlib.suppress(EngineFailed):  # to notice it and to stop is right, too
-        yield from (f"after the file changed: {what}" for what in _wrong(engine.tally(compiled), blocks, VISITS))
+        yield from (f"after the file changed: {what}" for what in _wrong_tallies(engine.tally(compiled), blocks, VISITS))
 
 
 def _reading(engine: Engine) -> Iterator[str]:
@@ -129,7 +129,9 @@ def _reading(engine: Engine) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _opened(open_engine: Callable[[Study], Engine], rows: Sequence[Visit] = VISITS, cap: int = MOST) -> Iterator[Engine]:
+def _open_on_rows(
+    open_engine: Callable[[Study], Engine], rows: Sequence[Visit] = VISITS, cap: int = MOST
+) -> Iterator[Engine]:
     columns = (
         Column("spent", Type.FLOAT, bounds=(Fraction(LOW), Fraction(HIGH))),
         Column("city", Type.STRING, values=CITIES),
@@ -162,13 +164,13 @@ def _blocks(engine: Engine, question: str) -> tuple[BlockPlan, ...]:
     return tuple(build_plan(parse(question, engine.schema), engine.schema).blocks)
 
 
-def _wrong(found: Sequence[Tallied], blocks: Sequence[BlockPlan], rows: Sequence[Visit]) -> Iterator[str]:
+def _wrong_tallies(found: Sequence[Tallied], blocks: Sequence[BlockPlan], rows: Sequence[Visit]) -> Iterator[str]:
     """Yield what differs from the integers that Python counts."""
     if len(found) != len(blocks):
         yield "there must be one result for each block"
     for block, tallied in zip(blocks, found, strict=False):
         groups, kinds = _grouped(block, rows), [key.type for key in block.keys]
-        keys = [tuple(map(normal, key, kinds)) for key in zip(*tallied.keys, strict=True)] if block.keys else [()]
+        keys = [tuple(map(normalize_key, key, kinds)) for key in zip(*tallied.keys, strict=True)] if block.keys else [()]
         if len(set(keys)) != len(keys) or set(keys) != set(groups):
             yield f"groups must be {len(groups)}, each once; got {len(keys)}"
             continue

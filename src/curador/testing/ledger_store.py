@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from curador.errors import LedgerBusy
 from curador.ledger.amounts import NOTHING, Amounts
 from curador.ledger.chain import row_of
-from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, following, new_id, now, sealed
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, next_entry, now, seal
 from curador.testing.findings import require_conforming
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
         with store.writing() as page:
             _write(page, first)
             page.put_total("study", NOTHING, ONE)
-        asked = _after(store, Kind.RESERVED, question_key="key", amounts=HALF)
+        asked = _after(store, EntryKind.RESERVED, question_key="key", amounts=HALF)
         with store.writing() as page:
             _write(page, asked)
             page.put_total("study", HALF, ONE)
-        answered = _after(store, Kind.COMMITTED, question_key="key", refers=asked.id)
+        answered = _after(store, EntryKind.COMMITTED, question_key="key", refers=asked.id)
         with store.writing() as page:
             _write(page, answered)
             page.keep(answered, ANSWER)
@@ -84,7 +84,7 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
 
     def a_change_that_fails_leaves_nothing() -> Iterator[str]:
         before = store.tip()
-        lost = _after(store, Kind.RESERVED)
+        lost = _after(store, EntryKind.RESERVED)
         with contextlib.suppress(_Given), store.writing() as page:
             _write(page, lost)
             page.put_total("study", ONE, ONE)
@@ -94,7 +94,7 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
                 yield "a change that ends in an error must leave nothing behind"
 
     def a_reader_sees_one_moment() -> Iterator[str]:
-        added = _after(store, Kind.RESERVED)
+        added = _after(store, EntryKind.RESERVED)
         with other.reading() as page:
             before = page.tip()
             with store.writing() as change:
@@ -134,13 +134,13 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
         if asked is None or settled is None:
             yield "entries must be found by their sequence"
             return
-        again = _after(store, Kind.FAILED, refers=asked.id)
+        again = _after(store, EntryKind.FAILED, refers=asked.id)
         if not _refuses(store, lambda page: _write(page, again)):
             yield "a reservation must be settled once: a second end was written"
-        same = _after(store, Kind.RESERVED, id=asked.id)
+        same = _after(store, EntryKind.RESERVED, id=asked.id)
         if not _refuses(store, lambda page: _write(page, same)):
             yield "an id must be that of one entry"
-        place = _after(store, Kind.RESERVED, sequence=1)
+        place = _after(store, EntryKind.RESERVED, sequence=1)
         if not _refuses(store, lambda page: _write(page, place)):
             yield "a sequence must be that of one entry"
 
@@ -190,7 +190,7 @@ def _first() -> Entry:
         sequence=0,
         previous=BEFORE_ALL,
         time=now(),
-        kind=Kind.CREATED,
+        kind=EntryKind.CREATED,
         id=new_id(),
         study_digest=PLAN,
         data_version=1,
@@ -199,13 +199,13 @@ def _first() -> Entry:
     )
 
 
-def _after(store: Store, kind: Kind, **changes: Any) -> Entry:
+def _after(store: Store, kind: EntryKind, **changes: Any) -> Entry:
     with store.reading() as page:
-        return replace(following(page.head(), kind), **changes)
+        return replace(next_entry(page.head(), kind), **changes)
 
 
 def _write(page: Page, entry: Entry) -> None:
-    whole, text = sealed(entry)
+    whole, text = seal(entry)
     page.append(row_of(whole, text))
 
 
@@ -221,7 +221,7 @@ def _differences(store: Store, first: Entry, asked: Entry) -> Iterator[str]:
             yield "an entry by id and by sequence"
         if page.head() != found[-1] or page.tip() != store.tip() or page.tip().hash != found[-1].hash:
             yield "the last entry"
-        if page.settled(asked.id) != Kind.COMMITTED.value or page.settled(first.id) is not None:
+        if page.settled(asked.id) != EntryKind.COMMITTED.value or page.settled(first.id) is not None:
             yield "how a reservation ended"
         if page.stored("key", 1) != (2, ANSWER) or page.stored("key", 2) or page.stored("other", 1):
             yield "an answer by its question and version"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.audit.faces import face
-from curador.audit.replay import replay
-from curador.audit.testers import compared
+from curador.audit.replay import face, replay
+from curador.audit.testers import compare_divergences
 from curador.errors import Refused
 from curador.mechanisms.seam import recording
 from curador.numerics.exact import Number
@@ -117,7 +116,7 @@ def check_mechanism(  # noqa: PLR0915 -- six rules, each a few lines that share 
         one, other = (np.asarray(outputs) if score is None else score(outputs) for outputs in drawn)
         if len(one) != samples or len(other) != samples:
             yield f"{name}_many must return as many outputs as were asked for"
-        found = compared(type(mechanism).__name__, mechanism.loss, one, other, orders=(), confidence=confidence)
+        found = compare_divergences(type(mechanism).__name__, mechanism.loss, one, other, orders=(), confidence=confidence)
         yield from found.violations
 
     require_conforming(

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.curator.post import item_column, sight_of
-from curador.curator.release import Ends, Exact, Histograms, Noisy, Released, dense, fitted, private_units
-from curador.curator.rows import Rows, crossed, key_columns, sorted_rows
+from curador.answers.group_keys import KeyRows, cross_keys, key_columns, sort_rows
+from curador.answers.release import (
+    Ends,
+    ExactMeasurements,
+    Histograms,
+    Noisy,
+    ReleasedBlock,
+    dense_histogram,
+    narrow_to_int64,
+    private_units,
+)
+from curador.answers.table import item_column, sight_of
 from curador.mechanisms.quantile import Quantile, Ranks
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from curador.curator.post import Column
+    from curador.answers.table import AnswerColumn
     from curador.engines.base import Tallied
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import Noise, Priced
@@ -43,7 +52,7 @@ class Coverage:
 
     block: int
     name: str
-    keys: Rows
+    keys: KeyRows
     truths: list[Any]
     held: list[int]
     whole: list[int]
@@ -57,9 +66,9 @@ def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: N
     found: list[Coverage] = []
     for place, (block, one, noises) in enumerate(zip(priced.plan.blocks, tallied, priced.noises, strict=True)):
         rows = all_rows(block, one)
-        exact = Exact(block, one, rows)
-        truth = Released(key_columns(rows, len(block.keys)), _all(block, noises, exact, rows, None))
-        drawn = Released(key_columns(rows * times, len(block.keys)), _all(block, noises, exact, rows, times))
+        exact = ExactMeasurements(block, one, rows)
+        truth = ReleasedBlock(key_columns(rows, len(block.keys)), _all(block, noises, exact, rows, None))
+        drawn = ReleasedBlock(key_columns(rows * times, len(block.keys)), _all(block, noises, exact, rows, times))
         before, after = sight_of(block, noises, truth), sight_of(block, noises, drawn)
         for item in block.items:
             truths, column = item_column(item, before, level).values, item_column(item, after, level)
@@ -68,12 +77,14 @@ def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: N
     return found
 
 
-def all_rows(block: BlockPlan, tallied: Tallied) -> Rows:
+def all_rows(block: BlockPlan, tallied: Tallied) -> KeyRows:
     """Return every group that could be released: all private keys there are, crossed with the known ones."""
-    return crossed(block.keys, sorted_rows(list(private_units(block, tallied))) if block.private_keys else [()])
+    return cross_keys(block.keys, sort_rows(list(private_units(block, tallied))) if block.private_keys else [()])
 
 
-def _all(block: BlockPlan, noises: Sequence[Noise], exact: Exact, rows: Rows, times: int | None) -> tuple[Noisy, ...]:
+def _all(
+    block: BlockPlan, noises: Sequence[Noise], exact: ExactMeasurements, rows: KeyRows, times: int | None
+) -> tuple[Noisy, ...]:
     """Every measurement: exact, or redrawn, the redraws one after the other."""
     out: list[Noisy] = []
     for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True)):
@@ -81,14 +92,14 @@ def _all(block: BlockPlan, noises: Sequence[Noise], exact: Exact, rows: Rows, ti
             out.append(_points(noise, measurement, exact.histograms(place), len(rows), times))
         else:
             values = exact.integers(place)
-            out.append(fitted(values if times is None else perform(noise, values, times).reshape(-1)))
+            out.append(narrow_to_int64(values if times is None else perform(noise, values, times).reshape(-1)))
     return tuple(out)
 
 
 def _points(noise: QuantileNoise, measurement: Measurement, held: Histograms, rows: int, times: int | None) -> Ends:
     draws = np.empty((1 if times is None else times, rows, 3))
     for row in range(rows):
-        counts = dense(held, row, noise.point.cells)
+        counts = dense_histogram(held, row, noise.point.cells)
         for end, mechanism in enumerate((noise.point, noise.low, noise.high)):
             draws[:, row, end] = _drawn(mechanism, counts, measurement.unit_weight, times)
     return Ends(*(draws[:, :, end].reshape(-1) for end in range(3)))
@@ -114,7 +125,7 @@ def _true_quantile(mechanism: Quantile, counts: NDArray[np.int64]) -> float:
     return float(mechanism.points[found[0]]) if len(found) else float("nan")
 
 
-def _counted(block: int, column: Column, rows: Rows, truths: list[Any], times: int) -> Coverage:
+def _counted(block: int, column: AnswerColumn, rows: KeyRows, truths: list[Any], times: int) -> Coverage:
     low, high = _ends(column.low, times, -np.inf), _ends(column.high, times, np.inf)
     truth = np.array([np.nan if value is None else float(value) for value in truths])
     held = np.isnan(truth) | ((low <= truth) & (truth <= high))

@@ -15,19 +15,17 @@ import pytest
 import curador as cu
 from curador.audit import exhibits as shown
 from curador.audit import run
-from curador.audit.entry import Entry
 from curador.audit.exhibits import METHODS, Catch, Exhibits
 from curador.audit.game import game
 from curador.audit.mutants import Misfit, Overclaim, Porous, mutants
 from curador.audit.run import BitsRow, MutantRow, Report
-from curador.audit.testers import compared, divergences
-from curador.audit.trial import FitRow, Row
-from curador.audit.worlds import fixed, itself
+from curador.audit.testers import compare_divergences, divergences
+from curador.audit.trial import AuditedMechanism, FitRow, TrialRow
+from curador.audit.worlds import fixed_worlds, itself
 from curador.cli import auditing
 from curador.errors import InvalidParameter
-from curador.plots.audit_figures import bounds_against_claims, caught_by, curves_against_samples
-from curador.plots.audit_report import document, write_html
-from curador.plots.page import Cell, paragraph, table, text
+from curador.plots.audit_report import bounds_against_claims, caught_by, curves_against_samples, document, write_html
+from curador.plots.page import TableCell, paragraph, table, text
 
 WHEN = datetime(2030, 5, 17, 9, 30, tzinfo=UTC)
 SURE = "0.999999999"
@@ -35,7 +33,7 @@ HOSTILE = "<script>alert(\"x\")</script> & 'y'"
 
 
 def row(name="Laplace", asked="1", bound=0.9, **changes):
-    return replace(Row(name, asked, 1.0, 0.0, 1.0, bound, 1.1, "score ≥ 0.5"), **changes)
+    return replace(TrialRow(name, asked, 1.0, 0.0, 1.0, bound, 1.1, "score ≥ 0.5"), **changes)
 
 
 def report(**changes):
@@ -253,7 +251,7 @@ def test_refuted_curves_and_games_count():
     halved = cu.RandomizedResponse(epsilon=3)
     wrong = cu.Pure(epsilon="0.5")
     one, other = (halved.release_many(world, size=4000) for world in (0, 1))
-    curve = document(report(), profiles=[compared("it", wrong, one, other)], when=WHEN)
+    curve = document(report(), profiles=[compare_divergences("it", wrong, one, other)], when=WHEN)
     won = document(report(), games=[game(halved, 0, 1, samples=4000, confidence=SURE, loss=wrong)], when=WHEN)
 
     for page in (curve, won):
@@ -299,7 +297,7 @@ def test_pieces_are_escaped_where_they_are_made():
     """Text, paragraphs, tables: quotes too, for attributes."""
     assert text("<a href='b' c=\"d\">&") == "&lt;a href=&#x27;b&#x27; c=&quot;d&quot;&gt;&amp;"
     assert paragraph("a <b>\n   c") == "<p>a &lt;b&gt; c</p>"
-    made = table("<i>", ("<j>", "k"), [("<l>", [Cell("<m>", good=False)])])
+    made = table("<i>", ("<j>", "k"), [("<l>", [TableCell("<m>", good=False)])])
     assert not re.search(r"<[ijlm]>", made)
     assert '<td class="bad">&lt;m&gt;</td>' in made
 
@@ -377,8 +375,8 @@ def test_bugs_are_caught_by_the_testers_that_can_see_them():
 def test_exhibits_are_of_the_best_known_mechanisms_that_are_audited():
     """Laplace, Gaussian and randomized response where they are there, else the first; progress is told."""
     told = []
-    one = shown.exhibits(2000, run.named("RandomizedResponse"), bugs=[], progress=lambda *step: told.append(step))
-    other = shown.exhibits(2000, run.named("PermuteAndFlip"), bugs=[])
+    one = shown.exhibits(2000, run.entries_named("RandomizedResponse"), bugs=[], progress=lambda *step: told.append(step))
+    other = shown.exhibits(2000, run.entries_named("PermuteAndFlip"), bugs=[])
 
     assert [exhibit.name for exhibit in one.shown] == ["RandomizedResponse"]
     assert [exhibit.name for exhibit in other.shown] == ["PermuteAndFlip"]
@@ -399,7 +397,7 @@ class Halved:
 @pytest.mark.slow
 def test_exhibits_of_a_wrong_mechanism_are_violations():
     """By its curves, and by the game. Misses: below 1e-9."""
-    found = shown.exhibits(4000, [Entry("wrong", lambda _: Halved(), fixed(0, 1), itself)], bugs=[])
+    found = shown.exhibits(4000, [AuditedMechanism("wrong", lambda _: Halved(), fixed_worlds(0, 1), itself)], bugs=[])
 
     assert found.violations[0].startswith("wrong: δ ≥ ")
     assert "wrong: the adversary wins more than is proved" in found.violations[-1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from curador.audit.attack import first, rest
+from curador.audit.attack import first_releases, later_releases
 from curador.audit.distinguisher import LEAST, columns_of, logistic, train
 from curador.errors import InvalidParameter
 from curador.mechanisms.noisy_max import Selection
@@ -131,10 +131,10 @@ def test_releases_are_cut_in_two():
     """Also those that come as several arrays."""
     chosen = Selection(np.arange(6).reshape(3, 2), None, np.zeros(3))
 
-    assert first(np.arange(5), 2).tolist() == [0, 1]
-    assert rest(np.arange(5), 2).tolist() == [2, 3, 4]
-    assert first(chosen, 1)[0].tolist() == [[0, 1]]
-    assert first(chosen, 1)[1] is None
+    assert first_releases(np.arange(5), 2).tolist() == [0, 1]
+    assert later_releases(np.arange(5), 2).tolist() == [2, 3, 4]
+    assert first_releases(chosen, 1)[0].tolist() == [[0, 1]]
+    assert first_releases(chosen, 1)[1] is None
 
 
 @pytest.mark.parametrize(

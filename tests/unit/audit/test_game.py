@@ -10,10 +10,9 @@ import pytest
 
 import curador as cu
 from curador.audit import game
-from curador.audit.attack import Attack, drawn, likelihood
+from curador.audit.attack import Attack, draw_outputs, likelihood
 from curador.audit.bounds import clopper_pearson
-from curador.audit.posterior import Posterior
-from curador.audit.roc import THRESHOLDS, measured, thresholds_of
+from curador.audit.game import THRESHOLDS, Posterior, measure_roc, thresholds_of
 from curador.errors import InvalidParameter
 
 ONE = cu.losses.Pure(epsilon=1)
@@ -140,7 +139,7 @@ class Protocol:
 @pytest.mark.slow
 def test_a_protocol_that_privatises_is_attacked():
     """It gets as many people as releases are needed, all with the value of the world."""
-    assert drawn(Protocol(), 1, 500).shape == (500,)
+    assert draw_outputs(Protocol(), 1, 500).shape == (500,)
     assert game(Protocol(), 0, 1, samples=4000).attack == "learned"
 
 
@@ -228,7 +227,7 @@ def test_thresholds_are_all_values_or_few_quantiles():
 
 def test_rates_and_their_band():
     """Counts by hand; the band holds them, its edges are monotone and meet at both ends."""
-    roc = measured(np.array([2.0, 1.0]), np.array([0.0, 0, 0, 1]), np.array([1.0, 1, 2, 2]), alpha=0.05)
+    roc = measure_roc(np.array([2.0, 1.0]), np.array([0.0, 0, 0, 1]), np.array([1.0, 1, 2, 2]), alpha=0.05)
 
     assert roc.fpr.tolist() == [0.0, 0.0, 0.25, 1.0]
     assert roc.tpr.tolist() == [0.0, 0.5, 1.0, 1.0]
@@ -244,7 +243,7 @@ def test_rates_and_their_band():
 def test_the_error_is_shared_among_all_bounds():
     """Each of the four bounds of a threshold gets its part: else the band would not hold for all of them at once."""
     scores = np.arange(100.0)
-    roc = measured(np.array([75.0, 50.0]), scores, scores, alpha=0.08)
+    roc = measure_roc(np.array([75.0, 50.0]), scores, scores, alpha=0.08)
     low, high = clopper_pearson(np.array([25, 50]), 100, 0.01)
 
     assert roc.fpr_low[1:-1].tolist() == roc.tpr_low[1:-1].tolist() == low.tolist()
@@ -258,7 +257,7 @@ def test_every_side_of_the_region_is_watched(side, reverse):
     """A rare event that one world never shows is beyond ε = 1, whichever world it is and whichever end of the score."""
     usual, marked = np.zeros(4000), np.where(np.arange(4000) < 400, 1.0 if side == "above" else -1.0, 0.0)
     worlds = (marked, usual) if reverse else (usual, marked)
-    roc = measured(np.array([1.0, 0.0]), *worlds, alpha=1e-6)
+    roc = measure_roc(np.array([1.0, 0.0]), *worlds, alpha=1e-6)
 
     assert roc.excess(lambda rates: np.asarray(ONE.tradeoff(rates))).max() > 0.03
     assert roc.excess(lambda rates: np.asarray(cu.losses.Approx(epsilon=1, delta="0.11").tradeoff(rates))).max() <= 0
@@ -369,7 +368,7 @@ def test_nothing_is_tested_on_what_it_was_chosen_on(monkeypatch):
 
     def count(thresholds, one, other, *, alpha):
         seen["counted"] = (one.tolist(), other.tolist())
-        return measured(thresholds, one, other, alpha=alpha)
+        return measure_roc(thresholds, one, other, alpha=alpha)
 
     monkeypatch.setattr(played, "learned", learn)
     monkeypatch.setattr(played, "thresholds_of", choose)

@@ -10,8 +10,7 @@ import pytest
 
 import curador as cu
 from curador.audit import canaries, fit_run, histogram_run, one_run, one_run_bound, one_run_mu
-from curador.audit.one_run import p_value
-from curador.audit.one_run_curve import curve_of, exceeds
+from curador.audit.one_run import curve_of, exceeds, p_value
 from curador.errors import InvalidParameter
 
 

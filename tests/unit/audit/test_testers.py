@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import binom
 
 import curador as cu
-from curador.audit import means, renyi_tester
+from curador.audit import renyi_tester
 from curador.audit.bounds import Counts, lower_bound
-from curador.audit.hockey_stick import DeltaBound, _excess, hockey_stick, learned_event
-from curador.audit.partition import Parted, Partition, parted, partition
+from curador.audit.hockey_stick import DeltaBound, _excess, hockey_stick, learn_event
+from curador.audit.partition import Parted, Partition, part_scores, partition
 from curador.audit.renyi_tester import RenyiBound, renyi
-from curador.audit.testers import compared, divergences
+from curador.audit.testers import compare_divergences, divergences
 from curador.errors import InvalidParameter
 
 PAIRS = [(0.5, 0.3), (0.05, 0.01), (0.9, 0.2), (0.31, 0.31)]
@@ -27,7 +27,9 @@ PAIRS = [(0.5, 0.3), (0.05, 0.01), (0.9, 0.2), (0.31, 0.31)]
 def wrong_of_coins(p, size, bet, error):
     """P[bound > p] of coins, outcome by outcome."""
     values = np.array([0.0, 1.0])
-    hits = [k for k in range(size + 1) if means.mean_at_least(values, np.array([size - k, k]), bet=bet, error=error) > p]
+    hits = [
+        k for k in range(size + 1) if renyi_tester.mean_at_least(values, np.array([size - k, k]), bet=bet, error=error) > p
+    ]
     return float(binom.pmf(hits, size, p).sum())
 
 
@@ -37,7 +39,7 @@ def wrong_of_coins(p, size, bet, error):
 def test_the_bound_of_a_mean_is_wrong_as_rarely_as_it_says(p, error):
     """Of coins, for a good bet and two bad ones, by summing every outcome."""
     size = 60
-    good, _ = means.good_bet(np.array([0.0, 1.0]), np.array([1 - p, p]), size, error=error)
+    good, _ = renyi_tester.good_bet(np.array([0.0, 1.0]), np.array([1 - p, p]), size, error=error)
 
     for bet in (good, good / 5, min(5 * good, 3.0)):
         assert wrong_of_coins(p, size, bet, error) <= error
@@ -47,10 +49,10 @@ def test_the_bound_of_a_mean_is_wrong_as_rarely_as_it_says(p, error):
 def test_the_bound_of_a_mean_is_not_wrong_much_more_rarely(monkeypatch):
     """It errs within a factor of sixteen of what it may, and a bar that is too low by e³ is caught by the sum above."""
     p, size, error = 0.3, 60, 0.05
-    bet, _ = means.good_bet(np.array([0.0, 1.0]), np.array([1 - p, p]), size, error=error)
+    bet, _ = renyi_tester.good_bet(np.array([0.0, 1.0]), np.array([1 - p, p]), size, error=error)
 
     assert error / 16 < wrong_of_coins(p, size, bet, error) <= error
-    monkeypatch.setattr(means, "_SLACK", -3.0)
+    monkeypatch.setattr(renyi_tester, "_SLACK", -3.0)
     assert wrong_of_coins(p, size, bet, error) > error
 
 
@@ -65,8 +67,8 @@ def test_the_bound_of_a_mean_of_three_values_is_wrong_as_rarely_as_it_says():
             counts = np.array([first, second, size - first - second])
             ways = math.factorial(size) / math.prod(math.factorial(int(count)) for count in counts)
             chance = ways * float(np.prod(law**counts))
-            below += chance * (means.mean_at_least(values, counts, bet=0.35, error=error) > mean)
-            above += chance * (means.mean_at_most(values, counts, bet=0.8, error=error) < mean)
+            below += chance * (renyi_tester.mean_at_least(values, counts, bet=0.35, error=error) > mean)
+            above += chance * (renyi_tester.mean_at_most(values, counts, bet=0.8, error=error) < mean)
 
     assert 0 < below <= error
     assert 0 < above <= error
@@ -75,8 +77,8 @@ def test_the_bound_of_a_mean_of_three_values_is_wrong_as_rarely_as_it_says():
 def test_the_bound_of_a_mean_is_near_the_narrowest():
     """With many samples it is Chernoff's bound for the law, 5.3 deviations at 1e-6; Clopper–Pearson's has 4.8."""
     size, error = 750_000, 1e-6
-    bet, predicted = means.good_bet(np.array([0.0, 1.0]), np.array([0.7, 0.3]), size, error=error)
-    found = means.mean_at_least(np.array([0.0, 1.0]), np.array([525_000, 225_000]), bet=bet, error=error)
+    bet, predicted = renyi_tester.good_bet(np.array([0.0, 1.0]), np.array([0.7, 0.3]), size, error=error)
+    found = renyi_tester.mean_at_least(np.array([0.0, 1.0]), np.array([525_000, 225_000]), bet=bet, error=error)
     deviation = math.sqrt(0.3 * 0.7 / size)
 
     assert found == pytest.approx(predicted)
@@ -86,8 +88,8 @@ def test_the_bound_of_a_mean_is_near_the_narrowest():
 def test_a_bound_of_a_mean_is_refuted_with_forty_digits():
     """The capital at the bound is at least 1/error, so that no rounding has helped; 1e-5 further it is not."""
     values, counts, error = np.array([0.1, 0.4, 1.0]), np.array([300_000, 200_000, 100_000]), 1e-6
-    bet, _ = means.good_bet(values, counts / counts.sum(), int(counts.sum()), error=error)
-    bound = means.mean_at_least(values, counts, bet=bet, error=error)
+    bet, _ = renyi_tester.good_bet(values, counts / counts.sum(), int(counts.sum()), error=error)
+    bound = renyi_tester.mean_at_least(values, counts, bet=bet, error=error)
 
     def capital(mean):
         with mpmath.workdps(40):
@@ -101,11 +103,11 @@ def test_a_bound_of_a_mean_is_refuted_with_forty_digits():
 def test_one_value_only_is_its_own_bound():
     """Nothing to bet on."""
     values = np.array([0.25])
-    bet, bound = means.good_bet(values, np.array([1.0]), 100, error=0.01)
+    bet, bound = renyi_tester.good_bet(values, np.array([1.0]), 100, error=0.01)
 
     assert bound == 0.25
-    assert means.mean_at_least(values, np.array([100]), bet=bet, error=0.01) == pytest.approx(0.25, abs=1e-9)
-    assert means.mean_at_least(values, np.array([100]), bet=bet, error=0.01) <= 0.25
+    assert renyi_tester.mean_at_least(values, np.array([100]), bet=bet, error=0.01) == pytest.approx(0.25, abs=1e-9)
+    assert renyi_tester.mean_at_least(values, np.array([100]), bet=bet, error=0.01) <= 0.25
 
 
 # ---- δ --------------------------------------------------------------------------------------------------------------
@@ -288,7 +290,7 @@ def test_the_tested_part_has_no_part_in_choosing():
     """Whatever the last three quarters are, event and direction stay."""
     one, other = alternating([18, 2], 8000), alternating([10, 10], 8000)
     turned = [np.concatenate([world[:2000], 1 - world[2000:]]) for world in (one, other)]
-    events = [learned_event(parted(*pair), 1.0, 1e-6) for pair in ((one, other), turned)]
+    events = [learn_event(part_scores(*pair), 1.0, 1e-6) for pair in ((one, other), turned)]
 
     assert events[0].likelier == events[1].likelier
     assert np.array_equal(events[0].member, events[1].member)
@@ -319,7 +321,7 @@ def test_a_score_is_learned_on_the_first_eighth(monkeypatch):
 
     monkeypatch.setattr("curador.audit.partition.train", train)
     rows = np.arange(3200).reshape(1600, 2)
-    parted(rows, -rows)
+    part_scores(rows, -rows)
 
     assert np.array_equal(seen[0], rows[:200])
     assert np.array_equal(seen[1], -rows[:200])
@@ -327,7 +329,7 @@ def test_a_score_is_learned_on_the_first_eighth(monkeypatch):
 
 def test_parts_are_an_eighth_an_eighth_and_the_rest():
     """In the order drawn."""
-    parts = parted(np.arange(800), np.arange(1600))
+    parts = part_scores(np.arange(800), np.arange(1600))
 
     assert [len(part[0]) for part in (parts.learned, parts.compared, parts.tested)] == [100, 100, 600]
     assert [len(part[1]) for part in (parts.learned, parts.compared, parts.tested)] == [200, 200, 1200]
@@ -455,7 +457,7 @@ def test_curves_are_compared_point_by_point():
 def test_every_point_has_its_share_of_the_error():
     """Four points of 1e-6 together are bounds of 2.5e-7 each."""
     one, other = alternating([18, 2], 4000), alternating([10, 10], 4000)
-    found = compared("it", cu.Pure(epsilon=3), one, other, epsilons=(0, 1), orders=(1, 2))
+    found = compare_divergences("it", cu.Pure(epsilon=3), one, other, epsilons=(0, 1), orders=(1, 2))
     alone = hockey_stick(one, other, epsilon=1, confidence=1 - Fraction(1, 4_000_000))
 
     assert found.deltas[1].bound == pytest.approx(alone.delta, rel=1e-9)
@@ -464,7 +466,9 @@ def test_every_point_has_its_share_of_the_error():
 
 def test_a_wrong_curve_is_told_by_its_points():
     """A claim of ε = 0.1 for worlds apart by 1.6: every point is refuted, in a sentence and in the table."""
-    found = compared("it", cu.Pure(epsilon="0.1"), alternating([18, 2], 40_000), alternating([10, 10], 40_000), orders=(2,))
+    found = compare_divergences(
+        "it", cu.Pure(epsilon="0.1"), alternating([18, 2], 40_000), alternating([10, 10], 40_000), orders=(2,)
+    )
 
     assert not found.holds
     assert len(found.violations) == len(found.deltas) + 1
@@ -475,7 +479,7 @@ def test_a_wrong_curve_is_told_by_its_points():
 
 def test_a_claim_of_infinity_is_never_refuted_and_has_no_ratio():
     """Where the loss has no finite divergence every bound stands."""
-    found = compared(
+    found = compare_divergences(
         "it", cu.Approx(epsilon=1, delta="0.3"), alternating([18, 2], 4000), alternating([10, 10], 4000), orders=(2,)
     )
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
-from curador.curator.rehearsal import without_rows
+from curador.curator.rehearsal import tally_without_rows
 from curador.curator.session import Session
 from curador.engines.base import Cells, Compiled, Tallied
 from curador.ledger.limits import Limits
@@ -106,7 +106,7 @@ class FakeEngine:
 
     def rehearse(self, compiled):
         """Tables without rows."""
-        return [without_rows(block) for block in compiled.blocks]
+        return [tally_without_rows(block) for block in compiled.blocks]
 
     def record_failure(self, incident, detail):
         self.incidents[incident] = detail

@@ -11,18 +11,17 @@ import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, open_curator
 from rich.console import Console
 
+from curador.answers.bias import advice, as_shares, estimate_sentence
+from curador.answers.table import AnswerColumn
 from curador.curator.answer import table_digest
-from curador.curator.bias import advice, as_shares, told
-from curador.curator.grant import QuestionOptions
 from curador.curator.log import log_table
-from curador.curator.post import Column
-from curador.curator.preview import Preview, Previews, times
-from curador.curator.pricing import price_at
-from curador.curator.show import number, percent, reach_text, rounded
+from curador.curator.preview import Preview, Previews, count_fits
+from curador.curator.price import QuestionOptions, price_at
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts, amounts_text
 from curador.privacy.records import loss_from_record
 from curador.study.values import Type
+from curador.text.numbers import percent_text, reach_text, released_text, rounded_text
 
 RECEIPT = {
     "version", "id", "time", "study", "analyst", "question", "plan", "unit", "adjacency", "caps", "bounds", "data_version",
@@ -137,8 +136,8 @@ def test_a_figure_shows_every_released_column(answer, curator):
 
 def test_a_null_in_an_answer_is_shown(answer):
     """A mean of nothing is NULL with the interval of its bounds, in tables and figures."""
-    mean = Column("mean", Type.FLOAT, [None], [0.0], [500.0])
-    one = replace(answer, parts=(Column("city", Type.STRING, [None]), mean))
+    mean = AnswerColumn("mean", Type.FLOAT, [None], [0.0], [500.0])
+    one = replace(answer, parts=(AnswerColumn("city", Type.STRING, [None]), mean))
     assert "NULL" in str(one)
     assert one.plot()
 
@@ -226,7 +225,7 @@ def test_the_digest_is_of_the_released_table(answer):
     assert table_digest((key, changed, mean)) != table_digest(answer.parts)
     assert table_digest((key, replace(count, name="m"), mean)) != table_digest(answer.parts)
     assert table_digest(answer.with_confidence("0.5").parts) == table_digest(answer.parts)
-    day = Column("d", Type.DATE, [dt.date(2024, 1, 1), None])
+    day = AnswerColumn("d", Type.DATE, [dt.date(2024, 1, 1), None])
     assert table_digest([day]) != table_digest([replace(day, values=["2024-01-01", None])])
 
 
@@ -314,8 +313,8 @@ def test_a_union_shows_the_larger_error(tmp_path):
 def test_times_counts_the_scarcest_amount():
     """δ may run out before ρ."""
     cost = Amounts(rho=Fraction(1, 100), delta=Fraction(1, 10**9))
-    assert times(cost, Amounts(rho=Fraction(1), delta=Fraction(5, 10**9))) == 5
-    assert times(cost, Amounts(rho=Fraction(3, 100), delta=Fraction(1))) == 3
+    assert count_fits(cost, Amounts(rho=Fraction(1), delta=Fraction(5, 10**9))) == 5
+    assert count_fits(cost, Amounts(rho=Fraction(3, 100), delta=Fraction(1))) == 3
 
 
 # ---- budgets and logs ----------------------------------------------------------------------------------------------
@@ -375,19 +374,22 @@ def test_bias_estimates_cost_a_twentieth_of_the_spend(tmp_path):
 
 def test_an_estimate_of_lost_rows_claims_no_more_than_a_lower_bound():
     """Rows are counted up to ten times the cap: at least so many were lost, at most all, and what to do stands below."""
-    rows = Column("rows beyond 10 a person", Type.FLOAT, [0.63], [0.61], [0.65])
-    clamped = Column("spent outside 0 … 500", Type.FLOAT, [0.02], [-0.01], [0.03])
+    rows = AnswerColumn("rows beyond 10 a person", Type.FLOAT, [0.63], [0.61], [0.65])
+    clamped = AnswerColumn("spent outside 0 … 500", Type.FLOAT, [0.02], [-0.01], [0.03])
     shares = as_shares([rows, clamped])
     assert (shares[0].low, shares[0].high) == ([0.61], [1.0])
     assert (shares[1].low, shares[1].high) == ([0.0], [0.03])
-    assert told(shares[0]) == "rows beyond 10 a person: at least about 63 % (61 … 100 %)"
-    assert told(shares[1]) == "spent outside 0 … 500: about 2 % of the rows that were kept (0 … 3 %)"
+    assert estimate_sentence(shares[0]) == "rows beyond 10 a person: at least about 63 % (61 … 100 %)"
+    assert estimate_sentence(shares[1]) == "spent outside 0 … 500: about 2 % of the rows that were kept (0 … 3 %)"
     assert "a larger cap on rows" in advice(shares)
     small = as_shares([replace(rows, values=[0.13], low=[-0.2], high=[0.27])])
-    assert told(small[0]) == "rows beyond 10 a person: perhaps none, perhaps many; a larger spend would tell"
+    assert estimate_sentence(small[0]) == "rows beyond 10 a person: perhaps none, perhaps many; a larger spend would tell"
     assert advice(small) is None
     assert advice(shares[1:]) is None
-    assert told(replace(rows, values=[None], low=[None], high=[None])) == "rows beyond 10 a person: too little to say"
+    assert (
+        estimate_sentence(replace(rows, values=[None], low=[None], high=[None]))
+        == "rows beyond 10 a person: too little to say"
+    )
 
 
 def test_bias_beside_an_accuracy_costs_more(tmp_path):
@@ -406,7 +408,7 @@ def test_bias_is_refused_where_nothing_is_lost(tmp_path):
 
 def test_shares_stay_between_0_and_1():
     """What noise moved outside is moved back: that is post-processing."""
-    (one,) = as_shares([Column("x", Type.FLOAT, [1.2], [-0.5], [None])])
+    (one,) = as_shares([AnswerColumn("x", Type.FLOAT, [1.2], [-0.5], [None])])
     assert (one.values, one.low, one.high) == ([1.0], [0.0], [None])
 
 
@@ -427,18 +429,18 @@ def test_shares_stay_between_0_and_1():
 )
 def test_amounts_are_rounded_so_that_they_stay_true(value, up, text):
     """Costs up, rests down, four digits."""
-    assert rounded(value, up=up) == text
+    assert rounded_text(value, up=up) == text
 
 
 def test_numbers_for_people():
     """Digits follow the error."""
-    assert number(None) == "NULL"
-    assert number(1234567) == "1,234,567"
-    assert number(3.14159, 0.02) == "3.142"
-    assert number("x") == "x"
-    assert number(True) == "True"
+    assert released_text(None) == "NULL"
+    assert released_text(1234567) == "1,234,567"
+    assert released_text(3.14159, 0.02) == "3.142"
+    assert released_text("x") == "x"
+    assert released_text(True) == "True"
     assert reach_text(0.0123) == "± 0.012"
     assert reach_text(1234.5) == "± 1,234"
     assert reach_text(3e20) == "± 3e+20"
-    assert percent(Fraction(1, 3), Fraction(0), up=True) == "0 %"
+    assert percent_text(Fraction(1, 3), Fraction(0), up=True) == "0 %"
     assert amounts_text(Amounts(epsilon=Fraction(1, 4)), pure=True, up=True) == "ε = 0.25"

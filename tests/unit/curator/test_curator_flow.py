@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, FakeEngine, make_study, open_curator
 
-from curador.curator.content import encoded
+from curador.answers.stored import encode_releases
 from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
 from curador.engines.base import EngineFailed
@@ -181,9 +181,9 @@ def test_a_failure_of_ours_after_the_draw_releases_nothing(curator, monkeypatch)
     def broken(identities, released):
         if released[0][0].values[0].any():
             raise RuntimeError("the noisy count is 1003")
-        return encoded(identities, released)
+        return encode_releases(identities, released)
 
-    monkeypatch.setattr("curador.curator.asking.encoded", broken)
+    monkeypatch.setattr("curador.curator.asking.encode_releases", broken)
     with pytest.raises(Failed, match="Incident") as caught:
         curator.ask(COUNT, spend="5%")
     assert kinds(curator)[-1] == "failed"

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from curator_studies import BY_CITY, COUNT, make_study, session_of
 
-from curador.curator.content import decoded, encoded
-from curador.curator.grant import QuestionOptions
-from curador.curator.identity import canonical, identity, plain
-from curador.curator.pricing import price_at
-from curador.curator.release import Ends, Released
+from curador.answers.identity import canonical, identity, plain
+from curador.answers.release import Ends, ReleasedBlock
+from curador.answers.stored import decode_releases, encode_releases
+from curador.curator.price import QuestionOptions, price_at
 from curador.errors import Failed
 from curador.study.model import Budget
 from curador.study.values import Type
@@ -176,8 +175,8 @@ def test_stored_numbers_come_back_in_the_order_of_the_asker(asking):
     assert one.key == two.key
     plan = one.priced[0].plan.blocks[0]
     values = tuple(np.array([10 * place, 10 * place + 1]) for place in range(len(plan.measurements)))
-    released = Released((["Lima", "Quito"], ["north", None]), values, np.array([7.5, 8.25]))
-    (back,) = decoded(encoded(one.identities, [[released]]), two.identities, two.priced)
+    released = ReleasedBlock((["Lima", "Quito"], ["north", None]), values, np.array([7.5, 8.25]))
+    (back,) = decode_releases(encode_releases(one.identities, [[released]]), two.identities, two.priced)
     assert back[0].keys == (["north", None], ["Lima", "Quito"])
     assert back[0].units.tolist() == [7.5, 8.25]
     texts = [one.text for one in plan.measurements]
@@ -192,8 +191,8 @@ def test_nothing_is_rounded_when_it_is_stored(asking):
     ends = Ends(*(np.array([0.1, 1e-300, 5e-324]) * scale for scale in (1, 2, 3)))
     wide = np.array([1 << 100, -(1 << 70), 3], object)
     values = tuple(ends if one.kind == "quantile" else wide for one in block.measurements)
-    released = Released((["Lima", "Quito", None],), values)
-    (back,) = decoded(encoded(ready.identities, [[released]]), ready.identities, ready.priced)
+    released = ReleasedBlock((["Lima", "Quito", None],), values)
+    (back,) = decode_releases(encode_releases(ready.identities, [[released]]), ready.identities, ready.priced)
     for got, want in zip(back[0].values, values, strict=True):
         if isinstance(want, Ends):
             assert all(getattr(got, end).tobytes() == getattr(want, end).tobytes() for end in ("point", "low", "high"))
@@ -219,8 +218,8 @@ def test_keys_of_every_type_are_stored(asking, kind, value):
     block = ready.priced[0].plan.blocks[0]
     typed = replace(block, keys=(replace(block.keys[0], type=kind),))
     priced = replace(ready.priced[0], plan=replace(ready.priced[0].plan, blocks=(typed,)))
-    released = Released(([value, None],), tuple(np.array([1, 2]) for _ in block.measurements))
-    (back,) = decoded(encoded(ready.identities, [[released]]), ready.identities, [priced])
+    released = ReleasedBlock(([value, None],), tuple(np.array([1, 2]) for _ in block.measurements))
+    (back,) = decode_releases(encode_releases(ready.identities, [[released]]), ready.identities, [priced])
     assert back[0].keys == ([value, None],)
     assert type(back[0].keys[0][0]) is type(value)
 
@@ -228,8 +227,8 @@ def test_keys_of_every_type_are_stored(asking, kind, value):
 def test_an_unknown_version_is_refused(asking, monkeypatch):
     """Bytes of a later version are not guessed at."""
     ready = price_at(asking, COUNT, how())
-    monkeypatch.setattr("curador.curator.content.VERSION", 2)
-    content = encoded(ready.identities, [[Released((), (np.array([1]),))]])
+    monkeypatch.setattr("curador.answers.stored.VERSION", 2)
+    content = encode_releases(ready.identities, [[ReleasedBlock((), (np.array([1]),))]])
     monkeypatch.undo()
     with pytest.raises(Failed):
-        decoded(content, ready.identities, ready.priced)
+        decode_releases(content, ready.identities, ready.priced)

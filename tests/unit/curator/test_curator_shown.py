@@ -9,16 +9,16 @@ from fractions import Fraction
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, open_curator
 
-from curador.curator.answer_plot import answer_figure
+from curador.answers.table import AnswerColumn
+from curador.curator.answer import answer_figure
 from curador.curator.curator import open_study
 from curador.curator.log import log_table
-from curador.curator.post import Column
-from curador.curator.show import key_text, level_text
-from curador.curator.show_tables import printed, table, verbatim
-from curador.curator.shown import shown_to
+from curador.curator.session import schema_for_analyst
 from curador.errors import InvalidStudy
 from curador.study.model import Analyst, UnitColumn, UnitPath
 from curador.study.values import Type
+from curador.text.numbers import key_text, level_text
+from curador.text.tables import make_table, plain_text, verbatim
 
 HARD = [":skull:", "[red]x\\", "[bold]", "a\\[b]", "$x^2", "$", "{}"]
 
@@ -50,9 +50,9 @@ def test_numbers_that_are_keys_keep_their_digits(answer):
     """Years have no commas, and floats that differ look different; released numbers stay rounded."""
     floats = tuple(0.12346 + place / 100_000 for place in range(5))
     parts = (
-        Column("at", Type.FLOAT, floats, None, None),
-        Column("year", Type.INTEGER, tuple(range(2001, 2006)), None, None),
-        Column("n", Type.INTEGER, (1234,) * 5, (1200,) * 5, (1268,) * 5),
+        AnswerColumn("at", Type.FLOAT, floats, None, None),
+        AnswerColumn("year", Type.INTEGER, tuple(range(2001, 2006)), None, None),
+        AnswerColumn("n", Type.INTEGER, (1234,) * 5, (1200,) * 5, (1268,) * 5),
     )
     shown = str(replace(answer, parts=parts))
     assert all(repr(one) in shown for one in floats)
@@ -64,15 +64,15 @@ def test_numbers_that_are_keys_keep_their_digits(answer):
 def test_text_that_is_not_ours_is_verbatim_everywhere(curator):
     """Headings, notes, previews and the log hold other people's words as well."""
     hard = "".join(HARD)
-    made = table(hard, "n")
+    made = make_table(hard, "n")
     made.add_row(verbatim(hard), "1")
-    assert printed(made).count(hard) == 2
-    assert "\x1b" not in printed(verbatim("\x1b[2J"))
+    assert plain_text(made).count(hard) == 2
+    assert "\x1b" not in plain_text(verbatim("\x1b[2J"))
     question = f'SELECT COUNT(*) AS "{":skull:"}" FROM visits'
     assert ":skull:" in str(curator.preview(question, spend="1%"))
     assert ":skull:" in str(curator.preview([question, COUNT], spend="1%"))
     curator.ask(question, spend="1%")
-    assert ":skull:" in printed(log_table(curator.log()), width=200)
+    assert ":skull:" in plain_text(log_table(curator.log()), width=200)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_a_unit_behind_a_hidden_table_does_not_name_it(curator):
     whole = curator.schema
     path = UnitPath("user_id", "salaries", "user_id")
     visits = replace(whole.tables[0], table=replace(whole.tables[0].table, unit=path))
-    hidden = shown_to(Analyst("eva", tables=("visits",)), replace(whole, tables=(visits,)))
+    hidden = schema_for_analyst(Analyst("eva", tables=("visits",)), replace(whole, tables=(visits,)))
     assert hidden.tables[0].table.unit == hidden.study.tables[0].unit == UnitColumn("user_id")
-    both = shown_to(Analyst("ana"), replace(whole, tables=(visits, whole.tables[1])))
+    both = schema_for_analyst(Analyst("ana"), replace(whole, tables=(visits, whole.tables[1])))
     assert both.tables[0].table.unit == path
 
 

@@ -13,11 +13,11 @@ from curator_studies import BY_CITY, COUNT, open_curator
 
 from curador.curator.log import log_table
 from curador.curator.session import Session
-from curador.curator.show_tables import printed
 from curador.errors import Failed
 from curador.ledger import entry as entries
 from curador.ledger import ledger as ledgers
-from curador.ledger.entry import sealed
+from curador.ledger.entry import seal
+from curador.text.tables import plain_text
 
 OPAQUE = {"id", "hash", "refers"}
 """Random, or a digest of what is."""
@@ -64,7 +64,13 @@ def seen(folder, clock, seconds):
             {name: one for name, one in answer.receipt.record.items() if name != "answer_digest"} for answer in answers
         ]
         lines = [{**line, "note": str(line["note"]).partition(";")[2]} for line in ana.log()]
-        return told(receipts), told(lines), told(ana.budget.to_dict()), printed(log_table(ana.log())), list(engine.durations)
+        return (
+            told(receipts),
+            told(lines),
+            told(ana.budget.to_dict()),
+            plain_text(log_table(ana.log())),
+            list(engine.durations),
+        )
 
 
 @pytest.mark.slow
@@ -153,7 +159,7 @@ def test_nothing_that_is_shown_leads_to_the_hash_of_an_entry(tmp_path):
             assert (answer.receipt["id"], answer.receipt["time"]) == (own.shown, own.time)
         for one in by_hash.values():
             assert one.id not in shown
-            assert sealed(replace(one, id=one.shown))[0].hash != one.hash
+            assert seal(replace(one, id=one.shown))[0].hash != one.hash
 
 
 def test_what_settles_a_question_is_stored_with_its_time(tmp_path, clock):
@@ -175,10 +181,10 @@ def test_a_ledger_with_times_of_settlements_is_still_read_and_does_not_tell_them
     """Entries of older versions keep their hashes; an analyst sees the time of the question."""
 
     def as_before(entry):
-        return sealed(replace(entry, time=entries.now()))
+        return seal(replace(entry, time=entries.now()))
 
     with open_curator(tmp_path) as curator, monkeypatch.context() as patch:
-        patch.setattr(ledgers, "sealed", as_before)
+        patch.setattr(ledgers, "seal", as_before)
         curator._session.engine.before = lambda: clock.pass_(60)  # noqa: SLF001 -- idem
         curator.analyst("ana").ask(COUNT, spend="5%")
     with open_curator(tmp_path) as curator:  # reads and verifies every entry

@@ -11,14 +11,22 @@ import numpy as np
 import pytest
 from scipy.special import gammaincc, ndtr
 
-from curador.curator.intervals import estimate_values
-from curador.curator.release import Ends, Released, release
+from curador.answers.estimates import estimate_values
+from curador.answers.release import Ends, ReleasedBlock, release
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.plan.error import linear_reach, mean_reach_at, reach_at, variance_reach_at
-from curador.plan.error_laws import lattice_slack, smooth_reach, sum_reach
+from curador.plan.error import (
+    lattice_slack,
+    linear_reach,
+    mean_reach_at,
+    ratio_law,
+    ratio_reach,
+    reach_at,
+    smooth_reach,
+    sum_reach,
+    variance_reach_at,
+)
 from curador.plan.model import Linear, Mean
-from curador.plan.ratio import ratio_law, ratio_reach
 
 LEVEL = Fraction(95, 100)
 KINDS = {
@@ -268,7 +276,7 @@ def bars(values, **others):
     """The estimates of a hand-made block without keys for released integers (count, centred sum, squares)."""
     question = hand.priced(hand.plan(hand.block(**others)))
     columns = [np.asarray(column) for column in zip(*values, strict=True)]
-    return question, estimate_values(question.plan.blocks[0], question.noises[0], Released((), tuple(columns)), LEVEL)
+    return question, estimate_values(question.plan.blocks[0], question.noises[0], ReleasedBlock((), tuple(columns)), LEVEL)
 
 
 def test_the_mean_of_a_constant_column_is_that_constant():
@@ -304,7 +312,7 @@ def test_estimates_are_clamped_to_what_is_possible():
 
 def test_a_sum_is_computed_from_integers():
     """Two numbers that nearly cancel, each beyond what floats hold."""
-    wide = Released((), (np.array([-(1 << 70)], object), np.array([50 * (1 << 70) + 3], object), np.array([0])))
+    wide = ReleasedBlock((), (np.array([-(1 << 70)], object), np.array([50 * (1 << 70) + 3], object), np.array([0])))
     question = hand.priced(hand.plan(hand.block()))
     found = estimate_values(question.plan.blocks[0], question.noises[0], wide, LEVEL)
 
@@ -326,7 +334,7 @@ def test_a_quantile_has_the_ends_that_were_drawn():
     one, held = question.plan.blocks[0], question.noises[0]
     zeros = np.zeros(3, np.int64)
     ends = Ends(np.array([40.0, 40.0, 60.0]), np.array([30.0, 45.0, 70.0]), np.array([50.0, 35.0, 80.0]))
-    out = Released((), (zeros, zeros, zeros, ends))
+    out = ReleasedBlock((), (zeros, zeros, zeros, ends))
     usual = estimate_values(one, held, out, LEVEL)[hand.MEDIAN]
     surer = estimate_values(one, held, out, Fraction(96, 100))[hand.MEDIAN]
 
@@ -339,7 +347,7 @@ def test_a_value_on_the_grid_just_outside_the_bounds_is_covered():
     mean = Mean(1, 0, Fraction(1, 8), Fraction(1, 2), Fraction(1, 10), Fraction(9, 10))
     base = hand.priced(hand.plan(hand.block()))
     one = replace(base.plan.blocks[0], estimates=(mean,))
-    out = Released((), (np.array([1000]), np.array([-3500]), np.array([0])))
+    out = ReleasedBlock((), (np.array([1000]), np.array([-3500]), np.array([0])))
     (found,) = estimate_values(one, base.noises[0], out, LEVEL)
 
     assert found.value.listed() == [0.1]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hand_made import NULL, call, number, text, truth, whole
 
-from curador.curator.affine import affine, quotient
-from curador.curator.computed import Frame, evaluate, numbers, wholes
-from curador.curator.enclose import enclose, parts_of
-from curador.curator.post import answer_columns, sight_of
-from curador.curator.release import Ends, Released, release
+from curador.answers.computed import ReleasedFrame, evaluate, numbers, wholes
+from curador.answers.enclosures import enclose, parts_of
+from curador.answers.estimates import affine_form, quotient_of_forms
+from curador.answers.release import Ends, ReleasedBlock, release
+from curador.answers.table import answer_columns, sight_of
 from curador.engines import calculator
 from curador.errors import InvalidParameter
 from curador.plan.model import OrderPlan, Point
@@ -34,7 +34,7 @@ def framed(keys=(), kinds=(), estimates=()):
     held = tuple(
         wholes(np.array(one)) if isinstance(one[0], int) else numbers(np.array(one), np.isnan(one)) for one in estimates
     )
-    return Frame(len(columns[0]), tuple(keys), tuple(kinds), held)
+    return ReleasedFrame(len(columns[0]), tuple(keys), tuple(kinds), held)
 
 
 def test_a_quotient_by_something_released_is_null_where_that_is_not_above_0():
@@ -82,7 +82,7 @@ def test_keys_that_no_engine_could_hold_are_null_where_they_are_computed_with():
 
 def test_columns_that_need_no_computing_need_no_engine(monkeypatch):
     """A question of plain keys and aggregates pays nothing for what it does not use."""
-    monkeypatch.setattr(calculator, "calculated", None)
+    monkeypatch.setattr(calculator, "calculate", None)
     found = shown(hand.count_item(), hand.item("m", MEAN), keys=[CITY], groups=CITIES, order=[order(N)])
 
     assert found["city"].values == ["Ulm", None, "Aix", "Bex"]
@@ -93,8 +93,8 @@ def test_columns_that_need_no_computing_need_no_engine(monkeypatch):
 def test_all_of_a_block_is_computed_at_once(monkeypatch):
     """Items, their intervals, HAVING and ORDER BY are one statement."""
     statements = []
-    true = calculator.calculated
-    monkeypatch.setattr(calculator, "calculated", lambda *one: (statements.append(one), true(*one))[1])
+    true = calculator.calculate
+    monkeypatch.setattr(calculator, "calculate", lambda *one: (statements.append(one), true(*one))[1])
     items = [
         hand.item("x", call("sqrt", N)),
         hand.item("y", call("*", call("length", Key(0, Type.STRING), kind=Type.INTEGER), N)),
@@ -121,7 +121,10 @@ def test_expressions_of_nothing_but_written_values_have_rows_too():
         evaluate(call("concat", text("a"), text("b"), kind=Type.STRING), framed([[1, 2]], [Type.INTEGER])).listed()
         == ["ab"] * 2
     )
-    assert evaluate(call("length", M, kind=Type.INTEGER), Frame(0, ((), ()), (Type.INTEGER, Type.STRING), ())).listed() == []
+    assert (
+        evaluate(call("length", M, kind=Type.INTEGER), ReleasedFrame(0, ((), ()), (Type.INTEGER, Type.STRING), ())).listed()
+        == []
+    )
 
 
 # ---- enclosures ----------------------------------------------------------------------------------------------------
@@ -134,7 +137,7 @@ def free_sight(low, high, points):
     base = hand.block(quantile="1/2")
     one = replace(base, estimates=tuple(Point(place, Fraction(-(10**6)), Fraction(10**6)) for place in range(3)))
     ends = tuple(Ends(points[place], low[place], high[place]) for place in range(3))
-    return sight_of(one, (), Released((), ends))
+    return sight_of(one, (), ReleasedBlock((), ends))
 
 
 def random_number(draw, depth):
@@ -223,13 +226,13 @@ N, SUMMED, MEAN, MEDIAN = (hand.estimate(place) for place in (hand.COUNT, hand.S
 def test_sums_and_multiples_of_measurements_are_forms():
     """+, −, · and ÷ by numbers, casts; the same measurement twice is one term."""
     node = call("-", call("*", number(3), call("+", N, call("cast", SUMMED))), call("/", call("neg", N), whole(4)))
-    form = affine(node, ONE)
+    form = affine_form(node, ONE)
 
     assert form.terms == ((0, Fraction(3) + 150 + Fraction(1, 4)), (1, Fraction(3)))
-    assert affine(call("-", N, N), ONE).terms == ()
-    assert affine(call("*", N, N), ONE) is None
-    assert affine(call("+", MEAN, number(1)), ONE) is None
-    assert affine(call("/", N, whole(0)), ONE) is None
+    assert affine_form(call("-", N, N), ONE).terms == ()
+    assert affine_form(call("*", N, N), ONE) is None
+    assert affine_form(call("+", MEAN, number(1)), ONE) is None
+    assert affine_form(call("/", N, whole(0)), ONE) is None
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,7 @@ def test_sums_and_multiples_of_measurements_are_forms():
 )
 def test_ratios_of_forms_are_found(node, above, constant):
     """Also multiplied by a number, with one added, and with NULLIF around the divisor."""
-    found = quotient(node, ONE)
+    found = quotient_of_forms(node, ONE)
 
     assert found.above.terms == tuple((index, Fraction(c)) for index, c in above)
     assert found.above.constant == constant
@@ -313,7 +316,7 @@ def test_monotone_functions_map_the_ends():
         "plain": (MEAN, float),
     }
     one = hand.block((), [hand.item(name, node) for name, (node, _) in images.items()])
-    noisy = Released((), (np.array([1000]), np.array([-4321]), np.array([0])))
+    noisy = ReleasedBlock((), (np.array([1000]), np.array([-4321]), np.array([0])))
     *found, mean = answer_columns(hand.priced(hand.plan(one)), [noisy])
     for column in found:
         function = images[column.name][1]

@@ -18,12 +18,12 @@ from curador.learn.base import Facts
 from curador.learn.estimators.arrays import (
     Bounds,
     bounds_of,
-    centred,
+    centre_rows,
     floats_of,
     read_matrix,
     read_more,
     records_of_columns,
-    scaled,
+    scale_rows,
     weights_of,
 )
 from curador.learn.release import Releaser
@@ -102,8 +102,8 @@ def test_missing_and_infinite_become_the_centre_or_the_ends():
     """Centred, both are the centre; scaled by bounds, infinities are clamped and missing is the middle."""
     rows = np.array([[math.nan, math.inf, -math.inf, 3.0]])
 
-    assert centred(rows, np.array([1.0, 1.0, 1.0, 1.0])).tolist() == [[0.0, 0.0, 0.0, 2.0]]
-    assert scaled(rows, Bounds(np.zeros(4), np.full(4, 4.0))).tolist() == [[0.0, 1.0, -1.0, 0.5]]
+    assert centre_rows(rows, np.array([1.0, 1.0, 1.0, 1.0])).tolist() == [[0.0, 0.0, 0.0, 2.0]]
+    assert scale_rows(rows, Bounds(np.zeros(4), np.full(4, 4.0))).tolist() == [[0.0, 1.0, -1.0, 0.5]]
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1e-307), (-1.7e308, 1.7e308), (1e308, 1.7e308), (1e300, 1.0000001e300)])
@@ -111,7 +111,7 @@ def test_scaling_stays_within_one_for_any_bounds(bounds):
     """Also where bounds are as near, as far or as large as floats allow."""
     found = bounds_of(bounds, Facts(None, 1))
     rows = np.array([[-math.inf], [bounds[0]], [0.0], [bounds[1]], [math.inf], [math.nan]])
-    got = scaled(rows, found)
+    got = scale_rows(rows, found)
 
     assert np.isfinite(got).all()
     assert np.abs(got).max() <= 1.0

@@ -8,13 +8,12 @@ import pytest
 
 import curador as cu
 from curador.errors import Failed
-from curador.learn.goal import goal_of
-from curador.learn.plan import STEPS, Part, concentrated_plan, make_plan
+from curador.learn.plan import STEPS, PlannedRelease, concentrated_plan, goal_of, make_plan
 from curador.learn.release import Releaser
 from curador.privacy.gaussian import gaussian_mu
 
 GOAL = goal_of(1, "1e-6", "add_remove")
-PARTS = [Part("first", 0.3, 2), Part("second", 0.7)]
+PARTS = [PlannedRelease("first", 0.3, 2), PlannedRelease("second", 0.7)]
 
 
 @pytest.mark.slow
@@ -50,7 +49,7 @@ def test_a_plan_by_rho_costs_at_most_that():
 
 def test_what_is_accounted_is_no_less_than_a_finer_grid_costs():
     """The plan accounts for the coarsest grid that a release may use."""
-    plan = make_plan(GOAL, [Part("one")])
+    plan = make_plan(GOAL, [PlannedRelease("one")])
     z = plan.multiplier("one")
     for bits in (10, 18, 36):
         own = cu.DiscreteGaussian(sigma=z * (1 << bits), sensitivity=1 << bits, dimension=100).loss
@@ -75,7 +74,7 @@ def test_a_goal_that_is_none_is_refused(given, words):
 
 def test_noise_has_the_planned_deviation():
     """The deviation of 20,000 draws is off by 3 % with probability 2e-9; the seeded bug, a forgotten length, by 1,000."""
-    releaser = Releaser(make_plan(GOAL, [Part("one", 1, 2)]))
+    releaser = Releaser(make_plan(GOAL, [PlannedRelease("one", 1, 2)]))
     length = 1 << 20
     found = releaser.noisy("one", np.zeros(20_000, np.int64), length=length, step=2.0**-20)
 
@@ -86,7 +85,7 @@ def test_noise_has_the_planned_deviation():
 
 
 def test_no_more_is_released_than_was_planned():
-    releaser = Releaser(make_plan(GOAL, [Part("one")]))
+    releaser = Releaser(make_plan(GOAL, [PlannedRelease("one")]))
     releaser.noisy("one", np.zeros(3, np.int64), length=STEPS, step=1.0)
 
     for name in ("one", "another"):
@@ -95,7 +94,7 @@ def test_no_more_is_released_than_was_planned():
 
 
 def test_floats_and_coarse_grids_are_not_released():
-    releaser = Releaser(make_plan(GOAL, [Part("one", 1, 9)]))
+    releaser = Releaser(make_plan(GOAL, [PlannedRelease("one", 1, 9)]))
 
     with pytest.raises(Failed, match="at least as fine"):
         releaser.noisy("one", np.zeros(3, np.int64), length=STEPS - 1, step=1.0)
@@ -105,7 +104,7 @@ def test_floats_and_coarse_grids_are_not_released():
 
 def test_progress_counts_releases():
     seen = []
-    releaser = Releaser(make_plan(GOAL, [Part("one", 1, 3)]), lambda made, planned: seen.append((made, planned)))
+    releaser = Releaser(make_plan(GOAL, [PlannedRelease("one", 1, 3)]), lambda made, planned: seen.append((made, planned)))
     for _ in range(3):
         releaser.noisy("one", np.zeros(2, np.int64), length=STEPS, step=1.0)
     assert seen == [(1, 3), (2, 3), (3, 3)]

@@ -8,9 +8,8 @@ import pytest
 from curador.errors import InvalidParameter
 from curador.learn import PrivateLinearRegression
 from curador.learn.base import Facts
-from curador.learn.goal import goal_of
-from curador.learn.plan import Part, make_plan
-from curador.learn.regression import frame, least_squares, moments
+from curador.learn.plan import PlannedRelease, goal_of, make_plan
+from curador.learn.regression import frame, moments
 from curador.learn.release import Releaser
 
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
@@ -164,11 +163,11 @@ def test_a_declared_number_of_records_steadies_a_noisy_count():
 
     def moment(count, noise):
         gram = np.eye(2) * count
-        return moments.Moments(gram, np.zeros((2, 1)), 0.0, (noise, noise), pure=False)
+        return moments.NoisyMoments(gram, np.zeros((2, 1)), 0.0, (noise, noise), pure=False)
 
-    assert least_squares.count_of(moment(-500.0, 1000.0), 1000) == pytest.approx(1000, rel=0.2)
-    assert least_squares.count_of(moment(700.0, 1.0), 1000) == pytest.approx(700, rel=0.01)
-    assert least_squares.count_of(moment(-500.0, 1000.0), None) == 1000
+    assert moments.count_of(moment(-500.0, 1000.0), 1000) == pytest.approx(1000, rel=0.2)
+    assert moments.count_of(moment(700.0, 1.0), 1000) == pytest.approx(700, rel=0.01)
+    assert moments.count_of(moment(-500.0, 1000.0), None) == 1000
 
 
 @pytest.mark.slow
@@ -201,4 +200,4 @@ def test_the_plan_has_one_release():
     """Of the whole budget."""
     plan = PrivateLinearRegression(**PRIVACY, **BOUNDS)._plan(goal_of(1, 0.1, "add_remove"), Facts(10, 3))  # noqa: SLF001
 
-    assert plan == make_plan(goal_of(1, 0.1, "add_remove"), [Part(moments.NAME)])
+    assert plan == make_plan(goal_of(1, 0.1, "add_remove"), [PlannedRelease(moments.NAME)])

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from curador.errors import InvalidParameter
 from curador.learn import PrivateLogisticRegression
-from curador.learn.regression import frame, gradient
+from curador.learn.regression import frame, logistic
 from curador.learn.release import Releaser
 
 PRIVACY = {"epsilon": 1, "delta": 1e-6}
@@ -128,12 +128,12 @@ def test_expected_labels_are_what_scores_say():
     place = frame.frame_of(-np.ones(2), np.ones(2), centred=True, row_norm=None, pure=False)
     design = frame.design_of(np.array([[0.5, -0.25], [1.0, 1.0], [-1.0, 1.0]]), place, intercept=True)
     for columns in (1, 3):
-        slopes = gradient.rounded(np.arange(3.0 * columns).reshape(3, columns) - 4.0)
+        slopes = logistic.round_coefficients(np.arange(3.0 * columns).reshape(3, columns) - 4.0)
         scores = (design.values / frame.TOP) @ slopes
         raised = np.exp(scores - scores.max(axis=1, keepdims=True))
         expected = np.tanh(scores / 2) if columns == 1 else raised / raised.sum(axis=1, keepdims=True)
 
-        assert gradient.expectations(design, slopes) == pytest.approx(expected, abs=3e-4)
+        assert logistic.expectations(design, slopes) == pytest.approx(expected, abs=3e-4)
 
 
 def test_the_card_has_every_release():

@@ -9,8 +9,7 @@ from conventions import CONVENTIONS, Case, saved_is_loaded
 from curador.errors import InvalidParameter
 from curador.learn import PrivateNuclearRegressor, load
 from curador.learn.base import Facts
-from curador.learn.nuclear.losses import BilinearHuber, BilinearLogistic
-from curador.learn.nuclear.problems import bilinear_problem
+from curador.learn.nuclear.losses import BilinearHuber, BilinearLogistic, bilinear_problem
 
 PROBLEM = bilinear_problem(600, (5, 4), 2, seed=0, test=5000)
 DATA = (PROBLEM.train.left, PROBLEM.train.right, PROBLEM.train.targets)
@@ -129,11 +128,11 @@ def test_a_stream_in_pieces_is_one_release():
 @pytest.mark.slow
 def test_a_stream_is_the_same_as_a_fit_without_noise(monkeypatch):
     """With the noise and the order taken out, pieces and whole give the same model."""
-    from curador.learn.nuclear import noise, toeplitz
+    from curador.learn.nuclear import noise, stochastic
 
-    monkeypatch.setattr(noise.Sequence, "noisy", lambda _, exact: exact)
+    monkeypatch.setattr(noise.ReleaseSequence, "noisy", lambda _, exact: exact)
     monkeypatch.setattr(
-        toeplitz, "in_slots", lambda some, sizes, _: (np.arange(len(some.targets)), np.cumsum(np.asarray(sizes)))
+        stochastic, "in_slots", lambda some, sizes, _: (np.arange(len(some.targets)), np.cumsum(np.asarray(sizes)))
     )
     settings = {"solver": "toeplitz", "n_nominal": 600, "n_steps": 100}
     streamed = made(**settings)

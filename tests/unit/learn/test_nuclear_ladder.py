@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from curador.learn.nuclear.ladder import Ladder, Sums, Undone, ladder_for
+from curador.learn.nuclear.noise import Ladder, Sums, Undone, ladder_for
 
 
 def root_noise(decay, steps):

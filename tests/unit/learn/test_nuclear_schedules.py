@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 
 from curador.errors import InvalidParameter
-from curador.learn.goal import goal_of
-from curador.learn.nuclear.frank_wolfe import frank_wolfe, frank_wolfe_schedule
-from curador.learn.nuclear.gradient import gradient_schedule, run_gradient, shown_curvature
-from curador.learn.nuclear.ladder import ladder_for
-from curador.learn.nuclear.losses import BilinearHuber
-from curador.learn.nuclear.problems import bilinear_problem
-from curador.learn.nuclear.records import coefficient_bits, dense_records, factor_bits
-from curador.learn.nuclear.slots import in_slots
-from curador.learn.nuclear.stochastic import _cut, run_thesis, thesis_schedule
+from curador.learn.nuclear.gradient import frank_wolfe, frank_wolfe_schedule, gradient_schedule, run_gradient, shown_curvature
+from curador.learn.nuclear.losses import BilinearHuber, bilinear_problem
+from curador.learn.nuclear.noise import ladder_for
+from curador.learn.nuclear.records import coefficient_bits, dense_records, factor_bits, in_slots
+from curador.learn.nuclear.stochastic import Stochastic, _choose_grid, run_thesis, stochastic_schedule, thesis_schedule
 from curador.learn.nuclear.task import Task, strength
-from curador.learn.nuclear.toeplitz import Stochastic, stochastic_schedule
 from curador.learn.nuclear.tree import tree_schedule
 from curador.learn.oracles.oja import thesis_sigma
-from curador.learn.plan import make_plan
+from curador.learn.plan import goal_of, make_plan
 from curador.learn.release import Releaser
 
 REPLACED = goal_of(1, "1e-6", "replace_one")
@@ -51,7 +46,7 @@ def test_the_noise_that_is_drawn_has_the_printed_sigma():
     schedule = thesis_schedule(task(2000), REPLACED)
     releaser = Releaser(make_plan(REPLACED, schedule.parts))
     grid = Stochastic(schedule.task, 1000, 1, 1000, ladder_for(schedule.decay, root=False), LIMIT)
-    cut = _cut(schedule, grid, releaser, 2.0**-50)
+    cut = _choose_grid(schedule, grid, releaser, 2.0**-50)
 
     assert releaser.deviation("minimisation", length=cut.length, step=cut.step) == pytest.approx(schedule.sigma, rel=1e-12)
     assert cut.length > 100 * cut.needed  # it is far more than the guarantee needs

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from curador.errors import Failed, InvalidParameter
-from curador.learn.goal import goal_of
+from curador.learn.estimators.components import LARGEST_MATRIX, choose
 from curador.learn.oracles import analyze_gauss as gauss
-from curador.learn.oracles import power, products
-from curador.learn.oracles.choose import LARGEST_MATRIX, choose
-from curador.learn.plan import Part, make_plan
+from curador.learn.oracles import power
+from curador.learn.plan import PlannedRelease, goal_of, make_plan
 from curador.learn.release import Releaser
 from curador.learn.sums import cross, gram, whole_numbers, whole_rows
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
@@ -26,7 +25,7 @@ def spiked(count, size, strength, *, spikes=1):
 
 
 def releaser(name="moment", *, epsilon=1.0, delta=1e-6, neighbours="add_remove", count=1):
-    return Releaser(make_plan(goal_of(epsilon, delta, neighbours), [Part(name, count=count)]))
+    return Releaser(make_plan(goal_of(epsilon, delta, neighbours), [PlannedRelease(name, count=count)]))
 
 
 # ---- a whole matrix -----------------------------------------------------------------------------------------------------
@@ -47,7 +46,7 @@ def test_a_noisy_gram_is_the_gram_and_noise_of_the_deviation_it_states(neighbour
 
 
 def test_symmetrising_halves_the_variance():
-    plan = make_plan(goal_of(1, 1e-6, "add_remove"), [Part("moment")])
+    plan = make_plan(goal_of(1, 1e-6, "add_remove"), [PlannedRelease("moment")])
     one = plan.deviation("moment", 1.0)
 
     assert gauss.symmetric_deviation(plan, "moment", 10, limit=1 << 20, step=2.0**-20) == pytest.approx(one / math.sqrt(2))
@@ -55,8 +54,8 @@ def test_symmetrising_halves_the_variance():
 
 def test_lengths_are_by_the_norm_of_the_noise():
     """l2: √2 where a record is replaced. l1 of the triangle: √(d(d+3))/2 times that, rounded up."""
-    gaussian = make_plan(goal_of(1, 1e-6, "replace_one"), [Part("moment")])
-    laplace = make_plan(goal_of(1, 0, "add_remove"), [Part("moment")])
+    gaussian = make_plan(goal_of(1, 1e-6, "replace_one"), [PlannedRelease("moment")])
+    laplace = make_plan(goal_of(1, 0, "add_remove"), [PlannedRelease("moment")])
 
     assert gauss.symmetric_length(gaussian, 5, 1 << 20) == math.isqrt(2 * (1 << 40) - 1) + 1
     assert gauss.symmetric_length(laplace, 1, 1 << 20) == 1 << 20
@@ -105,7 +104,7 @@ def test_a_rectangular_spike_is_corrected():
         matrix = random.standard_normal(shape) * deviation
         matrix[0, 0] += spike
         pair = gauss.top_pairs(matrix)
-        value, one, other = gauss.debiased_pairs(pair.values, shape, deviation)
+        value, one, other = gauss.debias_pairs(pair.values, shape, deviation)
         corrected.append(value[0])
         left.append(one[0])
         right.append(other[0])
@@ -114,7 +113,7 @@ def test_a_rectangular_spike_is_corrected():
     assert np.mean(corrected) == pytest.approx(spike, abs=1.5)
     assert np.mean(left) == pytest.approx(np.mean([one for one, _ in seen]), abs=0.02)
     assert np.mean(right) == pytest.approx(np.mean([one for _, one in seen]), abs=0.02)
-    assert gauss.debiased_pairs(np.array([1.0, 25.0]), shape, deviation)[0].tolist() == [0.0, 0.0]
+    assert gauss.debias_pairs(np.array([1.0, 25.0]), shape, deviation)[0].tolist() == [0.0, 0.0]
 
 
 def test_the_spectrum_does_not_depend_on_how_it_is_computed(monkeypatch):
@@ -158,7 +157,7 @@ def test_a_public_start_is_orthonormal_and_the_same_for_all():
 def test_products_are_exact_and_close_to_the_product():
     rows = whole_rows(spiked(300, 20, 0.5), norm=1.0)
     block = gauss.generic_block(20, 3)
-    exact = products.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)(block)
+    exact = power.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)(block)
     grid = [[math.trunc(one * 2**18) for one in row] for row in block]
     by_hand = np.zeros((20, 3), dtype=object)
     for row in rows.values.astype(int).tolist():
@@ -178,8 +177,8 @@ def test_cross_products_are_those_of_the_matrix_and_its_transpose():
     right = whole_rows(random.standard_normal((200, 9)), norm=3.0)
     numbers = whole_numbers(random.standard_normal(200), bound=1.5)
     matrix = (left.values * numbers.values).T @ right.values * left.step * right.step * numbers.step
-    forward, back = products.cross_products(left, right, ADD_OR_REMOVE_ONE, numbers)
-    both = products.symmetrised_product(left, right, ADD_OR_REMOVE_ONE, numbers)
+    forward, back = power.cross_products(left, right, ADD_OR_REMOVE_ONE, numbers)
+    both = power.symmetrised_product(left, right, ADD_OR_REMOVE_ONE, numbers)
     up, down = gauss.generic_block(9, 1), gauss.generic_block(6, 1)
     joint = np.concatenate([down, up]) / math.sqrt(2)
 
@@ -193,7 +192,7 @@ def test_replacing_a_row_costs_one_column_no_more_than_adding_it():
     rows = whole_rows(spiked(10, 5, 0.5), norm=1.0)
     one, several = gauss.generic_block(5, 1), gauss.generic_block(5, 2)
     length = {
-        (adjacency, one_row, columns.shape[1]): products.gram_product(rows, adjacency, one_row=one_row)(columns).length
+        (adjacency, one_row, columns.shape[1]): power.gram_product(rows, adjacency, one_row=one_row)(columns).length
         for adjacency in (ADD_OR_REMOVE_ONE, REPLACE_ONE)
         for one_row in (True, False)
         for columns in (one, several)
@@ -210,7 +209,7 @@ def test_a_block_that_is_too_wide_is_refused():
     rows = whole_rows(spiked(10, 5, 0.5), norm=1.0)
     for bad in (np.ones((5, 1)) * 3.0, np.full((5, 1), np.nan), np.ones((5, 5))):
         with pytest.raises(Failed, match="orthonormal"):
-            products.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)(bad)
+            power.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)(bad)
 
 
 # ---- iterations ---------------------------------------------------------------------------------------------------------
@@ -230,7 +229,7 @@ def test_an_iteration_finds_a_spike(iteration, neighbours):
     data = spiked(5_000, 30, 0.5)
     rows = whole_rows(data, norm=1.0)
     source = releaser("product", epsilon=4, neighbours=neighbours, count=6)
-    product = products.gram_product(rows, source.plan.goal.adjacency, one_row=True)
+    product = power.gram_product(rows, source.plan.goal.adjacency, one_row=True)
     found = iteration(source, "product", product, size=30, steps=6)
 
     assert source.releases[0].count == 6
@@ -245,7 +244,7 @@ def test_an_iteration_finds_several_directions(iteration):
     data = spiked(6_000, 20, 0.7, spikes=2)
     data[::2] *= 0.7
     source = releaser("product", epsilon=16, count=8)
-    product = products.gram_product(whole_rows(data, norm=1.0), ADD_OR_REMOVE_ONE, one_row=True)
+    product = power.gram_product(whole_rows(data, norm=1.0), ADD_OR_REMOVE_ONE, one_row=True)
     found = iteration(source, "product", product, size=20, count=2, steps=8)
 
     assert np.allclose(found.vectors @ found.vectors.T, np.eye(2))
@@ -260,7 +259,7 @@ def test_a_top_pair_is_found(iteration, steps):
     left, right = whole_rows(data, norm=1.0), whole_rows(data[:, :8] * 0.9, norm=1.0)
     matrix = cross(left, right) * left.step * right.step
     source = releaser("product", epsilon=4, count=steps)
-    forward, back = products.cross_products(left, right, ADD_OR_REMOVE_ONE)
+    forward, back = power.cross_products(left, right, ADD_OR_REMOVE_ONE)
     found = iteration(source, "product", forward, back, shape=(12, 8), steps=steps)
     top = np.linalg.svd(matrix)[1][0]
 
@@ -271,7 +270,7 @@ def test_a_top_pair_is_found(iteration, steps):
 
 def test_an_iteration_releases_no_more_than_was_planned():
     rows = whole_rows(spiked(10, 5, 0.5), norm=1.0)
-    product = products.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)
+    product = power.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)
     with pytest.raises(Failed, match="planned"):
         power.power_iteration(releaser("product", count=2), "product", product, size=5, steps=3)
 
@@ -280,7 +279,7 @@ def test_products_can_be_released_without_delta():
     """Laplace noise, by the l1 length."""
     rows = whole_rows(spiked(10, 5, 0.5), norm=1.0)
     source = releaser("product", delta=0, count=2)
-    product = products.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)
+    product = power.gram_product(rows, ADD_OR_REMOVE_ONE, one_row=True)
     power.power_iteration(source, "product", product, size=5, steps=2)
 
     assert source.releases[0].sensitivity == pytest.approx(math.sqrt(5), rel=1e-3)

@@ -8,12 +8,11 @@ import pytest
 from scipy.integrate import dblquad
 
 from curador.errors import Failed, InvalidParameter
-from curador.learn.goal import goal_of
 from curador.learn.oracles import bingham, oja
-from curador.learn.oracles import bingham_cost as cost
+from curador.learn.oracles import directions as cost
 from curador.learn.oracles.directions import directions
-from curador.learn.oracles.products import gram_product
-from curador.learn.plan import Part, make_plan
+from curador.learn.oracles.power import gram_product
+from curador.learn.plan import PlannedRelease, goal_of, make_plan
 from curador.learn.release import Releaser
 from curador.learn.sums import whole_rows
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
@@ -206,7 +205,7 @@ def test_curvature_is_used_where_it_gives_more():
 
 def test_a_direction_is_not_drawn_under_gaussian_noise():
     with pytest.raises(InvalidParameter, match="plan of directions"):
-        cost.concentration(make_plan(GOAL, [Part("direction")]), "direction", 1.0)
+        cost.concentration(make_plan(GOAL, [PlannedRelease("direction")]), "direction", 1.0)
 
 
 def test_the_range_of_a_record_doubles_where_it_is_replaced():

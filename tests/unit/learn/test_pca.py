@@ -12,10 +12,8 @@ from curador.errors import InvalidParameter
 from curador.learn import PrivatePCA, load
 from curador.learn.base import Facts
 from curador.learn.estimators.arrays import records_of_columns
-from curador.learn.estimators.components import find, forecast, parts_of, squares_along
-from curador.learn.goal import goal_of
-from curador.learn.oracles.choose import METHODS
-from curador.learn.plan import make_plan
+from curador.learn.estimators.components import METHODS, find, forecast, parts_of, squares_along
+from curador.learn.plan import goal_of, make_plan
 from curador.learn.release import Releaser
 from curador.learn.sums import whole_rows
 

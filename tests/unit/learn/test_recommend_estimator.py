@@ -18,7 +18,7 @@ from curador import learn
 from curador.errors import InvalidParameter, Refused
 from curador.learn.estimators.recommender import METHODS, PrivateRecommender
 from curador.learn.ratings import Ratings, synthetic_ratings
-from curador.learn.recommend import worth
+from curador.learn.recommend import forecast
 from curador.learn.release import Releaser
 
 TRAIN, TEST = synthetic_ratings(300, 40, seed=2, per_user=15)
@@ -35,7 +35,7 @@ def made(method="spectral", **changes):
 @pytest.fixture
 def sure(monkeypatch):
     """Noise so small that every shape of the same ratings gives nearly the same model."""
-    monkeypatch.setattr(worth, "TASTE", 1.0)
+    monkeypatch.setattr(forecast, "TASTE", 1.0)
     return {"epsilon": 500, "delta": 0.1}
 
 

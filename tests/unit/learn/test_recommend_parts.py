@@ -5,14 +5,22 @@ import math
 import numpy as np
 import pytest
 
-from curador.learn.goal import goal_of
-from curador.learn.plan import make_plan
+from curador.learn.plan import goal_of, make_plan
 from curador.learn.ratings import Ratings, Scale, ratings_of
-from curador.learn.recommend import bias, frank_wolfe, grid, local, refine, spectral, worth
-from curador.learn.recommend.fits import learn, parts_of
+from curador.learn.recommend import bias, forecast, frank_wolfe, spectral, users
+from curador.learn.recommend.fits import (
+    COST,
+    SAVED,
+    ItemModel,
+    fold,
+    forecast_fit,
+    held_out_error,
+    is_hopeless,
+    learn,
+    parts_of,
+    predict_ratings,
+)
 from curador.learn.recommend.forecast import MOST_ITEMS, Prospect, assumed_popularity, prospect
-from curador.learn.recommend.model import ItemModel, expected, fold, held_out_error
-from curador.learn.recommend.outlook import COST, SAVED, hopeless, outlook
 from curador.learn.release import Releaser
 
 SCALE = Scale(1.0, 5.0)
@@ -33,9 +41,9 @@ def test_vectors_are_whole_and_short(fill):
     """Within their limit, near what they stand for; with `fill`, of the whole length."""
     ratings = some_ratings()
     numbers = ratings.values - 3
-    found = grid.whole_vectors(ratings, numbers, norm=2.0, bits=14, fill=fill)
-    lengths = np.sqrt(grid.per_user(ratings, found.astype(float) ** 2))
-    true = np.sqrt(grid.per_user(ratings, numbers**2))
+    found = users.whole_vectors(ratings, numbers, norm=2.0, bits=14, fill=fill)
+    lengths = np.sqrt(users.per_user(ratings, found.astype(float) ** 2))
+    true = np.sqrt(users.per_user(ratings, numbers**2))
 
     assert found.dtype == np.int64
     assert lengths.max() <= 1 << 14
@@ -44,18 +52,18 @@ def test_vectors_are_whole_and_short(fill):
     else:
         short = true < 2
         assert np.allclose(
-            (found * grid.grid_step(2.0, 14))[short[ratings.owners]], numbers[short[ratings.owners]], atol=3e-4
+            (found * users.grid_step(2.0, 14))[short[ratings.owners]], numbers[short[ratings.owners]], atol=3e-4
         )
         assert np.all(lengths[~short] > 0.999 * (1 << 14))
 
 
 def test_a_vector_that_would_be_too_long_is_nothing(monkeypatch):
     """The bound is verified in integers, whatever floating point did before."""
-    monkeypatch.setattr(grid, "INWARD", 1.01)
+    monkeypatch.setattr(users, "INWARD", 1.01)
     ratings = some_ratings()
 
-    assert not grid.whole_vectors(ratings, ratings.values, norm=1.0, bits=14).any()
-    assert not grid.whole_rows_of_users(np.full((3, 2), 9.0), bits=10).any()
+    assert not users.whole_vectors(ratings, ratings.values, norm=1.0, bits=14).any()
+    assert not users.whole_rows_of_users(np.full((3, 2), 9.0), bits=10).any()
 
 
 @pytest.mark.parametrize("wild", [np.nan, np.inf, 1e300, 1e-300, 0.0])
@@ -63,10 +71,10 @@ def test_wild_numbers_do_no_harm(wild):
     """No vector is longer than its limit, and nobody else's changes."""
     ratings = some_ratings()
     numbers = ratings.values - 3
-    before = grid.whole_vectors(ratings, numbers, norm=1.0, bits=14, fill=True)
+    before = users.whole_vectors(ratings, numbers, norm=1.0, bits=14, fill=True)
     numbers[: ratings.starts[1]] = wild
     with np.errstate(over="ignore"):
-        after = grid.whole_vectors(ratings, numbers, norm=1.0, bits=14, fill=True)
+        after = users.whole_vectors(ratings, numbers, norm=1.0, bits=14, fill=True)
 
     assert np.array_equal(before[ratings.starts[1] :], after[ratings.starts[1] :])
     assert np.square(after[: ratings.starts[1]]).sum() <= 1 << 28
@@ -75,30 +83,30 @@ def test_wild_numbers_do_no_harm(wild):
 def test_pair_sums_are_the_second_moment():
     """Exactly, block by block."""
     ratings = some_ratings(items=300, users=9, share=0.9)
-    entries = grid.whole_vectors(ratings, ratings.values - 3, norm=1.0, bits=14, fill=True)
+    entries = users.whole_vectors(ratings, ratings.values - 3, norm=1.0, bits=14, fill=True)
     dense = ratings.matrix(entries).toarray()
     moment = dense.T @ dense
 
-    assert np.array_equal(grid.pair_sums(ratings, entries), moment[np.triu_indices(300, 1)])
-    assert np.array_equal(grid.item_sums(ratings, entries), dense.sum(axis=0))
+    assert np.array_equal(users.pair_sums(ratings, entries), moment[np.triu_indices(300, 1)])
+    assert np.array_equal(users.item_sums(ratings, entries), dense.sum(axis=0))
     np.fill_diagonal(moment, 0)
-    assert np.array_equal(grid.symmetric(moment[np.triu_indices(300, 1)].astype(float), 300), moment)
+    assert np.array_equal(users.symmetric(moment[np.triu_indices(300, 1)].astype(float), 300), moment)
 
 
 def test_the_length_of_pairs_is_tight():
     """Half of the square of the whole, in the limit of many ratings."""
     ratings = Ratings(np.array([0, 400]), np.arange(400), np.full(400, 5.0), 400)
-    entries = grid.whole_vectors(ratings, ratings.values, norm=1.0, bits=14, fill=True)
-    length = math.sqrt(sum(int(one) ** 2 for one in grid.pair_sums(ratings, entries)))
+    entries = users.whole_vectors(ratings, ratings.values, norm=1.0, bits=14, fill=True)
+    length = math.sqrt(sum(int(one) ** 2 for one in users.pair_sums(ratings, entries)))
 
-    assert 0.98 * grid.pair_length(14) < length <= grid.pair_length(14)
-    assert grid.pair_length(14) ** 2 * 2 >= 1 << 56
+    assert 0.98 * users.pair_length(14) < length <= users.pair_length(14)
+    assert users.pair_length(14) ** 2 * 2 >= 1 << 56
 
 
 def test_sums_that_do_not_fit_wrap():
     """So that no number of users is an error."""
     ratings = Ratings(np.array([0, 1, 2]), np.array([0, 0]), np.array([5.0, 5.0]), 2)
-    assert grid.item_sums(ratings, np.array([1 << 62, 1 << 62])).tolist() == [-(1 << 63), 0]
+    assert users.item_sums(ratings, np.array([1 << 62, 1 << 62])).tolist() == [-(1 << 63), 0]
 
 
 # ---- biases -------------------------------------------------------------------------------------------------------------
@@ -108,7 +116,7 @@ def exact_tally(ratings, noise=1e-6):
     weights = 1 / np.sqrt(np.maximum(ratings.counts, 1)[ratings.owners])
     likes = np.bincount(ratings.items, weights * (ratings.values - 3), minlength=ratings.catalogue)
     counts = np.bincount(ratings.items, weights, minlength=ratings.catalogue)
-    return bias.Tally(likes, counts, noise**2, noise**2)
+    return bias.BiasTally(likes, counts, noise**2, noise**2)
 
 
 def test_a_release_without_much_noise_is_the_tally():
@@ -139,7 +147,7 @@ def test_biases_are_found_where_there_is_no_noise():
 def test_nothing_is_claimed_of_noise():
     """A tally of noise only has no biases; the mean is the middle of the range."""
     draw = np.random.default_rng(2)
-    model = bias.bias_model(bias.Tally(draw.normal(size=50), draw.normal(size=50) / 10, 1.0, 1.0), SCALE, 100)
+    model = bias.bias_model(bias.BiasTally(draw.normal(size=50), draw.normal(size=50) / 10, 1.0, 1.0), SCALE, 100)
 
     assert model.mean == 3.0
     assert not model.items.any()
@@ -147,13 +155,13 @@ def test_nothing_is_claimed_of_noise():
 
 def test_two_tallies_have_less_noise_than_one():
     """Weighted by how noisy they are."""
-    one, other = bias.Tally(np.zeros(2), np.zeros(2), 4.0, 8.0), bias.Tally(np.ones(2), np.ones(2), 1.0, 2.0)
-    both = bias.combined(one, other)
+    one, other = bias.BiasTally(np.zeros(2), np.zeros(2), 4.0, 8.0), bias.BiasTally(np.ones(2), np.ones(2), 1.0, 2.0)
+    both = bias.combine_tallies(one, other)
 
     assert both.likes == pytest.approx(0.8)
     assert both.likes_variance == pytest.approx(0.8)
     assert both.counts_variance == pytest.approx(1.6)
-    assert bias.combined(other, one).likes == pytest.approx(both.likes)
+    assert bias.combine_tallies(other, one).likes == pytest.approx(both.likes)
 
 
 # ---- components ---------------------------------------------------------------------------------------------------------
@@ -203,7 +211,7 @@ def test_refined_factors_are_those_of_the_data():
     model = bias.bias_model(exact_tally(ratings), SCALE, 1500)
     parts = parts_of("spectral", None, components=True)
     releaser = Releaser(make_plan(goal_of(500, 0.1, "add_remove"), parts))
-    found = refine.refined(ratings, ratings.values - 3, users, model, SCALE, releaser, "factors", users=1500)
+    found = spectral.refine_factors(ratings, ratings.values - 3, users, model, SCALE, releaser, "factors", users=1500)
     explained = found @ np.linalg.lstsq(found, items, rcond=None)[0]
 
     assert np.corrcoef(explained.ravel(), items.ravel())[0, 1] > 0.97
@@ -229,7 +237,7 @@ def test_ridge_is_ridge():
     """Each user's, as if it were solved alone."""
     ratings = some_ratings(seed=6)
     factors = np.random.default_rng(7).normal(size=(12, 3))
-    found = local.ridge(ratings, ratings.values, factors, np.full(3, 0.7))
+    found = users.ridge(ratings, ratings.values, factors, np.full(3, 0.7))
     for user in (0, 13, 29):
         items, values = ratings.of(user)
         own = factors[items]
@@ -243,7 +251,7 @@ def test_a_user_without_ratings_is_expected_as_the_mean():
     folded = fold(model, nobody)
 
     assert not folded.any()
-    assert expected(model, folded, np.zeros(3, int), np.array([0, 1, -1])) == pytest.approx([3.6, 3.3, 3.4])
+    assert predict_ratings(model, folded, np.zeros(3, int), np.array([0, 1, -1])) == pytest.approx([3.6, 3.3, 3.4])
 
 
 def test_own_ratings_count():
@@ -251,7 +259,7 @@ def test_own_ratings_count():
     model = ItemModel(SCALE, 3.0, np.zeros(3), np.array([[1.0], [1.0], [-1.0]]), 0.5)
     user = Ratings(np.array([0, 1]), np.array([0]), np.array([5.0]), 3)
     folded = fold(model, user)
-    like, unlike, unknown = expected(model, folded, np.zeros(3, int), np.array([1, 2, -1]))
+    like, unlike, unknown = predict_ratings(model, folded, np.zeros(3, int), np.array([1, 2, -1]))
 
     assert like > unknown > unlike
     assert unknown > 3.0
@@ -290,7 +298,7 @@ def test_assumed_popularity_adds_up():
 def made_audience(many=4000, seed=8):
     """Items whose popularity falls as a power of their rank, and users of 100 ratings, of whom there are 2,000."""
     popularity = 500.0 * (1 + 40 * np.arange(many) / many) ** -1.2
-    return worth.Audience(popularity, 0.0, 100.0, SCALE.half), np.random.default_rng(seed)
+    return forecast.Audience(popularity, 0.0, 100.0, SCALE.half), np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("distance", [0.1, 0.3, 1.0, 5.0])
@@ -302,7 +310,7 @@ def test_the_error_of_biases_is_forecast(distance):
     true = draw.normal(scale=SCALE.half / 4, size=len(p))
     above = SCALE.half / 4  # the mean, above the centre
     sampled = draw.normal(size=len(p)) * np.sqrt(p * (SCALE.half / 2) ** 2 / 10)
-    tally = bias.Tally(
+    tally = bias.BiasTally(
         p * (above + true) + sampled + draw.normal(scale=math.sqrt(likes), size=len(p)),
         p + draw.normal(scale=math.sqrt(counts), size=len(p)),
         likes,
@@ -311,35 +319,35 @@ def test_the_error_of_biases_is_forecast(distance):
     found = bias.bias_model(tally, SCALE, int(p.sum() / 10))
     left = np.average(np.square(found.mean + found.items - SCALE.centre - above - true), weights=p)
 
-    assert worth.bias_error(audience, likes, counts) == pytest.approx(left, rel=0.1)
+    assert forecast.bias_error(audience, likes, counts) == pytest.approx(left, rel=0.1)
 
 
 def test_forecasts_know_what_helps():
     """Less noise, stronger tastes, more ratings, better directions and a larger head: never more error."""
     audience, _ = made_audience()
     head, some = np.arange(400), np.array([0.05, 0.03])
-    usual = worth.taste_saving(audience, head, some, np.array([0.7, 0.5]), [30.0])
+    usual = forecast.taste_saving(audience, head, some, np.array([0.7, 0.5]), [30.0])
 
-    assert worth.bias_error(audience, 100.0, 100.0) < worth.bias_error(audience, 400.0, 100.0)
-    assert worth.bias_error(audience, 100.0, 100.0) < worth.bias_error(audience, 100.0, 400.0)
-    assert usual < worth.taste_saving(audience, head, some, np.array([0.7, 0.5]), [10.0])
-    assert usual < worth.taste_saving(audience, head, some, np.array([0.9, 0.8]), [30.0])
-    assert usual < worth.taste_saving(audience, head, 2 * some, np.array([0.7, 0.5]), [30.0])
-    assert usual < worth.taste_saving(audience, np.arange(900), some, np.array([0.7, 0.5]), [30.0])
-    once, twice = (worth.taste_saving(audience, head, some, np.array([0.7, 0.5]), [5.0] * rounds) for rounds in (1, 2))
+    assert forecast.bias_error(audience, 100.0, 100.0) < forecast.bias_error(audience, 400.0, 100.0)
+    assert forecast.bias_error(audience, 100.0, 100.0) < forecast.bias_error(audience, 100.0, 400.0)
+    assert usual < forecast.taste_saving(audience, head, some, np.array([0.7, 0.5]), [10.0])
+    assert usual < forecast.taste_saving(audience, head, some, np.array([0.9, 0.8]), [30.0])
+    assert usual < forecast.taste_saving(audience, head, 2 * some, np.array([0.7, 0.5]), [30.0])
+    assert usual < forecast.taste_saving(audience, np.arange(900), some, np.array([0.7, 0.5]), [30.0])
+    once, twice = (forecast.taste_saving(audience, head, some, np.array([0.7, 0.5]), [5.0] * rounds) for rounds in (1, 2))
     assert once < twice
     assert 0 < usual < 0.08 * 0.8 * (SCALE.half / 2) ** 2
-    assert worth.taste_saving(audience, head, np.zeros(0), np.zeros(0), [30.0]) == 0
+    assert forecast.taste_saving(audience, head, np.zeros(0), np.zeros(0), [30.0]) == 0
 
 
 def test_items_that_nobody_rated_weigh_nothing():
     """Popularity that is likely to be noise does not make a forecast; none at all makes none."""
     audience, draw = made_audience(many=400)
     nobody = np.abs(draw.normal(scale=3.0, size=400))
-    noisy = worth.Audience(np.append(audience.popularity, nobody), 3.0, 100.0, SCALE.half)
+    noisy = forecast.Audience(np.append(audience.popularity, nobody), 3.0, 100.0, SCALE.half)
 
-    assert worth.bias_error(noisy, 100.0, 9.0) == pytest.approx(worth.bias_error(audience, 100.0, 9.0), rel=0.15)
-    assert worth.bias_error(worth.Audience(np.zeros(5), 1.0, 1.0, 2.0), 1.0, 1.0) == 0
+    assert forecast.bias_error(noisy, 100.0, 9.0) == pytest.approx(forecast.bias_error(audience, 100.0, 9.0), rel=0.15)
+    assert forecast.bias_error(forecast.Audience(np.zeros(5), 1.0, 1.0, 2.0), 1.0, 1.0) == 0
 
 
 PATTERNS = {"a million": (6040, 3706, 149), "a hundred thousand": (943, 1682, 100)}
@@ -359,7 +367,7 @@ PATTERNS = {"a million": (6040, 3706, 149), "a hundred thousand": (943, 1682, 10
 def test_components_are_for_where_they_pay(pattern, distance, pays):
     """The patterns of two sets of films, by declared numbers only. By eigenvalues all but one would be worth it."""
     users, items, rated = PATTERNS[pattern]
-    found = outlook("spectral", users=users, items=items, per_user=rated, distance=distance, half=2.0, rank=15)
+    found = forecast_fit("spectral", users=users, items=items, per_user=rated, distance=distance, half=2.0, rank=15)
 
     assert found.worthwhile == pays
     assert (found.numbers[SAVED] > 2 * found.numbers[COST]) == pays
@@ -369,19 +377,22 @@ def test_components_are_for_where_they_pay(pattern, distance, pays):
 def test_a_hopeless_forecast_is_far_from_paying():
     """Where it is near, the first release decides."""
     far, near, paying = (
-        outlook("spectral", users=943, items=1682, per_user=100, distance=one, half=2.0, rank=15) for one in (0.2, 1.2, 5.0)
+        forecast_fit("spectral", users=943, items=1682, per_user=100, distance=one, half=2.0, rank=15)
+        for one in (0.2, 1.2, 5.0)
     )
 
-    assert hopeless(far)
+    assert is_hopeless(far)
     assert not near.worthwhile
-    assert not hopeless(near)
-    assert not hopeless(paying)
+    assert not is_hopeless(near)
+    assert not is_hopeless(paying)
 
 
 @pytest.mark.parametrize("method", ["bias", "spectral", "als", "frank_wolfe"])
 def test_an_outlook_is_better_with_more_users(method):
     """For every method; the verdict is one sentence."""
-    said = {n: outlook(method, users=n, items=1000, per_user=30, distance=0.9, half=2.0, rank=6) for n in (50, 10_000_000)}
+    said = {
+        n: forecast_fit(method, users=n, items=1000, per_user=30, distance=0.9, half=2.0, rank=6) for n in (50, 10_000_000)
+    }
 
     assert not said[50].worthwhile
     assert said[10_000_000].worthwhile
@@ -411,14 +422,14 @@ def test_ridge_of_users_is_the_same_in_any_batch(monkeypatch):
     """Blocks of users are a matter of memory."""
     ratings = some_ratings(seed=8)
     factors = np.random.default_rng(9).normal(size=(12, 3))
-    whole = local.ridge(ratings, ratings.values, factors, np.ones(3))
-    monkeypatch.setattr(local, "_USERS", 7)
+    whole = users.ridge(ratings, ratings.values, factors, np.ones(3))
+    monkeypatch.setattr(users, "_USERS", 7)
 
-    assert np.array_equal(local.ridge(ratings, ratings.values, factors, np.ones(3)), whole)
+    assert np.array_equal(users.ridge(ratings, ratings.values, factors, np.ones(3)), whole)
 
 
 def test_models_clip_what_they_expect():
     """Nobody is expected to rate beyond the range."""
     model = ItemModel(SCALE, 4.9, np.array([3.0, -9.0]), np.zeros((2, 0)), 1.0)
 
-    assert expected(model, np.zeros((1, 1)), np.zeros(2, int), np.array([0, 1])).tolist() == [5.0, 1.0]
+    assert predict_ratings(model, np.zeros((1, 1)), np.zeros(2, int), np.array([0, 1])).tolist() == [5.0, 1.0]

@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 
 from curador.errors import InvalidParameter
-from curador.learn.ratings import (
-    Scale,
-    catalogue_of,
-    numbered,
-    ratings_of,
-    read_movielens,
-    scale_of,
-    synthetic_ratings,
-)
-from curador.learn.recommend.reading import read_table
+from curador.learn.estimators.recommender import read_table
+from curador.learn.ratings import Scale, catalogue_of, number_users, ratings_of, read_movielens, scale_of, synthetic_ratings
 
 SCALE = Scale(1.0, 5.0)
 
@@ -129,7 +121,7 @@ def test_a_scale_has_a_middle():
 )
 def test_users_are_numbered(users, groups):
     """NaN and None are nobody."""
-    codes, many = numbered(users)
+    codes, many = number_users(users)
 
     assert codes.tolist() == groups
     assert many == max(groups) + 1
@@ -239,10 +231,10 @@ def test_ids_that_floats_cannot_tell_apart_stay_apart():
     found = read_table(rows, None, catalogue_of(2), scale_of((1, 5)))
     assert found.users == 3
     with pytest.raises(InvalidParameter, match="users must be below"):
-        numbered(np.array(ids, float))
+        number_users(np.array(ids, float))
 
 
 def test_missing_users_of_any_library_are_nobody():
     pd = pytest.importorskip("pandas")
-    codes, users = numbered(np.array(["a", None, float("nan"), pd.NA, "b", "a"], dtype=object))
+    codes, users = number_users(np.array(["a", None, float("nan"), pd.NA, "b", "a"], dtype=object))
     assert (codes.tolist(), users) == ([0, -1, -1, -1, 1, 0], 2)

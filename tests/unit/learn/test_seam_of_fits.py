@@ -6,17 +6,15 @@ import pytest
 import curador as cu
 from curador import learn
 from curador.learn.estimators import linear, pca
-from curador.learn.goal import goal_of
-from curador.learn.nuclear import slots
+from curador.learn.nuclear import records as nuclear_records
 from curador.learn.nuclear.losses import BilinearHuber
-from curador.learn.nuclear.records import dense_records, entry_records
-from curador.learn.nuclear.slots import Members, Slots
+from curador.learn.nuclear.records import Members, Slots, dense_records, entry_records
 from curador.learn.nuclear.stochastic import Start
-from curador.learn.oracles.bingham import Direction
-from curador.learn.plan import MOST_NUMBERS, STEPS, Part, make_plan
+from curador.learn.oracles.bingham import BinghamDirection
+from curador.learn.plan import MOST_NUMBERS, STEPS, PlannedRelease, goal_of, make_plan
 from curador.learn.sums import whole_rows
+from curador.mechanisms.gaussian import Stretch
 from curador.mechanisms.seam import perform, recording, replaying
-from curador.mechanisms.stretch import Stretch
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 from curador.randomness.entropy import Keystream, entropy
 from curador.randomness.injected import Seeded
@@ -263,7 +261,7 @@ def test_a_stream_of_records_is_fresh_at_every_call(monkeypatch):
 @pytest.mark.parametrize("numbers", [1, 2, 1000, MOST_NUMBERS])
 def test_a_release_costs_no_more_than_its_part(delta, length, numbers):
     """On every grid and of every size: what is performed loses at most what is accounted."""
-    plan = make_plan(goal_of(1, delta, "replace_one"), [Part("first", 0.3, 2), Part("second", 0.7)])
+    plan = make_plan(goal_of(1, delta, "replace_one"), [PlannedRelease("first", 0.3, 2), PlannedRelease("second", 0.7)])
     for part in plan.parts:
         own = plan.mechanism(part.name, length=length, numbers=numbers).loss
         if delta == 0:
@@ -275,26 +273,26 @@ def test_a_release_costs_no_more_than_its_part(delta, length, numbers):
 
 def test_a_plan_costs_what_its_mechanisms_cost():
     """Added up; of a pure goal the parts' ε are at most what is charged, and all but all of it."""
-    parts = [Part("first", 0.3, 2), Part("second", 0.7)]
+    parts = [PlannedRelease("first", 0.3, 2), PlannedRelease("second", 0.7)]
     plan = make_plan(goal_of(1, "1e-6", "add_remove"), parts)
-    pure = make_plan(goal_of(1, 0, "add_remove"), [*parts, Part("third", 1.0, 3, drawn=True)])
+    pure = make_plan(goal_of(1, 0, "add_remove"), [*parts, PlannedRelease("third", 1.0, 3, drawn=True)])
 
     assert plan.loss == 2 * plan.parts[0].mechanism.loss + plan.parts[1].mechanism.loss
-    assert [type(one.mechanism) for one in pure.parts] == [cu.DiscreteLaplace, cu.DiscreteLaplace, Direction]
+    assert [type(one.mechanism) for one in pure.parts] == [cu.DiscreteLaplace, cu.DiscreteLaplace, BinghamDirection]
     spent = sum(one.count * one.mechanism.loss.pure_epsilon for one in pure.parts)
     assert 1 - 1e-9 < spent <= 1 == pure.loss.pure_epsilon
 
 
 def test_directions_need_a_plan_of_directions():
     """Noise is not drawn as a direction, nor a direction as noise."""
-    plan = make_plan(goal_of(1, 0, "add_remove"), [Part("noise"), Part("drawn", drawn=True)])
+    plan = make_plan(goal_of(1, 0, "add_remove"), [PlannedRelease("noise"), PlannedRelease("drawn", drawn=True)])
 
     with pytest.raises(cu.InvalidParameter, match="drawn under a plan of directions"):
         plan.direction("noise", 1.0)
     with pytest.raises(cu.InvalidParameter, match="added under a plan of noise"):
         plan.mechanism("drawn", length=STEPS, numbers=1)
     with pytest.raises(cu.InvalidParameter, match="drawn under a plan of directions"):
-        make_plan(goal_of(1, "1e-6", "add_remove"), [Part("drawn", drawn=True)])
+        make_plan(goal_of(1, "1e-6", "add_remove"), [PlannedRelease("drawn", drawn=True)])
 
 
 # ---- draws that nobody sees -----------------------------------------------------------------------------------------
@@ -309,9 +307,9 @@ def test_units_that_two_tables_share_are_in_the_same_slots(gone):
     """Coupled: of the neighbour with one unit less, and of one whose rows come in another order."""
     here, there = records(np.arange(12)), records(np.delete(np.arange(12), gone))
     with recording() as calls:
-        order, ends = slots.in_slots(here, [5, 3, 4], ADD_OR_REMOVE_ONE)
+        order, ends = nuclear_records.in_slots(here, [5, 3, 4], ADD_OR_REMOVE_ONE)
     with replaying(calls) as seen:
-        other, other_ends = slots.in_slots(there, [5, 3, 4], ADD_OR_REMOVE_ONE)
+        other, other_ends = nuclear_records.in_slots(there, [5, 3, 4], ADD_OR_REMOVE_ONE)
     for first, last, start, end in zip([0, *ends[:-1]], ends, [0, *other_ends[:-1]], other_ends, strict=True):
         rows = set(order[first:last].tolist()) - {gone}
         assert rows == {int(np.delete(np.arange(12), gone)[one]) for one in other[start:end]}
@@ -324,9 +322,9 @@ def test_rows_in_another_order_are_in_the_same_places():
     mixed = np.random.default_rng(2).permutation(12)
     mixed[mixed == 4] = 30
     with recording() as calls:
-        order, _ = slots.in_slots(records(np.arange(12)), [6, 6], REPLACE_ONE)
+        order, _ = nuclear_records.in_slots(records(np.arange(12)), [6, 6], REPLACE_ONE)
     with replaying(calls) as seen:
-        other, _ = slots.in_slots(records(mixed), [6, 6], REPLACE_ONE)
+        other, _ = nuclear_records.in_slots(records(mixed), [6, 6], REPLACE_ONE)
 
     assert np.array_equal(np.where(order == 4, 30, order), mixed[other])
     assert calls[0].mechanism.within(calls[0].value, seen[0].value)
@@ -353,5 +351,5 @@ def test_many_draws_at_once_are_as_one_after_the_other():
         assert drawn.max() < 12
     assert Start(4).draw(None, Seeded(1), 3).shape == (3, 4)
     assert not Start(4).within(None, 1)
-    assert Direction(span=1, extent=1.0).draw(np.eye(3), Seeded(1), 2).shape == (2, 3)
-    assert not Direction(span=1, extent=1.0).within(np.eye(3), np.eye(2))
+    assert BinghamDirection(span=1, extent=1.0).draw(np.eye(3), Seeded(1), 2).shape == (2, 3)
+    assert not BinghamDirection(span=1, extent=1.0).within(np.eye(3), np.eye(2))

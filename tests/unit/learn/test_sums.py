@@ -118,11 +118,11 @@ def test_float_sums_would_not_be():
 
 @given(st.integers(1, 1 << 40))
 def test_two_positive_parts_are_at_most_root_two_apart(length):
-    found = sums.moved(length, REPLACE_ONE, positive=True)
+    found = sums.sensitivity_steps(length, REPLACE_ONE, positive=True)
 
     assert (found - 1) ** 2 < 2 * length**2 <= found**2
-    assert sums.moved(length, REPLACE_ONE) == 2 * length
-    assert sums.moved(length, ADD_OR_REMOVE_ONE, positive=True) == length
+    assert sums.sensitivity_steps(length, REPLACE_ONE) == 2 * length
+    assert sums.sensitivity_steps(length, ADD_OR_REMOVE_ONE, positive=True) == length
 
 
 def test_replaced_outer_products_move_by_no_more():
@@ -131,7 +131,10 @@ def test_replaced_outer_products_move_by_no_more():
     for _ in range(200):
         pair = sums.whole_rows(draw.normal(size=(2, 3)) * 10, norm=1.0, bits=10)
         first, second = (np.outer(row, row) for row in pair.values)
-        assert Fraction(float(((first - second) ** 2).sum())) <= sums.moved(pair.limit**2, REPLACE_ONE, positive=True) ** 2
+        assert (
+            Fraction(float(((first - second) ** 2).sum()))
+            <= sums.sensitivity_steps(pair.limit**2, REPLACE_ONE, positive=True) ** 2
+        )
 
 
 @pytest.mark.parametrize("norm", [0.0, 1e-305, 1e200, math.inf, math.nan, -1.0])

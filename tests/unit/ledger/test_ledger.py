@@ -25,7 +25,7 @@ from curador.errors import (
 from curador.ledger import entry as entries
 from curador.ledger import sqlite, witness
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.marker import claimed
+from curador.ledger.opening import read_marker
 from curador.ledger.sqlite import SQLiteStore
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 from curador.privacy.losses import Concentrated, DiscreteGaussianLoss, Finite, Pure
@@ -353,7 +353,7 @@ def test_creation_is_private_and_whole(tmp_path):
         modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()}
         names = {"a.ledger", "a.ledger-wal", "a.ledger-shm", "a.ledger.head", ".visits.ledger-id"}
         assert modes == dict.fromkeys(names, 0o600)
-        assert claimed(tmp_path, "visits") == made.id
+        assert read_marker(tmp_path, "visits") == made.id
         first = next(made.entries())
         assert (first.kind.value, first.creation["study_name"], first.creation["reason"]) == ("created", "visits", None)
     for again in ({}, {"reason": "I forgot"}):
@@ -399,7 +399,7 @@ def test_a_deleted_ledger_is_missed(path, tmp_path):
         creation = next(made.entries()).creation
         assert (creation["reason"], creation["instead_of"]) == ("the disk burnt", old)
         assert creation["witness_had"]["sequence"] == 2
-        assert claimed(tmp_path, "visits") == made.id != old
+        assert read_marker(tmp_path, "visits") == made.id != old
     reopen(path, folder=tmp_path).close()
 
 
@@ -407,7 +407,7 @@ def test_another_ledger_for_the_same_data(empty, path, tmp_path):
     """The marker names one ledger; a second one is refused."""
     reopen(path, folder=tmp_path, study_name="visits").close()
     with create(tmp_path / "b.ledger", study_name="others", folder=tmp_path) as other:
-        assert claimed(tmp_path, "others") == other.id
+        assert read_marker(tmp_path, "others") == other.id
     with pytest.raises(InvalidStudy, match="these data had"):
         reopen(tmp_path / "b.ledger", folder=tmp_path, study_name="visits")
 

@@ -16,11 +16,11 @@ from ledgers import BOTH, ask, create, everything, reopen, request
 from curador.errors import InvalidStudy
 from curador.ledger import chain, checkpoint, opening, witness
 from curador.ledger.amounts import NOTHING
-from curador.ledger.chain import Replay
+from curador.ledger.chain import ChainReplay
 from curador.ledger.checkpoint import Checkpoint, checkpoint_of
 from curador.ledger.request import Spent
 from curador.ledger.sqlite import SQLiteStore
-from curador.ledger.witness import Head, Seen, witness_of
+from curador.ledger.witness import Head, WitnessedHead, witness_of
 
 LITTLE = 10
 ENDS = 8
@@ -190,22 +190,22 @@ def test_from_every_entry_on_it_adds_up_to_the_same(path):
     """A checkpoint at each entry: the rest added to it is what the whole adds up to, reservations of long ago included."""
     with reopen(path, BOTH, verify=False) as ledger:
         store, limits = ledger._store, ledger.limits  # noqa: SLF001 -- what the opening reads
-        places = opening.Places.of(path, None, None)
+        places = opening.LedgerPlaces.of(path, None, None)
         whole = opening.read_whole(store, ledger.id)
         with store.reading() as page:
             rows = list(page.all_rows())
-        whole_one = checkpoint.taken(whole, file=store.file, witness=places.witness)
+        whole_one = checkpoint.make_checkpoint(whole, file=store.file, witness=places.witness)
         settled_late = 0
         for count in range(1, len(rows) + 1):
-            part = Replay()
+            part = ChainReplay()
             part.read(rows[:count])
-            here = checkpoint.taken(part, file=store.file, witness=places.witness)
+            here = checkpoint.make_checkpoint(part, file=store.file, witness=places.witness)
             checkpoint.keep(checkpoint_of(path), here)
             found = opening.read_since(store, places, ledger.id, limits)
             assert found is not None
             replay, since = found
             assert since == count - 1
-            assert checkpoint.taken(replay, file=store.file, witness=places.witness) == whole_one
+            assert checkpoint.make_checkpoint(replay, file=store.file, witness=places.witness) == whole_one
             assert replay.state == whole.state
             settled_late += len(set(here.waiting) - set(whole_one.waiting))
     assert settled_late > LITTLE  # the power of it: reservations before a checkpoint were settled after it
@@ -228,7 +228,7 @@ def behind(path):
     seen = witness.recall(witness_of(path))
     with reopen(path, BOTH, verify=False) as ledger:
         early = next(iter(ledger.entries(5)))
-    witness.remember(witness_of(path), Seen(seen.ledger, Head(early.sequence, early.hash)))
+    witness.remember(witness_of(path), WitnessedHead(seen.ledger, Head(early.sequence, early.hash)))
 
 
 def copied(path):
@@ -434,7 +434,7 @@ def test_a_changed_reservation_of_long_ago_gives_nothing_back(halfway):
     fresh = replace(held, waiting={**held.waiting, entry.id: Head(sequence, "0" * 64)})
     checkpoint.keep(checkpoint_of(halfway), fresh)
     with reopen(halfway, BOTH, verify=False) as ledger:
-        places = opening.Places.of(halfway, None, None)
+        places = opening.LedgerPlaces.of(halfway, None, None)
         assert opening.read_since(ledger._store, places, ledger.id, ledger.limits) is None  # noqa: SLF001
 
 
@@ -467,8 +467,8 @@ def no_sums(monkeypatch):
 
 
 def no_chain(monkeypatch):
-    read = Replay.read
-    monkeypatch.setattr(Replay, "read", lambda self, rows: None if self.count > 1 else read(self, rows))
+    read = ChainReplay.read
+    monkeypatch.setattr(ChainReplay, "read", lambda self, rows: None if self.count > 1 else read(self, rows))
     no_sums(monkeypatch)
 
 

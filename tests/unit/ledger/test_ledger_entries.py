@@ -12,8 +12,8 @@ import pytest
 from curador.canonical import canonical_text
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.chain import Replay, entry_of, row_of
-from curador.ledger.entry import BEFORE_ALL, Entry, Kind, State, following, sealed
+from curador.ledger.chain import ChainReplay, entry_of, row_of
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, next_entry, seal
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.study.model import Budget
@@ -27,27 +27,27 @@ def first():
     creation = {"limits": LIMITS.record(), "schema": "s"}
     state = State(NOTHING, 1, 0)
     fixed = {"ledger": "one", "sequence": 0, "previous": BEFORE_ALL, "time": "t", "id": "id0", "study_digest": "d"}
-    return sealed(Entry(kind=Kind.CREATED, data_version=1, after=state, creation=creation, **fixed))
+    return seal(Entry(kind=EntryKind.CREATED, data_version=1, after=state, creation=creation, **fixed))
 
 
 def rows_of(*steps):
     """Return the rows of a chain: each step makes an entry from the last one."""
     made = [first()]
     for step in steps:
-        made.append(sealed(step(made[-1][0])))
+        made.append(seal(step(made[-1][0])))
     return [row_of(entry, text) for entry, text in made]
 
 
 def reserved(head, **changes):
     after = replace(head.after, spent=head.after.spent + HALF)
     fields = {"amounts": HALF, "after": after, "analyst": "ana", "share": Fraction(1), "question_key": KEY, "id": "r1"}
-    return replace(following(head, Kind.RESERVED), **{**fields, **changes})
+    return replace(next_entry(head, EntryKind.RESERVED), **{**fields, **changes})
 
 
 def settled(kind, **changes):
     def step(head):
-        spent = head.after.spent - (HALF if kind is Kind.VOIDED else NOTHING)
-        after = State(spent, head.after.data_version, head.after.failures + (kind is Kind.FAILED))
+        spent = head.after.spent - (HALF if kind is EntryKind.VOIDED else NOTHING)
+        after = State(spent, head.after.data_version, head.after.failures + (kind is EntryKind.FAILED))
         fields = {
             "amounts": HALF,
             "analyst": "ana",
@@ -56,22 +56,22 @@ def settled(kind, **changes):
             "refers": "r1",
             "after": after,
         }
-        return replace(following(head, kind), **{**fields, "content_digest": "c", **changes})
+        return replace(next_entry(head, kind), **{**fields, "content_digest": "c", **changes})
 
     return step
 
 
 def plain(kind, **changes):
     def step(head):
-        version = head.after.data_version + (kind is Kind.REFRESHED)
-        after = State(head.after.spent, version, 0 if kind is Kind.REOPENED else head.after.failures)
-        return replace(following(head, kind), **{"after": after, "data_version": version, **changes})
+        version = head.after.data_version + (kind is EntryKind.REFRESHED)
+        after = State(head.after.spent, version, 0 if kind is EntryKind.REOPENED else head.after.failures)
+        return replace(next_entry(head, kind), **{"after": after, "data_version": version, **changes})
 
     return step
 
 
 def read(rows):
-    replay = Replay()
+    replay = ChainReplay()
     replay.read(rows)
     return replay
 
@@ -81,7 +81,7 @@ def read(rows):
 
 def test_an_entry_survives_its_text():
     """Every field comes back, letters of all alphabets and lone surrogates too."""
-    entry, text = sealed(
+    entry, text = seal(
         replace(first()[0], question="größer \ud800 \x00 ε", note="ana", losses=({"kind": "Pure"},), tables=("a",))
     )
 
@@ -92,7 +92,7 @@ def test_an_entry_survives_its_text():
 
 def test_the_text_is_canonical():
     """Sorted keys, no white space, amounts as exact rationals in texts."""
-    text = sealed(reserved(first()[0]))[1]
+    text = seal(reserved(first()[0]))[1]
     body = json.loads(text)
 
     assert text == canonical_text(body)
@@ -103,15 +103,23 @@ def test_the_text_is_canonical():
 
 def test_the_hash_depends_on_every_field():
     """Another value anywhere is another entry."""
-    entry, _ = sealed(reserved(first()[0]))
-    other = {"ledger": "x", "sequence": 9, "previous": "x", "time": "x", "kind": Kind.SERVED, "id": "x", "study_digest": "x"}
+    entry, _ = seal(reserved(first()[0]))
+    other = {
+        "ledger": "x",
+        "sequence": 9,
+        "previous": "x",
+        "time": "x",
+        "kind": EntryKind.SERVED,
+        "id": "x",
+        "study_digest": "x",
+    }
     other |= {"data_version": 9, "after": State(NOTHING, 9, 9), "analyst": "x", "share": Fraction(1, 9), "amounts": NOTHING}
     other |= {"losses": ({},), "question_key": "x", "question": "x", "plan_digest": "x", "tables": ("x",), "note": "x"}
     other |= {"answer_digest": "x", "content_digest": "x", "refers": "x", "creation": {}}
 
     assert set(other) == set(Entry.__dataclass_fields__) - {"hash"}
     for name, value in other.items():
-        assert sealed(replace(entry, **{name: value}))[0].hash != entry.hash
+        assert seal(replace(entry, **{name: value}))[0].hash != entry.hash
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"version":1}', "[" * 20_000], ids=lambda text: text[:20])
@@ -133,7 +141,7 @@ def test_a_field_that_nobody_knows(change):
 
 def test_ids_are_random_and_times_are_whole_seconds():
     """What an analyst sees counts nothing, and two entries do not tell how long an engine took."""
-    one, other = following(first()[0], Kind.SERVED), following(first()[0], Kind.SERVED)
+    one, other = next_entry(first()[0], EntryKind.SERVED), next_entry(first()[0], EntryKind.SERVED)
 
     assert one.id != other.id
     assert len(one.id) == 32
@@ -147,9 +155,9 @@ def test_ids_are_random_and_times_are_whole_seconds():
 def test_a_whole_chain_adds_up():
     """All kinds in one chain: charges, a refund, a failure, a new version, an opening."""
     steps = [
-        *(reserved, settled(Kind.VOIDED), lambda head: reserved(head, id="r2"), settled(Kind.FAILED, refers="r2")),
-        *(plain(Kind.REFRESHED), plain(Kind.REOPENED), lambda head: reserved(head, id="r3", data_version=2)),
-        *(settled(Kind.COMMITTED, refers="r3", data_version=2, id="c3"), plain(Kind.SERVED, refers="c3")),
+        *(reserved, settled(EntryKind.VOIDED), lambda head: reserved(head, id="r2"), settled(EntryKind.FAILED, refers="r2")),
+        *(plain(EntryKind.REFRESHED), plain(EntryKind.REOPENED), lambda head: reserved(head, id="r3", data_version=2)),
+        *(settled(EntryKind.COMMITTED, refers="r3", data_version=2, id="c3"), plain(EntryKind.SERVED, refers="c3")),
     ]
     replay = read(rows_of(*steps))
 
@@ -172,19 +180,23 @@ WRONG = {
     "a charge beyond the limit": [reserved, lambda head: reserved(head, id="r2"), lambda head: reserved(head, id="r3")],
     "a charge beyond the share": [lambda head: reserved(head, share=Fraction(1, 4))],
     "a charge on another version": [lambda head: reserved(head, data_version=2)],
-    "a refund that nobody reserved": [reserved, settled(Kind.VOIDED, refers="r9")],
-    "a refund twice": [reserved, lambda head: reserved(head, id="r2"), settled(Kind.VOIDED), settled(Kind.VOIDED)],
-    "a refund of more": [reserved, settled(Kind.VOIDED, amounts=Amounts(Fraction(1)))],
-    "a refund of somebody else's": [reserved, settled(Kind.VOIDED, analyst="eva")],
-    "a commit that gives back": [reserved, settled(Kind.COMMITTED, after=State(NOTHING, 1, 0))],
-    "a failure that is not counted": [reserved, settled(Kind.FAILED, after=State(HALF, 1, 0))],
-    "a version that jumps": [plain(Kind.REFRESHED, after=State(NOTHING, 5, 0))],
-    "a served answer that costs": [reserved, settled(Kind.COMMITTED, id="c"), plain(Kind.SERVED, refers="c", amounts=HALF)],
-    "a served answer of nobody": [plain(Kind.SERVED, refers="c")],
-    "a second beginning": [plain(Kind.CREATED)],
-    "another ledger": [plain(Kind.REFRESHED, ledger="two")],
-    "another predecessor": [plain(Kind.REFRESHED, previous="f" * 64)],
-    "a gap": [plain(Kind.REFRESHED, sequence=2)],
+    "a refund that nobody reserved": [reserved, settled(EntryKind.VOIDED, refers="r9")],
+    "a refund twice": [reserved, lambda head: reserved(head, id="r2"), settled(EntryKind.VOIDED), settled(EntryKind.VOIDED)],
+    "a refund of more": [reserved, settled(EntryKind.VOIDED, amounts=Amounts(Fraction(1)))],
+    "a refund of somebody else's": [reserved, settled(EntryKind.VOIDED, analyst="eva")],
+    "a commit that gives back": [reserved, settled(EntryKind.COMMITTED, after=State(NOTHING, 1, 0))],
+    "a failure that is not counted": [reserved, settled(EntryKind.FAILED, after=State(HALF, 1, 0))],
+    "a version that jumps": [plain(EntryKind.REFRESHED, after=State(NOTHING, 5, 0))],
+    "a served answer that costs": [
+        reserved,
+        settled(EntryKind.COMMITTED, id="c"),
+        plain(EntryKind.SERVED, refers="c", amounts=HALF),
+    ],
+    "a served answer of nobody": [plain(EntryKind.SERVED, refers="c")],
+    "a second beginning": [plain(EntryKind.CREATED)],
+    "another ledger": [plain(EntryKind.REFRESHED, ledger="two")],
+    "another predecessor": [plain(EntryKind.REFRESHED, previous="f" * 64)],
+    "a gap": [plain(EntryKind.REFRESHED, sequence=2)],
 }
 
 
@@ -199,7 +211,7 @@ def test_what_does_not_add_up_is_named(name):
 
 def test_changed_rows_are_named():
     """A changed text, hash or column, a missing, moved or repeated row: the first bad sequence is named."""
-    rows = rows_of(reserved, settled(Kind.COMMITTED), plain(Kind.REFRESHED))
+    rows = rows_of(reserved, settled(EntryKind.COMMITTED), plain(EntryKind.REFRESHED))
     changed = rows[1]._replace(body=rows[1].body.replace("1/2", "1/9"))
     for bad, place in (
         ([rows[0], changed, *rows[2:]], 1),
@@ -227,6 +239,6 @@ def test_a_first_entry_with_other_limits():
     for change in ({"epsilon": "0"}, {"rho_limit": "5"}, {"kind": "x"}, {"adjacency": None}):
         creation = {"limits": {**LIMITS.record(), **change}, "schema": "s"}
         with pytest.raises(InvalidStudy, match="ledger entry 0 must state limits"):
-            read([row_of(*sealed(replace(first()[0], creation=creation)))])
+            read([row_of(*seal(replace(first()[0], creation=creation)))])
     with pytest.raises(InvalidStudy, match="ledger entry 0 must state limits"):
-        read([row_of(*sealed(replace(first()[0], creation=None)))])
+        read([row_of(*seal(replace(first()[0], creation=None)))])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from curador.errors import InvalidStudy
-from curador.ledger import places
-from curador.ledger.marker import claim, claimed, marker_of
-from curador.ledger.places import kind_of, require_local, require_regular, settled_path
-from curador.ledger.witness import Head, Seen, recall, remember, sweep, witness_of
+from curador.ledger import sqlite
+from curador.ledger.opening import claim, marker_of, read_marker
+from curador.ledger.sqlite import kind_of, require_local, require_regular, resolve_path
+from curador.ledger.witness import Head, WitnessedHead, recall, remember, sweep, witness_of
 
 MOUNTS = r"""
 /dev/sda1 / ext4 rw 0 0
@@ -43,7 +43,7 @@ def test_network_file_systems_are_refused(path, kind, tmp_path, monkeypatch):
     """The nearest mount decides, the last one where two lie on the same point."""
     table = tmp_path / "mounts"
     table.write_text(MOUNTS, encoding="utf-8")
-    monkeypatch.setattr(places, "MOUNTS", table)
+    monkeypatch.setattr(sqlite, "MOUNTS", table)
 
     assert kind_of(Path(path), MOUNTS) == kind
     if kind in {"ext4", "xfs", "fuseblk"}:
@@ -55,7 +55,7 @@ def test_network_file_systems_are_refused(path, kind, tmp_path, monkeypatch):
 
 def test_a_system_without_a_list_of_mounts(tmp_path, monkeypatch):
     """Where nothing is known nothing is refused."""
-    monkeypatch.setattr(places, "MOUNTS", tmp_path / "absent")
+    monkeypatch.setattr(sqlite, "MOUNTS", tmp_path / "absent")
     require_local(Path("/home/ana/a.ledger"))
     assert kind_of(Path("/a"), "") is None
 
@@ -73,7 +73,7 @@ def test_a_ledger_is_a_plain_file(tmp_path):
     ):
         with pytest.raises(InvalidStudy, match=f"ledger must be {rule}"):
             require_regular(path)
-    assert settled_path(tmp_path / "x" / ".." / "b.ledger") == tmp_path.resolve() / "b.ledger"
+    assert resolve_path(tmp_path / "x" / ".." / "b.ledger") == tmp_path.resolve() / "b.ledger"
 
 
 # ---- the witness --------------------------------------------------------------------------------------------------------
@@ -85,16 +85,16 @@ def test_a_witness_remembers(tmp_path):
     assert recall(path) is None
     before = os.umask(0)
     try:
-        remember(path, Seen("one", Head(3, "abc")), anew=True)
+        remember(path, WitnessedHead("one", Head(3, "abc")), anew=True)
     finally:
         os.umask(before)
-    remember(path, Seen("one", Head(4, "def")))
+    remember(path, WitnessedHead("one", Head(4, "def")))
 
-    assert recall(path) == Seen("one", Head(4, "def"))
+    assert recall(path) == WitnessedHead("one", Head(4, "def"))
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in tmp_path.iterdir()] == ["a.ledger.head"]
     with pytest.raises(FileExistsError):
-        remember(path, Seen("two", Head(0, "")), anew=True)
+        remember(path, WitnessedHead("two", Head(0, "")), anew=True)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_witness_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
     real, replace = os.fsync, Path.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("sync"), real(handle)))
     monkeypatch.setattr(Path, "replace", lambda self, target: (steps.append("replace"), replace(self, target))[1])
-    remember(path, Seen("one", Head(3, "abc")))
+    remember(path, WitnessedHead("one", Head(3, "abc")))
 
     assert steps == ["sync", "replace"]
 
@@ -138,17 +138,17 @@ def test_only_old_leftovers_are_swept(tmp_path):
 
 def test_data_belong_to_one_ledger(tmp_path):
     """The first claim stands; the same again is nothing new; another one needs to know whose place it takes."""
-    assert claimed(tmp_path, "visits") is None
+    assert read_marker(tmp_path, "visits") is None
     claim(tmp_path, "visits", "one")
     claim(tmp_path, "visits", "one")
 
-    assert claimed(tmp_path, "visits") == "one"
+    assert read_marker(tmp_path, "visits") == "one"
     assert (tmp_path / ".visits.ledger-id").stat().st_mode & 0o777 == 0o600
     with pytest.raises(InvalidStudy, match=r"ledger must be the one that these data had \(one\); got 'two'"):
         claim(tmp_path, "visits", "two")
     claim(tmp_path, "visits", "two", instead_of="one")
-    assert claimed(tmp_path, "visits") == "two"
-    assert claimed(tmp_path, "others") is None
+    assert read_marker(tmp_path, "visits") == "two"
+    assert read_marker(tmp_path, "others") is None
 
 
 def test_markers_that_cannot_be(tmp_path):
@@ -160,4 +160,4 @@ def test_markers_that_cannot_be(tmp_path):
         claim(tmp_path / "absent", "visits", "one")
     marker_of(tmp_path, "visits").write_bytes(b"\xff")
     with pytest.raises(InvalidStudy, match="marker beside the data must be"):
-        claimed(tmp_path, "visits")
+        read_marker(tmp_path, "visits")

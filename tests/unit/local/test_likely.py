@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import curador as cu
-from curador.local.likely import likely_counts
+from curador.local.estimate import likely_counts
 
 
 def test_counts_add_up_and_are_not_negative():

@@ -10,7 +10,7 @@ import pytest
 
 from curador import local
 from curador.errors import InvalidParameter
-from curador.local.choose import EQUAL, METHODS, average_error, considered
+from curador.local.choose import EQUAL, METHODS, average_error, methods_for
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_methods_by_name() -> None:
 
 def test_large_domains_never_need_a_bit_a_value_or_a_square() -> None:
     """What is considered shrinks with the domain."""
-    assert considered(2) == ("direct",)
-    assert "subset" in considered(1024)
-    assert "subset" not in considered(1025)
-    assert "hashing" in considered(1 << 14)
-    assert considered((1 << 14) + 1) == ("direct", "hadamard")
+    assert methods_for(2) == ("direct",)
+    assert "subset" in methods_for(1024)
+    assert "subset" not in methods_for(1025)
+    assert "hashing" in methods_for(1 << 14)
+    assert methods_for((1 << 14) + 1) == ("direct", "hadamard")
 
 
 def test_the_front_door_takes_lists_and_exact_numbers() -> None:

@@ -16,7 +16,7 @@ from curador.local import hashing
 from curador.local.choose import METHODS
 from curador.local.client.hashing import OPEN_SIZE
 from curador.local.estimate import score_interval
-from curador.local.hadamard import transformed
+from curador.local.hadamard import transform_rows
 from curador.local.protocol import Frequencies, Supporting
 from curador.local.subset import fill_sets
 from curador.randomness.injected import Seeded
@@ -263,7 +263,7 @@ def test_cells_share_the_circle_evenly() -> None:
 def test_the_transform_is_the_matrix(side: int) -> None:
     """Against the matrix of signs, for several blocks."""
     table = np.random.default_rng(side).integers(-50, 50, (3, side))
-    assert np.array_equal(transformed(table), table @ matrix(side))
+    assert np.array_equal(transform_rows(table), table @ matrix(side))
 
 
 def test_the_error_of_hadamard_knows_its_block() -> None:

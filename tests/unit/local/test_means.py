@@ -11,8 +11,7 @@ import pytest
 from curador import local
 from curador.errors import InvalidParameter
 from curador.local import client
-from curador.local.means.base import exact_sums
-from curador.local.means.places import places
+from curador.local.means.base import exact_sums, places
 from curador.randomness.injected import Scripted, Seeded
 
 KINDS = (local.LaplaceMean, local.DuchiMean, local.PiecewiseMean, local.HybridMean)

@@ -5,8 +5,8 @@ from plan_schemas import Public, event_tables, schema
 from plan_trees import by_unit, column, equal, joined, number, projected, scan, union, where
 
 from curador.errors import NotPrivate
-from curador.plan.caps import Asked, Needs, bounded, caps_of
-from curador.plan.ownership import owned
+from curador.plan.caps import CapNeeds, RequestedCaps, bound_contribution, caps_of
+from curador.plan.ownership import ownership_of
 from curador.study.model import Caps
 
 S = schema()
@@ -16,7 +16,7 @@ EVENTS = scan(E, "events")
 
 
 def rows(relation, cap=None, known=S):
-    return owned(relation, known, cap=cap).rows
+    return ownership_of(relation, known, cap=cap).rows
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_a_row_that_is_a_unit_can_be_multiplied():
 def test_rows_without_an_owner_are_refused(relation):
     """Public rows that no person's row keeps would appear when somebody leaves."""
     with pytest.raises(NotPrivate):
-        owned(relation, S)
+        ownership_of(relation, S)
 
 
 def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None):
-    wanted = asked or Asked()
-    needs = Needs(keyed=keyed, private_keys=private, counts_units=units, known_groups=groups)
-    return bounded(relation, known, caps_of(relation, known, wanted), wanted, needs)
+    wanted = asked or RequestedCaps()
+    needs = CapNeeds(keyed=keyed, private_keys=private, counts_units=units, known_groups=groups)
+    return bound_contribution(relation, known, caps_of(relation, known, wanted), wanted, needs)
 
 
 def test_the_prepared_rank_serves_where_every_row_counts():
@@ -100,8 +100,8 @@ def test_the_rank_may_be_asked_for_under_a_filter_only_if_it_bounds_the_result()
     """A public table that multiplies rows brings the window back."""
     filtered = where(VISITS, equal(column(VISITS, "rating"), number(3)))
 
-    assert cap_of(filtered, Asked(prepared=True))[0].by == "rank"
-    assert cap_of(joined(filtered, filtered), Asked(prepared=True))[0].by == "window"
+    assert cap_of(filtered, RequestedCaps(prepared=True))[0].by == "rank"
+    assert cap_of(joined(filtered, filtered), RequestedCaps(prepared=True))[0].by == "window"
 
 
 def test_groups_are_capped_where_it_helps():
@@ -120,6 +120,6 @@ def test_groups_are_capped_where_it_helps():
 
 def test_an_analyst_lowers_caps_and_raises_them_only_as_the_owner_allows():
     """The owner's caps_max is the ceiling; without one, the caps are."""
-    assert cap_of(VISITS, Asked(rows=3))[0].rows == 3
+    assert cap_of(VISITS, RequestedCaps(rows=3))[0].rows == 3
     with pytest.raises(ValueError, match=r"caps\.rows must be from 1 to 10"):
-        cap_of(VISITS, Asked(rows=11))
+        cap_of(VISITS, RequestedCaps(rows=11))

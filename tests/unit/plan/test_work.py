@@ -9,9 +9,8 @@ from plan_schemas import Public, event_tables, people_tables, schema
 
 from curador.errors import NotPrivate
 from curador.plan.build import build_plan
-from curador.plan.costs import TEXT_BYTES, UNIT_TEXT_BYTES, Texts, cost
-from curador.plan.explain import explain
-from curador.plan.work import LEAST_HEIGHT, stored_rows
+from curador.plan.words import explain
+from curador.plan.work import LEAST_HEIGHT, TEXT_BYTES, UNIT_TEXT_BYTES, RowTexts, cost_of, stored_rows
 from curador.query.sql import parse
 from curador.query.tree import Call, Literal, Ref
 from curador.study.model import Caps, EngineSettings
@@ -85,11 +84,11 @@ def test_many_logarithms_lower_the_height():
 
 def test_patterns_cost_what_looking_for_them_takes():
     """A pattern with _ is compared at every place, letter by letter."""
-    held = Texts(10, (10 * TEXT_BYTES,))
+    held = RowTexts(10, (10 * TEXT_BYTES,))
 
     def looking(pattern):
         node = Call("like", (Ref(0, Type.STRING), Literal(pattern, Type.STRING)), Type.BOOLEAN)
-        return cost(node, held).nanoseconds
+        return cost_of(node, held).nanoseconds
 
     assert looking("%" + "a" * 1000 + "_b%") > 100 * looking("%aaa%")
     assert looking("a_%") < looking("%a_%")
@@ -99,11 +98,11 @@ def test_patterns_cost_what_looking_for_them_takes():
 
 def test_nested_guards_are_counted_as_often_as_they_are_computed():
     """What is guarded stands twice in the text."""
-    held, x = Texts(100, (0,)), Ref(0, Type.FLOAT)
+    held, x = RowTexts(100, (0,)), Ref(0, Type.FLOAT)
     costs = []
     for _ in range(6):
         x = Call("ln", (x,), Type.FLOAT)
-        costs.append(cost(x, held).nanoseconds)
+        costs.append(cost_of(x, held).nanoseconds)
 
     assert all(later > 2 * sooner for sooner, later in itertools.pairwise(costs))
 

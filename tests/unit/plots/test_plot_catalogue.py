@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import curador as cu
-from curador.plots.catalogue import CATALOGUE, NAMES, entry_of
+from curador.plots.catalogue import CATALOGUE, NAMES, figure_named
 from curador.plots.style import (
     BLUE,
     CYCLE,
@@ -171,7 +171,7 @@ def test_what_is_given_is_drawn():
 def test_an_unknown_name_is_refused(name, hint):
     """With the nearest one."""
     with pytest.raises(cu.InvalidParameter, match="name must be that of a figure") as caught:
-        entry_of(name)
+        figure_named(name)
 
     assert hint in str(caught.value)
 

@@ -8,14 +8,19 @@ import pytest
 from scipy import optimize, special
 
 import curador as cu
-from curador.plots.compositions import COUNTS, composed_deltas, compositions, costs, releases
-from curador.plots.epsilon_delta import curves, epsilon_delta
 from curador.plots.game import game
-from curador.plots.key_curves import key_curves, selections
-from curador.plots.local_errors import local_errors, standard_errors
-from curador.plots.noise_widths import noise_widths
-from curador.plots.shuffle import amplified, published, shuffle
-from curador.plots.tradeoffs import tradeoffs
+from curador.plots.local import amplified, local_errors, published, shuffle, standard_errors
+from curador.plots.losses import (
+    COUNTS,
+    composed_deltas,
+    compositions,
+    costs,
+    curves,
+    epsilon_delta,
+    example_releases,
+    tradeoffs,
+)
+from curador.plots.mechanisms import key_curves, noise_widths, selections
 from curador.privacy.losses import BoundedRange, GaussianLoss, LaplaceLoss, Pure
 
 
@@ -45,7 +50,7 @@ def gaussian_epsilon(mu, delta):
 def test_accountings_of_randomized_response_are_the_theorems():
     """100 answers at δ = 1e-6: sums, the theorem of 2010, the binomial optimum, ρ + 2√(ρ log 1/δ) from above."""
     truth = math.log(0.52 / 0.48)
-    found = costs(releases()["randomized response, p = 0.52"], 100, "1e-6")
+    found = costs(example_releases()["randomized response, p = 0.52"], 100, "1e-6")
     lower, upper = cu.composition.optimal_epsilon(truth, count=100, delta="1e-6")
     log = math.log(1e6)
 

@@ -15,6 +15,7 @@ import pytest
 from curador.errors import InvalidStudy
 from curador.privacy.adjacency import Adjacency
 from curador.study.build import build_study, override
+from curador.study.file import parse_study, read_study
 from curador.study.model import (
     Analyst,
     Budget,
@@ -26,7 +27,6 @@ from curador.study.model import (
     UnitPath,
     UnitRow,
 )
-from curador.study.toml import parse_study, read_study
 from curador.study.values import Type
 
 BUDGET = Budget(epsilon=3, delta=1e-6)

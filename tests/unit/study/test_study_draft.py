@@ -9,10 +9,9 @@ import pytest
 
 from curador.errors import InvalidStudy
 from curador.study.check import check_study, owner_warnings
+from curador.study.file import draft_toml, parse_study
 from curador.study.model import UnitColumn
-from curador.study.toml import parse_study
 from curador.study.values import Type
-from curador.study.write import draft_toml
 
 PHYSICAL = [
     ("user_id", "BIGINT", Type.INTEGER),

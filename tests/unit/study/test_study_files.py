@@ -15,9 +15,9 @@ from bad_files import BAD_FILES, GOOD, change, column, more, path, table
 
 from curador.errors import InvalidParameter, InvalidStudy, Refused
 from curador.privacy.adjacency import Adjacency
-from curador.study import toml
+from curador.study import file as study_file
 from curador.study.check import check_study, opening_warnings, owner_warnings
-from curador.study.lines import nearest, places
+from curador.study.file import find_places, nearest_place, parse_study, read_study
 from curador.study.model import (
     Analyst,
     Budget,
@@ -31,7 +31,6 @@ from curador.study.model import (
     UnitRow,
 )
 from curador.study.rules import BrokenRule
-from curador.study.toml import parse_study, read_study
 from curador.study.values import Type
 
 RULE = re.compile(r"\A[^\n;]+ must be [^\n]+; got [^\n]*\.(\nHint: [^\n]+)?\Z")
@@ -249,7 +248,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 def test_a_file_that_is_too_large(tmp_path, monkeypatch):
     """No more than the limit is ever read."""
-    monkeypatch.setattr(toml, "LARGEST_FILE", 100)
+    monkeypatch.setattr(study_file, "LARGEST_FILE", 100)
     file = tmp_path / "study.toml"
     file.write_text(GOOD, encoding="utf-8")
 
@@ -283,15 +282,15 @@ def test_every_key_has_its_line():
     ]
     text = "\n".join(lines_of_text)
     document = tomllib.loads(text)
-    found = places(text)
+    found = find_places(text)
     lines = {path: place.line for path, place in found.items()}
 
     assert set(lines) == set(paths(document))
     assert [lines["a b",], lines["c",]] == [2, 6]
     assert [lines["c", "d e", "f", "g", 0], lines["c", "d e", "f", "g", 1, 1, "h"]] == [7, 8]
     assert [lines["c", "d e", "f", "i"], lines["x",], lines["x", "y.z", "k"], lines["x", "y.z", "l"]] == [10, 12, 13, 14]
-    assert nearest(found, ("x", "y.z", "absent")).name(("x", "y.z", "absent")) == '[x."y.z"] absent'
-    assert nearest(found, ("absent",)) is None
+    assert nearest_place(found, ("x", "y.z", "absent")).name(("x", "y.z", "absent")) == '[x."y.z"] absent'
+    assert nearest_place(found, ("absent",)) is None
 
 
 def paths(value, above=()):

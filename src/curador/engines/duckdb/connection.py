@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from curador.engines.duckdb.quoting import listed, text
+from curador.engines.duckdb.spelling import commas, text
 
 if TYPE_CHECKING:
     import contextlib
@@ -47,7 +47,7 @@ tells about one person, by the clock, what no noise covers. `plan/work.py` count
 
 def run_in_order(connection: duckdb.DuckDBPyConnection) -> None:
     """Let questions on this connection run as they are written; before `close_doors`."""
-    if _locked(connection):
+    if _is_locked(connection):
         return
     connection.execute(f"SET disabled_optimizers = {text(','.join(_IN_ORDER))}").fetchall()
 
@@ -80,15 +80,15 @@ def connect(database: str, config: Mapping[str, str | int], *, read_only: bool =
 
 def close_doors(connection: duckdb.DuckDBPyConnection, allowed: Sequence[str] = ()) -> None:
     """Leave no way to a file but the allowed ones and the spill folder, and no way to change a setting."""
-    if _locked(connection):
+    if _is_locked(connection):
         return  # a second connection to a file of this process: its doors are closed already
     if allowed:
-        connection.execute(f"SET allowed_paths = [{listed(text(path) for path in allowed)}]").fetchall()
+        connection.execute(f"SET allowed_paths = [{commas(text(path) for path in allowed)}]").fetchall()
     connection.execute("SET enable_external_access = false").fetchall()
     connection.execute("SET lock_configuration = true").fetchall()
 
 
-def _locked(connection: duckdb.DuckDBPyConnection) -> bool:
+def _is_locked(connection: duckdb.DuckDBPyConnection) -> bool:
     return connection.execute("SELECT current_setting('lock_configuration')").fetchall() == [(True,)]
 
 

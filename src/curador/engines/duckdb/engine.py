@@ -1,4 +1,7 @@
-"""The embedded engine as a curator sees it: a schema, a data version, exact tallies."""
+"""The embedded engine as a curator sees it: a schema, a data version, exact tallies.
+
+And as a kind: what can be said and done before one is opened.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from curador.engines.base import Compiled, EngineFailed
+from curador.engines.base import Compiled, EngineFailed, Sources
+from curador.engines.duckdb import versions
 from curador.engines.duckdb.facts import VersionFacts
-from curador.engines.duckdb.folder import Folder, prepared_folder
-from curador.engines.duckdb.incidents import failure, note_duration, note_failure
+from curador.engines.duckdb.folder import Folder, log_failure, note_duration, note_failure, prepared_folder
 from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
-from curador.engines.duckdb.schema import describe
+from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import is_prepared, specification, take_version
 from curador.engines.duckdb.worker import open_connection
 from curador.errors import Failed, InvalidQuery, InvalidStudy, sentence
@@ -23,12 +26,16 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Tallied
+    from curador.engines.base import Engine, EngineKind, Tallied
     from curador.engines.duckdb.runners import Runner
     from curador.engines.lower.sql import Lowered, Statement
     from curador.plan.model import BlockPlan
     from curador.study.model import Study
     from curador.study.schema import Schema
+    from curador.study.values import Type
+
+
+# ---- engine ----------------------------------------------------------------------------------------------------------------
 
 
 _REHEARSAL = 10.0
@@ -108,7 +115,7 @@ class DuckDBEngine:
                 for place, (block, each) in enumerate(zip(compiled.blocks, lowered, strict=True))
             ]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
-            raise failure(self._folder, self._version, traceback.format_exc()) from None
+            raise log_failure(self._folder, self._version, traceback.format_exc()) from None
 
     def _without_rows(self, statements: Sequence[tuple[str, Statement]]) -> Mapping[str, Any]:
         """Run statements on tables without rows, once: the same ones give the same there, whatever rows a version has."""
@@ -142,9 +149,9 @@ class DuckDBEngine:
             raise _refusal("fit", problem) from None
 
     def _read(self, table: str, columns: Sequence[str], *, empty: bool) -> Any:
-        from curador.engines.lower.rows import STATEMENT, lower_rows
+        from curador.engines.lower.block import ROWS_STATEMENT, lower_rows
 
-        return self.run([(STATEMENT, lower_rows(self._schema, table, columns))], empty=empty)[STATEMENT]
+        return self.run([(ROWS_STATEMENT, lower_rows(self._schema, table, columns))], empty=empty)[ROWS_STATEMENT]
 
     def run(self, statements: Sequence[tuple[str, Statement]], *, empty: bool = False) -> Mapping[str, Any]:
         """Run lowered statements in one transaction, on the data or on tables without rows; refuse what is not lowered."""
@@ -158,7 +165,7 @@ class DuckDBEngine:
             texts = [(name, str(one.sql)) for name, one in statements]
             return self._opened().run(texts, min(seconds, _REHEARSAL) if empty else seconds, empty=empty)
         except BrokenError as problem:
-            raise failure(self._folder, self._version, str(problem)) from None
+            raise log_failure(self._folder, self._version, str(problem)) from None
 
     def close(self) -> None:
         """Stop the worker and close what is open."""
@@ -190,3 +197,42 @@ def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
     """Return the refusal of a question or a fit that the engine could not run on tables without rows."""
     hint = f"ask it in another way; the owner finds the reason under incident {problem.incident}"
     return InvalidQuery(f"the engine cannot run this {what}, even without rows; nothing was charged.\nHint: {hint}.")
+
+
+# ---- kind ------------------------------------------------------------------------------------------------------------------
+
+
+class DuckDBKind:
+    """DuckDB in a worker process or in this one, on files and frames, beside a prepared copy of them."""
+
+    def describe(self, study: Study) -> Schema:
+        """Return every column of the study's sources, or refuse them. No row is read."""
+        return describe(study)
+
+    def physical_types(self, source: Any) -> list[tuple[str, str, Type | None]]:
+        """Return the columns of a file or frame: name, DuckDB's type, and ours. No row is read."""
+        return physical_types(source)
+
+    def open(self, study: Study, version: int) -> Engine:
+        """Return the engine on a data version."""
+        return DuckDBEngine(study, version)
+
+    def sources(self, study: Study, version: int) -> Sources:
+        """Compare the sources with the manifest of the prepared folder."""
+        folder = Folder(prepared_folder(study))
+        manifest = versions.read_manifest(folder)
+        if manifest is None or manifest.version != version:
+            return Sources.UNKNOWN
+        return Sources.CHANGED if versions.have_sources_changed(study, folder) else Sources.SAME
+
+    def drop_prepared(self, study: Study) -> str:
+        """Remove the prepared copy of the data, and say so. What it was made from stays known: it can be made again."""
+        folder = Folder(prepared_folder(study))
+        if not folder.path.is_dir():
+            return "nothing was prepared"
+        before = folder.size()
+        folder.remove_versions()
+        return f"removed {before - folder.size():,} bytes from {folder.path}"
+
+
+KIND: EngineKind = DuckDBKind()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from curador.engines.duckdb import reading, sources
 from curador.engines.duckdb.connection import look
-from curador.engines.duckdb.quoting import listed
+from curador.engines.duckdb.spelling import commas
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class _Facts(ABC):
     def multiplicity(self, table: str, columns: tuple[str, ...]) -> int:
         """Return the largest number of rows that agree in these columns, NULL agreeing with NULL (no columns: all rows)."""
         place = self._place(table)
-        names = listed(f"c{self._tables[place].index(column)}" for column in columns)
+        names = commas(f"c{self._tables[place].index(column)}" for column in columns)
         counts = f"SELECT count(*) AS n FROM t{place}" + (f" GROUP BY {names}" if columns else "")
         found = self._ask(place, f"SELECT coalesce(max(n), 0) FROM ({counts})")
         return int(found[0][0])
@@ -90,7 +90,7 @@ class SourceFacts(_Facts):
         connection = look()
         source = sources.find(self._study, schema.table, f"source{place}")
         sources.bind(connection, source)
-        cleaned = reading.cleaned(connection, source, schema)
+        cleaned = reading.select_cleaned(connection, source, schema)
         connection.execute(f"CREATE TEMP VIEW t{place} AS {cleaned}").fetchall()
         return connection
 

@@ -8,13 +8,18 @@ spill/          what DuckDB moves out of memory while it works
 lock            held by the process that prepares
 incidents.log   what really happened when a question failed; analysts see an id only
 durations.log   how long questions took, by the id in their receipts; analysts see the time at which they asked only
+
+The two logs are the owner's alone: what really happened when a question failed, and how long others took. Each is a line of
+JSON; everybody else sees a random id.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import hashlib
 import hmac
+import json
 import os
 import secrets
 import shutil
@@ -22,13 +27,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from curador.engines.base import EngineFailed
 from curador.errors import InvalidStudy, sentence
-from curador.study.spelling import Plain
+from curador.study.values import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from curador.study.model import Study
+
+
+# ---- folder ----------------------------------------------------------------------------------------------------------------
+
 
 _KEY_BYTES = 32
 
@@ -161,3 +171,29 @@ def write_private(path: Path, content: bytes, *, new: bool = False) -> None:
     beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     write_private(beside, content, new=True)
     beside.replace(path)
+
+
+# ---- incidents -------------------------------------------------------------------------------------------------------------
+
+
+def log_failure(folder: Folder, version: int, detail: str) -> EngineFailed:
+    """Write what happened to the owner's log; return what anybody may know of it."""
+    incident = secrets.token_hex(8)
+    note_failure(folder, version, incident, detail)
+    return EngineFailed(incident)
+
+
+def note_failure(folder: Folder, version: int, incident: str, detail: str) -> None:
+    """Write what happened under an id that was given to it elsewhere."""
+    _append(folder, folder.incidents, {"incident": incident, "version": version, "detail": detail})
+
+
+def note_duration(folder: Folder, version: int, question: str, seconds: float) -> None:
+    """Write how long a question took, by the id that its receipt shows."""
+    _append(folder, folder.durations, {"question": question, "version": version, "seconds": round(seconds, 3)})
+
+
+def _append(folder: Folder, log: Path, entry: dict[str, object]) -> None:
+    now = dt.datetime.now(dt.UTC).isoformat()
+    with folder.appending(log) as file:
+        file.write(json.dumps({"time": now, **entry}).encode() + b"\n")

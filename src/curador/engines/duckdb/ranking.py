@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb import reading
-from curador.engines.duckdb.quoting import listed
+from curador.engines.duckdb.spelling import commas
 from curador.errors import Failed
-from curador.plan.costs import UNIT_TEXT_BYTES
+from curador.plan.work import UNIT_TEXT_BYTES
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,7 +32,7 @@ _SAMPLE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedRows:
     """Rows (c0, c1, …) and the relation (value, h, u) that says whom a value of their `column` belongs to.
 
     units  how many units there are: u is from 0 to this
@@ -57,7 +57,7 @@ def next_occurrence(p: str, k: str) -> str:
     return f"CASE {k} WHEN 1 THEN {p} ELSE hash(hash({p}, {k})) END"
 
 
-def formula(relation: str, names: str, carried: str) -> str:
+def rank_by_formula(relation: str, names: str, carried: str) -> str:
     """Return the SELECT of `carried` and the rank r, by the formula, of a relation with columns u, p and all columns."""
     occurrence = f"row_number() OVER (PARTITION BY u, p ORDER BY {names})"
     numbered = f"SELECT *, {occurrence} AS k FROM {relation}"
@@ -65,7 +65,7 @@ def formula(relation: str, names: str, carried: str) -> str:
     return f"SELECT {carried}, row_number() OVER (PARTITION BY u ORDER BY {order}) AS r FROM ({numbered})"
 
 
-def in_one_sort(relation: str, names: str, carried: str) -> str:
+def rank_in_one_sort(relation: str, names: str, carried: str) -> str:
     """Return what `formula` returns, sorting once the rows of units in which no two p are equal.
 
     Claim   The rank is the formula's. In a unit without equal p the order of p is the formula's order, as k is 1 everywhere;
@@ -74,12 +74,12 @@ def in_one_sort(relation: str, names: str, carried: str) -> str:
     sort = "PARTITION BY u ORDER BY p"
     placed = f"SELECT {carried}, p, row_number() OVER ({sort}) AS r, lag(p) OVER ({sort}) = p AS tie FROM {relation}"
     alone = f"SELECT {carried}, r FROM placed ANTI JOIN tied USING (u)"
-    others = formula("(SELECT * FROM placed SEMI JOIN tied USING (u))", names, carried)
+    others = rank_by_formula("(SELECT * FROM placed SEMI JOIN tied USING (u))", names, carried)
     tied = "SELECT DISTINCT u FROM placed WHERE tie"
     return f"WITH placed AS MATERIALIZED ({placed}), tied AS ({tied}) {alone} UNION ALL {others}"
 
 
-def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owned, memory: int, most: int) -> None:
+def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: OwnedRows, memory: int, most: int) -> None:
     """Make t<i> of staged rows: in passes over ranges of units, each sorted, ranked and appended.
 
     most  rows of one unit that are kept, those of the lowest ranks
@@ -88,7 +88,7 @@ def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owne
     names = reading.column_names(schema)
     grids = reading.grids(schema)
     types = [*reading.column_types(schema), *(f"{name} INTEGER" for name in grids)]
-    connection.execute(f"CREATE TABLE t{place} ({listed(types)}, __u BIGINT, __h UBIGINT, __r BIGINT)").fetchall()
+    connection.execute(f"CREATE TABLE t{place} ({commas(types)}, __u BIGINT, __h UBIGINT, __r BIGINT)").fetchall()
     passes = _passes(connection, schema, owned, memory)
     for number in range(passes):
         first, behind = owned.units * number // passes, owned.units * (number + 1) // passes
@@ -120,15 +120,15 @@ def _one_pass(
     def run(statement: str) -> list[tuple[object, ...]]:
         return connection.execute(statement).fetchall()
 
-    columns = listed(names)
+    columns = commas(names)
     run(f"CREATE TEMP TABLE ranked AS SELECT *, {pseudorandom(columns)} AS p FROM ({rows}) ORDER BY u, p")
     run(f"CREATE TEMP TABLE marks AS {_MARKS}")
     disorder, beginnings = run("SELECT count(*) FILTER (disorder), count(*) FILTER (beginning) FROM marks")[0]
     if disorder != 0 or beginnings not in {0, 1}:
         raise Failed("The engine did not keep the order in which it had sorted rows.")
     tied = "(SELECT *, rowid AS id FROM ranked WHERE u IN (SELECT u FROM marks WHERE tie))"
-    run(f"CREATE TEMP TABLE places AS {formula(tied, columns, 'id')}")
-    stored = listed([*names, *(f"{expression} AS {name}" for name, expression in grids.items())])
+    run(f"CREATE TEMP TABLE places AS {rank_by_formula(tied, columns, 'id')}")
+    stored = commas([*names, *(f"{expression} AS {name}" for name, expression in grids.items())])
     firsts = "(SELECT u, id AS first FROM marks WHERE tie IS NOT TRUE)"
     joined = f"ranked AS s JOIN {firsts} AS f ON s.u = f.u LEFT JOIN places AS q ON q.id = s.rowid"
     placed = f"SELECT s.*, coalesce(q.r, s.rowid - f.first + 1) AS __r FROM {joined}"
@@ -168,7 +168,7 @@ Source  Each row's `before` is its place less one. A scan that gave rows in anot
 """
 
 
-def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owned, memory: int) -> int:
+def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: OwnedRows, memory: int) -> int:
     """Return in how many parts the table is ranked: a sixth at a time, less where memory is short, small tables at once.
 
     It depends on the rows, and nothing depends on it but time and memory.
@@ -178,7 +178,7 @@ def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: O
     fixed = sum(_TEXT_BYTES if field.type == "string" else 8 for field in fields) + _OWN_BYTES
     texts = [f"coalesce(strlen(c{place}), 0)" for place, field in enumerate(fields) if field.type == "string"]
     if texts:
-        sample = f"SELECT list_sum([{listed(texts)}]) AS n FROM {owned.rows} LIMIT {_SAMPLE}"
+        sample = f"SELECT list_sum([{commas(texts)}]) AS n FROM {owned.rows} LIMIT {_SAMPLE}"
         fixed += int(connection.execute(f"SELECT coalesce(avg(n), 0) FROM ({sample})").fetchall()[0][0])
     whole = count * fixed
     part = min(max(_SMALL, whole // _PASSES + 1), max(_SMALL // 8, memory // 6))

@@ -1,28 +1,246 @@
-"""Takes a data version: reads the sources once, prepares them beside the ledger, and remembers what was read."""
+"""Data versions: taken from the sources once, prepared beside the ledger, compared with the sources since.
+
+Which one is prepared, and whether a source has changed since, is known to the owner's store alone.
+
+A version is an owner's act: the number grows at every refresh, whether or not anything changed, and is all that others see.
+Digests of contents are HMACs under the study's key; they are compared here and leave the manifest for no entry, receipt,
+log or message: a digest of a table tells two candidate tables apart.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import shutil
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from curador.engines.duckdb import snapshot, unreadable
+from curador.engines.duckdb import reading, sources
 from curador.engines.duckdb.connection import connect, limits, private_files
-from curador.engines.duckdb.incidents import failure
-from curador.engines.duckdb.prepare import Work, prepare, verify_keys
-from curador.engines.duckdb.progress import Progress
-from curador.engines.duckdb.views import make_views, view_source, write_frames
+from curador.engines.duckdb.folder import Folder, log_failure, prepared_folder, write_private
+from curador.engines.duckdb.prepare import (
+    PreparationWork,
+    Progress,
+    make_views,
+    prepare,
+    verify_keys,
+    view_source,
+    write_frames,
+)
 from curador.errors import InvalidStudy
+from curador.plan.model import column_grid
+from curador.plan.work import NAME_BYTES, TEXT_CHARACTERS, UNIT_TEXT_BYTES, stored_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
-    from typing import Any
 
     import duckdb
 
-    from curador.engines.duckdb.folder import Folder
-    from curador.engines.duckdb.sources import Source
+    from curador.engines.duckdb.sources import TableSource
+    from curador.study.model import Study
     from curador.study.schema import Schema, TableSchema
+
+
+# ---- snapshot --------------------------------------------------------------------------------------------------------------
+
+
+FORMAT = 1
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFingerprint:
+    """One file, or one frame, as it was when a version was taken."""
+
+    path: str
+    size: int
+    modified: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is prepared: the version, for which declarations, and its sources by table."""
+
+    version: int
+    layout: str
+    sources: Mapping[str, tuple[SourceFingerprint, ...]] = field(default_factory=dict[str, tuple[SourceFingerprint, ...]])
+
+
+def read_manifest(folder: Folder) -> Manifest | None:
+    """Return what the folder says is prepared; None where nothing is."""
+    try:
+        stored = json.loads(folder.manifest.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        stored = {}
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise InvalidStudy(f"{folder.manifest} must be a manifest of format {FORMAT}.\nHint: run `curador refresh`")
+    by_table = {name: tuple(_read_fingerprint(one) for one in files) for name, files in stored["sources"].items()}
+    return Manifest(stored["version"], stored["layout"], by_table)
+
+
+def write_manifest(folder: Folder, manifest: Manifest) -> None:
+    """Store what is prepared."""
+    by_table = {name: [_plain(one) for one in files] for name, files in manifest.sources.items()}
+    content = {"format": FORMAT, "version": manifest.version, "layout": manifest.layout, "sources": by_table}
+    write_private(folder.manifest, json.dumps(content, indent=1).encode())
+
+
+def fingerprint_sources(study: Study, folder: Folder) -> dict[str, tuple[SourceFingerprint, ...]]:
+    """Return every source as it is now, with digests: reads all bytes once."""
+    key = folder.key("sources")
+    found = {table.name: sources.find(study, table, "source") for table in study.tables}
+    return {name: _fingerprint(source, key, study.folder) for name, source in found.items()}
+
+
+def have_sources_changed(study: Study, folder: Folder | None = None) -> bool:
+    """Whether a source differs from what the prepared version was taken from. Nothing taken yet: nothing changed.
+
+    Size and time of change are compared first; only where they differ is the content. A file that was touched and is the
+    same has not changed, and its new time is remembered.
+    """
+    folder = folder or Folder(prepared_folder(study))
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return False
+    key = folder.key("sources")
+    now: dict[str, tuple[SourceFingerprint, ...]] = {}
+    for table in study.tables:
+        before = manifest.sources.get(table.name)
+        if before is None:
+            return True
+        source = sources.find(study, table, "source")
+        if source.files and _file_stats(source, study.folder) == [(one.path, one.size, one.modified) for one in before]:
+            now[table.name] = before
+            continue
+        now[table.name] = _fingerprint(source, key, study.folder)
+        if [(one.path, one.digest) for one in now[table.name]] != [(one.path, one.digest) for one in before]:
+            return True
+    if now != dict(manifest.sources):
+        write_manifest(folder, Manifest(manifest.version, manifest.layout, now))
+    return False
+
+
+def are_files_unchanged(seen: Mapping[str, tuple[SourceFingerprint, ...]], study: Study) -> bool:
+    """Whether size and time of every file are still those: nobody wrote while a version was taken."""
+    found = {table.name: sources.find(study, table, "source") for table in study.tables if table.source != sources.FRAME}
+    return all(
+        _file_stats(source, study.folder) == [(one.path, one.size, one.modified) for one in seen[name]]
+        for name, source in found.items()
+    )
+
+
+def bytes_of(study: Study) -> int:
+    """Return how large the sources are together; of frames, as if every value were a number."""
+    frames = [study.frames[table.name].shape for table in study.tables if table.source == sources.FRAME]
+    files = [sources.find(study, table, "source").files for table in study.tables if table.source != sources.FRAME]
+    return sum(8 * height * width for height, width in frames) + sum(file.stat().st_size for one in files for file in one)
+
+
+def layout_digest(schema: Schema) -> str:
+    """Return the fingerprint of everything that shapes a prepared file but rows: columns, values, grids, units, limits."""
+    limits = (TEXT_CHARACTERS, UNIT_TEXT_BYTES, NAME_BYTES)
+    described: list[object] = [
+        limits,
+        *(stored_rows(one.table, schema.study) for one in schema.tables if not one.table.public),
+    ]
+    described += [
+        (
+            table.table.name,
+            repr(table.table.unit),
+            table.table.unique,
+            table.table.key,
+            [(one.name, one.type, one.declared and (one.declared.values, column_grid(one.declared))) for one in table.fields],
+        )
+        for table in schema.tables
+    ]
+    return hashlib.sha256(repr(described).encode()).hexdigest()
+
+
+def _plain(one: SourceFingerprint) -> dict[str, Any]:
+    return {"path": one.path, "size": one.size, "modified": one.modified, "digest": one.digest}
+
+
+def _read_fingerprint(one: dict[str, Any]) -> SourceFingerprint:
+    return SourceFingerprint(path=one["path"], size=one["size"], modified=one["modified"], digest=one["digest"])
+
+
+def _file_stats(source: TableSource, folder: Path) -> list[tuple[str, int, int]]:
+    """Name as seen from the study, so that a study may move; size; time of change."""
+    home = folder.absolute()
+    names = [str(file.relative_to(home) if file.is_relative_to(home) else file) for file in source.files]
+    stats = [file.stat() for file in source.files]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in zip(names, stats, strict=True)]
+
+
+def _fingerprint(source: TableSource, key: bytes, folder: Path) -> tuple[SourceFingerprint, ...]:
+    if source.kind == "frame":
+        return (SourceFingerprint(sources.FRAME, 0, 0, _frame_digest(source.frame, key)),)
+    stated = _file_stats(source, folder)  # before the bytes: a later change shows
+    return tuple(
+        SourceFingerprint(path, size, modified, _file_digest(file, key))
+        for file, (path, size, modified) in zip(source.files, stated, strict=True)
+    )
+
+
+def _file_digest(path: Path, key: bytes) -> str:
+    digest = hmac.new(key, digestmod=hashlib.sha256)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _frame_digest(frame: Any, key: bytes) -> str:
+    """HMAC of the frame as an Arrow stream, whatever pieces it comes in."""
+    import pyarrow as pa
+
+    digest = hmac.new(key, digestmod=hashlib.sha256)
+    whole = frame.combine_chunks()
+    sink = _Sink(digest)
+    with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), whole.schema) as stream:
+        stream.write_table(whole)
+    return digest.hexdigest()
+
+
+class _Sink:
+    """A file that only digests."""
+
+    def __init__(self, digest: hmac.HMAC) -> None:
+        self._digest = digest
+        self._length = 0
+        self.closed = False
+
+    def write(self, content: Any) -> int:
+        self._digest.update(content)
+        self._length += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._length
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+# ---- versions --------------------------------------------------------------------------------------------------------------
+
 
 NEVER = "never"
 _SMALL = 32_000_000
@@ -38,31 +256,31 @@ def take_version(schema: Schema, folder: Folder, version: int, tell: Callable[[s
         try:
             _take(schema, folder, version, progress)
         except duckdb.Error as problem:  # unreadable pages, a full disk: the text may hold rows
-            raise failure(folder, version, f"{type(problem).__name__}: {problem}") from None
+            raise log_failure(folder, version, f"{type(problem).__name__}: {problem}") from None
 
 
 def _take(schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
     study = schema.study
     never = study.engine.prepare == NEVER
     progress.step("looking for changes")
-    seen = snapshot.take(study, folder)
+    seen = fingerprint_sources(study, folder)
     if never:
         write_frames(schema, folder.frames)
         _verify_views(schema, folder, progress)
     else:
         _prepare_file(schema, folder, version, progress)
-    if not snapshot.unchanged_files(seen, study):
+    if not are_files_unchanged(seen, study):
         raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
     if not never:
         _beside(folder, version, "part").replace(folder.version(version))
-    snapshot.write(folder, snapshot.Manifest(version, snapshot.layout_digest(schema), seen))
+    write_manifest(folder, Manifest(version, layout_digest(schema), seen))
     folder.remove_versions(keep=version)
 
 
 def is_prepared(schema: Schema, folder: Folder, version: int) -> bool:
     """Whether this version is there, made for these declarations."""
-    manifest = snapshot.read(folder)
-    if manifest is None or manifest.version != version or manifest.layout != snapshot.layout_digest(schema):
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.version != version or manifest.layout != layout_digest(schema):
         return False
     return schema.study.engine.prepare == NEVER or folder.version(version).is_file()
 
@@ -93,14 +311,14 @@ def _beside(folder: Folder, version: int, word: str) -> Path:
 
 def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
     part, stage = (_beside(folder, version, word) for word in ("part", "stage"))
-    small = snapshot.bytes_of(schema.study) <= _SMALL
+    small = bytes_of(schema.study) <= _SMALL
     for file in (part, stage):
         for one in (file, file.with_name(f"{file.name}.wal")):
             one.unlink(missing_ok=True)
     settings, spill = schema.study.engine, folder.new_spill()
     connection = connect(str(part), limits(settings, spill))
     try:
-        prepare(Work(connection, schema, unit_key(folder), settings.memory, progress), None if small else stage)
+        prepare(PreparationWork(connection, schema, unit_key(folder), settings.memory, progress), None if small else stage)
     except BaseException:
         connection.close()
         part.unlink(missing_ok=True)
@@ -122,17 +340,17 @@ def _verify_views(schema: Schema, folder: Folder, progress: Progress) -> None:
         for place, table in enumerate(schema.tables):
             progress.step(f"reading {table.table.name}")
             _verify_readable(connection, f"s{place}", view_source(schema, table, place, folder.frames), table)
-        verify_keys(Work(connection, schema, "", settings.memory, progress), lambda place: f"s{place}")
+        verify_keys(PreparationWork(connection, schema, "", settings.memory, progress), lambda place: f"s{place}")
     finally:
         connection.close()
         shutil.rmtree(spill, ignore_errors=True)
 
 
-def _verify_readable(connection: duckdb.DuckDBPyConnection, rows: str, source: Source, table: TableSchema) -> None:
+def _verify_readable(connection: duckdb.DuckDBPyConnection, rows: str, source: TableSource, table: TableSchema) -> None:
     import duckdb
 
     try:
-        unreadable.read_all(connection, rows, table)
+        reading.read_all(connection, rows, table)
     except duckdb.Error as problem:
         hint = 'prepare = "auto" reads texts that are no UTF-8 as NULL, and times beyond microseconds as the last year'
-        raise unreadable.refusal(connection, rows, source, table, hint) or problem from None
+        raise reading.unreadable_refusal(connection, rows, source, table, hint) or problem from None

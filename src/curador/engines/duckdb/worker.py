@@ -19,7 +19,7 @@ import threading
 from typing import IO, TYPE_CHECKING, Any
 
 from curador.engines.duckdb.connection import close_doors, connect, run_in_order
-from curador.engines.duckdb.quoting import identifier, listed
+from curador.engines.duckdb.spelling import commas, identifier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ class Connections:
         connection = connect(":memory:", config)
         try:
             for table, held in tables.items():
-                connection.execute(f"CREATE TABLE {identifier(table)} ({listed(held)})").fetchall()
+                connection.execute(f"CREATE TABLE {identifier(table)} ({commas(held)})").fetchall()
             close_doors(connection, [])
         except BaseException:
             connection.close()

@@ -8,6 +8,8 @@
 
 All results are 64-bit integers; sums come as two of them (`Dialect.limbs`), so that no width of the data can fail or round.
 Nothing is read and nothing can fail for a row's sake until the statement runs: refusals come from here, before any charge.
+
+`lower_rows` gives learners the rows of a private table with their units: what nobody but an estimator of ours sees.
 """
 
 from __future__ import annotations
@@ -16,13 +18,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from curador.engines.lower import terms
+from curador.engines.lower.caps import KeptRows, apply_caps, rank_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import Expressions
 from curador.engines.lower.grid import Layers, steps_of
-from curador.engines.lower.kept import Kept, kept, rank_of
-from curador.engines.lower.relation import Relations, stored
-from curador.engines.lower.sql import GeneratedSQL, Lowered, Statement, every, generated, listed, rows_of, select, too_deep
+from curador.engines.lower.relation import Relations, is_stored_on_grid
+from curador.engines.lower.sql import (
+    GeneratedSQL,
+    Lowered,
+    Statement,
+    commas,
+    every,
+    mark_generated,
+    rows_of,
+    select,
+    too_deep,
+)
 from curador.query.tree import Ref
+from curador.study.model import UnitRow
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -33,7 +46,32 @@ if TYPE_CHECKING:
     from curador.query.tree import Relation
     from curador.study.schema import Schema
 
-STATEMENT = "tallies"
+
+# ---- rows ------------------------------------------------------------------------------------------------------------------
+
+
+ROWS_STATEMENT = "rows"
+
+
+def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> Statement:
+    """Return the statement that reads columns v0, v1, … and the unit `u` of a table.
+
+    Claim   The rows of one unit depend on its own rows only; those of no unit are left out.
+    """
+    place = next(number for number, one in enumerate(schema.tables) if one.table.name == table)
+    one = schema.tables[place]
+    if one.table.public:
+        raise AssertionError(table)  # nobody's rows
+    named = [f"c{one.index(name)} AS v{number}" for number, name in enumerate(columns)]
+    conditions = [] if isinstance(one.table.unit, UnitRow) else ["__u IS NOT NULL"]
+    sql: GeneratedSQL = mark_generated(select([*named, "__u AS u"], f"t{place}", when=conditions))
+    return Statement(ROWS_STATEMENT, sql)
+
+
+# ---- block -----------------------------------------------------------------------------------------------------------------
+
+
+TALLIES_STATEMENT = "tallies"
 GROUPS, SELECTION, FIRST_TALLY = 0, 1, 2
 """The numbers of parts; a tally with a part of its own has FIRST_TALLY + its place."""
 
@@ -48,13 +86,13 @@ def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, 
         text = made.statement()
     except RecursionError:
         raise too_deep() from None
-    return Lowered((Statement(STATEMENT, generated(text)),))
+    return Lowered((Statement(TALLIES_STATEMENT, mark_generated(text)),))
 
 
 def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUCKDB) -> GeneratedSQL:
     """Return a relation's rows: c0 …, and of private ones `__u`, `__h`, with the order columns `__o0` and on."""
     try:
-        return generated(Relations(schema, dialect).lower(relation).sql)
+        return mark_generated(Relations(schema, dialect).lower(relation).sql)
     except RecursionError:
         raise too_deep() from None
 
@@ -62,7 +100,7 @@ def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUC
 def lower_kept(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
     """Return the rows that a block counts, one by one: what a test of unit-locality or of caps looks at."""
     made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
-    return generated(f"{made.with_clause(reads=1)} {select(['*'], 'kept')}")
+    return mark_generated(f"{made.with_clause(reads=1)} {select(['*'], 'kept')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +120,7 @@ class _Column:
 @dataclass(frozen=True, slots=True)
 class _Block:
     block: BlockPlan
-    kept: Kept
+    kept: KeptRows
     keys: tuple[str, ...]
     columns: tuple[_Column, ...]
     dialect: Dialect
@@ -94,7 +132,7 @@ class _Block:
             place: tally.argument.index
             for place, tally in enumerate(block.tallies)
             if stored_grids and isinstance(tally.argument, Ref) and tally.grid is not None
-            if stored(block.relation, tally.argument.index, tally.grid, schema)
+            if is_stored_on_grid(block.relation, tally.argument.index, tally.grid, schema)
         }
         shape = relations.lower(block.relation, frozenset(found.values()))
         if not shape.private:
@@ -108,7 +146,7 @@ class _Block:
         )
         numbered = schema.study.engine.prepare != "never"
         grouped = list(dict.fromkeys(keys))
-        rows = kept(layers.select(shape.sql), block.cap, block.relation, shape, grouped, dialect, numbered=numbered)
+        rows = apply_caps(layers.select(shape.sql), block.cap, block.relation, shape, grouped, dialect, numbered=numbered)
         return cls(block, rows, keys, columns, dialect)
 
     def with_clause(self, reads: int) -> str:
@@ -122,7 +160,7 @@ class _Block:
             self.dialect.named(name, text, once=True if name in several else once and name == "kept")
             for name, text in self.kept.parts
         ]
-        return f"WITH {listed(named)}"
+        return f"WITH {commas(named)}"
 
     def statement(self) -> str:
         """Return the whole statement."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from curador.engines.base import Cells, Tallied
-from curador.engines.lower.block import FIRST_TALLY, GROUPS, SCALAR, SELECTION, STATEMENT, WIDE
+from curador.engines.lower.block import FIRST_TALLY, GROUPS, SCALAR, SELECTION, TALLIES_STATEMENT, WIDE
 from curador.errors import Failed
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def collect(block: BlockPlan, lowered: Lowered, results: Mapping[str, Arrow]) ->
     """Return a block's tallies from the results of its statements, by name."""
     if set(results) != {one.name for one in lowered.statements}:
         raise Failed("an engine must answer every statement of a block once.")
-    table = results[STATEMENT]
+    table = results[TALLIES_STATEMENT]
     part = _integers(table.column("part"))
     groups = _rows(table, part == GROUPS)
     keys = tuple(f"k{place}" for place in range(len(block.keys)))

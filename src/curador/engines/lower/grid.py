@@ -19,7 +19,7 @@ from curador.study.values import Type
 
 if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
-    from curador.engines.lower.terms import Term
+    from curador.engines.lower.terms import LoweredTerm
     from curador.plan.model import Grid
 
 _EXACT = 1 << 53
@@ -60,7 +60,7 @@ def steps_of(grid: Grid) -> Steps:
     return Steps(grid.exponent, grid.start, 0, grid.steps)
 
 
-def argument(term: Term, steps: Steps, dialect: Dialect) -> tuple[str, bool]:
+def argument(term: LoweredTerm, steps: Steps, dialect: Dialect) -> tuple[str, bool]:
     """Return x, and whether it is a 64-bit integer that doubles would round on this grid.
 
     x is NULL exactly where the term's value is: a whole number beyond 64 bits has none, so it must not be clamped to an end
@@ -77,7 +77,7 @@ def argument(term: Term, steps: Steps, dialect: Dialect) -> tuple[str, bool]:
     return terms.number(term, dialect), False
 
 
-def scaled(x: str, steps: Steps, dialect: Dialect, *, integers: bool = False) -> str:
+def scale_to_steps(x: str, steps: Steps, dialect: Dialect, *, integers: bool = False) -> str:
     """Return s. `integers`: x is a 64-bit integer, on a grid of whole numbers."""
     if integers:
         inside = dialect.whole(f"({dialect.wide(x)} - ({steps.start:d}))")
@@ -94,7 +94,7 @@ def scaled(x: str, steps: Steps, dialect: Dialect, *, integers: bool = False) ->
     return dialect.whole(dialect.function("floor", f"{inside} - {start} + {dialect.double(0.5)}"))
 
 
-def clamped(s: str, steps: Steps) -> str:
+def clamp_to_ends(s: str, steps: Steps) -> str:
     """Return v: the integer clamp to the plan's own literals, last of all."""
     return f"CASE WHEN {s} < {steps.low:d} THEN {steps.low:d} WHEN {s} > {steps.high:d} THEN {steps.high:d} ELSE {s} END"
 
@@ -113,7 +113,7 @@ class Layers:
         """Return the name under which the text's value goes on."""
         return self._plain.setdefault(text, f"a{len(self._plain)}")
 
-    def on_grid(self, term: Term, steps: Steps) -> str:
+    def on_grid(self, term: LoweredTerm, steps: Steps) -> str:
         """Return the name of the term's v."""
         x, integers = argument(term, steps, self.dialect)
         return self._grids.setdefault((x, steps, integers), f"v{len(self._grids)}")
@@ -127,9 +127,9 @@ class Layers:
         inner = select([*self.kept, *plain, *xs], rows_of(relation))
         names = [*self.kept, *self._plain.values()]
         middles = [
-            f"{scaled(f'x{name}', steps, self.dialect, integers=integers)} AS s{name}"
+            f"{scale_to_steps(f'x{name}', steps, self.dialect, integers=integers)} AS s{name}"
             for (_, steps, integers), name in self._grids.items()
         ]
         middle = select([*names, *middles], rows_of(inner))
-        last = [f"{clamped(f's{name}', steps)} AS {name}" for (_, steps, _), name in self._grids.items()]
+        last = [f"{clamp_to_ends(f's{name}', steps)} AS {name}" for (_, steps, _), name in self._grids.items()]
         return select([*names, *last], rows_of(middle))

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 from curador.engines.lower import terms
 from curador.engines.lower.expression import Expressions
 from curador.engines.lower.grid import Layers, Steps, steps_of
-from curador.engines.lower.sql import listed, rows_of, select
-from curador.engines.lower.terms import Term
-from curador.plan.grid import column_grid
+from curador.engines.lower.sql import commas, rows_of, select
+from curador.engines.lower.terms import LoweredTerm
+from curador.plan.model import column_grid
 from curador.plan.ownership import is_unit
 from curador.query.tree import Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
-    from curador.engines.lower.relation import Shape
+    from curador.engines.lower.relation import LoweredRelation
     from curador.query.tree import Aggregate, Expression, Relation, UnitGroup, Window, WindowCall
     from curador.study.schema import Schema
 
@@ -68,23 +68,23 @@ class _Inside:
         grid = None if declared is None else column_grid(declared)
         return None if grid is None else steps_of(grid)
 
-    def total(self, total: str, count: str, steps: Steps | None) -> Term:
+    def total(self, total: str, count: str, steps: Steps | None) -> LoweredTerm:
         """Return Σx from Σv and the number of v."""
         if steps is None:
-            return Term(self.dialect.whole(total), Type.INTEGER)
+            return LoweredTerm(self.dialect.whole(total), Type.INTEGER)
         text = f"{self.double(total)} * {self.dialect.double(steps.step)}"
         if steps.start:
             text = f"{text} + {self.double(count)} * {self.dialect.double(steps.offset)}"
-        return Term(f"({text})", Type.FLOAT)
+        return LoweredTerm(f"({text})", Type.FLOAT)
 
-    def mean(self, total: str, count: str, steps: Steps | None) -> Term:
+    def mean(self, total: str, count: str, steps: Steps | None) -> LoweredTerm:
         """Return Σx/n from Σv and the number of v: one division of exact integers."""
         text = f"{self.double(total)} / {self.double(count)}"
         if steps is not None:
             text = f"{text} * {self.dialect.double(steps.step)}"
             if steps.start:
                 text = f"{text} + {self.dialect.double(steps.offset)}"
-        return Term(f"({text})", Type.FLOAT)
+        return LoweredTerm(f"({text})", Type.FLOAT)
 
     def double(self, integer: str) -> str:
         """Return an exact integer as a double: the one conversion."""
@@ -94,7 +94,7 @@ class _Inside:
 # ---- GROUP BY the unit ---------------------------------------------------------------------------------------------
 
 
-def unit_group(group: UnitGroup, below: Shape, schema: Schema, dialect: Dialect) -> tuple[str, tuple[Type, ...]]:
+def unit_group(group: UnitGroup, below: LoweredRelation, schema: Schema, dialect: Dialect) -> tuple[str, tuple[Type, ...]]:
     """Return the SELECT of one row for each unit and combination of other keys, and the types of its order columns.
 
     The unit itself is never what is grouped by: `__u` is. A column that holds it may be NULL after an outer join.
@@ -135,23 +135,23 @@ class _Parts:
     def _part(self, text: str) -> str:
         return self.named.setdefault(text, f"e{len(self.named)}")
 
-    def aggregate(self, aggregate: Aggregate) -> Term:
+    def aggregate(self, aggregate: Aggregate) -> LoweredTerm:
         """Return the aggregate as an expression of named parts."""
         inside, argument = self.inside, aggregate.argument
         only = "" if aggregate.filter is None else f" FILTER (WHERE {inside.value(aggregate.filter, Type.BOOLEAN)})"
         if argument is None or aggregate.function == "count_units":
             of = "DISTINCT __u" if aggregate.function == "count_units" else "*"
-            return Term(self._part(f"COUNT({of}){only}"), Type.INTEGER)
+            return LoweredTerm(self._part(f"COUNT({of}){only}"), Type.INTEGER)
         match aggregate.function:
             case "count" | "count_distinct":
                 distinct = "DISTINCT " if aggregate.function == "count_distinct" else ""
-                return Term(self._part(f"COUNT({distinct}{inside.value(argument)}){only}"), Type.INTEGER)
+                return LoweredTerm(self._part(f"COUNT({distinct}{inside.value(argument)}){only}"), Type.INTEGER)
             case "min" | "max" | "bool_and" | "bool_or":
                 text = f"{aggregate.function.upper()}({inside.value(argument)}){only}"
-                return Term(self._part(text), argument.type, infinite=True)
+                return LoweredTerm(self._part(text), argument.type, infinite=True)
             case "quantile":
                 text = inside.dialect.quantile(inside.value(argument), Fraction(1, 2) if aggregate.q is None else aggregate.q)
-                return Term(self._part(text + only), argument.type, infinite=True)
+                return LoweredTerm(self._part(text + only), argument.type, infinite=True)
             case "sum" | "avg":
                 v, steps = inside.integers(argument)
                 total, count = self._part(f"SUM({v}){only}"), self._part(f"COUNT({v}){only}")
@@ -159,7 +159,7 @@ class _Parts:
             case _:
                 return self._variance(argument, only, sample=aggregate.function == "var_samp")
 
-    def _variance(self, argument: Expression, only: str, *, sample: bool) -> Term:
+    def _variance(self, argument: Expression, only: str, *, sample: bool) -> LoweredTerm:
         """Σ(v − a)² about the integer a = Σv div n is exact; what is left of the mean is b/n, |b| < n.
 
         n·variance = Σ(v − a)² − b²/n. Where not all v are equal this is at least ½, and b²/n < n, so doubles keep its sign.
@@ -176,13 +176,13 @@ class _Parts:
         divisor = f"CASE WHEN {count} > 1 THEN {inside.double(f'{count} - 1')} END" if sample else inside.double(n)
         square = dialect.double(1.0 if steps is None else steps.step**2)
         text = f"(({around} - {left} * {left} / {inside.double(n)}) / ({divisor}) * {square})"
-        return Term(text, Type.FLOAT, raw=True)
+        return LoweredTerm(text, Type.FLOAT, raw=True)
 
 
 # ---- windows -------------------------------------------------------------------------------------------------------
 
 
-def window(node: Window, below: Shape, schema: Schema, dialect: Dialect) -> str:
+def window(node: Window, below: LoweredRelation, schema: Schema, dialect: Dialect) -> str:
     """Return the SELECT that adds a column for each call. Partitions hold the unit; orders are completed to total ones.
 
     RANK and DENSE_RANK look at the values of their order alone, so rows that tie share a rank whatever their places.
@@ -197,7 +197,7 @@ def window(node: Window, below: Shape, schema: Schema, dialect: Dialect) -> str:
     return select([*kept, *calls], rows_of(inside.layers.select(below.sql)))
 
 
-def _windowed(call: WindowCall, inside: _Inside, below: Shape) -> Term:
+def _windowed(call: WindowCall, inside: _Inside, below: LoweredRelation) -> LoweredTerm:
     ranking = call.function in {"rank", "dense_rank"}
     whole = call.whole and call.function in {"count", "sum", "min", "max", "avg"}
     partition = [*below.owner_names[:1], *(inside.value(one) for one in call.partition)]
@@ -211,30 +211,32 @@ def _windowed(call: WindowCall, inside: _Inside, below: Shape) -> Term:
     running = not whole and call.function in {"count", "sum", "min", "max", "avg"}
     over = " ".join(
         (
-            f"PARTITION BY {listed(dict.fromkeys(partition))}" if partition else "",
-            f"ORDER BY {listed(order)}" if order and not whole else "",
+            f"PARTITION BY {commas(dict.fromkeys(partition))}" if partition else "",
+            f"ORDER BY {commas(order)}" if order and not whole else "",
             "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW" if running else "",
         )
     ).strip()
     return _call(call, inside, f"OVER ({over})")
 
 
-def _call(call: WindowCall, inside: _Inside, over: str) -> Term:
+def _call(call: WindowCall, inside: _Inside, over: str) -> LoweredTerm:
     argument = call.argument
     match call.function:
         case "row_number" | "rank" | "dense_rank":
-            return Term(f"{call.function.upper()}() {over}", Type.INTEGER)
+            return LoweredTerm(f"{call.function.upper()}() {over}", Type.INTEGER)
         case "count":
-            return Term(f"COUNT({'*' if argument is None else inside.value(argument)}) {over}", Type.INTEGER)
+            return LoweredTerm(f"COUNT({'*' if argument is None else inside.value(argument)}) {over}", Type.INTEGER)
         case "sum" | "avg" if argument is not None:
             v, steps = inside.integers(argument)
             finish = inside.total if call.function == "sum" else inside.mean
             return finish(f"SUM({v}) {over}", f"COUNT({v}) {over}", steps)
         case "min" | "max" if argument is not None:
-            return Term(f"{call.function.upper()}({inside.value(argument)}) {over}", argument.type, infinite=True)
+            return LoweredTerm(f"{call.function.upper()}({inside.value(argument)}) {over}", argument.type, infinite=True)
         case "lag" | "lead" if argument is not None:
             offset = min(max(call.offset, 0), _FAR)
-            return Term(f"{call.function.upper()}({inside.value(argument)}, {offset:d}) {over}", argument.type, infinite=True)
+            return LoweredTerm(
+                f"{call.function.upper()}({inside.value(argument)}, {offset:d}) {over}", argument.type, infinite=True
+            )
         case _:
             message = f"{call.function} needs an argument"
             raise TypeError(message)

@@ -23,14 +23,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from curador.engines.lower import terms
+from curador.engines.lower.caps import NOBODY
 from curador.engines.lower.expression import Expressions
 from curador.engines.lower.inside import unit_group, window
-from curador.engines.lower.kept import NOBODY
-from curador.engines.lower.sql import every, rows_of, select, short
-from curador.engines.lower.terms import Term
+from curador.engines.lower.sql import every, require_short, rows_of, select
+from curador.engines.lower.terms import LoweredTerm
 from curador.errors import NotPrivate
-from curador.plan.grid import column_grid
-from curador.plan.ownership import conjuncts, owned, refs
+from curador.plan.model import column_grid
+from curador.plan.ownership import conjuncts, ownership_of, refs_of
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
 from curador.study.values import Type
@@ -46,7 +46,7 @@ _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LoweredRelation:
     """A lowered relation: a SELECT with the columns named in `sql.py`.
 
     orders  the types of `__o0` …
@@ -84,13 +84,13 @@ class Relations:
     dialect: Dialect
     rank: int | None = None
 
-    def lower(self, relation: Relation, grids: frozenset[int] = frozenset()) -> Shape:
+    def lower(self, relation: Relation, grids: frozenset[int] = frozenset()) -> LoweredRelation:
         """Return the relation, with the stored grid integers of these columns beside it; see `stored`."""
         shape = self._lowered(relation, grids)
-        short(shape.sql)
+        require_short(shape.sql)
         return shape
 
-    def _lowered(self, relation: Relation, grids: frozenset[int]) -> Shape:
+    def _lowered(self, relation: Relation, grids: frozenset[int]) -> LoweredRelation:
         match relation:
             case Scan():
                 return self._scan(relation, grids)
@@ -98,7 +98,7 @@ class Relations:
                 return self._join(join, grids, tuple(conjuncts(relation.predicate)))
             case Filter():
                 below = self.lower(relation.input, grids)
-                conditions = [_tested(relation.predicate, self._expressions(below))]
+                conditions = [_test_row_by_row(relation.predicate, self._expressions(below))]
                 return self._over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
             case Project():
                 return self._project(relation, grids)
@@ -109,7 +109,7 @@ class Relations:
             case UnitGroup():
                 below = self.lower(relation.input)
                 sql, orders = unit_group(relation, below, self.schema, self.dialect)
-                return Shape(sql, relation.columns, below.private, orders)
+                return LoweredRelation(sql, relation.columns, below.private, orders)
             case Window():
                 below = self.lower(relation.input, grids)
                 return self._over(below, window(relation, below, self.schema, self.dialect), relation.columns)
@@ -118,30 +118,30 @@ class Relations:
             case _:
                 assert_never(relation)
 
-    def _expressions(self, shape: Shape) -> Expressions:
+    def _expressions(self, shape: LoweredRelation) -> Expressions:
         return Expressions(shape.column_names, self.dialect)
 
     @staticmethod
-    def _over(below: Shape, sql: str, columns: tuple[Out, ...]) -> Shape:
-        return Shape(sql, columns, below.private, below.orders, below.grids)
+    def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> LoweredRelation:
+        return LoweredRelation(sql, columns, below.private, below.orders, below.grids)
 
     # ---- tables and what keeps their rows ----------------------------------------------------------------------------
 
-    def _scan(self, scan: Scan, grids: frozenset[int]) -> Shape:
+    def _scan(self, scan: Scan, grids: frozenset[int]) -> LoweredRelation:
         number, found = next((place, one) for place, one in enumerate(self.schema.tables) if one.table.name == scan.table)
         columns = [f"c{place}" for place in range(len(scan.columns))]
         if found.table.public:
             sql = select([*columns, "__p AS __o0"], f"t{number}")
-            return Shape(sql, scan.columns, private=False, orders=(Type.INTEGER,))
+            return LoweredRelation(sql, scan.columns, private=False, orders=(Type.INTEGER,))
         stored = [f"g{place}" for place in sorted(grids)]
         rank = 1 if found.table.unique else self.rank
         # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise
         owned = [] if isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
         conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
         sql = select([*columns, *stored, "__u", "__h", "__r AS __o0"], f"t{number}", when=conditions)
-        return Shape(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
+        return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
 
-    def _project(self, project: Project, grids: frozenset[int]) -> Shape:
+    def _project(self, project: Project, grids: frozenset[int]) -> LoweredRelation:
         sources = {place: _ref(project, place) for place in grids}
         below = self.lower(project.input, frozenset(sources.values()))
         expressions = self._expressions(below)
@@ -151,23 +151,23 @@ class Relations:
         ]
         stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
         sql = select([*computed, *stored, *below.owner_names, *below.order_names], rows_of(below.sql))
-        return Shape(sql, project.columns, below.private, below.orders, grids)
+        return LoweredRelation(sql, project.columns, below.private, below.orders, grids)
 
-    def _distinct(self, distinct: Distinct) -> Shape:
+    def _distinct(self, distinct: Distinct) -> LoweredRelation:
         below = self.lower(distinct.input)
         names = [*below.column_names, *below.owner_names]
         orders = [f"c{place} AS __o{place}" for place in range(len(below.columns))]
         sql = select([*names, *orders], rows_of(select(names, rows_of(below.sql), distinct=True)))
-        return Shape(sql, distinct.columns, below.private, tuple(one.type for one in below.columns))
+        return LoweredRelation(sql, distinct.columns, below.private, tuple(one.type for one in below.columns))
 
     # ---- two relations and more --------------------------------------------------------------------------------------
 
-    def _join(self, join: Join, grids: frozenset[int], above: tuple[Node, ...]) -> Shape:
+    def _join(self, join: Join, grids: frozenset[int], above: tuple[Node, ...]) -> LoweredRelation:
         """Lower a join. `above`: conditions on what comes out, tested before it where they are about one side."""
         width = len(join.left.columns)
         split = _Split(join, width, above)
         left = self._tested(join.left, split.conditions("l"), frozenset(place for place in grids if place < width))
-        early = [_moved(one, -width) for one in split.conditions("r")]
+        early = [_move_columns(one, -width) for one in split.conditions("r")]
         right = self._tested(join.right, early, frozenset(place - width for place in grids if place >= width))
         _refuse_ownerless(join, left, right)
         names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
@@ -189,10 +189,10 @@ class Relations:
         kind = "LEFT JOIN" if join.kind == "right" else _JOINS[join.kind]
         source = f"({first}) AS {'r' if built == 'l' else 'l'} {kind} ({second}) AS {built} ON {on}"
         nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and self._guarded(joined) else []
-        rest = [_tested(one, Expressions(names, self.dialect)) for one in split.left_above]
+        rest = [_test_row_by_row(one, Expressions(names, self.dialect)) for one in split.left_above]
         sql = select([*columns, *stored, *owners, *ordered], source, when=[*nobody, *rest])
         sql += f" LIMIT {_EVERY_ROW}" if self._guarded(joined) else ""
-        return Shape(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
+        return LoweredRelation(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
 
     def _guarded(self, joined: _Sides) -> bool:
         """Whether a row of nobody stands in the side that is built: where units are numbered, which preparation does."""
@@ -208,7 +208,7 @@ class Relations:
         conditions += [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in others]
         return every(conditions) or self.dialect.boolean(True)
 
-    def _tested(self, relation: Relation, conditions: list[Expression], grids: frozenset[int]) -> Shape:
+    def _tested(self, relation: Relation, conditions: list[Expression], grids: frozenset[int]) -> LoweredRelation:
         """A side of a join with the conditions on it alone, which go further down where it is a join itself."""
         if not conditions:
             return self.lower(relation, grids)
@@ -234,16 +234,16 @@ class Relations:
         nobody += [f"{_some(term.type, self.dialect)} AS __k{place}" for place, term in enumerate(keys)]
         return f"{sql} UNION ALL SELECT {', '.join(nobody)}"
 
-    def _key(self, equality: Expression, names: list[str], width: int, side: str) -> Term:
+    def _key(self, equality: Expression, names: list[str], width: int, side: str) -> LoweredTerm:
         """One side of an equality, in the form in which both are compared."""
         if not isinstance(equality, Call):
             raise TypeError(equality)
         expressions = Expressions(names, self.dialect)
-        ends = terms.aligned([expressions.term(one) for one in equality.arguments], self.dialect)
-        sides = ["l" if min(refs(one)) < width else "r" for one in equality.arguments]
+        ends = terms.align([expressions.term(one) for one in equality.arguments], self.dialect)
+        sides = ["l" if min(refs_of(one)) < width else "r" for one in equality.arguments]
         return ends[sides.index(side)]
 
-    def _union(self, union: UnionAll, grids: frozenset[int]) -> Shape:
+    def _union(self, union: UnionAll, grids: frozenset[int]) -> LoweredRelation:
         branches = [self.lower(one, grids) for one in union.inputs]
         if len({branch.private for branch in branches}) > 1:
             raise NotPrivate("UNION ALL must not mix public rows with rows of people.")
@@ -252,7 +252,7 @@ class Relations:
         selects: list[str] = []
         for number, branch in enumerate(branches):
             columns = [
-                f"{terms.of_type(Term(f'c{place}', have.type), out.type, self.dialect).sql} AS c{place}"
+                f"{terms.of_type(LoweredTerm(f'c{place}', have.type), out.type, self.dialect).sql} AS c{place}"
                 for place, (have, out) in enumerate(zip(branch.columns, union.columns, strict=True))
             ]
             orders = [f"{self.dialect.integer(number)} AS __o0"]
@@ -260,7 +260,7 @@ class Relations:
                 own = users.get(number)
                 orders.append(f"{terms.null(type_, self.dialect) if own is None else f'__o{own}'} AS __o{place}")
             selects.append(select([*columns, *branch.grid_names, *branch.owner_names, *orders], rows_of(branch.sql)))
-        return Shape(" UNION ALL ".join(selects), union.columns, branches[0].private, types, grids)
+        return LoweredRelation(" UNION ALL ".join(selects), union.columns, branches[0].private, types, grids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ class _Split:
         return [one for one in found if {self._side(part) for part in one.arguments} == {"l", "r"}]
 
     def _side(self, node: Node) -> str | None:
-        sides = {"l" if index < self.width else "r" for index in refs(node)}
+        sides = {"l" if index < self.width else "r" for index in refs_of(node)}
         return next(iter(sides)) if len(sides) == 1 else None
 
     def _early(self, node: Node) -> str | None:
@@ -312,8 +312,8 @@ class _Split:
 class _Sides:
     """The two sides of a join, lowered."""
 
-    left: Shape
-    right: Shape
+    left: LoweredRelation
+    right: LoweredRelation
     split: _Split
 
     @property
@@ -328,23 +328,23 @@ class _Sides:
             return "r"
         if join.kind == "right" or self.left.private != self.right.private:
             return "l" if join.kind == "right" or not self.left.private else "r"
-        rows = [owned(one, schema, cap=height).rows for one in (join.left, join.right)]
+        rows = [ownership_of(one, schema, cap=height).rows for one in (join.left, join.right)]
         return "l" if rows[0] is not None and (rows[1] is None or rows[0] < rows[1]) else "r"
 
 
-def _moved(node: Expression, by: int) -> Expression:
+def _move_columns(node: Expression, by: int) -> Expression:
     """An expression over columns that stand so many places further."""
     match node:
         case Ref():
             return replace(node, index=node.index + by)
         case Call():
-            moved = (_moved(one, by) for one in node.arguments if isinstance(one, (Call, Literal, Ref)))
+            moved = (_move_columns(one, by) for one in node.arguments if isinstance(one, (Call, Literal, Ref)))
             return replace(node, arguments=tuple(moved))
         case _:
             return node
 
 
-def _tested(condition: Expression, expressions: Expressions) -> str:
+def _test_row_by_row(condition: Expression, expressions: Expressions) -> str:
     """A condition that is tested row by row, whatever an engine knows of a column's smallest and largest values.
 
     A bare comparison it would look up in its statistics, and leave out a part of a table in which it is true of no row: one
@@ -370,7 +370,7 @@ def _some(type_: Type | None, dialect: Dialect) -> str:
             return dialect.timestamp(dt.datetime(2000, 1, 1))  # noqa: DTZ001 -- moments have no zone here
 
 
-def _owners(kind: str, left: Shape, right: Shape) -> list[str]:
+def _owners(kind: str, left: LoweredRelation, right: LoweredRelation) -> list[str]:
     """The unit of a joined row: the kept side's. Where both sides may be missing, the one that is there."""
     if left.private and right.private and kind == "full":
         return ["COALESCE(l.__u, r.__u) AS __u", "COALESCE(l.__h, r.__h) AS __h"]
@@ -378,7 +378,7 @@ def _owners(kind: str, left: Shape, right: Shape) -> list[str]:
     return [f"{side}.__u", f"{side}.__h"] if left.private or right.private else []
 
 
-def _refuse_ownerless(join: Join, left: Shape, right: Shape) -> None:
+def _refuse_ownerless(join: Join, left: LoweredRelation, right: LoweredRelation) -> None:
     """Refuse what a plan never holds: rows that belong to nobody, or public rows that depend on people's."""
     if left.private == right.private:
         return
@@ -388,7 +388,7 @@ def _refuse_ownerless(join: Join, left: Shape, right: Shape) -> None:
         raise NotPrivate("a join must keep every row's owner: rows of a public table without a match belong to nobody.")
 
 
-def _slots(branches: list[Shape]) -> list[tuple[Type, dict[int, int]]]:
+def _slots(branches: list[LoweredRelation]) -> list[tuple[Type, dict[int, int]]]:
     """Which order column of which branch stands where in the union: a slot has one type, and at most one of a branch."""
     slots: list[tuple[Type, dict[int, int]]] = []
     for number, branch in enumerate(branches):
@@ -412,7 +412,7 @@ def _ref(project: Project, place: int) -> int:
     return expression.index
 
 
-def stored(relation: Relation, place: int, grid: Grid, schema: Schema) -> bool:
+def is_stored_on_grid(relation: Relation, place: int, grid: Grid, schema: Schema) -> bool:
     """Whether a relation's column is, untouched, one that preparation put on exactly this grid, and can bring it along."""
     source = relation.columns[place].source
     table = None if source is None else schema.table(source[0])
@@ -421,26 +421,26 @@ def stored(relation: Relation, place: int, grid: Grid, schema: Schema) -> bool:
     declared = table.table.column(source[1])
     if declared is None or column_grid(declared) != grid:
         return False
-    return _brought(relation, place, source)
+    return _brings_grid(relation, place, source)
 
 
-def _brought(relation: Relation, place: int, source: tuple[str, str]) -> bool:
+def _brings_grid(relation: Relation, place: int, source: tuple[str, str]) -> bool:
     match relation:
         case Scan():
             return (relation.table, relation.columns[place].name) == source
         case Filter():
-            return _brought(relation.input, place, source)
+            return _brings_grid(relation.input, place, source)
         case Project():
             expression = relation.expressions[place]
-            return isinstance(expression, Ref) and _brought(relation.input, expression.index, source)
+            return isinstance(expression, Ref) and _brings_grid(relation.input, expression.index, source)
         case Join():
             width = len(relation.left.columns)
             if place < width:
-                return _brought(relation.left, place, source)
-            return _brought(relation.right, place - width, source)
+                return _brings_grid(relation.left, place, source)
+            return _brings_grid(relation.right, place - width, source)
         case UnionAll():
-            return all(_brought(branch, place, source) for branch in relation.inputs)
+            return all(_brings_grid(branch, place, source) for branch in relation.inputs)
         case Window():
-            return place < len(relation.input.columns) and _brought(relation.input, place, source)
+            return place < len(relation.input.columns) and _brings_grid(relation.input, place, source)
         case _:
             return False

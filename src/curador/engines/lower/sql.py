@@ -49,12 +49,12 @@ class Lowered:
     statements: tuple[Statement, ...]
 
 
-def generated(text: str) -> GeneratedSQL:
+def mark_generated(text: str) -> GeneratedSQL:
     """Return the text as ours; refuse one that grew too long. Nothing has been read or spent by then."""
-    return GeneratedSQL(short(text))
+    return GeneratedSQL(require_short(text))
 
 
-def short(text: str) -> str:
+def require_short(text: str) -> str:
     """Return the text if an engine can be given it."""
     if len(text) > MOST_TEXT:
         raise too_deep()
@@ -66,7 +66,7 @@ def too_deep() -> InvalidQuery:
     return InvalidQuery("an expression must be nested less deeply.\nHint: write fewer functions inside one another.")
 
 
-def listed(names: Iterable[str]) -> str:
+def commas(names: Iterable[str]) -> str:
     """Return a list as SQL writes it."""
     return ", ".join(names)
 
@@ -80,8 +80,8 @@ def select(
     columns: Iterable[str], source: str, *, when: Iterable[str] = (), by: Iterable[str] = (), distinct: bool = False
 ) -> str:
     """Return a SELECT. The source is a name, a FROM clause, or what `rows_of` gives."""
-    conditions, groups = every(when), listed(by)
-    text = f"SELECT {'DISTINCT ' if distinct else ''}{listed(columns)} FROM {source}"  # noqa: S608 -- every part is ours
+    conditions, groups = every(when), commas(by)
+    text = f"SELECT {'DISTINCT ' if distinct else ''}{commas(columns)} FROM {source}"  # noqa: S608 -- every part is ours
     text += f" WHERE {conditions}" if conditions else ""
     return text + (f" GROUP BY {groups}" if groups else "")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
-from curador.engines.lower.sql import short
+from curador.engines.lower.sql import require_short
 from curador.query.tree import Literal
 from curador.study.values import Type
 
@@ -27,7 +27,7 @@ _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LoweredTerm:
     """A text of SQL and what it is.
 
     type      None: NULL of any type
@@ -42,34 +42,34 @@ class Term:
     infinite: bool = False
 
     def __post_init__(self) -> None:
-        short(self.sql)
+        require_short(self.sql)
 
 
-Lowered: TypeAlias = "Callable[[Call, list[Term], Dialect], Term]"
+CallLowering: TypeAlias = "Callable[[Call, list[LoweredTerm], Dialect], LoweredTerm]"
 """How a call is written, from its lowered arguments: total, whatever they hold."""
 
 
-def literal(node: Literal, dialect: Dialect) -> Term:
+def literal(node: Literal, dialect: Dialect) -> LoweredTerm:
     """Return a literal. Fractions become the nearest double, whole numbers beyond 64 bits too."""
     value = node.value
     match value:
         case None:
-            return Term("NULL" if node.type is None else null(node.type, dialect), node.type)
+            return LoweredTerm("NULL" if node.type is None else null(node.type, dialect), node.type)
         case bool():
-            return Term(dialect.boolean(value), Type.BOOLEAN)
+            return LoweredTerm(dialect.boolean(value), Type.BOOLEAN)
         case int() if node.type in {Type.INTEGER, None} and _SMALLEST <= value <= _LARGEST:
-            return Term(dialect.integer(value), Type.INTEGER)
+            return LoweredTerm(dialect.integer(value), Type.INTEGER)
         case int() | Fraction():
             number = nearest_double(Fraction(value))
-            return Term(dialect.double(number), Type.FLOAT, infinite=number in {float("inf"), float("-inf")})
+            return LoweredTerm(dialect.double(number), Type.FLOAT, infinite=number in {float("inf"), float("-inf")})
         case str():
-            return Term(dialect.string(value), Type.STRING)
+            return LoweredTerm(dialect.string(value), Type.STRING)
         case dt.datetime():
-            return Term(dialect.timestamp(value), Type.TIMESTAMP)
+            return LoweredTerm(dialect.timestamp(value), Type.TIMESTAMP)
         case dt.date():
             if node.type is Type.TIMESTAMP:
-                return Term(dialect.timestamp(dt.datetime(value.year, value.month, value.day)), Type.TIMESTAMP)  # noqa: DTZ001
-            return Term(dialect.date(value), Type.DATE)
+                return LoweredTerm(dialect.timestamp(dt.datetime(value.year, value.month, value.day)), Type.TIMESTAMP)  # noqa: DTZ001
+            return LoweredTerm(dialect.date(value), Type.DATE)
 
 
 def nearest_double(value: Fraction) -> float:
@@ -86,7 +86,7 @@ def null(type_: Type, dialect: Dialect) -> str:
     return f"CAST(NULL AS {dialect.type(type_)})"
 
 
-def number(term: Term, dialect: Dialect) -> str:
+def number(term: LoweredTerm, dialect: Dialect) -> str:
     """Return a double to compute with, raw."""
     if term.type is None:
         return null(Type.FLOAT, dialect)
@@ -95,7 +95,7 @@ def number(term: Term, dialect: Dialect) -> str:
     return term.sql
 
 
-def finite(term: Term, dialect: Dialect) -> str:
+def finite(term: LoweredTerm, dialect: Dialect) -> str:
     """Return a double that is never NaN nor infinite: NULL instead."""
     text = number(term, dialect)
     if term.raw or term.infinite:
@@ -103,29 +103,29 @@ def finite(term: Term, dialect: Dialect) -> str:
     return text
 
 
-def value(term: Term, dialect: Dialect) -> Term:
+def value(term: LoweredTerm, dialect: Dialect) -> LoweredTerm:
     """Return the term in its type's physical form, never raw. A whole number that does not fit 64 bits is NULL."""
     if not term.raw:
         return term
     if term.type is Type.INTEGER:
-        return Term(dialect.whole(term.sql), Type.INTEGER)
+        return LoweredTerm(dialect.whole(term.sql), Type.INTEGER)
     guarded = f"(CASE WHEN {dialect.finite(term.sql)} THEN {term.sql} + {dialect.double(0.0)} END)"
-    return Term(guarded, term.type)
+    return LoweredTerm(guarded, term.type)
 
 
-def of_type(term: Term, type_: Type, dialect: Dialect) -> Term:
+def of_type(term: LoweredTerm, type_: Type, dialect: Dialect) -> LoweredTerm:
     """Return the value in the physical form of another type of its kind: whole numbers as doubles, dates as moments."""
     if term.type is None:
-        return Term(null(type_, dialect), type_)
+        return LoweredTerm(null(type_, dialect), type_)
     known = value(term, dialect)
     if known.type is None or dialect.type(known.type) == dialect.type(type_):
-        return Term(known.sql, type_, infinite=known.infinite)
+        return LoweredTerm(known.sql, type_, infinite=known.infinite)
     if type_ is Type.INTEGER and known.type.numeric:
-        return Term(dialect.whole(dialect.nearest(known.sql)), type_)
+        return LoweredTerm(dialect.whole(dialect.nearest(known.sql)), type_)
     if type_.numeric and known.type is Type.INTEGER:
-        return Term(f"CAST({known.sql} AS {dialect.type(type_)})", type_)
+        return LoweredTerm(f"CAST({known.sql} AS {dialect.type(type_)})", type_)
     if type_ is Type.TIMESTAMP and known.type is Type.DATE:
-        return Term(dialect.try_cast(known.sql, type_), type_)
+        return LoweredTerm(dialect.try_cast(known.sql, type_), type_)
     message = f"no {known.type} stands for a {type_}"
     raise TypeError(message)
 
@@ -143,7 +143,7 @@ def common(types: Sequence[Type | None]) -> Type | None:
     raise TypeError(message)
 
 
-def aligned(terms: Sequence[Term], dialect: Dialect, type_: Type | None = None) -> list[Term]:
+def align(terms: Sequence[LoweredTerm], dialect: Dialect, type_: Type | None = None) -> list[LoweredTerm]:
     """Return values of one kind in one physical form: that of the type, else the common one; booleans where all are NULL."""
     shared = type_ or common([one.type for one in terms]) or Type.BOOLEAN
     return [of_type(one, shared, dialect) for one in terms]

@@ -91,7 +91,7 @@ def read_matrix(estimator: Any, X: Any, y: Any = None, *, numeric: bool = True) 
         else:
             rows, targets = _checks.validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric)
     except ValueError as problem:
-        raise _refused(problem) from None
+        raise _shorten_refusal(problem) from None
     if targets is not None and numeric:
         targets = np.asarray(targets, np.float64)
     found = getattr(estimator, "feature_names_in_", None)
@@ -105,7 +105,7 @@ def read_more(estimator: Any, X: Any) -> Floats:  # noqa: N803 -- as scikit-lear
     try:
         return np.asarray(_checks.validate_data(estimator, X, dtype=np.float64, reset=False), np.float64)
     except ValueError as problem:
-        raise _refused(problem) from None
+        raise _shorten_refusal(problem) from None
 
 
 def require_numbers(table: Any, name: str) -> None:
@@ -133,21 +133,21 @@ def _kind_of(values: Any) -> str | None:
     """What is there in the place of numbers; None: nothing is."""
     kind: Any = getattr(values, "dtype", None)
     if kind is None:
-        return _looked_at(values) if isinstance(values, (list, tuple)) else None
+        return _find_text(values) if isinstance(values, (list, tuple)) else None
     if hasattr(kind, "categories") and hasattr(kind.categories, "dtype"):  # pandas: of what categories are
         kind = kind.categories.dtype
     letter = getattr(kind, "kind", None)
     if letter is None and hasattr(kind, "is_temporal"):  # polars
-        return "dates" if kind.is_temporal() else None if kind.is_numeric() else _looked_at(values)
+        return "dates" if kind.is_temporal() else None if kind.is_numeric() else _find_text(values)
     if isinstance(letter, str) and letter in _NO_NUMBERS:
         return _NO_NUMBERS[letter]
-    return _looked_at(values) if letter == "O" else None
+    return _find_text(values) if letter == "O" else None
 
 
 _NO_NUMBERS = {"U": "texts", "S": "texts", "T": "texts", "M": "dates", "m": "durations"}
 
 
-def _looked_at(values: Any) -> str | None:
+def _find_text(values: Any) -> str | None:
     """Whether there is a text among things of any type."""
     try:
         things = np.asarray(values, dtype=object).ravel().tolist()
@@ -156,7 +156,7 @@ def _looked_at(values: Any) -> str | None:
     return "texts" if any(isinstance(one, (str, bytes)) for one in things) else None
 
 
-def _refused(problem: ValueError) -> InvalidParameter:
+def _shorten_refusal(problem: ValueError) -> InvalidParameter:
     """The same in one sentence; scikit-learn's paragraphs of advice are about other estimators."""
     text = str(problem)
     if "inhomogeneous" in text or "setting an array element" in text:
@@ -262,9 +262,9 @@ def bounds_of(bounds: Any, facts: Facts, *, name: str = "bounds") -> Bounds:
             columns have none, by places from 0. What is not in the mapping is as the study declares it
     """
     if bounds is None:
-        return _declared(facts, name)
+        return _declared_bounds(facts, name)
     if isinstance(bounds, Mapping):
-        return _declared(replace(facts, bounds=_by_column(bounds, facts, name)), name)
+        return _declared_bounds(replace(facts, bounds=_by_column(bounds, facts, name)), name)
     rule = "a pair (low, high) of finite numbers, or of one for each column, with low below high"
     try:
         low, high = (_for_each(end, facts.features) for end in bounds)
@@ -319,7 +319,7 @@ def _by_column(given: Mapping[Any, Any], facts: Facts, name: str) -> tuple[tuple
     return tuple(found)
 
 
-def _declared(facts: Facts, name: str) -> Bounds:
+def _declared_bounds(facts: Facts, name: str) -> Bounds:
     if facts.bounds is None:
         hint = "what columns lie between must not be taken from the data; values beyond are clamped"
         raise InvalidParameter(sentence(name, "given: (low, high)", "nothing", hint))
@@ -331,14 +331,14 @@ def _declared(facts: Facts, name: str) -> Bounds:
     return bounds_of((np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])), facts, name=name)
 
 
-def scaled(rows: Floats, bounds: Bounds) -> Floats:
+def scale_rows(rows: Floats, bounds: Bounds) -> Floats:
     """Return rows clamped to the bounds and scaled to [-1, 1]; missing is 0, the middle of its column."""
     clamped = np.clip(rows, bounds.low, bounds.high)
     found = np.clip((clamped - bounds.centre) / bounds.half, -1.0, 1.0)
     return np.nan_to_num(found, copy=False, nan=0.0)
 
 
-def centred(rows: Floats, centre: Floats | float = 0.0) -> Floats:
+def centre_rows(rows: Floats, centre: Floats | float = 0.0) -> Floats:
     """Return rows less a public centre; what is missing or infinite is 0, as if it were the centre. To be read only."""
     if not np.any(centre) and np.isfinite(rows).all():
         return rows  # no copy of a large table

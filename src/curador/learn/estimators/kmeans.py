@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from curador.errors import require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.clusters import STEPS, clusters_of, expected_noise, nearest, parts
-from curador.learn.dry_run import DryRun, records_first
+from curador.learn.dry_run import TYPICAL, DryRun, records_first, sizes_of_forecast
 from curador.learn.estimators.arrays import (
     Records,
     bounds_of,
@@ -20,9 +20,8 @@ from curador.learn.estimators.arrays import (
     records_of_columns,
     width_of,
 )
-from curador.learn.plan import Part, make_plan
-from curador.learn.regression.forecast import TYPICAL, expected
-from curador.learn.regression.frame import Frame, frame_of
+from curador.learn.plan import PlannedRelease, make_plan
+from curador.learn.regression.frame import FeatureFrame, frame_of
 from curador.numerics.exact import whole
 
 if TYPE_CHECKING:
@@ -96,11 +95,11 @@ class PrivateKMeans(PrivateEstimator):
         require(count <= _MOST_CLUSTERS, "n_clusters", f"at most {_MOST_CLUSTERS}", count)
         return count
 
-    def _frame(self, facts: Facts) -> Frame:
+    def _frame(self, facts: Facts) -> FeatureFrame:
         bounds = bounds_of(self.bounds, facts, name="bounds")
         return frame_of(bounds.low, bounds.high, centred=True, row_norm=None, pure=False)
 
-    def _parts(self, facts: Facts) -> Sequence[Part]:
+    def _parts(self, facts: Facts) -> Sequence[PlannedRelease]:
         self._frame(facts)
         self._clusters()
         return parts()
@@ -114,7 +113,7 @@ class PrivateKMeans(PrivateEstimator):
 
         By default as many as `n_nominal` and `bounds` say.
         """
-        records, features = expected(self, n_records, n_features)
+        records, features = sizes_of_forecast(self, n_records, n_features)
         facts, goal, clusters = facts_of(records, features, self.bounds), self._goal(), self._clusters()
         found = expected_noise(make_plan(goal, self._parts(facts)), records, clusters, features)
         numbers = {

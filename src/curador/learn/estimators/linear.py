@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from curador.errors import InvalidParameter, sentence
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.dry_run import records_first
+from curador.learn.dry_run import TYPICAL, forecast_moments, records_first, sizes_of_forecast
 from curador.learn.estimators.arrays import (
     Records,
     bounds_of,
@@ -22,11 +22,9 @@ from curador.learn.estimators.arrays import (
     records_of_columns,
     width_of,
 )
-from curador.learn.plan import Part, Plan, make_plan
-from curador.learn.regression.forecast import TYPICAL, expected, forecast
-from curador.learn.regression.frame import Frame, design_of, frame_of, sizes_of
-from curador.learn.regression.least_squares import line_of
-from curador.learn.regression.moments import NAME, Grid, grid_of, noise_of, release_moments
+from curador.learn.plan import FitPlan, PlannedRelease, make_plan
+from curador.learn.regression.frame import FeatureFrame, design_of, frame_of, sizes_of
+from curador.learn.regression.moments import NAME, TargetGrid, grid_of, line_of, noise_of, release_moments
 from curador.numerics.exact import at_least_zero
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.learn.dry_run import DryRun
-    from curador.learn.goal import Goal
+    from curador.learn.plan import FitGoal
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats
     from curador.numerics.exact import Number
@@ -101,7 +99,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
 
     # ---- what is public -----------------------------------------------------------------------------------------------
 
-    def _frame(self, facts: Facts, *, pure: bool) -> Frame:
+    def _frame(self, facts: Facts, *, pure: bool) -> FeatureFrame:
         bounds = bounds_of(self.bounds_X, facts, name="bounds_X")
         return frame_of(bounds.low, bounds.high, centred=bool(self.fit_intercept), row_norm=self.row_norm, pure=pure)
 
@@ -123,26 +121,26 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
             return None
         return float(at_least_zero(self.regularisation, "regularisation"))
 
-    def _parts(self, facts: Facts) -> Sequence[Part]:
+    def _parts(self, facts: Facts) -> Sequence[PlannedRelease]:
         self._frame(facts, pure=False)
         self._target(facts)
         self._ridge()
-        return [Part(NAME)]
+        return [PlannedRelease(NAME)]
 
-    def _plan(self, goal: Goal, facts: Facts, rho: Fraction | None = None) -> Plan:
+    def _plan(self, goal: FitGoal, facts: Facts, rho: Fraction | None = None) -> FitPlan:
         """Gaussian noise; or Laplace noise where that is less, as with one or two features: it spends no δ at all."""
         found = super()._plan(goal, facts, rho)
         if rho is not None or goal.pure or facts.concentrated:
             return found
-        pure = make_plan(replace(goal, delta=Fraction(0)), [Part(NAME)])
+        pure = make_plan(replace(goal, delta=Fraction(0)), [PlannedRelease(NAME)])
         return pure if self._noise(pure, facts) < self._noise(found, facts) else found
 
-    def _noise(self, plan: Plan, facts: Facts) -> tuple[float, float]:
+    def _noise(self, plan: FitPlan, facts: Facts) -> tuple[float, float]:
         intercept = bool(self.fit_intercept)
         frame, grid = self._public(facts, plan.goal)
         return noise_of(plan, sizes_of(frame, intercept=intercept), grid, intercept=intercept)
 
-    def _public(self, facts: Facts, goal: Goal) -> tuple[Frame, Grid]:
+    def _public(self, facts: Facts, goal: FitGoal) -> tuple[FeatureFrame, TargetGrid]:
         frame = self._frame(facts, pure=goal.pure)
         return frame, grid_of(sizes_of(frame, intercept=bool(self.fit_intercept)), pure=goal.pure, squares=True)
 
@@ -155,10 +153,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
 
         By default as many as `n_nominal` and `bounds_X` say.
         """
-        records, features = expected(self, n_records, n_features)
+        records, features = sizes_of_forecast(self, n_records, n_features)
         facts = facts_of(records, features, self.bounds_X)
         noise = self._noise(self._plan(self._goal(), facts), facts)
-        return forecast(records, features, noise, {"error of a coefficient": noise[1] / (records * TYPICAL**2)})
+        return forecast_moments(records, features, noise, {"error of a coefficient": noise[1] / (records * TYPICAL**2)})
 
     # ---- data ---------------------------------------------------------------------------------------------------------
 
@@ -199,7 +197,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         return read_more(self, X) @ self.coef_ + self.intercept_
 
 
-def whole_targets(data: Records, centre: float, scale: float, grid: Grid) -> tuple[Floats, Floats]:
+def whole_targets(data: Records, centre: float, scale: float, grid: TargetGrid) -> tuple[Floats, Floats]:
     """Return targets as whole numbers, clamped, times roots of weights; and their squares times weights, rounded down.
 
     Claim  Of a unit: the squares of the first add up to at most grid.target², the second to at most grid.square and never

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.dry_run import records_first
+from curador.learn.dry_run import TYPICAL, forecast_moments, records_first, sizes_of_forecast
 from curador.learn.estimators.arrays import (
     Records,
     bounds_of,
@@ -21,11 +21,9 @@ from curador.learn.estimators.arrays import (
     records_of_columns,
     width_of,
 )
-from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
-from curador.learn.regression.forecast import TYPICAL, expected, forecast
-from curador.learn.regression.frame import Frame, frame_of
-from curador.learn.regression.gradient import probabilities
-from curador.learn.regression.logit import Problem, coefficients_of, noise_of, parts, steps_of
+from curador.learn.plan import FitPlan, PlannedRelease, concentrated_plan, make_plan
+from curador.learn.regression.frame import FeatureFrame, frame_of
+from curador.learn.regression.logistic import LogisticProblem, coefficients_of, noise_of, parts, probabilities, steps_of
 from curador.numerics.exact import whole
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.learn.dry_run import DryRun
-    from curador.learn.goal import Goal
+    from curador.learn.plan import FitGoal
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats
     from curador.numerics.exact import Number
@@ -120,7 +118,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             raise InvalidParameter(sentence("classes", rule, self.classes))
         return found
 
-    def _frame(self, facts: Facts, *, pure: bool) -> Frame:
+    def _frame(self, facts: Facts, *, pure: bool) -> FeatureFrame:
         bounds = bounds_of(self.bounds_X, facts, name="bounds_X")
         return frame_of(bounds.low, bounds.high, centred=bool(self.fit_intercept), row_norm=self.row_norm, pure=pure)
 
@@ -133,11 +131,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         if self.classes is not None:
             self._declared()
 
-    def _parts(self, facts: Facts) -> Sequence[Part]:
+    def _parts(self, facts: Facts) -> Sequence[PlannedRelease]:
         self._checked(facts)
         return parts(self._goal())
 
-    def _plan(self, goal: Goal, facts: Facts, rho: Fraction | None = None) -> Plan:
+    def _plan(self, goal: FitGoal, facts: Facts, rho: Fraction | None = None) -> FitPlan:
         self._checked(facts)
         found = parts(goal)
         return make_plan(goal, found) if rho is None or goal.pure else concentrated_plan(goal, rho, found)
@@ -151,17 +149,17 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
         By default as many as `n_nominal` and `bounds_X` say; `n_classes` only where `classes` are not declared.
         """
-        records, features = expected(self, n_records, n_features)
+        records, features = sizes_of_forecast(self, n_records, n_features)
         facts, goal = facts_of(records, features, self.bounds_X), self._goal()
         classes = whole(n_classes, "n_classes", least=2) if self.classes is None else len(self._declared())
         plan = self._plan(goal, facts)
-        noise, steps = noise_of(plan, Problem(self._frame(facts, pure=goal.pure), classes, bool(self.fit_intercept)))
+        noise, steps = noise_of(plan, LogisticProblem(self._frame(facts, pure=goal.pure), classes, bool(self.fit_intercept)))
         more = {
             "noise of a gradient": steps,
             "steps": float(steps_of(goal)[0]),
             "error of a coefficient": steps / (0.125 * records * TYPICAL**2),
         }
-        return forecast(records, features, noise, more)
+        return forecast_moments(records, features, noise, more)
 
     # ---- data ---------------------------------------------------------------------------------------------------------
 
@@ -195,7 +193,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def _learn(self, data: Records, facts: Facts, releaser: Releaser) -> None:
         frame = self._frame(facts, pure=releaser.plan.goal.pure)
-        problem = Problem(frame, len(self.classes_), bool(self.fit_intercept))
+        problem = LogisticProblem(frame, len(self.classes_), bool(self.fit_intercept))
         found = coefficients_of(
             releaser,
             data.rows,

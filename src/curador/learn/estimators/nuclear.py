@@ -16,11 +16,11 @@ from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import DryRun, once_called_n
 from curador.learn.estimators.arrays import floats_of, require_numbers, weights_of
 from curador.learn.nuclear import solvers
-from curador.learn.nuclear.losses import LEAST, MOST, Loss, clipped, loss_of, loss_text
+from curador.learn.nuclear.losses import LEAST, MOST, ObjectiveLoss, clip_rows, loss_of, loss_text
 from curador.learn.nuclear.records import Records, dense_records, entry_records, factor_bits
+from curador.learn.nuclear.stochastic import Pass, stochastic_schedule
 from curador.learn.nuclear.task import Task
-from curador.learn.nuclear.toeplitz import Pass, stochastic_schedule
-from curador.learn.plan import Part, Plan, concentrated_plan, make_plan
+from curador.learn.plan import FitPlan, PlannedRelease, concentrated_plan, make_plan
 from curador.learn.release import Releaser
 from curador.mechanisms.seam import refresh
 from curador.numerics.exact import positive, whole
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from curador.curator.training import Rows
-    from curador.learn.goal import Goal
+    from curador.curator.training import TrainingRows
+    from curador.learn.plan import FitGoal
     from curador.learn.sums import Floats
     from curador.numerics.exact import Number
 
@@ -54,7 +54,7 @@ class Streaming:
 
     run: Pass
     facts: Facts
-    plan: Plan
+    plan: FitPlan
     releaser: Releaser
     head: NDArray[np.int64]
     parameters: dict[str, Any]
@@ -97,7 +97,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
 
     def __init__(
         self,
-        loss: Loss | str = "huber",
+        loss: ObjectiveLoss | str = "huber",
         radius: float = 1.0,
         *,
         epsilon: Number | None = None,
@@ -137,11 +137,11 @@ class PrivateNuclearRegressor(PrivateEstimator):
         y: Any = None,
     ) -> Self:
         """Fit to rows a of A, rows b of B and targets y; or to A = `curator.rows(…)`, with y the name of a column."""
-        from curador.curator.training import Rows
+        from curador.curator.training import TrainingRows
 
         self._choices()
         self.__dict__.pop("_streaming", None)
-        if isinstance(A, Rows):
+        if isinstance(A, TrainingRows):
             require(B is None, "B", "nothing: `left` and `right` name the columns", type(B).__name__)
             return self._fit_through(A, y)
         return super().fit((A, B), y)
@@ -189,7 +189,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
             f"of {wanted} columns",
             (left.shape[1], right.shape[1]),
         )
-        left, right = clipped(left, loss.left_norm), clipped(right, loss.right_norm)
+        left, right = clip_rows(left, loss.left_norm), clip_rows(right, loss.right_norm)
         if factors is None:
             return loss.mean(((left @ self.coef_) * right).sum(axis=1))
         return loss.mean(((left @ factors[0]) * (right @ factors[1])).sum(axis=1))
@@ -228,7 +228,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         left, right = _sides(X[0], X[1], self.shape)
         if y is None:
             raise InvalidParameter(sentence("y", "given", "nothing"))
-        targets: Floats = _checked(y, "y", sides=1)
+        targets: Floats = _check_array(y, "y", sides=1)
         _same_length(left, right, targets)
         loss = loss_of(self.loss)
         if self.shape is not None:
@@ -254,11 +254,11 @@ class PrivateNuclearRegressor(PrivateEstimator):
         left, right = (np.column_stack(side) for side in sides)
         return dense_records(left, right, targets, loss_of(self.loss), weights=weights, units=numbered, bits=bits)
 
-    def _parts(self, facts: Facts) -> Sequence[Part]:
+    def _parts(self, facts: Facts) -> Sequence[PlannedRelease]:
         goal = self._goal()
         return self._planned(goal, facts, None).parts
 
-    def _plan(self, goal: Goal, facts: Facts, rho: Fraction | None = None) -> Plan:
+    def _plan(self, goal: FitGoal, facts: Facts, rho: Fraction | None = None) -> FitPlan:
         self._choices()
         chosen = self._planned(goal, facts, rho)
         return make_plan(goal, chosen.parts) if rho is None or goal.pure else concentrated_plan(goal, rho, chosen.parts)
@@ -285,7 +285,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
     def _method(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
         return f"{self.solver} over the nuclear ball of radius {float(self.radius):g}"
 
-    def _planned_through(self, rows: Rows, y: Any) -> tuple[Facts, Plan]:
+    def _planned_through(self, rows: TrainingRows, y: Any) -> tuple[Facts, FitPlan]:
         self._choices()
         if self.solver in solvers.ONE_PASS:
             hint = "in one pass a record counts at its own place, and places in a table depend on other rows"
@@ -299,7 +299,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
             require(known and single, name, rule, side, ", ".join(rows.columns))
         return super()._planned_through(rows, y)
 
-    def _fit_through(self, rows: Rows, y: Any) -> Self:
+    def _fit_through(self, rows: TrainingRows, y: Any) -> Self:
         named = self._named()
         super(PrivateNuclearRegressor, named)._fit_through(rows, y)
         self.__dict__.update({name: value for name, value in vars(named).items() if name != "loss"})
@@ -339,11 +339,11 @@ class PrivateNuclearRegressor(PrivateEstimator):
             1 if self.shape is not None else 1 << (2 * factor_bits(records)),
         )
 
-    def _planned(self, goal: Goal, facts: Facts, rho: Fraction | None) -> solvers.Planned:
+    def _planned(self, goal: FitGoal, facts: Facts, rho: Fraction | None) -> solvers.SolverPlan:
         task = self._task(self._sides_of(facts), self._records_of(facts), goal)
-        return solvers.planned(self._settings(task.count), task, goal, solvers.distance(goal, rho))
+        return solvers.plan_solver(self._settings(task.count), task, goal, solvers.distance(goal, rho))
 
-    def _task(self, sides: tuple[int, int], records: int, goal: Goal) -> Task:
+    def _task(self, sides: tuple[int, int], records: int, goal: FitGoal) -> Task:
         return Task(loss_of(self.loss), float(self.radius), records, sides, goal.adjacency)
 
     def _records_of(self, facts: Facts) -> int:
@@ -363,7 +363,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         other.loss = loss_text(self.loss)
         return other
 
-    def _begun(self, facts: Facts, goal: Goal) -> Streaming:
+    def _begun(self, facts: Facts, goal: FitGoal) -> Streaming:
         plan = self._plan(goal, facts)
         task = self._task(self._sides_of(facts), self._records_of(facts), goal)
         settings = self._settings(task.count)
@@ -400,10 +400,12 @@ class PrivateNuclearRegressor(PrivateEstimator):
 def _sides(A: Any, B: Any, shape: Any) -> tuple[Floats, Floats]:  # noqa: N803 -- matrices
     if A is None or B is None:
         raise InvalidParameter(sentence("A and B", "given", "nothing"))
-    return _checked(A, "A", sides=1 if shape is not None else 2), _checked(B, "B", sides=1 if shape is not None else 2)
+    return _check_array(A, "A", sides=1 if shape is not None else 2), _check_array(
+        B, "B", sides=1 if shape is not None else 2
+    )
 
 
-def _checked(values: Any, name: str, *, sides: int) -> Floats:
+def _check_array(values: Any, name: str, *, sides: int) -> Floats:
     require_numbers(values, name)
     try:
         found: Any = _checks.check_array(values, dtype=np.float64, ensure_2d=sides == 2, input_name=name)

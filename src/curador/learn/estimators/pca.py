@@ -14,14 +14,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.base import Facts, PrivateEstimator
-from curador.learn.dry_run import DryRun, once_called_n
-from curador.learn.estimators.arrays import Records, centred, read_matrix, read_more, records_of_columns, width_of
-from curador.learn.estimators.components import find, forecast, parts_of
-from curador.learn.goal import Goal
-from curador.learn.oracles.choose import choose
-from curador.learn.plan import STEPS, Part
-from curador.learn.regression.forecast import expected
-from curador.learn.sums import Floats, Whole, moved, total, whole_rows
+from curador.learn.dry_run import DryRun, once_called_n, sizes_of_forecast
+from curador.learn.estimators.arrays import Records, centre_rows, read_matrix, read_more, records_of_columns, width_of
+from curador.learn.estimators.components import choose, find, forecast, parts_of
+from curador.learn.plan import STEPS, FitGoal, PlannedRelease
+from curador.learn.sums import Floats, Whole, sensitivity_steps, total, whole_rows
 from curador.numerics.exact import Number, positive, rational, whole
 
 if TYPE_CHECKING:
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from curador.learn.plan import Plan
+    from curador.learn.plan import FitPlan
     from curador.learn.release import Releaser
 
 Method: TypeAlias = Literal["auto", "analyze_gauss", "power", "lanczos", "bingham", "oja"]
@@ -159,17 +156,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         del y
         return records_of_columns(columns, units, facts.names or ())
 
-    def _goal(self) -> Goal:
+    def _goal(self) -> FitGoal:
         """Directions that are drawn need no δ: what is given of it is not spent."""
         goal = super()._goal()
         return replace(goal, delta=Fraction(0)) if self._chosen(1) == "bingham" else goal
 
-    def _goal_through(self, rows: Any) -> Goal:
+    def _goal_through(self, rows: Any) -> FitGoal:
         goal = super()._goal_through(rows)
         if self._chosen(1) != "bingham" or goal.pure:
             return goal
         if rows.granted is not None:  # ε-private is ε²/2 in zCDP
-            return Goal(_root_down(2 * rows.granted.rho), Fraction(0), goal.adjacency)
+            return FitGoal(_root_down(2 * rows.granted.rho), Fraction(0), goal.adjacency)
         return replace(goal, delta=Fraction(0))
 
     def _fit_through(self, rows: Any, y: Any) -> Self:
@@ -192,7 +189,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
     # ---- what is released -------------------------------------------------------------------------------------------
 
-    def _parts(self, facts: Facts) -> Sequence[Part]:
+    def _parts(self, facts: Facts) -> Sequence[PlannedRelease]:
         """The parts of a fit. Checks every parameter, so that nothing is refused later."""
         norm = positive(self.row_norm, "row_norm")
         require(_NORMS[0] <= norm <= _NORMS[1], "row_norm", "between 1e-50 and 1e50", self.row_norm)
@@ -205,9 +202,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             raise InvalidParameter(sentence("n_components", "1 for 'oja', which finds one direction", count))
         if chosen == "oja" and self._pure:
             raise InvalidParameter(sentence("delta", "above 0 for 'oja', whose noise is Gaussian", self.delta))
-        parts = [Part("centre", _CENTRE_SHARE)] if isinstance(self.center, str) else []
+        parts = [PlannedRelease("centre", _CENTRE_SHARE)] if isinstance(self.center, str) else []
         if facts.records is None:
-            parts.append(Part("count", _COUNT_SHARE))
+            parts.append(PlannedRelease("count", _COUNT_SHARE))
         share = 1.0 - sum(one.share for one in parts)
         return [*parts, *parts_of(chosen, share=share, size=facts.features, count=count)]
 
@@ -233,9 +230,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         records = float(facts.records) if facts.records is not None else _bought_count(data, releaser)
         centre = self._public_centre(facts)
         if centre is not None:
-            kept = centred(data.rows, centre)
+            kept = centre_rows(data.rows, centre)
         else:
-            short = whole_rows(centred(data.rows), norm=norm)
+            short = whole_rows(centre_rows(data.rows), norm=norm)
             centre, norm = _bought_centre(short, data.weights, releaser, records=records, norm=norm)
             kept = np.where(np.isfinite(data.rows), short.values * short.step - centre, 0.0)
         rows = whole_rows(kept, norm=norm, weights=data.roots)
@@ -275,7 +272,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
         share  of row_norm², how much variance the component has that is looked for
         """
-        n, features = expected(self, n_records, n_features)
+        n, features = sizes_of_forecast(self, n_records, n_features)
         facts = Facts(n, features)
         wanted = float(positive(share, "share"))
         goal = self._goal()
@@ -305,7 +302,7 @@ def _bought_centre(
             taken two deviations of its noise shorter than it came out.
     """
     rows = short if weights is None else Whole(np.trunc(short.values * weights[:, None]), short.step, short.limit)
-    length = moved(rows.limit, releaser.plan.goal.adjacency)
+    length = sensitivity_steps(rows.limit, releaser.plan.goal.adjacency)
     size = rows.values.shape[1]
     if not releaser.plan.gaussian:
         length = math.isqrt(size * length**2 - 1) + 1
@@ -317,7 +314,7 @@ def _bought_centre(
     return mean * min(1.0, norm / max(math.sqrt(float(mean @ mean)), _TINY)), norm * math.sqrt(left)
 
 
-def _forecast(method: str, plan: Plan, *, n: int, size: int, share: float, estimator: PrivatePCA) -> DryRun:
+def _forecast(method: str, plan: FitPlan, *, n: int, size: int, share: float, estimator: PrivatePCA) -> DryRun:
     norm = float(positive(estimator.row_norm, "row_norm"))
     least, deviation = forecast(method, plan, size=size, count=int(estimator.n_components), norm=norm)
     there = share * n * norm**2

@@ -1,8 +1,12 @@
-"""What one record (a, b, y) costs under a model X: a function of the margin a'Xb, with constants that clipping enforces.
+"""Losses of one record (a, b, y) under a model X, and made-up problems of such records whose best model is known.
+
+What a record costs is a function of the margin a'Xb, with constants that clipping enforces.
 
 The gradient of a record is rank one, coefficient · a b'. A loss declares the longest a and b, the largest coefficient and by
 how much a coefficient moves with the margin; whoever sums gradients clips all of them (records.py), so that the constants
 hold for every record there can be.
+
+Made-up problems are bilinear regressions whose best model is known: to compare optimisers, and to show what a budget buys.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +22,10 @@ from curador.errors import InvalidParameter, require, sentence
 
 if TYPE_CHECKING:
     from curador.learn.sums import Floats
+
+
+# ---- losses ----------------------------------------------------------------------------------------------------------------
+
 
 LEAST, MOST = 1e-30, 1e30
 """Between these declared numbers lie: their inverses and products are floats with room to spare."""
@@ -32,7 +40,7 @@ class Batch:
     targets: Floats
 
 
-class Loss(ABC):
+class ObjectiveLoss(ABC):
     """A convex function of the margin a'Xb and the target.
 
     left_norm, right_norm  what a and b are clipped to
@@ -79,23 +87,23 @@ class Loss(ABC):
 
     def coefficients(self, X: Floats, batch: Batch) -> Floats:  # noqa: N803 -- a matrix
         """Return the coefficients of the records at X: clipped, of clipped records."""
-        margins = ((clipped(batch.left, self.left_norm) @ X) * clipped(batch.right, self.right_norm)).sum(axis=1)
+        margins = ((clip_rows(batch.left, self.left_norm) @ X) * clip_rows(batch.right, self.right_norm)).sum(axis=1)
         return np.clip(self.slopes(margins, batch.targets), -self.slope, self.slope)
 
     def risk(self, X: Floats, batch: Batch) -> float:  # noqa: N803 -- a matrix
         """Return the mean loss of the records at X. Not private."""
-        margins = ((clipped(batch.left, self.left_norm) @ X) * clipped(batch.right, self.right_norm)).sum(axis=1)
+        margins = ((clip_rows(batch.left, self.left_norm) @ X) * clip_rows(batch.right, self.right_norm)).sum(axis=1)
         return float(self.values(margins, batch.targets).mean())
 
 
-def clipped(rows: Floats, norm: float) -> Floats:
+def clip_rows(rows: Floats, norm: float) -> Floats:
     """Return rows no longer than `norm` in l2."""
     lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     return rows * (norm / np.maximum(lengths, norm))
 
 
 @dataclass(frozen=True, slots=True)
-class BilinearHuber(Loss):
+class BilinearHuber(ObjectiveLoss):
     """Half the square of a'Xb − y up to delta, a line from there on: regression that no record can pull far."""
 
     delta: float = 1.0
@@ -125,7 +133,7 @@ class BilinearHuber(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class BilinearLogistic(Loss):
+class BilinearLogistic(ObjectiveLoss):
     """log(1 + exp(−y·a'Xb)) with y = 1 where the target is above 0, and −1 elsewhere."""
 
     left_norm: float = 1.0
@@ -162,7 +170,7 @@ class BilinearLogistic(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class EntrySquared(Loss):
+class EntrySquared(ObjectiveLoss):
     """Half the square of X[i, j] − y, of records (i, j, y): matrix completion. Clipped: a line beyond `clip`."""
 
     clip: float = 1.0
@@ -197,9 +205,9 @@ _NAMES: dict[str, type[BilinearHuber | BilinearLogistic | EntrySquared]] = {
 _SPELLED = re.compile(r"([a-z]+)(?:\(([^()]*)\))?")
 
 
-def loss_of(value: object) -> Loss:
+def loss_of(value: object) -> ObjectiveLoss:
     """Return the loss that a parameter names: a Loss, or text such as 'huber', 'logistic', 'squared(2.0)'."""
-    if isinstance(value, Loss):
+    if isinstance(value, ObjectiveLoss):
         return value
     hint = "'huber', 'logistic', 'squared', each with its numbers in brackets where they are not 1"
     found = _SPELLED.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -221,7 +229,7 @@ def loss_text(value: object) -> str:
     raise InvalidParameter(sentence("loss", "one of curador's own, where a model is written", type(loss).__name__))
 
 
-def _stored(loss: Loss) -> tuple[float, ...]:
+def _stored(loss: ObjectiveLoss) -> tuple[float, ...]:
     """The numbers of a loss in the order in which a text holds them, for ever."""
     match loss:
         case BilinearHuber():
@@ -236,3 +244,56 @@ def _all_positive(loss: BilinearHuber | BilinearLogistic | EntrySquared) -> None
     for name, value in zip(loss.__dataclass_fields__, astuple(loss), strict=True):
         good = isinstance(value, (int, float)) and LEAST <= value <= MOST
         require(good, f"{name} of the loss", f"a number between {LEAST:g} and {MOST:g}", value)
+
+
+# ---- problems --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BilinearProblem:
+    """Records y = a'X*b + noise, as many more to judge by, and the model X* that made them (its nuclear norm is `radius`)."""
+
+    train: Batch
+    test: Batch
+    best: Floats
+    radius: float = 1.0
+
+    def excess(self, model: Floats, loss: ObjectiveLoss | None = None) -> float:
+        """Return the mean loss of a model on the other records, minus that of X*."""
+        loss = BilinearHuber() if loss is None else loss
+        return loss.risk(model, self.test) - loss.risk(self.best, self.test)
+
+
+def bilinear_problem(
+    n: int,
+    shape: tuple[int, int] = (20, 20),
+    rank: int = 2,
+    *,
+    energy: float = 0.8,
+    noise: float = 0.1,
+    test: int = 200_000,
+    seed: int | None = None,
+) -> BilinearProblem:
+    """Return n records with unit rows, `energy` of whose squared length lies in the `rank` directions of X*, whose singular
+    values fall evenly and add up to 1.
+    """  # noqa: D205 -- one sentence
+    chance = np.random.default_rng(seed)
+    frames = [np.linalg.qr(chance.standard_normal((size, size)))[0] for size in shape]
+    weights = np.arange(rank, 0, -1) * 2.0 / (rank * (rank + 1))
+    best = (frames[0][:, :rank] * weights) @ frames[1][:, :rank].T
+
+    def rows(count: int, frame: Floats) -> Floats:
+        inside, outside = _units(chance, count, rank), _units(chance, count, len(frame) - rank)
+        return np.hstack([np.sqrt(energy) * inside, np.sqrt(1.0 - energy) * outside]) @ frame.T
+
+    def batch(count: int) -> Batch:
+        left, right = rows(count, frames[0]), rows(count, frames[1])
+        targets: Any = ((left @ best) * right).sum(axis=1) + noise * chance.standard_normal(count)
+        return Batch(left, right, targets)
+
+    return BilinearProblem(batch(n), batch(test), best)
+
+
+def _units(chance: np.random.Generator, count: int, size: int) -> Floats:
+    drawn = chance.standard_normal((count, size))
+    return drawn / np.maximum(np.linalg.norm(drawn, axis=1, keepdims=True), 1e-300)

@@ -10,13 +10,18 @@ import numpy as np
 
 from curador.errors import require
 from curador.learn.dry_run import DryRun
-from curador.learn.nuclear.frank_wolfe import frank_wolfe_schedule, run_frank_wolfe, run_products
-from curador.learn.nuclear.gradient import BOLD, gradient_schedule, run_gradient
-from curador.learn.nuclear.stochastic import run_thesis, thesis_schedule
+from curador.learn.nuclear.gradient import (
+    BOLD,
+    frank_wolfe_schedule,
+    gradient_schedule,
+    run_frank_wolfe,
+    run_gradient,
+    run_products,
+)
+from curador.learn.nuclear.stochastic import run_stochastic, run_thesis, stochastic_schedule, thesis_schedule
 from curador.learn.nuclear.task import strength
-from curador.learn.nuclear.toeplitz import run_stochastic, stochastic_schedule
 from curador.learn.nuclear.tree import run_tree, tree_schedule
-from curador.learn.plan import Part, make_plan
+from curador.learn.plan import PlannedRelease, make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +29,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from curador.learn.goal import Goal
     from curador.learn.nuclear.records import Records
+    from curador.learn.nuclear.stochastic import Pass, Stochastic
     from curador.learn.nuclear.task import Task
-    from curador.learn.nuclear.toeplitz import Pass, Stochastic
+    from curador.learn.plan import FitGoal
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats
 
@@ -52,10 +57,10 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class SolverPlan:
     """What a fit would release."""
 
-    parts: Sequence[Part]
+    parts: Sequence[PlannedRelease]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Solution:
     history: dict[str, Floats]
 
 
-class Going(Protocol):
+class StreamedPass(Protocol):
     """A pass over a stream: how far it is, and what waits for a batch or for the head to be full."""
 
     run: Pass
@@ -76,7 +81,7 @@ class Going(Protocol):
     waiting: list[Records] | None
 
 
-def distance(goal: Goal, rho: Fraction | None) -> float:
+def distance(goal: FitGoal, rho: Fraction | None) -> float:
     """Return μ of a goal, or of a cost in zCDP; 0 for a pure one."""
     if goal.pure:
         return 0.0
@@ -92,7 +97,7 @@ def curvature_of_step(step: float) -> float:
     return BOLD / step
 
 
-def planned(settings: Settings, task: Task, goal: Goal, mu: float) -> Planned:
+def plan_solver(settings: Settings, task: Task, goal: FitGoal, mu: float) -> SolverPlan:
     """Return what a fit would release. Reads no data."""
     pure_pass = goal.pure and settings.solver in ONE_PASS
     require(not pure_pass, "delta", f"above 0 for solver={settings.solver!r}", 0, "its noise is Gaussian")
@@ -101,16 +106,16 @@ def planned(settings: Settings, task: Task, goal: Goal, mu: float) -> Planned:
             schedule = gradient_schedule(
                 task, strength(task, goal, mu), steps=settings.steps, curvature=settings.curvature, pure=goal.pure
             )
-            return Planned(schedule.parts)
+            return SolverPlan(schedule.parts)
         case "frank_wolfe":
             found = frank_wolfe_schedule(strength(task, goal, mu), steps=settings.steps, matrix_free=settings.matrix_free)
-            return Planned(found.parts)
+            return SolverPlan(found.parts)
         case "tree":
-            return Planned(tree_schedule(task, settings.limit, strength(task, goal, mu), phases=settings.steps).parts)
+            return SolverPlan(tree_schedule(task, settings.limit, strength(task, goal, mu), phases=settings.steps).parts)
         case "thesis":
-            return Planned(thesis_schedule(task, goal).parts)
+            return SolverPlan(thesis_schedule(task, goal).parts)
         case _:
-            return Planned(_pass(settings, task).parts)
+            return SolverPlan(_pass(settings, task).parts)
 
 
 def solve(settings: Settings, task: Task, records: Records, releaser: Releaser) -> Solution:
@@ -141,7 +146,7 @@ def solve(settings: Settings, task: Task, records: Records, releaser: Releaser) 
     return Solution(found.model, None, found.history)
 
 
-def stream(going: Going, records: Records) -> None:
+def stream(going: StreamedPass, records: Records) -> None:
     """Take the next records of a stream: into the head while it is not full, then batch by batch.
 
     Claim  What a record does is decided by its place in the stream.
@@ -189,14 +194,14 @@ def notes(settings: Settings, *, bought: bool) -> Sequence[str]:
     return ()
 
 
-def forecast(settings: Settings, task: Task, goal: Goal, *, signal: float) -> DryRun:
+def forecast(settings: Settings, task: Task, goal: FitGoal, *, signal: float) -> DryRun:
     """Say what noise does to a mean gradient in the operator norm, and whether that leaves something to learn.
 
     What is lost to noise is about radius × that norm (a linear minimiser errs by twice it; averaging and curvature
     help); what X = 0 loses is about half of radius × the mean gradient there.
     """
     mu = distance(goal, None)
-    chosen = planned(settings, task, goal, mu)
+    chosen = plan_solver(settings, task, goal, mu)
     x = strength(task, goal, mu)
     sides = (math.sqrt(task.shape[0]) + math.sqrt(task.shape[1])) / math.sqrt(sum(task.shape))
     noise = task.loss.lipschitz * sides / x

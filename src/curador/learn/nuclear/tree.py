@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.errors import require
-from curador.learn.nuclear.ball import linear_minimiser, operator_norm
-from curador.learn.nuclear.noise import Sequence
-from curador.learn.nuclear.records import coefficient_bits, require_room, whole_coefficients
-from curador.learn.nuclear.slots import in_slots
-from curador.learn.nuclear.task import Fitted, History
-from curador.learn.plan import Part
+from curador.learn.nuclear.noise import ReleaseSequence
+from curador.learn.nuclear.records import coefficient_bits, in_slots, require_room, whole_coefficients
+from curador.learn.nuclear.task import FittedMatrix, History, linear_minimiser, operator_norm
+from curador.learn.plan import PlannedRelease
 
 if TYPE_CHECKING:
     from curador.learn.nuclear.records import Records
@@ -47,7 +45,7 @@ class TreeSchedule:
     root: int
     limit: int
 
-    parts = (Part("vertices"),)
+    parts = (PlannedRelease("vertices"),)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -79,14 +77,14 @@ def tree_schedule(task: Task, limit: int, strength: float, *, phases: int | None
     return TreeSchedule(task, count, root, limit)
 
 
-def run_tree(schedule: TreeSchedule, records: Records, releaser: Releaser) -> Fitted:
+def run_tree(schedule: TreeSchedule, records: Records, releaser: Releaser) -> FittedMatrix:
     """Return the model after all phases."""
     task = schedule.task
     order, ends = in_slots(records, [*schedule.sizes, _spare(schedule)], task.adjacency)
     require_room(records, task.count)
     placed = records.take(order)
     step = task.loss.lipschitz / (schedule.limit << schedule.bits)  # of a root's sum
-    noise = Sequence(releaser, "vertices", schedule.length, len(schedule.sizes) * task.shape[0] * task.shape[1], step)
+    noise = ReleaseSequence(releaser, "vertices", schedule.length, len(schedule.sizes) * task.shape[0] * task.shape[1], step)
     starts = [0, *ends.tolist()]
     slot, model = 0, np.zeros(task.shape)
     history = History((1 << schedule.phases) - 1)
@@ -108,11 +106,11 @@ def run_tree(schedule: TreeSchedule, records: Records, releaser: Releaser) -> Fi
             model = (1.0 - share) * model + (share * left)[:, None] * right
             history.note((1 << (phase - 1)) - 1 + leaf, gradient, model, deviation * bound / schedule.sizes[slot])
             slot += 1
-    return Fitted(model, history.arrays())
+    return FittedMatrix(model, history.arrays())
 
 
 def _difference(
-    schedule: TreeSchedule, records: Records, model: Floats, parent: Floats | None, slot: int, noise: Sequence
+    schedule: TreeSchedule, records: Records, model: Floats, parent: Floats | None, slot: int, noise: ReleaseSequence
 ) -> tuple[Floats, float]:
     """The noisy mean over a vertex of gradients (a root), or of how they differ from those at the parent's X."""
     loss, radius = schedule.task.loss, schedule.task.radius

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from curador.errors import Failed
-from curador.learn.sums import Floats, Integers, Whole, gram, moved
+from curador.learn.sums import Floats, Integers, Whole, gram, sensitivity_steps
 
 if TYPE_CHECKING:
-    from curador.learn.plan import Plan
+    from curador.learn.plan import FitPlan
     from curador.learn.release import Releaser
 
 _TRACY_WIDOM = 2.0234
@@ -64,7 +64,7 @@ class Spectrum:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class SingularPairs:
     """The top singular pairs of a rectangular matrix: values falling, left and right unit vectors as rows."""
 
     values: Floats
@@ -107,15 +107,15 @@ def noisy_symmetric(releaser: Releaser, name: str, integers: Integers, *, limit:
     return NoisyMatrix(values, releaser.deviation(name, length=length, step=step))
 
 
-def symmetric_length(plan: Plan, size: int, limit: int) -> int:
+def symmetric_length(plan: FitPlan, size: int, limit: int) -> int:
     """Return how far one record moves what `noisy_symmetric` releases: l2 of all, or l1 of the triangle. Rounds up."""
-    length = moved(limit, plan.goal.adjacency, positive=True)
+    length = sensitivity_steps(limit, plan.goal.adjacency, positive=True)
     if plan.gaussian:
         return length
     return _root_up(size * (size + 3) * length**2, 4)
 
 
-def symmetric_deviation(plan: Plan, name: str, size: int, *, limit: int, step: float) -> float:
+def symmetric_deviation(plan: FitPlan, name: str, size: int, *, limit: int, step: float) -> float:
     """Return the deviation off the diagonal of what `noisy_symmetric` would release. Public: for forecasts."""
     deviation = plan.deviation(name, symmetric_length(plan, size, limit) * step)
     return deviation / math.sqrt(2.0) if plan.gaussian else deviation
@@ -130,7 +130,7 @@ def noise_edge(size: int, deviation: float) -> tuple[float, float]:
     return edge, edge + _TRACY_WIDOM * deviation * size ** (-1.0 / 6.0)
 
 
-def debiased(values: Floats, size: int, deviation: float) -> tuple[Floats, Floats]:
+def debias_values(values: Floats, size: int, deviation: float) -> tuple[Floats, Floats]:
     """Return eigenvalues before noise, l = (e + √(e² − 4dσ²))/2, and squared cosines 1 − dσ²/l²; zeros below the edge.
 
     The limits for a few eigenvalues that stand out of noise on a large matrix: unbiased but for terms that vanish with 1/d.
@@ -149,7 +149,7 @@ def spectrum(noisy: NoisyMatrix, count: int) -> Spectrum:
     size = _side(noisy.values)
     values, vectors = top_symmetric(noisy.values, count)
     edge, threshold = noise_edge(size, noisy.deviation)
-    before, cosines = debiased(values, size, noisy.deviation)
+    before, cosines = debias_values(values, size, noisy.deviation)
     return Spectrum(values, vectors, edge, threshold, before, cosines, int(np.count_nonzero(values > threshold)))
 
 
@@ -167,7 +167,7 @@ def top_symmetric(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     return values[order], _signed(vectors.T[order])
 
 
-def top_pairs(matrix: Floats, count: int = 1) -> Pairs:
+def top_pairs(matrix: Floats, count: int = 1) -> SingularPairs:
     """Return the top singular pairs; where only the first is wanted, right = the unit vector that maximises |M v|."""
     rows, columns = matrix.shape
     kept = min(count, rows, columns)
@@ -182,7 +182,7 @@ def top_pairs(matrix: Floats, count: int = 1) -> Pairs:
     return _pairs(values, vectors, other) if wide else _pairs(values, other, vectors)
 
 
-def debiased_pairs(values: Floats, shape: tuple[int, int], deviation: float) -> tuple[Floats, Floats, Floats]:
+def debias_pairs(values: Floats, shape: tuple[int, int], deviation: float) -> tuple[Floats, Floats, Floats]:
     """Return singular values before noise, and squared cosines of left and right vectors; zeros below the edge σ(√m + √n).
 
     y² = (s² + mσ²)(s² + nσ²)/s² for noise of deviation σ on an m × n matrix, m and n large: solved for s.
@@ -218,9 +218,9 @@ def _iterated(matrix: Floats, count: int) -> tuple[Any, Any] | None:
         return None
 
 
-def _pairs(values: Floats, left: Floats, right: Floats) -> Pairs:
+def _pairs(values: Floats, left: Floats, right: Floats) -> SingularPairs:
     signs = _signs(left)
-    return Pairs(values, left * signs, right * signs)
+    return SingularPairs(values, left * signs, right * signs)
 
 
 def _signed(vectors: Floats) -> Floats:

@@ -46,7 +46,7 @@ _SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
+class BinghamDirection:
     """One direction of a symmetric matrix A, of density ∝ exp(β x'Ax), as a mechanism.
 
     span    β R: over all x the log-ratio between neighbours spans so much at most; what is paid for
@@ -90,7 +90,7 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class BinghamLaw:
     """exp(β x'Ax) on the sphere, in the basis of A.
 
     basis   eigenvectors of A as rows, values falling
@@ -108,10 +108,10 @@ class Law:
         return len(self.excess)
 
 
-def law_of(matrix: Floats, concentration: float) -> Law:
+def law_of(matrix: Floats, concentration: float) -> BinghamLaw:
     """Return the law exp(concentration · x'Ax) of a symmetric matrix."""
     values, basis = top_symmetric(matrix, len(matrix))
-    return Law(basis, *spread_of(values, concentration))
+    return BinghamLaw(basis, *spread_of(values, concentration))
 
 
 def spread_of(values: Floats, concentration: float) -> tuple[Floats, float]:
@@ -154,7 +154,7 @@ def proposals(size: int) -> int:
     return math.ceil(math.log(_MISS) / math.log1p(-min(least_acceptance(size), 0.999)))
 
 
-def draw(law: Law, source: Entropy) -> Floats:
+def draw(law: BinghamLaw, source: Entropy) -> Floats:
     """Return one direction.
 
     Claim   Its law is exactly `law`, in real arithmetic. Every round makes the same number of proposals whatever the data
@@ -166,13 +166,13 @@ def draw(law: Law, source: Entropy) -> Floats:
         left = total
         while left:  # all of them, also after one was kept
             count = min(left, max(1, _AT_ONCE // law.size))
-            kept = accepted(law, count, source)
+            kept = draw_accepted(law, count, source)
             found = kept[0] if found is None and len(kept) else found
             left -= count
     return found @ law.basis
 
 
-def accepted(law: Law, count: int, stream: Entropy) -> Floats:
+def draw_accepted(law: BinghamLaw, count: int, stream: Entropy) -> Floats:
     """Make `count` proposals and return those that are kept, as rows, in the basis of the law."""
     numbers = normals(count * law.size, stream).reshape(count, law.size)
     numbers /= np.sqrt(1.0 + 2.0 * law.excess / law.tuning)

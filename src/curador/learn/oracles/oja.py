@@ -17,12 +17,12 @@ import numpy as np
 
 from curador.errors import InvalidParameter, require, sentence
 from curador.learn.oracles.analyze_gauss import generic_block
-from curador.learn.oracles.power import released
-from curador.learn.plan import Part, Plan, concentrated_plan, make_plan, planned
+from curador.learn.oracles.power import release_product
+from curador.learn.plan import FitPlan, PlannedRelease, concentrated_plan, make_plan, plan_release
 
 if TYPE_CHECKING:
-    from curador.learn.goal import Goal
-    from curador.learn.oracles.products import Product
+    from curador.learn.oracles.power import Product
+    from curador.learn.plan import FitGoal
     from curador.learn.release import Releaser
     from curador.learn.sums import Floats
 
@@ -53,7 +53,7 @@ def composed_sigma(epsilon: float, delta: float, steps: int) -> float:
     return math.sqrt(steps) / gaussian_mu(epsilon=epsilon, delta=(steps + 1) * Fraction(str(delta)))
 
 
-def thesis_plan(goal: Goal, steps: int, *, name: str = "product", rho: Fraction | None = None) -> Plan:
+def thesis_plan(goal: FitGoal, steps: int, *, name: str = "product", rho: Fraction | None = None) -> FitPlan:
     """Return the plan of T products with the thesis's noise, accounted by what it really costs.
 
     Claim   Its multiplier is the printed one for a step's δ = goal δ/(T+1), and never below the one that the goal needs: the
@@ -61,22 +61,24 @@ def thesis_plan(goal: Goal, steps: int, *, name: str = "product", rho: Fraction 
     Needs   δ > 0.
     Rounds  Up.
     """
-    _with_delta(goal)
+    _require_delta(goal)
     require(steps >= 1, "steps", "at least 1", steps)
-    needed = _needed(goal, steps, name, rho)
+    needed = _plan_products(goal, steps, name, rho)
     printed = thesis_sigma(float(goal.epsilon), float(goal.delta) / (steps + 1), steps)
     multiplier = max(Fraction(printed), needed.multiplier(name))
-    return Plan(goal, tuple(planned(goal, one, multiplier) for one in needed.parts))
+    return FitPlan(goal, tuple(plan_release(goal, one, multiplier) for one in needed.parts))
 
 
-def oja_plan(goal: Goal, steps: int, *, accountant: Accountant, name: str = "product", rho: Fraction | None = None) -> Plan:
+def oja_plan(
+    goal: FitGoal, steps: int, *, accountant: Accountant, name: str = "product", rho: Fraction | None = None
+) -> FitPlan:
     """Return the plan of T products by the accountant's name; `rho`: what they may cost where a ledger counts zCDP."""
     if accountant not in {"thesis", "tight"}:
         raise InvalidParameter(sentence("accountant", "'thesis' or 'tight'", accountant))
     if accountant == "thesis":
         return thesis_plan(goal, steps, name=name, rho=rho)
-    _with_delta(goal)
-    return _needed(goal, steps, name, rho)
+    _require_delta(goal)
+    return _plan_products(goal, steps, name, rho)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def oja(
     width = 0.0
     for _ in range(steps):
         exact = product(place[:, None])
-        image = released(releaser, name, exact).ravel()
+        image = release_product(releaser, name, exact).ravel()
         deviation = releaser.deviation(name, length=exact.length, step=exact.step)
         width = step_of(deviation, size, steps, accountant=accountant)
         moved = place + width * (image + shift * place)
@@ -122,11 +124,11 @@ def step_of(deviation: float, size: int, steps: int, *, accountant: Accountant) 
     return 1.0 / (deviation * math.sqrt(size) * (steps if accountant == "thesis" else math.sqrt(steps)))
 
 
-def _needed(goal: Goal, steps: int, name: str, rho: Fraction | None) -> Plan:
-    parts = [Part(name, count=steps)]
+def _plan_products(goal: FitGoal, steps: int, name: str, rho: Fraction | None) -> FitPlan:
+    parts = [PlannedRelease(name, count=steps)]
     return make_plan(goal, parts) if rho is None else concentrated_plan(goal, rho, parts)
 
 
-def _with_delta(goal: Goal) -> None:
+def _require_delta(goal: FitGoal) -> None:
     if goal.pure:
         raise InvalidParameter(sentence("delta", "above 0 for Oja's iteration", 0, "its noise is Gaussian"))

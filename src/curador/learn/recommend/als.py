@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.learn.recommend.bias import BiasModel, residuals
-from curador.learn.recommend.grid import grid_step, whole_rows_of_users, whole_vectors
-from curador.learn.recommend.local import ridge
-from curador.learn.sums import moved
+from curador.learn.recommend.users import grid_step, ridge, whole_rows_of_users, whole_vectors
+from curador.learn.sums import sensitivity_steps
 
 if TYPE_CHECKING:
     from curador.learn.ratings import Ratings, Scale
@@ -94,7 +93,7 @@ def _item_factors(
     rank = users.shape[1]
     one = 1.0 / (1 << FACTOR_BITS)
     steps = grid_step(1.0, WEIGHT_BITS) * one * one, grid_step(_REACH * scale.half, WEIGHT_BITS) * one
-    lengths = moved(sides.left_length, adjacency), moved(sides.right_length, adjacency)
+    lengths = sensitivity_steps(sides.left_length, adjacency), sensitivity_steps(sides.right_length, adjacency)
     left = releaser.noisy(parts[0], sides.left, length=lengths[0], step=steps[0])
     right = releaser.noisy(parts[1], sides.right, length=lengths[1], step=steps[1])
     deviations = [

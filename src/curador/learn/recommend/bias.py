@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curador.learn.recommend.grid import grid_step, item_sums, per_user, whole_vectors
-from curador.learn.sums import moved
+from curador.learn.recommend.users import grid_step, item_sums, per_user, whole_vectors
+from curador.learn.sums import sensitivity_steps
 
 if TYPE_CHECKING:
     from curador.learn.ratings import Ratings, Scale
@@ -29,7 +29,7 @@ USER_RIDGE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class BiasTally:
     """Noisy sums of a bias release, and the variance of the noise in each.
 
     likes   Σ over users of w·(rating - centre), by item, where w = 1/√(number of the user's ratings)
@@ -69,19 +69,19 @@ def bias_integers(ratings: Ratings, scale: Scale) -> tuple[Integers, int]:
     return np.concatenate([item_sums(ratings, likes), item_sums(ratings, counts)]), _LENGTH
 
 
-def release_tally(ratings: Ratings, scale: Scale, releaser: Releaser, part: str) -> Tally:
+def release_tally(ratings: Ratings, scale: Scale, releaser: Releaser, part: str) -> BiasTally:
     """Release likes and counts as one vector."""
     integers, length = bias_integers(ratings, scale)
     unit = 1.0 / (1 << BITS)
-    noisy = releaser.noisy(part, integers, length=moved(length, releaser.plan.goal.adjacency), step=unit)
+    noisy = releaser.noisy(part, integers, length=sensitivity_steps(length, releaser.plan.goal.adjacency), step=unit)
     likes_step, counts_step = (step / unit for step in _steps(scale))
     items = ratings.catalogue
-    return Tally(noisy[:items] * likes_step, noisy[items:] * counts_step, *tally_variances(scale, releaser, part))
+    return BiasTally(noisy[:items] * likes_step, noisy[items:] * counts_step, *tally_variances(scale, releaser, part))
 
 
 def tally_variances(scale: Scale, releaser: Releaser, part: str) -> tuple[float, float]:
     """Return the variances of likes and of counts in a tally that this part would pay for. Public."""
-    length = moved(_LENGTH, releaser.plan.goal.adjacency)
+    length = sensitivity_steps(_LENGTH, releaser.plan.goal.adjacency)
     likes, counts = (releaser.deviation(part, length=length, step=step) ** 2 for step in _steps(scale))
     return likes, counts
 
@@ -97,10 +97,10 @@ def tally_noise(half: float, distance: float) -> tuple[float, float]:
     return length * _REACH * half, length * 2
 
 
-def combined(first: Tally, second: Tally) -> Tally:
+def combine_tallies(first: BiasTally, second: BiasTally) -> BiasTally:
     """Return two tallies of the same ratings as one with less noise."""
     share = first.likes_variance / (first.likes_variance + second.likes_variance)  # of the second; the same for counts
-    return Tally(
+    return BiasTally(
         first.likes * (1 - share) + second.likes * share,
         first.counts * (1 - share) + second.counts * share,
         first.likes_variance * (1 - share),
@@ -108,7 +108,7 @@ def combined(first: Tally, second: Tally) -> Tally:
     )
 
 
-def bias_model(tally: Tally, scale: Scale, users: int) -> BiasModel:
+def bias_model(tally: BiasTally, scale: Scale, users: int) -> BiasModel:
     """Return the model that a tally makes likely. Post-processing: reads releases and public numbers only.
 
     An item's bias is its expectation given the noisy sums, where biases are normal around the mean. Their variance is what

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.learn.recommend.bias import BiasModel, residuals
-from curador.learn.recommend.grid import grid_step, item_sums, pair_sums, per_user, symmetric, whole_vectors
 from curador.learn.recommend.spectral import among, leading
-from curador.learn.sums import moved
+from curador.learn.recommend.users import grid_step, item_sums, pair_sums, per_user, symmetric, whole_vectors
+from curador.learn.sums import sensitivity_steps
 
 if TYPE_CHECKING:
     from curador.learn.ratings import Ratings, Scale
@@ -71,7 +71,7 @@ def learn_path(
     for step in range(steps):
         gradients = left_over - reached
         integers, length = gradient_integers(kept, gradients, norm)
-        length = moved(length, releaser.plan.goal.adjacency)
+        length = sensitivity_steps(length, releaser.plan.goal.adjacency)
         noisy = releaser.noisy(part, integers, length=length, step=grid_step(norm, BITS) ** 2)
         moment = symmetric(noisy[len(chosen) :], len(chosen)) + np.diag(noisy[: len(chosen)])
         value, direction = leading(moment)

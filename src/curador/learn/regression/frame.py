@@ -27,7 +27,7 @@ INWARD = 1.0 - 2.0**-30
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class FeatureFrame:
     """Where features are measured from and in what. Public.
 
     low, high  what features are clamped to
@@ -76,7 +76,7 @@ class Design:
     sizes: Sizes
 
 
-def frame_of(low: Floats, high: Floats, *, centred: bool, row_norm: object, pure: bool) -> Frame:
+def frame_of(low: Floats, high: Floats, *, centred: bool, row_norm: object, pure: bool) -> FeatureFrame:
     """Return the frame of declared bounds.
 
     centred   whether the middle of a feature's bounds may become 0: where there is an intercept
@@ -84,21 +84,21 @@ def frame_of(low: Floats, high: Floats, *, centred: bool, row_norm: object, pure
               Rows beyond are shortened. A feature with a bound at 0 is then measured from there
     """
     if row_norm is None and centred:
-        return Frame(low, high, low / 2 + high / 2, high / 2 - low / 2)
+        return FeatureFrame(low, high, low / 2 + high / 2, high / 2 - low / 2)
     # what starts or ends at 0 is often 0, as categories are: it stays there, and short rows stay short
     kept = (low == 0.0) | (high == 0.0) if centred else np.ones(len(low), bool)
     centre = np.where(kept, 0.0, low / 2 + high / 2)
     scale = np.where(kept, np.maximum(np.abs(low), np.abs(high)), high / 2 - low / 2)
     if row_norm is None:
-        return Frame(low, high, centre, scale)
+        return FeatureFrame(low, high, centre, scale)
     if isinstance(row_norm, bool) or not isinstance(row_norm, (int, float, np.number)) or not 0 < float(row_norm) < math.inf:
         raise InvalidParameter(sentence("row_norm", "a number above 0", row_norm))
     greatest = float(len(scale)) if pure else math.sqrt(len(scale))
     norm = float(row_norm)
-    return Frame(low, high, centre, scale, None if norm >= greatest else norm, 1 if pure else 2)
+    return FeatureFrame(low, high, centre, scale, None if norm >= greatest else norm, 1 if pure else 2)
 
 
-def framed(rows: Floats, frame: Frame) -> Floats:
+def frame_rows(rows: Floats, frame: FeatureFrame) -> Floats:
     """Return rows clamped and scaled; missing is 0. Each row by itself: total, and no value is an error."""
     with np.errstate(invalid="ignore"):
         clamped = np.clip(rows, frame.low, frame.high)
@@ -113,7 +113,7 @@ def framed(rows: Floats, frame: Frame) -> Floats:
     return found * np.minimum(1.0, frame.row_norm / np.maximum(lengths, frame.row_norm))[:, None]
 
 
-def sizes_of(frame: Frame, *, intercept: bool) -> Sizes:
+def sizes_of(frame: FeatureFrame, *, intercept: bool) -> Sizes:
     """Return what bounds a unit's rows in this frame, with or without a last column of ones.
 
     Rounds  Up.
@@ -132,7 +132,7 @@ def sizes_of(frame: Frame, *, intercept: bool) -> Sizes:
     return Sizes(TOP, one, square, box, frame.features if box else 0)
 
 
-def design_of(rows: Floats, frame: Frame, *, intercept: bool, roots: Floats | None = None) -> Design:
+def design_of(rows: Floats, frame: FeatureFrame, *, intercept: bool, roots: Floats | None = None) -> Design:
     """Return rows as whole numbers, each times the root of its weight.
 
     roots   of weights that add up to at most 1 in a unit; None: 1
@@ -141,7 +141,7 @@ def design_of(rows: Floats, frame: Frame, *, intercept: bool, roots: Floats | No
             norm (of at most 2²⁰ numbers: 2⁻³²) and of its scaling, and is rounded towards zero, which lengthens nothing.
     Needs   Roots rounded down.
     """
-    found = framed(rows, frame)
+    found = frame_rows(rows, frame)
     size = np.ones(len(found)) if roots is None else roots
     ends = np.floor(size * TOP)
     if frame.row_norm is None:

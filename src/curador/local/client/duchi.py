@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from .base import Client
 from .chance import WHOLE, coin, epsilon_of, share_of_truth
-from .number import STEPS, bounds_of, large_enough, position_of, rounded, roundings, steps_of
+from .number import STEPS, bounds_of, large_enough, position_of, round_by_chance, roundings, steps_of
 
 HALF = WHOLE // 2
 
@@ -30,7 +30,7 @@ class DuchiMeanClient(Client):
 
     def report(self, value: object) -> int:
         """Return what to send: 0 or 1."""
-        place = rounded(position_of(value, self.lower, self.upper, self.steps))
+        place = round_by_chance(position_of(value, self.lower, self.upper, self.steps))
         return int(coin(self.share(place)))
 
     def share(self, place: int) -> int:

@@ -7,7 +7,7 @@ from math import ceil
 
 from .base import Client
 from .chance import below, epsilon_of
-from .number import STEPS, bounds_of, large_enough, position_of, rounded, steps_of
+from .number import STEPS, bounds_of, large_enough, position_of, round_by_chance, steps_of
 
 REACH = 64
 """Reports are cut where the noise would be 64 times its scale (probability e⁻⁶⁴), so that a collector knows their range."""
@@ -32,7 +32,7 @@ class LaplaceMeanClient(Client):
 
     def report(self, value: object) -> int:
         """Return what to send: a place on the grid, with noise."""
-        place = rounded(position_of(value, self.lower, self.upper, self.steps))
+        place = round_by_chance(position_of(value, self.lower, self.upper, self.steps))
         return min(max(place + discrete_laplace(self.scale), -self.limit), self.steps + self.limit)
 
     def parameters(self) -> dict[str, object]:

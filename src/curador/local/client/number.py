@@ -54,7 +54,7 @@ def position_of(value: object, lower: Fraction, upper: Fraction, steps: int) -> 
     return (clamped - lower) * steps / (upper - lower)
 
 
-def rounded(position: Fraction) -> int:
+def round_by_chance(position: Fraction) -> int:
     """Return one of the two places around a position, by chance: its mean is the position, exactly."""
     down, part = divmod(position.numerator, position.denominator)
     return down + (below(position.denominator) < part)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from .base import Client
 from .chance import WHOLE, below, coin, epsilon_of, exp_below, share_of_truth
 from .duchi import DuchiMeanClient
-from .number import STEPS, bounds_of, large_enough, position_of, rounded, roundings, steps_of
+from .number import STEPS, bounds_of, large_enough, position_of, round_by_chance, roundings, steps_of
 
 
 class PiecewiseMeanClient(Client):
@@ -37,7 +37,7 @@ class PiecewiseMeanClient(Client):
 
     def report(self, value: object) -> int:
         """Return what to send. Both outputs are drawn, one is needed."""
-        start = rounded(position_of(value, self.lower, self.upper, self.outside))
+        start = round_by_chance(position_of(value, self.lower, self.upper, self.outside))
         near, inside, outside = coin(self.share), below(self.window), below(self.outside)
         place = start + inside if near else outside + (self.window if outside >= start else 0)
         return place - self.steps // 2

@@ -35,10 +35,10 @@ def exact(value: object, name: str) -> Fraction:
             return Fraction(text)
         return value if isinstance(value, Fraction) else Fraction(index(value))  # type: ignore[arg-type]
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        raise Refusal(f"{name} must be a number; got {_shown(value)}.") from None
+        raise Refusal(f"{name} must be a number; got {_show(value)}.") from None
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """A public value as its writer would recognise it, cut where it is long."""
     if isinstance(value, int) and abs(value) >> 256:
         return "a very large one"
@@ -49,4 +49,4 @@ def _shown(value: object) -> str:
 def require(holds: bool, name: str, rule: str, value: object) -> None:  # noqa: FBT001
     """Raise Refusal unless the rule holds."""
     if not holds:
-        raise Refusal(f"{name} must be {rule}; got {_shown(value)}.")
+        raise Refusal(f"{name} must be {rule}; got {_show(value)}.")

@@ -11,10 +11,9 @@ import numpy as np
 
 from curador.local.client.chance import WHOLE
 from curador.local.client.duchi import HALF, DuchiMeanClient
+from curador.local.collector import integers
 from curador.local.estimate import normal_quantile
-from curador.local.means.base import Means, Sums, made
-from curador.local.means.places import places
-from curador.local.reading import integers
+from curador.local.means.base import Means, Sums, make_client, places
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import RandomizedResponseLoss
 from curador.randomness.entropy import U64
@@ -40,7 +39,7 @@ class DuchiMean(Means):
 
     def client(self) -> DuchiMeanClient:
         """Return the part for a person's device."""
-        return made(DuchiMeanClient, self.epsilon, self.lower, self.upper, self.steps)
+        return make_client(DuchiMeanClient, self.epsilon, self.lower, self.upper, self.steps)
 
     @property
     def loss(self) -> Loss:

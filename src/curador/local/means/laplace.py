@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from curador.local.client.laplace import LaplaceMeanClient
-from curador.local.means.base import Means, Sums, exact_sums, fraction_variance, made
-from curador.local.means.places import places
-from curador.local.reading import integers
+from curador.local.collector import integers
+from curador.local.means.base import Means, Sums, exact_sums, fraction_variance, make_client, places
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import DiscreteLaplaceLoss
 from curador.randomness.noise import laplace
@@ -37,7 +36,7 @@ class LaplaceMean(Means):
 
     def client(self) -> LaplaceMeanClient:
         """Return the part for a person's device."""
-        return made(LaplaceMeanClient, self.epsilon, self.lower, self.upper, self.steps)
+        return make_client(LaplaceMeanClient, self.epsilon, self.lower, self.upper, self.steps)
 
     @property
     def loss(self) -> Loss:

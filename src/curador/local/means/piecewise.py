@@ -10,10 +10,9 @@ import numpy as np
 
 from curador.local.client.chance import WHOLE
 from curador.local.client.piecewise import HybridMeanClient, PiecewiseMeanClient
-from curador.local.means.base import Means, Sums, exact_sums, fraction_variance, made
+from curador.local.collector import integers, rows_of_integers
+from curador.local.means.base import Means, Sums, exact_sums, fraction_variance, make_client, places
 from curador.local.means.duchi import DuchiMean, worst_pair
-from curador.local.means.places import places
-from curador.local.reading import integers, rows_of_integers
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
 from curador.randomness.bernoulli import bernoulli
@@ -41,7 +40,7 @@ class PiecewiseMean(Means):
 
     def client(self) -> PiecewiseMeanClient:
         """Return the part for a person's device."""
-        return made(PiecewiseMeanClient, self.epsilon, self.lower, self.upper, self.steps)
+        return make_client(PiecewiseMeanClient, self.epsilon, self.lower, self.upper, self.steps)
 
     @property
     def loss(self) -> Loss:
@@ -143,7 +142,7 @@ class HybridMean(Means):
 
     def client(self) -> HybridMeanClient:
         """Return the part for a person's device."""
-        return made(HybridMeanClient, self.epsilon, self.lower, self.upper, self.steps)
+        return make_client(HybridMeanClient, self.epsilon, self.lower, self.upper, self.steps)
 
     @property
     def parts(self) -> tuple[PiecewiseMean, DuchiMean]:

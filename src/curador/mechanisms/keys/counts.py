@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
-from curador.mechanisms.grid import plain, refused, to_whole, whole_array
+from curador.mechanisms.grid import refusal_of_value, to_whole, unwrap_value, whole_array
 from curador.privacy.adjacency import Adjacency
 from curador.randomness.entropy import BoolArray, IntArray
 
@@ -54,7 +54,7 @@ def as_units(counts: object) -> IntArray:
 
     No numbers at all are an answer wherever some would be: an error would tell that nobody is there.
     """
-    given = plain(counts, "counts")
+    given = unwrap_value(counts, "counts")
     if isinstance(given, (list, tuple)) and not given:
         return np.empty(0, np.int64)
     if hasattr(given, "__array__"):
@@ -64,9 +64,9 @@ def as_units(counts: object) -> IntArray:
         given = column
     units = whole_array(given, "counts")
     if units.ndim != 1:
-        raise refused("counts", "a mapping or an array of one dimension", f"an array of {units.ndim} dimensions")
+        raise refusal_of_value("counts", "a mapping or an array of one dimension", f"an array of {units.ndim} dimensions")
     if (units < 0).any():
-        raise refused("counts", "at least 0", "a negative number")
+        raise refusal_of_value("counts", "at least 0", "a negative number")
     return units
 
 
@@ -80,14 +80,14 @@ def from_mapping(counts: Counts) -> Keyed:
     for key, count in counts.items():
         units = to_whole(count, "counts")
         if units < 0:
-            raise refused("counts", "at least 0", "a negative number")
+            raise refusal_of_value("counts", "at least 0", "a negative number")
         if units:
-            held.append((order(key), key, min(units, _LARGEST)))
+            held.append((sort_key(key), key, min(units, _LARGEST)))
     held.sort(key=lambda row: row[0])
     return Keyed(tuple(key for _, key, _ in held), np.array([units for _, _, units in held], np.int64))
 
 
-def order(key: Hashable) -> tuple[Any, ...]:
+def sort_key(key: Hashable) -> tuple[Any, ...]:
     """Numbers by size, texts by letter, tuples place by place; kinds that do not compare, by the name of their kind.
 
     Every key has a place, kinds that are not known by type and repr: a refusal would tell that somebody holds such a key.
@@ -103,9 +103,9 @@ def order(key: Hashable) -> tuple[Any, ...]:
     if isinstance(key, dt.timedelta):
         return ("timedelta", 0, key)
     if isinstance(key, tuple):
-        return ("tuple", 0, tuple(order(cast("Hashable", one)) for one in cast("tuple[object, ...]", key)))
+        return ("tuple", 0, tuple(sort_key(cast("Hashable", one)) for one in cast("tuple[object, ...]", key)))
     if isinstance(key, frozenset):  # its repr has no order of its own
-        return ("frozenset", 0, tuple(sorted(order(one) for one in cast("frozenset[Hashable]", key))))
+        return ("frozenset", 0, tuple(sorted(sort_key(one) for one in cast("frozenset[Hashable]", key))))
     if key is None:
         return ("", 0, "")
     return (type(key).__name__, 2, repr(key))
@@ -123,7 +123,7 @@ def _by_size(key: decimal.Decimal | numbers.Rational | float | np.floating[Any])
     return ("Real", 0, near if math.isinf(near) else Fraction(*key.as_integer_ratio()))
 
 
-def touched(keys: int, relation: Adjacency) -> int:
+def count_touched(keys: int, relation: Adjacency) -> int:
     """Return how many keys change: those of one person, or those of the person who goes and of the one who comes."""
     return keys if relation is Adjacency.ADD_OR_REMOVE_ONE else 2 * keys
 

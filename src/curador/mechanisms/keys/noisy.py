@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.additive import missed
-from curador.mechanisms.keys.counts import Counts, Keyed, as_units, differ_by_one_unit, from_mapping, order, touched
+from curador.mechanisms.additive import miss_of_each
+from curador.mechanisms.keys.counts import Counts, Keyed, as_units, count_touched, differ_by_one_unit, from_mapping, sort_key
 from curador.mechanisms.laplace import discrete_variance
-from curador.mechanisms.parameters import GRID_BITS, decimal, floor_log2, goal, power_of_two, rounded_up
-from curador.mechanisms.seam import perform
-from curador.mechanisms.search import smallest_scale
-from curador.mechanisms.tails import (
-    Enclosed,
-    any_of,
-    first_whole,
-    gaussian_tail,
-    laplace_tail,
-    recorded,
-    share_of,
+from curador.mechanisms.parameters import (
+    GRID_BITS,
+    decimal_text,
+    find_smallest_scale,
+    floor_log2,
+    power_of_two,
+    read_goal,
+    round_up,
 )
+from curador.mechanisms.seam import perform
+from curador.mechanisms.tails import Enclosed, any_of, delta_for_record, first_whole, gaussian_tail, laplace_tail, share_of
 from curador.numerics.exact import Number, open_probability, positive, whole
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import float_up
@@ -45,7 +44,7 @@ HIDDEN = -(1 << 63)
 _SMALLEST, _LARGEST = power_of_two(-20), power_of_two(40)
 
 
-class Kept(NamedTuple):
+class KeptKeys(NamedTuple):
     """Places of the keys that are shown, in order, and their noisy numbers of units."""
 
     places: IntArray
@@ -92,7 +91,7 @@ class _NoisyKeys(ABC):
         Of noisy counts before the threshold chose: those just above it are there because their noise is large.
         together: the probability that the noises of this many keys all lie within theirs.
         """
-        reach = float_up(self._reach(1 - missed(confidence, together)) * self.grid)
+        reach = float_up(self._reach(1 - miss_of_each(confidence, together)) * self.grid)
         return Interval(-reach, reach)
 
     def _reach(self, confidence: Fraction) -> int:
@@ -103,8 +102,8 @@ class _NoisyKeys(ABC):
     @overload
     def release(self, counts: Counts) -> dict[Any, float]: ...
     @overload
-    def release(self, counts: ArrayLike) -> Kept: ...
-    def release(self, counts: Counts | ArrayLike) -> dict[Any, float] | Kept:
+    def release(self, counts: ArrayLike) -> KeptKeys: ...
+    def release(self, counts: Counts | ArrayLike) -> dict[Any, float] | KeptKeys:
         """Return the keys that pass with their noisy numbers of units.
 
         From a mapping: a dictionary sorted by key. From an array: the places that pass and their noisy counts.
@@ -113,10 +112,10 @@ class _NoisyKeys(ABC):
             kept: Keyed = perform(self, from_mapping(counts))
             rows = list(zip(kept.keys, self._shown(kept.numbers).tolist(), strict=True))
             # keys that cannot be told apart by their noisy counts, not by the order in which the data brought them
-            return dict(sorted(rows, key=lambda row: (order(row[0]), row[1])))
+            return dict(sorted(rows, key=lambda row: (sort_key(row[0]), row[1])))
         noisy = self._shown(perform(self, as_units(counts)))
         places = np.flatnonzero(~np.isnan(noisy))
-        return Kept(places.astype(np.int64), noisy[places])
+        return KeptKeys(places.astype(np.int64), noisy[places])
 
     def release_many(self, counts: ArrayLike, size: int) -> NDArray[np.float64]:
         """Return `size` independent releases of an array of counts, one a row; NaN where the key is not shown.
@@ -172,7 +171,7 @@ def places_of(spread: Fraction) -> int:
     return max(GRID_BITS - floor_log2(spread), 0)
 
 
-def _fit(spread: Fraction, name: str) -> None:
+def _require_fit(spread: Fraction, name: str) -> None:
     """Noise that its 64-bit integers hold together with any count."""
     require(_SMALLEST <= spread <= _LARGEST, name, "such that the noise is between 2^-20 and 2^40 units", float(spread))
 
@@ -210,14 +209,14 @@ class GaussianKeys(_NoisyKeys):
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     ) -> None:
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
-        _fit(self.sigma, "sigma")
+        _require_fit(self.sigma, "sigma")
         grain = 1 << places_of(self.sigma)
         object.__setattr__(self, "threshold", Fraction(math.ceil(positive(threshold, "threshold") * grain), grain))
         object.__setattr__(self, "keys", whole(keys, "keys"))
         object.__setattr__(self, "relation", as_adjacency(adjacency))
 
     def __repr__(self) -> str:
-        return f"GaussianKeys(sigma={decimal(self.sigma)}, threshold={float(self.threshold):.12g}, keys={self.keys})"
+        return f"GaussianKeys(sigma={decimal_text(self.sigma)}, threshold={float(self.threshold):.12g}, keys={self.keys})"
 
     @property
     def _spread(self) -> Fraction:
@@ -260,7 +259,7 @@ class GaussianKeys(_NoisyKeys):
         unless given) going to the threshold.
         """
         many, relation = whole(keys, "keys"), as_adjacency(adjacency)
-        aim = goal(epsilon=epsilon, delta=delta, rho=rho, count=1, adjacency=None)
+        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=1, adjacency=None)
         if aim.rho is None and delta is None:
             raise InvalidParameter(
                 "keys need a delta; got none.\nHint: a key held by one person is shown with probability delta."
@@ -269,16 +268,16 @@ class GaussianKeys(_NoisyKeys):
             raise InvalidParameter("delta_keys must be given with rho; got none.")
         part = aim.delta / 2 if delta_keys is None else open_probability(delta_keys, "delta_keys")
         require(aim.rho is not None or 0 < part < aim.delta, "delta_keys", "above 0 and below delta", part)
-        changed = touched(many, relation)
+        changed = count_touched(many, relation)
         if aim.rho is not None:
-            sigma = rounded_up(math.sqrt(changed / (2 * aim.rho)))
+            sigma = round_up(math.sqrt(changed / (2 * aim.rho)))
             while Fraction(changed) / (2 * sigma * sigma) > aim.rho:
-                sigma = rounded_up(sigma * (1 + Fraction(1, 10**11)))
+                sigma = round_up(sigma * (1 + Fraction(1, 10**11)))
         else:
             from curador.privacy.gaussian import gaussian_mu
 
             start = math.sqrt(changed) / gaussian_mu(epsilon=aim.epsilon or 1, delta=aim.delta - part)
-            sigma = smallest_scale(aim, lambda trial: _gaussian_loss(trial, many, part, relation), start=start)
+            sigma = find_smallest_scale(aim, lambda trial: _gaussian_loss(trial, many, part, relation), start=start)
         return cls(sigma=sigma, threshold=_gaussian_threshold(sigma, many, part), keys=many, adjacency=relation)
 
 
@@ -287,8 +286,8 @@ def _gaussian_loss(sigma: Fraction, keys: int, delta: Fraction, relation: Adjace
     return KeySelection(
         sigma2=(sigma * grain) ** 2,
         sensitivity=grain,
-        keys=touched(keys, relation),
-        delta=recorded(delta),
+        keys=count_touched(keys, relation),
+        delta=delta_for_record(delta),
         relation=relation,
     )
 
@@ -297,7 +296,7 @@ def _gaussian_threshold(sigma: Fraction, keys: int, delta: Fraction) -> Fraction
     """The smallest τ on the grid whose exact δ is at most the one given."""
     from scipy.special import ndtri_exp
 
-    _fit(sigma, "sigma")
+    _require_fit(sigma, "sigma")
     grain, single = 1 << places_of(sigma), share_of(delta, keys)
     log = math.log(single.numerator) - math.log(single.denominator)
     guess = int(sigma * grain * Fraction(-float(ndtri_exp(log))))
@@ -333,12 +332,12 @@ class LaplaceKeys(_NoisyKeys):
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "keys", whole(keys, "keys"))
         object.__setattr__(self, "relation", as_adjacency(adjacency))
-        _fit(self._spread, "epsilon")
+        _require_fit(self._spread, "epsilon")
         allowed = open_probability(delta, "delta")
         object.__setattr__(self, "threshold", _laplace_threshold(self._spread, self.keys, allowed))
 
     def __repr__(self) -> str:
-        return f"LaplaceKeys(epsilon={decimal(self.epsilon)}, delta={float(self.delta):.12g}, keys={self.keys})"
+        return f"LaplaceKeys(epsilon={decimal_text(self.epsilon)}, delta={float(self.delta):.12g}, keys={self.keys})"
 
     @classmethod
     def calibrate(
@@ -355,7 +354,7 @@ class LaplaceKeys(_NoisyKeys):
     @property
     def scale(self) -> Fraction:
         """Of the noise, in units."""
-        return touched(self.keys, self.relation) / self.epsilon
+        return count_touched(self.keys, self.relation) / self.epsilon
 
     @property
     def _spread(self) -> Fraction:
@@ -370,7 +369,7 @@ class LaplaceKeys(_NoisyKeys):
     @property
     def loss(self) -> Loss:
         """What one release costs, the noisy counts included."""
-        return Approx(epsilon=self.epsilon, delta=recorded(self.delta), relation=self.relation)
+        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), relation=self.relation)
 
     @property
     def variance(self) -> float:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.keys.counts import Counts, Keyed, as_units, differ_by_one_unit, from_mapping, touched
-from curador.mechanisms.parameters import decimal
+from curador.mechanisms.keys.counts import Counts, Keyed, as_units, count_touched, differ_by_one_unit, from_mapping
+from curador.mechanisms.parameters import decimal_text
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import exponential, share_of
 from curador.numerics.exact import Number, open_probability, positive, whole
@@ -72,7 +72,7 @@ class OptimalKeys:
         self.table()  # refuses here what is too long, before any data is read
 
     def __repr__(self) -> str:
-        return f"OptimalKeys(epsilon={decimal(self.epsilon)}, delta={decimal(self.delta)}, keys={self.keys})"
+        return f"OptimalKeys(epsilon={decimal_text(self.epsilon)}, delta={decimal_text(self.delta)}, keys={self.keys})"
 
     @classmethod
     def calibrate(
@@ -88,7 +88,7 @@ class OptimalKeys:
 
     @property
     def _changed(self) -> int:
-        return touched(self.keys, self.relation)
+        return count_touched(self.keys, self.relation)
 
     @property
     def single(self) -> tuple[Fraction, Fraction]:

@@ -8,11 +8,9 @@ so that δ(x) = P[L = ∞] + D(x). For any tilt θ > 0 and period T > 0, with s_
 Aliasing (m ≠ 0) therefore has a sign and a Chernoff bound; what is left out beyond the last frequency is bounded by
 each family's own decay; round-off is carried through the product. Proofs: docs/explanation/accounting.md.
 
-    moments.py    what a family of losses must be able to say
+    moments.py    what a family of losses must be able to say; many records on many frequencies
     plan.py       which tilt, period and number of frequencies: any choice is valid, a bad one only widens
-    aliasing.py   what the neighbouring periods add
-    fourier.py    the sum itself, plain or smoothed by a little Gaussian loss (for laws with atoms)
-    lattice.py    the same for losses on a common lattice: no truncation
-    atoms.py      direct enumeration where the law has few atoms
-    enclosure.py  chooses among them; certified intervals for δ(ε) and ε(δ)
+    sums.py       the sum itself, plain or smoothed by a little Gaussian loss (for laws with atoms); the same for losses on a
+                  common lattice: no truncation; direct enumeration where the law has few atoms; what neighbouring periods add
+    enclosure.py  chooses among them; certified intervals for δ(ε) and ε(δ); sets far outputs apart
 """

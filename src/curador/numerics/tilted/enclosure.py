@@ -1,35 +1,48 @@
-"""Certified δ(ε) and ε(δ) of a total of independent losses: picks the cheapest exact path, then certifies."""
+"""Certified δ(ε) and ε(δ) of a total of independent losses: picks the cheapest exact path, then certifies.
+
+Totals with far-reaching losses are summed without their far outputs (theorem 10). How much is set apart is a choice: little
+where the sum is short anyway, more where the far losses would make it long. The chance of what was set apart is part of the
+interval either way.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
 
 from curador.errors import NumericalFailure
 from curador.numerics.interval import Interval
 from curador.numerics.roots import secant
 from curador.numerics.rounding import up
-from curador.numerics.tilted.atoms import MOST_ATOMS, AtomSum
-from curador.numerics.tilted.fourier import fourier_sum
-from curador.numerics.tilted.lattice import lattice_sum
 from curador.numerics.tilted.plan import (
     FEW,
+    FEWER,
     FEWEST,
     MOST_NODES,
+    TOLERANCE,
     Aim,
+    FrequencyGrid,
     Tilts,
     aim_at_delta,
     aim_at_epsilon,
+    choose_frequencies,
     period,
-    plan,
-    tilts,
+    tabulate_tilts,
     tilts_at_delta,
 )
+from curador.numerics.tilted.sums import MOST_ATOMS, AtomSum, fourier_sum, lattice_sum
 
 if TYPE_CHECKING:
     from curador.numerics.tilted.moments import Total
+
+
+# ---- every total -----------------------------------------------------------------------------------------------------------
+
 
 Path = Literal["enumerated", "lattice", "direct", "smoothed"]
 ALL_PATHS: tuple[Path, ...] = ("enumerated", "lattice", "direct", "smoothed")
@@ -51,7 +64,7 @@ class OneStep(Protocol):
     def one_step(self, epsilon: float) -> tuple[float, float]: ...
 
 
-_WIDE = 1e-3
+_WORTH_HALVING = 1e-3
 """Relative width of an interval of ε from which its middle is asked for its δ."""
 
 _HALVINGS = 14
@@ -76,7 +89,7 @@ class ClosedSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SumOptions:
     """Which paths may be taken and how many frequencies; anything is valid, the default is best."""
 
     paths: tuple[Path, ...] = ALL_PATHS
@@ -93,15 +106,13 @@ class Enclosure:
 
     total: Total
     infinite: Interval
-    options: Options = Options()
+    options: SumOptions = SumOptions()
 
     def delta(self, epsilon: float, last: float | None = None) -> Interval:
         """Return the certified interval of δ(ε), or of all δ between ε and `last` if that is given, from one sum."""
         if not self.total.families:
             return self.infinite
         if self.asks_to_be_cut:
-            from curador.numerics.tilted.cutting import cut_delta
-
             found = cut_delta(self, epsilon)
             return found if last is None else Interval(cut_delta(self, last).lower, found.upper)
         try:
@@ -122,8 +133,6 @@ class Enclosure:
         if delta < self.infinite.lower:
             return Interval(math.inf, math.inf)
         if self.asks_to_be_cut:
-            from curador.numerics.tilted.cutting import cut_epsilon
-
             return cut_epsilon(self, delta)
         room, most = delta - self.infinite.upper, max(delta - self.infinite.lower, 1e-300)
         if room <= 0.0:  # δ cannot be told from P[L = ∞]
@@ -143,7 +152,7 @@ class Enclosure:
         if low == 0.0 < high and self.delta(0.0).upper <= delta * (1 - 4e-16):  # no search: nothing has to be spent
             return Interval(0.0, 0.0)
         for _ in range(_HALVINGS):
-            if not (math.isfinite(high) and high - low > _WIDE * high):
+            if not (math.isfinite(high) and high - low > _WORTH_HALVING * high):
                 break
             middle = 0.5 * (low + high)
             there = self.delta(middle)
@@ -161,7 +170,6 @@ class Enclosure:
             return True
         if not self.asks_to_be_cut:
             return False
-        from curador.numerics.tilted.cutting import proved_below
 
         return proved_below(self, delta, epsilon)
 
@@ -175,7 +183,7 @@ class Enclosure:
         if self.total.uncut:
             return min(self.cut(1e-3 * room).chernoff(delta), self.total.top)
         try:
-            table = tilts(self.total, FEW if self.total.records < LABORIOUS else FEWEST)
+            table = tabulate_tilts(self.total, FEW if self.total.records < LABORIOUS else FEWEST)
         except NumericalFailure:
             return math.inf
         bounds = (table.log_chernoff - math.log(room)) / table.theta
@@ -207,7 +215,7 @@ class Enclosure:
         closed = self._atoms() or self._closed()
         if closed is not None:
             return closed
-        table = tilts(self.total)
+        table = tabulate_tilts(self.total)
         aim, table = aim_at_epsilon(self.total, table, epsilon)
         return self._sum(table, aim)
 
@@ -219,8 +227,8 @@ class Enclosure:
             return atoms, 0.5 * max(top, 0.0), -1.0
         closed = self._closed()
         if closed is not None:
-            return closed, *_about(closed, target)
-        table = tilts_at_delta(self.total, target) if self.total.records >= SEVERAL else tilts(self.total)
+            return closed, *_guess_epsilon(closed, target)
+        table = tilts_at_delta(self.total, target) if self.total.records >= SEVERAL else tabulate_tilts(self.total)
         aim, table = aim_at_delta(self.total, table, math.log(target))
         return self._sum(table, aim), max(aim.epsilon, 0.0), -aim.theta
 
@@ -244,10 +252,12 @@ class Enclosure:
             if points <= 2 * (self.options.nodes or MOST_NODES):
                 return lattice_sum(self.total, table, lattice, theta=aim.theta, points=points)
         smooth = None if "direct" in paths else True
-        return fourier_sum(self.total, table, plan(self.total, table, aim, nodes=self.options.nodes, smooth=smooth))
+        return fourier_sum(
+            self.total, table, choose_frequencies(self.total, table, aim, nodes=self.options.nodes, smooth=smooth)
+        )
 
 
-def _about(source: Sum, target: float) -> tuple[float, float]:
+def _guess_epsilon(source: Sum, target: float) -> tuple[float, float]:
     """About where D = target, and the slope of log D there; a closed form is quicker asked than any tilt."""
     low, high = 0.0, 1e-6
     while source.middle(high) > target and high < 1e9:
@@ -301,3 +311,267 @@ def _walk_down(source: Sum, target: float, point: float, step: float) -> float:
             return point
         point, step = point - step, 1.5 * step
     return 0.0
+
+
+# ---- totals that are cut ---------------------------------------------------------------------------------------------------
+
+
+LITTLE, MORE, MOST = 1e-10, 2e-6, 1e-4
+"""Shares of δ that are set apart."""
+
+SHORT = 400
+"""Frequencies up to which a sum is short."""
+
+LEAST = 1e-300
+"""The least chance that is set apart."""
+
+LONG, LONGEST = 12_000, 20_000
+"""Frequencies of a sum that must be long."""
+
+ROUND_OFF = 3e-12
+"""About what a sum of ten thousand steps is off by, relative to Chernoff's bound at its tilt."""
+
+LAST = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+"""Shares of δ that may be set apart where far losses keep the longest sum too coarse. They cost their share for certain."""
+
+FEW_RECORDS, MANY_RECORDS = 4, 100
+"""Records up to which a long sum is affordable, and up to which a long table of tilts is."""
+
+_WIDE, _VERY_WIDE = 3e-5, 3e-4
+"""Width of an interval of ε, relative to it or to _SMALL, from which the sum is aimed again, at its middle; and made long and
+cut anew."""
+
+_SMALL = 1e-2
+
+
+class Ready(NamedTuple):
+    """A cut total and the parameters of its sum."""
+
+    enclosure: Enclosure
+    table: Tilts
+    aim: Aim
+    plan: FrequencyGrid
+
+    @property
+    def short(self) -> bool:
+        """Whether nothing is to be won by cutting more."""
+        return self.plan.smoothing == 0.0 and self.plan.size <= SHORT
+
+    @property
+    def cost(self) -> float:
+        """How much was smoothed, and where nothing was, how long the sum is: both grow with the far losses."""
+        return self.plan.smoothing + 1e-12 * self.plan.size
+
+    def summed(self) -> Sum:
+        """Evaluate the sum."""
+        return fourier_sum(self.enclosure.total, self.table, self.plan)
+
+
+def cut_epsilon(whole: Enclosure, delta: float) -> Interval:
+    """Return the certified interval of ε at δ.
+
+    Claim   D'(ε) ≤ D(ε) ≤ D'(ε) + P(E): the lower end is a point with D' ≥ δ − P[L = ∞], the upper one a point with D' ≤ that
+            less P(E).
+    Source  docs/explanation/accounting.md, theorem 10.
+    """
+    if not delta > whole.infinite.upper:
+        return Interval(0.0, math.inf)
+    ready = ready_at_delta(whole, delta)
+    if ready is None:
+        return Interval(0.0, whole.total.top)
+    found, source = _solve_cut(ready, delta)
+    log_delta = math.log(delta - whole.infinite.upper)
+    if math.isinf(found.upper) or source is None or _width(found) <= _WIDE:
+        return found
+    again = _aim_again(ready, _middle(found), log_delta)
+    if again is not None:
+        ready, (one, source) = again, _solve_cut(again, delta)
+        found = _intersect(found, one)
+    if source is not None and math.isfinite(found.upper) and _width(found) > _VERY_WIDE:
+        last = _last(whole, ready, found, delta, falls=_falls(source, _middle(found)))
+        found = found if last is None else _intersect(found, _solve_cut(last, delta)[0])
+    return found
+
+
+def _last(whole: Enclosure, before: Ready, found: Interval, delta: float, *, falls: float) -> Ready | None:
+    """The cut whose share of δ and whose smoothing together widen the interval least, as far as one can tell beforehand."""
+    middle, room = _middle(found), delta - whole.infinite.upper
+    width = (found.upper - found.lower) * (1.0 if found.lower > 0.0 else 20.0)  # how far it reaches below 0 is not seen
+    aimed: list[tuple[float, Enclosure, Aim, Tilts]] = []
+    for share in LAST:
+        cut = whole.cut(share * room)
+        try:
+            aimed.append(
+                (share, cut, *aim_at_epsilon(cut.total, tabulate_tilts(cut.total), middle, 0.1 * share, math.log(room)))
+            )
+        except NumericalFailure:
+            continue
+    best, least = None, math.inf
+    few = whole.total.records <= FEW_RECORDS
+    for nodes in (LONG, LONGEST) if few and whole.options.nodes is None else (whole.options.nodes,):
+        for share, cut, aim, table in aimed:
+            try:
+                ready = _plan_cut(cut, table, aim, nodes)
+            except NumericalFailure:
+                continue
+            coarse = ready.plan.smoothing / before.plan.smoothing if before.plan.smoothing > 0.0 else 0.0
+            doubt = math.exp(min(_log_size(table, aim, middle) - math.log(delta), 300.0))  # round-off grows with it
+            wide = (share + ROUND_OFF * doubt) / falls + width * coarse**2
+            if wide < least:
+                best, least = ready, wide
+        if least < 0.3 * _VERY_WIDE * max(middle, _SMALL):
+            break
+    return best
+
+
+def _log_size(table: Tilts, aim: Aim, epsilon: float) -> float:
+    return float(np.interp(aim.theta, table.theta, table.log_chernoff)) - aim.theta * epsilon
+
+
+def _middle(found: Interval) -> float:
+    return 0.5 * (found.lower + found.upper)
+
+
+def _falls(source: Sum, epsilon: float) -> float:
+    """About how fast log D falls at ε."""
+    step = 0.1 * epsilon + 1e-300
+    first, second = source.middle(epsilon), source.middle(epsilon + step)
+    return max(math.log(first / second) / step, 1e-300) if first > second > 0.0 else 1.0 / step
+
+
+def _width(found: Interval) -> float:
+    """Width of an interval of ε relative to ε, or to _SMALL where that is larger."""
+    return (found.upper - found.lower) / max(found.upper, _SMALL)
+
+
+def _intersect(one: Interval, other: Interval) -> Interval:
+    return Interval(max(one.lower, other.lower), min(one.upper, other.upper))
+
+
+def ready_at_delta(whole: Enclosure, delta: float) -> Ready | None:
+    """Return the handiest cut for the question at which ε is D = δ, or nothing if no tilt has a finite moment."""
+
+    def aimed(cut: Enclosure, table: Tilts, tolerance: float) -> tuple[Aim, Tilts]:
+        return aim_at_delta(cut.total, table, math.log(delta - cut.infinite.upper), tolerance)
+
+    return _choose_cut(whole, delta - whole.infinite.upper, aimed)
+
+
+def ready_at_epsilon(whole: Enclosure, epsilon: float, size: float) -> Ready | None:
+    """Return the handiest cut for the question what D(ε) is, where it is about `size`."""
+
+    def aimed(cut: Enclosure, table: Tilts, tolerance: float) -> tuple[Aim, Tilts]:
+        return aim_at_epsilon(cut.total, table, epsilon, tolerance, math.log(size))
+
+    return _choose_cut(whole, size, aimed, epsilon)
+
+
+def _choose_cut(
+    whole: Enclosure, size: float, aimed: Callable[[Enclosure, Tilts, float], tuple[Aim, Tilts]], epsilon: float = 0.0
+) -> Ready | None:
+    best: Ready | None = None
+    few = whole.total.records <= MANY_RECORDS
+    for share in (LITTLE, MORE, MOST):
+        cut = whole.cut(max(share * size, LEAST), epsilon)
+        try:
+            tolerance = max(TOLERANCE, 0.1 * share)
+            table = tilts_at_delta(cut.total, size) if few else tabulate_tilts(cut.total, FEWER)
+            aim, table = aimed(cut, table, tolerance)
+            found = _plan_cut(cut, table, aim)
+        except (NumericalFailure, ValueError):  # ValueError: nothing is left of δ, or no period is finite
+            continue
+        if best is None or found.cost < 0.8 * best.cost:
+            best = found
+        if best.short:
+            break
+    return best
+
+
+def _plan_cut(cut: Enclosure, table: Tilts, aim: Aim, nodes: int | None = None) -> Ready:
+    smooth = None if "direct" in cut.options.paths else True
+    return Ready(cut, table, aim, choose_frequencies(cut.total, table, aim, nodes=nodes or cut.options.nodes, smooth=smooth))
+
+
+def _aim_again(ready: Ready, epsilon: float, log_delta: float) -> Ready | None:
+    try:
+        aim, table = aim_at_epsilon(ready.enclosure.total, ready.table, epsilon, ready.aim.tolerance, log_delta)
+        return _plan_cut(ready.enclosure, table, aim)
+    except NumericalFailure:
+        return None
+
+
+def _solve_cut(ready: Ready, delta: float) -> tuple[Interval, Sum | None]:
+    """The interval of ε at δ, and the sum it is from."""
+    cut, aim = ready.enclosure, ready.aim
+    try:
+        source = ready.summed()
+    except NumericalFailure:
+        return Interval(0.0, cut.total.top), None
+    target = delta - cut.infinite.upper
+    found = invert(
+        source,
+        target,
+        more=delta - cut.infinite.lower,
+        start=max(aim.epsilon, 0.0),
+        slope=-aim.theta,
+        top=cut.total.top,
+    )
+    return found, source
+
+
+def cut_delta(whole: Enclosure, epsilon: float) -> Interval:
+    """Return the certified interval of δ(ε).
+
+    Claim   Every cut gives a valid interval; they are intersected.
+    """
+    found = Interval(0.0, 1.0)
+    for _ in range(3):
+        known = found.lower - whole.infinite.upper
+        size = _guess_size(whole, epsilon) if found.upper == 1.0 else known if known > 0.0 else 1e-3 * found.upper
+        ready = ready_at_epsilon(whole, epsilon, size)
+        if ready is None:
+            break
+        cut = ready.enclosure
+        try:
+            low, high = ready.summed().enclose(epsilon)
+        except NumericalFailure:
+            break
+        low, high = low * (1 - 1e-15) + cut.infinite.lower, high + cut.infinite.upper
+        found = Interval(max(found.lower, low, 0.0), min(found.upper, high))
+        known = found.lower - whole.infinite.upper
+        if found.upper - found.lower <= _WIDE * found.upper or (size < 4.0 * known and found.lower > 0.0):
+            break
+    return found
+
+
+def proved_below(whole: Enclosure, delta: float, epsilon: float) -> bool:
+    """Whether δ(ε) ≤ δ is proved by one sum.
+
+    Claim   The sum alone is an upper bound of D' (theorem 1), and D ≤ D' + P(E) (theorem 10); False says nothing.
+    """
+    room = delta - whole.infinite.upper
+    if not room > 0.0:
+        return False
+    cut = whole.cut(max(MORE * room, LEAST), epsilon)
+    try:
+        aim, table = aim_at_epsilon(cut.total, tabulate_tilts(cut.total, FEWEST), epsilon, MORE, math.log(room))
+        found = _plan_cut(cut, table, aim).summed().enclose(epsilon)[1]
+    except (NumericalFailure, ValueError):  # ValueError: no period is finite
+        return False
+    return found + cut.infinite.upper <= delta * (1 - 4e-16)
+
+
+def _guess_size(whole: Enclosure, epsilon: float) -> float:
+    """Chernoff's bound of D(ε), less what it usually exceeds D by."""
+    size = 1e-9
+    for _ in range(3):  # far losses that are set apart for a rough answer make room for a finer one
+        cut = whole.cut(max(1e-4 * size, LEAST), epsilon)
+        try:
+            table = tabulate_tilts(cut.total)
+        except NumericalFailure:
+            return size
+        bound = float((table.log_chernoff - table.theta * epsilon).min()) - 2.5
+        last, size = size, math.exp(min(max(bound, -690.0), 0.0))
+        if 1e-2 < size / last < 1e2:
+            break
+    return size

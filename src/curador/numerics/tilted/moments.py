@@ -1,8 +1,12 @@
-"""What the sum needs to know of a family of independent losses, and the total of several families."""
+"""What the sum needs to know of a family of independent losses, and the total of several families.
+
+Families of many records evaluate them on many frequencies without holding all pairs at once: `in_chunks`, `log_product`.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -14,6 +18,10 @@ from curador.numerics.rounding import UNIT, FloatArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+
+# ---- families and their total ----------------------------------------------------------------------------------------------
+
 
 ComplexArray: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 
@@ -102,7 +110,7 @@ class Moments(Protocol):
     def lattice(self) -> Lattice | None: ...
 
 
-class Cut(Moments, Protocol):
+class CutFamily(Moments, Protocol):
     """A family without some far outputs; `outside` bounds their chance, all its releases together. Rounds: up."""
 
     @property
@@ -110,10 +118,10 @@ class Cut(Moments, Protocol):
 
 
 @runtime_checkable
-class Uncut(Protocol):
+class UncutFamily(Protocol):
     """A family that the sum takes only without far outputs: `mass` chance at most, beside losses below `least`."""
 
-    def cut(self, mass: float, least: float) -> Cut: ...
+    def cut(self, mass: float, least: float) -> CutFamily: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +143,11 @@ class Total:
                 larger ε: on it the sum of all losses is below ε. Source: docs/explanation/accounting.md, theorem 10.
         """
         least = min(epsilon, 0.0) - self.top * (1 + 1e-9) if self.top >= 0.0 else -math.inf
-        asked = sum(isinstance(family, Uncut) for family in self.families)
+        asked = sum(isinstance(family, UncutFamily) for family in self.families)
         families: list[Moments] = []
         outside = 0.0
         for family in self.families:
-            if isinstance(family, Uncut):
+            if isinstance(family, UncutFamily):
                 part = family.cut(mass / asked, least)
                 outside += part.outside
                 families.append(part)
@@ -206,7 +214,7 @@ class Total:
             everything.extend(own)
         if math.prod(len(one.losses) for one in everything) > limit:
             return None
-        return _product(everything)
+        return _list_sums(everything)
 
 
 def too_many(count: FloatArray, limit: int) -> bool:
@@ -214,7 +222,7 @@ def too_many(count: FloatArray, limit: int) -> bool:
     return len(count) > limit.bit_length()
 
 
-def _product(laws: Sequence[Atoms]) -> Atoms:
+def _list_sums(laws: Sequence[Atoms]) -> Atoms:
     losses = np.zeros(1)
     masses = np.ones(1)
     error = wobble = 0.0
@@ -225,3 +233,53 @@ def _product(laws: Sequence[Atoms]) -> Atoms:
         wobble += law.wobble + 2 * UNIT * float(np.abs(losses).max())
     order = np.argsort(losses)
     return Atoms(losses[order], masses[order], error, wobble)
+
+
+# ---- many records on many frequencies --------------------------------------------------------------------------------------
+
+
+SMALLEST_FLOAT = 5e-324
+
+
+def safe_log(phi: ComplexArray) -> ComplexArray:
+    """Return log φ with zeros taken as the smallest float: an exact −∞ would turn into NaN when multiplied by a count."""
+    return np.log(np.where(phi == 0.0, SMALLEST_FLOAT, phi))
+
+
+_PAIRS = 1 << 18  # 4 MiB of complex numbers a temporary
+
+
+def in_chunks(
+    block: Callable[[FloatArray], tuple[ComplexArray, FloatArray]], step: float, size: int, records: int
+) -> tuple[ComplexArray, FloatArray]:
+    """Return (value, bound) over the frequencies 0, step, …, a block of them at a time."""
+    width = max(64, _PAIRS // max(1, records))
+    if size <= width:
+        return block(step * np.arange(size))
+    parts = [block(step * np.arange(start, min(start + width, size))) for start in range(0, size, width)]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def log_product(
+    phi: ComplexArray, error: FloatArray, angle: FloatArray, count: FloatArray
+) -> tuple[ComplexArray, FloatArray]:
+    """Return Σ n log(φ e^(i angle)) and Σ n log(|φ| + error) over the records (rows), with the sums' own round-off.
+
+    Records that happen once are multiplied before the logarithm is taken, which is most of the cost of a long sum.
+    """
+    once = count == 1.0
+    if once.all():
+        turn = angle.sum(axis=0)
+        value = safe_log(phi.prod(axis=0)) + 1j * turn
+        size = np.abs(phi)
+        size += error
+        return value, np.log(size.prod(axis=0) + SMALLEST_FLOAT) + 4 * UNIT * (2.0 * len(count) + 2.0 * turn)
+    if 2 * once.sum() > len(count):  # the few that happen more often must not cost all the others a logarithm each
+        error = np.broadcast_to(error, phi.shape)
+        single, several = (log_product(phi[rows], error[rows], angle[rows], count[rows]) for rows in (once, ~once))
+        return single[0] + several[0], single[1] + several[1]
+    weight = count[:, None]
+    logs = safe_log(phi)
+    turn = (weight * angle).sum(axis=0)
+    wobble = (weight * np.minimum(np.abs(logs), 1e3)).sum(axis=0) + 2.0 * turn
+    return (weight * logs).sum(axis=0) + 1j * turn, (weight * np.log(np.abs(phi) + error)).sum(axis=0) + 4 * UNIT * wobble

@@ -62,7 +62,7 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FrequencyGrid:
     """Parameters of one sum; `smoothing` is the μ of the Gaussian loss that is mixed in (0 for none)."""
 
     theta: float
@@ -78,7 +78,7 @@ FEWEST = (0.6, 12.0, 9)
 """Least and largest tilt of a table, in units of 1 / standard deviation of the loss, and how many."""
 
 
-def tilts(total: Total, which: tuple[float, float, int] = MANY) -> Tilts:
+def tabulate_tilts(total: Total, which: tuple[float, float, int] = MANY) -> Tilts:
     """Return bounds of log M on tilts around 1 / standard deviation of the loss."""
     for probe in (1e-2, 1e-4, 1e-6):
         start, value = total.log_moment(np.array([1e-9, probe]))  # log M(0) is below 0 where losses may be infinite
@@ -98,8 +98,8 @@ NEAR = 20
 def tilts_at_delta(total: Total, delta: float) -> Tilts:
     """Return a short table around the best tilt at δ where the loss is nearly normal, else a long one."""
     best = math.sqrt(2.0 * max(-math.log(delta), 0.5))  # of a normal law, about, in units of 1 / standard deviation
-    table = tilts(total, (0.1, 3.0 * best, NEAR))
-    return table if _nearly_normal(table, best) else tilts(total)
+    table = tabulate_tilts(total, (0.1, 3.0 * best, NEAR))
+    return table if _nearly_normal(table, best) else tabulate_tilts(total)
 
 
 def _nearly_normal(table: Tilts, best: float) -> bool:
@@ -115,12 +115,12 @@ def aim_at_delta(total: Total, table: Tilts, log_delta: float, tolerance: float 
     def objective(rows: Tilts) -> FloatArray:
         return (rows.log_chernoff - log_delta) / rows.theta
 
-    table = _refined(total, table, objective)
+    table = _refine_tilts(total, table, objective)
     best = int(np.argmin(objective(table)))
     theta = float(table.theta[best])
     epsilon = float(objective(table)[best]) - 2.5 / theta  # the sum lies below Chernoff's bound by about this
     aim = Aim(theta, min(epsilon, total.top), log_delta, tolerance)
-    return _handier(_with_room(total, table, theta), aim, total.top)
+    return _prefer_handier_tilt(_extend_tilts(total, table, theta), aim, total.top)
 
 
 def aim_at_epsilon(
@@ -131,14 +131,14 @@ def aim_at_epsilon(
     def objective(rows: Tilts) -> FloatArray:
         return rows.log_chernoff - rows.theta * epsilon
 
-    table = _refined(total, table, objective)
+    table = _refine_tilts(total, table, objective)
     best = int(np.argmin(objective(table)))
     theta = float(table.theta[best])
     aim = Aim(theta, epsilon, min(float(objective(table)[best]) - 2.5, log_delta), tolerance)
-    return _handier(_with_room(total, table, theta), aim, total.top)
+    return _prefer_handier_tilt(_extend_tilts(total, table, theta), aim, total.top)
 
 
-def _handier(table: Tilts, aim: Aim, top: float) -> tuple[Aim, Tilts]:
+def _prefer_handier_tilt(table: Tilts, aim: Aim, top: float) -> tuple[Aim, Tilts]:
     """Take a smaller tilt where its period is so much shorter that the digits it costs are worth it.
 
     With few large losses log M leaps right above the best tilt, and a period there would be very long.
@@ -154,7 +154,7 @@ def _handier(table: Tilts, aim: Aim, top: float) -> tuple[Aim, Tilts]:
     return (replace(aim, theta=float(theta[best])) if handier else aim), table
 
 
-def _refined(total: Total, table: Tilts, objective: Callable[[Tilts], FloatArray]) -> Tilts:
+def _refine_tilts(total: Total, table: Tilts, objective: Callable[[Tilts], FloatArray]) -> Tilts:
     for _ in range(3):  # the best tilt may lie beyond the table
         best = int(np.argmin(objective(table)))
         if best < len(table.theta) - 1 or table.theta[-1] * table.spread > 4e3:
@@ -173,7 +173,7 @@ def _refined(total: Total, table: Tilts, objective: Callable[[Tilts], FloatArray
     return table.merged(between, total.log_moment(between))
 
 
-def _with_room(total: Total, table: Tilts, theta: float) -> Tilts:
+def _extend_tilts(total: Total, table: Tilts, theta: float) -> Tilts:
     """Aliasing needs tilts above the chosen one."""
     if theta < table.theta[-1]:
         return table
@@ -203,7 +203,9 @@ def _periods(table: Tilts, aim: Aim, theta: FloatArray, top: float) -> FloatArra
     return np.maximum(np.maximum(right, left), 1e-12)
 
 
-def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smooth: bool | None = None) -> Plan:
+def choose_frequencies(
+    total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smooth: bool | None = None
+) -> FrequencyGrid:
     """Return the parameters of the plain sum, or of the smoothed one where the plain one would be too long."""
     length = period(table, aim, total.top)
     step = 2.0 * math.pi / length
@@ -234,6 +236,6 @@ def plan(total: Total, table: Tilts, aim: Aim, *, nodes: int | None = None, smoo
             fine = np.geomspace(coarse[enough[0] - 1], reach, 9)
             within = lost(fine[:-1], sizes(fine[:-1]), later) <= wanted
             reach = float(fine[int(np.argmax(np.append(within, True)))])
-        return Plan(aim.theta, step, max(2, math.ceil(reach / step) + 1), 0.0)
+        return FrequencyGrid(aim.theta, step, max(2, math.ceil(reach / step) + 1), 0.0)
     missing = max(0.0, float(decays[-1]) - wanted) + 1.0
-    return Plan(aim.theta, step, budget, math.sqrt(2.0 * missing) / limit)
+    return FrequencyGrid(aim.theta, step, budget, math.sqrt(2.0 * missing) / limit)

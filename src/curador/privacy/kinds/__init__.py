@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import curador.privacy.account
 import curador.privacy.renyi
-import curador.privacy.tradeoff
-import curador.privacy.zcdp  # noqa: F401 -- each answers some questions of a loss
+import curador.privacy.tradeoff  # noqa: F401 -- each answers some questions of a loss
 from curador.privacy.kinds.derived import Group, Subsampled
 from curador.privacy.kinds.discrete_gaussian import DiscreteGaussianLoss, DiscreteGaussianVectorLoss
 from curador.privacy.kinds.finite import Finite

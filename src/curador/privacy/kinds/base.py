@@ -7,7 +7,7 @@ from fractions import Fraction
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.convert import pure_to_rho
 from curador.privacy.loss import Loss
-from curador.privacy.rules import Amounts, single_pure
+from curador.privacy.rules import AmountPair, single_pure
 
 
 class Typed(Loss):
@@ -25,13 +25,13 @@ def relation_of(value: Adjacency | str | None) -> Adjacency | None:
     return None if value is None else as_adjacency(value)
 
 
-def basic_of_pure(record: Loss) -> Amounts | None:
+def basic_of_pure(record: Loss) -> AmountPair | None:
     """Return (ε, 0) of a record that is pure: what basic composition adds up."""
     pure = single_pure(record)
     return None if pure is None else (pure, Fraction(0))
 
 
-def concentrated_of_pure(record: Loss) -> Amounts | None:
+def concentrated_of_pure(record: Loss) -> AmountPair | None:
     """Return (ρ, 0) of a record that is known by its pure ε alone.
 
     Claim   ε tanh(ε/2): randomized response is the worst case.

@@ -1,6 +1,7 @@
 """Losses made of others: of a secret subsample, and towards a group, where no simpler record says it.
 
 Each is made from the other: a group of a sample is a Group of a Subsampled.
+What a sample of a base loses that is known by its Rényi curve alone is `without_replacement_renyi`.
 """
 
 from __future__ import annotations
@@ -8,20 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from curador.errors import InvalidParameter, NotPrivate, require, sentence
-from curador.numerics.exact import Number, positive
+from curador.numerics.exact import Number, positive, whole
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency, as_adjacency
-from curador.privacy.amplify import without_replacement_renyi
 from curador.privacy.kinds.base import basic_of_pure, concentrated_of_pure
 from curador.privacy.kinds.finite import add_rows
 from curador.privacy.kinds.promises import Pure
-from curador.privacy.laws import cells, pairs
+from curador.privacy.laws import cells
 from curador.privacy.laws.normal_mixtures import Mixture
-from curador.privacy.laws.rows import directed_rows, dominating_rows, finite_rows
-from curador.privacy.laws.shapes import Shape, gaussian_shape
+from curador.privacy.laws.resolve import GaussianShift, directed_rows, dominating_rows, finite_rows, gaussian_shift
 from curador.privacy.laws.side import Direction, Side, Sides
 from curador.privacy.loss import GROUP, SUBSAMPLE, Composed, Loss, Scheme, parts_of
 from curador.privacy.rules import (
@@ -47,6 +47,59 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+
+# ---- samples of what is known by its Rényi curve ---------------------------------------------------------------------------
+
+
+def without_replacement_renyi(
+    divergence: Callable[[int], float], *, rate: Number, alpha: Number, one_pair: bool = False
+) -> float:
+    """Return a bound of D_α of a subsample without replacement from the base curve at orders 2 … α and ∞.
+
+    Claim   (α−1) D'_α ≤ log(1 + q² C(α,2) min(4(e^D₂ − 1), 2e^D₂) + Σ_{j=3..α} q^j C(α,j) T_j),
+            T_j = e^((j−1) D_j) min(2, (e^D∞ − 1)^j), and with one_pair also T_j ≤ 4 √(B(2⌊j/2⌋) B(2⌈j/2⌉)),
+            B(l) = Σ_i (−1)^i C(l,i) e^((i−1) D_i), the central moments.
+    Needs   `divergence(j)` bounds the base under replace-one, divergence(0) standing for the order ∞; α whole. one_pair: the
+            values are the divergences of one pair at all orders (as for Gaussian noise), not mere bounds.
+            Looser than the loss's own `renyi`, which knows the pair; for bases known by their curve alone.
+    Rounds  Up. Source: [WBK19, Thm. 27]
+    """
+    order = whole(alpha, "alpha", least=2)
+    share = positive(rate, "rate")
+    require(share <= 1, "rate", "at most 1", rate)
+    curve = {j: divergence(j) for j in (0, *range(2, order + 2 + order % 2))}
+    central = _central_moments(curve, order + order % 2) if one_pair else {}
+    total = 0.0
+    for j in range(2, order + 1):
+        term = _wor_term(j, curve)
+        if j == 2:
+            term = min(term, 4.0 * math.expm1(min(curve[2], 700.0)))
+        elif one_pair:
+            term = min(term, 4.0 * math.sqrt(central[j - j % 2] * central[j + j % 2]))
+        total += math.exp(j * math.log(share) + math.log(math.comb(order, j)) + math.log(term)) if term > 0.0 else 0.0
+    return up(math.log1p(total * (1 + 1e-13 * order)) / (order - 1), 8) if math.isfinite(total) else math.inf
+
+
+def _wor_term(j: int, curve: dict[int, float]) -> float:
+    spread = math.expm1(min(curve[0], 300.0))  # only whether its power exceeds 2 matters
+    last = 2.0 if spread > 2.0 ** (1 / j) else spread**j
+    exponent = (j - 1) * curve[j]
+    return math.inf if exponent > 690.0 else math.exp(exponent) * last
+
+
+def _central_moments(curve: dict[int, float], largest: int) -> dict[int, float]:
+    """B(l) for even l; the alternating sums cancel, so they are taken with 400 digits."""
+    with localcontext() as context:
+        context.prec = 400
+        moments = [Decimal(1), Decimal(1), *((Decimal(curve[i]) * (i - 1)).exp() for i in range(2, largest + 1))]
+        return {
+            size: max(float(sum((-1) ** i * math.comb(size, i) * moments[i] for i in range(size + 1))) * (1 + 1e-15), 0.0)
+            for size in range(2, largest + 1, 2)
+        }
+
+
+# ---- the records -----------------------------------------------------------------------------------------------------------
+
 
 LARGEST_SAMPLED_GROUP = 200
 """A group in a Poisson sample is a mixture of size + 1 Gaussians."""
@@ -173,12 +226,12 @@ basic_amounts.of(Subsampled)(basic_of_pure)
 
 @law.of(Subsampled)
 def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
-    shape = gaussian_shape(record.base, count, record.rate)
+    shape = gaussian_shift(record.base, count, record.rate)
     weights = (float(1 - record.rate), float(record.rate))
     if record.scheme == "poisson" and record.relation is not ADD_OR_REMOVE_ONE:
         if shape is None:
             raise NotPrivate("poisson subsampling under replace_one is proved for Gaussian noise only")
-        for side, mu, spread in _sided(shape, out):
+        for side, mu, spread in _share_sides(shape, out):
             side.mixtures.append(Mixture(1.0 / mu, weights, weights, -1, count, spread))
     elif record.scheme == "poisson" and shape is not None:
         _mixture(shape, weights, count, direction, out)
@@ -187,18 +240,18 @@ def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
 
 
 def _mixture(
-    shape: Shape,
+    shape: GaussianShift,
     weights: tuple[float, ...],
     count: int,
     direction: Direction,
     out: Sides,
 ) -> None:
     p, q = (weights, (1.0,)) if direction is Direction.LEAVES else ((1.0,), weights)
-    for side, mu, spread in _sided(shape, out):
+    for side, mu, spread in _share_sides(shape, out):
         side.mixtures.append(Mixture(1.0 / mu, p, q, 1, count, spread))
 
 
-def _sided(shape: Shape, out: Sides) -> list[tuple[Side, float, float]]:
+def _share_sides(shape: GaussianShift, out: Sides) -> list[tuple[Side, float, float]]:
     """Each side with its μ and what doubt of μ² is left: a fine grid's doubt is round-off, a coarser one parts the sides."""
     doubt = shape.doubt
     if doubt <= 1e-14:
@@ -209,7 +262,7 @@ def _sided(shape: Shape, out: Sides) -> list[tuple[Side, float, float]]:
 
 def _cells(
     record: Subsampled,
-    shape: Shape | None,
+    shape: GaussianShift | None,
     count: int,
     direction: Direction,
     out: Sides,
@@ -231,26 +284,26 @@ def _cells(
             add_rows(directed_rows(rows, record.rate, leaves=leaves), count, Sides(out.below, out.below))
         return
     upper, lower = _base_cells(record.base, shape)
-    for pair, side, build in ((upper, out.above, cells.above), (lower, out.below, cells.below)):
+    for pair, side, build in ((upper, out.above, cells.dominating_law), (lower, out.below, cells.dominated_law)):
         if isinstance(pair, list):
             add_rows(directed_rows(pair, record.rate, leaves=leaves), count, Sides(side, side))
             continue
         if record.scheme == "poisson" or side is out.below:
-            mixed = cells.poisson(pair, record.rate, leaves=leaves)
+            mixed = cells.sample_poisson(pair, record.rate, leaves=leaves)
         else:
-            mixed = cells.without_replacement(pair, record.rate)
+            mixed = cells.sample_without_replacement(pair, record.rate)
         built = build(mixed, count)
         finite, beyond = built if isinstance(built, tuple) else (built, 0.0)
         side.others.append(finite)
         side.infinite(Fraction(0), Fraction(beyond), count)
 
 
-def _base_cells(base: Loss, shape: Shape | None) -> tuple[cells.CellPair, cells.CellPair | Rows]:
+def _base_cells(base: Loss, shape: GaussianShift | None) -> tuple[cells.CellPair, cells.CellPair | Rows]:
     """The base's cells above; below cells too, or the exact rows of a mechanism that attains it."""
     if shape is not None:
         doubt = shape.doubt
         up, down = (1 + 1e-12, 1 - 1e-12) if doubt <= 1e-12 else (math.sqrt(1 + doubt), math.sqrt(1 - doubt))
-        return pairs.gaussian_cells(shape.above * up), pairs.gaussian_cells(shape.below * down)
+        return cells.gaussian_cells(shape.above * up), cells.gaussian_cells(shape.below * down)
     parts = parts_of(base)
     found = noise_cells(parts[0][0]) if len(parts) == 1 and parts[0][1] == 1 else None
     if found is None:
@@ -365,7 +418,7 @@ basic_amounts.of(Group)(basic_of_pure)
 def _(record: Group, count: int, direction: Direction, out: Sides) -> None:
     """Claim: under Poisson sampling a group of k enters as Binomial(k, q) shifts of the Gaussian. Source: [Gan24]."""
     base = record.base
-    shape = gaussian_shape(base.base, count, base.rate) if isinstance(base, Subsampled) else None
+    shape = gaussian_shift(base.base, count, base.rate) if isinstance(base, Subsampled) else None
     if shape is None or not isinstance(base, Subsampled):
         raise NotPrivate(f"no group rule is proved for {type(base).__name__} losses of this kind")
     rate, size = base.rate, record.size

@@ -1,4 +1,7 @@
-"""Discrete Gaussian noise, on an integer and on a vector of integers."""
+"""Discrete Gaussian noise, on an integer and on a vector of integers.
+
+Which integer vectors may be the difference of two neighbours: the worst of them where it is known, and one that occurs.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,13 @@ from curador.numerics.rounding import float_up, up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.kinds.base import Typed, relation_of
 from curador.privacy.kinds.promises import Concentrated
-from curador.privacy.laws.discrete_gaussian import SMALLEST, gaussian_atoms
 from curador.privacy.laws.finite import FiniteLaw
-from curador.privacy.laws.gaussian import sandwich
-from curador.privacy.laws.shapes import doubt_of_sample
+from curador.privacy.laws.gaussian import SMALLEST, gaussian_atoms, sandwich
+from curador.privacy.laws.resolve import doubt_of_sample
 from curador.privacy.laws.side import Direction, Side, Sides
-from curador.privacy.laws.vectors import attained_shift, attained_square, worst_shift
 from curador.privacy.loss import Loss
 from curador.privacy.rules import (
-    Amounts,
+    AmountPair,
     Traits,
     basic_amounts,
     closed_tradeoff,
@@ -41,6 +42,47 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+
+# ---- differences of neighbours ---------------------------------------------------------------------------------------------
+
+
+ENOUGH = 4
+"""Every natural number is a sum of four squares (Lagrange)."""
+
+
+def worst_shift(squared: int, dimension: int) -> tuple[int, ...] | None:
+    """Return the entries of an integer vector that dominates all those with |v|² ≤ `squared`; None where no one does so.
+
+    Claim   With independent, equal, log-concave noise on the entries, every integer vector of `dimension` entries and
+            |v|² ≤ `squared` has at every ε no larger a δ than the returned one, which is among them.
+    Proof   Log-concave noise has a monotone likelihood ratio, so sup P(S) − e^ε Q(S) is taken by half-lines, and
+            P[x ≤ c] − e^ε P[x ≤ c − a] grows with a: a longer shift of one entry dominates, and products keep that. One entry
+            moves by at most ⌊√squared⌋. For squared ≤ 3 every entry moves by at most 1, and at most `squared` entries do.
+    """
+    if dimension == 1:
+        root = math.isqrt(squared)
+        return (root,) if root else ()
+    return (1,) * min(squared, dimension) if squared < ENOUGH else None
+
+
+def attained_shift(squared: int, dimension: int) -> tuple[int, ...]:
+    """Return the non-zero entries of some integer vector with |v|² ≤ `squared`: each the largest that what is left allows."""
+    entries: list[int] = []
+    while squared and len(entries) < dimension:
+        entries.append(math.isqrt(squared))
+        squared -= entries[-1] ** 2
+    return tuple(entries)
+
+
+def attained_square(squared: int, dimension: int) -> int:
+    """Return |v|² ≤ `squared` of some integer vector of `dimension` entries: all of it from four entries on."""
+    if dimension >= ENOUGH:
+        return squared
+    return sum(entry * entry for entry in attained_shift(squared, dimension))
+
+
+# ---- the records -----------------------------------------------------------------------------------------------------------
+
 
 FINE = 2e-8
 """Largest relative doubt of μ² at which discrete Gaussian noise is accounted as a Gaussian, by the sandwich."""
@@ -102,7 +144,7 @@ def _(record: DiscreteGaussianLoss) -> Fraction | None:
 
 
 @single_concentrated.of(DiscreteGaussianLoss)
-def _(record: DiscreteGaussianLoss) -> Amounts | None:
+def _(record: DiscreteGaussianLoss) -> AmountPair | None:
     """Claim: Δ²/2σ², exactly. Source: [CKS20]."""
     return record.sensitivity**2 / (2 * record.sigma2), Fraction(0)
 
@@ -245,7 +287,7 @@ def _(record: DiscreteGaussianVectorLoss) -> Fraction | None:
 
 
 @single_concentrated.of(DiscreteGaussianVectorLoss)
-def _(record: DiscreteGaussianVectorLoss) -> Amounts | None:
+def _(record: DiscreteGaussianVectorLoss) -> AmountPair | None:
     """Claim: S/2σ², exactly: the entries are independent releases, and Σ v² ≤ S. Source: [CKS20]."""
     return record.sensitivity_squared / (2 * record.sigma2), Fraction(0)
 

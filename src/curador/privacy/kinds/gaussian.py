@@ -12,7 +12,7 @@ from curador.privacy.kinds.base import Typed, relation_of
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
 from curador.privacy.rules import (
-    Amounts,
+    AmountPair,
     Traits,
     basic_amounts,
     closed_tradeoff,
@@ -81,7 +81,7 @@ def _(record: GaussianLoss) -> Fraction | None:
 
 
 @single_concentrated.of(GaussianLoss)
-def _(record: GaussianLoss) -> Amounts | None:
+def _(record: GaussianLoss) -> AmountPair | None:
     return record.mu * record.mu / 2, Fraction(0)
 
 

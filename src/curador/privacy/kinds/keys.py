@@ -13,7 +13,7 @@ from curador.privacy.kinds.promises import no_group, no_sample
 from curador.privacy.laws.side import Direction, Side, Sides
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.rules import (
-    Amounts,
+    AmountPair,
     Traits,
     basic_amounts,
     closed_tradeoff,
@@ -103,7 +103,7 @@ def _(record: KeySelection) -> Fraction | None:
 
 
 @single_concentrated.of(KeySelection)
-def _(record: KeySelection) -> Amounts | None:
+def _(record: KeySelection) -> AmountPair | None:
     return record.keys * record.sensitivity**2 / (2 * record.sigma2), record.delta0
 
 

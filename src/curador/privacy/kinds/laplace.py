@@ -14,13 +14,12 @@ from curador.numerics.rounding import FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
 from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
-from curador.privacy.laws.cells import CellPair
-from curador.privacy.laws.pairs import laplace_cells
+from curador.privacy.laws.cells import CellPair, laplace_cells
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
 from curador.privacy.odds import tradeoff_laplace
 from curador.privacy.rules import (
-    Amounts,
+    AmountPair,
     Rows,
     Traits,
     basic_amounts,
@@ -93,7 +92,7 @@ def _(record: LaplaceLoss) -> Fraction | None:
 
 
 @single_concentrated.of(LaplaceLoss)
-def _(record: LaplaceLoss) -> Amounts | None:
+def _(record: LaplaceLoss) -> AmountPair | None:
     """Claim: ε − 1 + e^(−ε); proof in docs/explanation/zcdp.md. Rounds: up."""
     return laplace_rho(record.epsilon0, 0.0), Fraction(0)
 
@@ -187,7 +186,7 @@ def _(record: DiscreteLaplaceLoss) -> Fraction | None:
 
 
 @single_concentrated.of(DiscreteLaplaceLoss)
-def _(record: DiscreteLaplaceLoss) -> Amounts | None:
+def _(record: DiscreteLaplaceLoss) -> AmountPair | None:
     """Claim: ε − (1 − e^(−ε)) x/sinh x with x = 1/scale; proof in docs/explanation/zcdp.md. Rounds: up."""
     return laplace_rho(record.sensitivity / record.scale, float(1 / record.scale)), Fraction(0)
 

@@ -10,11 +10,11 @@ from curador.privacy.adjacency import Adjacency
 from curador.privacy.convert import pure_to_rho
 from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
 from curador.privacy.kinds.promises import Pure, response_mean
-from curador.privacy.laws.rows import response_rows
+from curador.privacy.laws.resolve import response_rows
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
 from curador.privacy.rules import (
-    Amounts,
+    AmountPair,
     Rows,
     Traits,
     basic_amounts,
@@ -89,7 +89,7 @@ def _(record: RandomizedResponseLoss) -> Fraction | None:
 
 
 @single_concentrated.of(RandomizedResponseLoss)
-def _(record: RandomizedResponseLoss) -> Amounts | None:
+def _(record: RandomizedResponseLoss) -> AmountPair | None:
     """Claim: ε tanh(ε/2): it is the worst of all ε-private mechanisms."""
     return pure_to_rho(record.epsilon0), Fraction(0)
 

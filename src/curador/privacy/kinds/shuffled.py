@@ -20,7 +20,7 @@ from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.rules import (
     AddsToCurve,
-    Amounts,
+    AmountPair,
     Curve,
     OwnReading,
     Traits,
@@ -43,7 +43,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
-from curador.privacy.shuffle import MOST_REPORTS, delta_bounds, epsilon_bounds, stronger
+from curador.privacy.shuffle import MOST_REPORTS, delta_bounds, epsilon_bounds, stronger_lottery
 
 MOST_DIRECT = 10**7
 """Reports up to which one shuffle is summed directly; from there on its cells are as narrow, and sooner done."""
@@ -129,7 +129,7 @@ def _(record: Shuffled) -> Fraction | None:
 
 
 @single_concentrated.of(Shuffled)
-def _(record: Shuffled) -> Amounts | None:
+def _(record: Shuffled) -> AmountPair | None:
     """Claim: sup over α of D_α/α, from above on a grid of orders, and never more than ε tanh(ε/2). Rounds: up."""
     pure = pure_to_rho(Fraction(0) if record.tells_nothing else record.epsilon0)
     if record.tells_nothing or record.reports == 1:
@@ -166,7 +166,7 @@ class ShuffledReading:
 
     def epsilon(self, delta: float) -> Interval:
         """Return the interval of ε at δ."""
-        return epsilon_bounds(stronger, self.record.epsilon0, self.record.reports, Fraction(delta))
+        return epsilon_bounds(stronger_lottery, self.record.epsilon0, self.record.reports, Fraction(delta))
 
     def delta(self, epsilon: float, last: float | None = None) -> Interval:
         """Return the interval of δ at ε, or of all δ between ε and `last`."""
@@ -174,7 +174,7 @@ class ShuffledReading:
         return Interval(min(end.lower for end in ends), max(end.upper for end in ends))
 
     def _delta(self, epsilon: float) -> Interval:
-        return delta_bounds(stronger, self.record.epsilon0, self.record.reports, Fraction(epsilon))
+        return delta_bounds(stronger_lottery, self.record.epsilon0, self.record.reports, Fraction(epsilon))
 
 
 @own_reading.of(Shuffled)

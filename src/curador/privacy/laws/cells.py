@@ -4,6 +4,8 @@ A pair is cut into cells of the loss; a cell keeps only its masses p = P(cell) a
 each cell's mass goes to its two ends so that both p and q are kept. *Below*, half of each cell meets half of its neighbour
 at the grid point between them and is merged there (post-processing) as far as the merged ratio stays at least the grid
 point's; the rest is rounded down. Both are O(step²) from the truth and survive composition.
+
+Subsampling starts from the cells of Laplace noise, of a bounded range and of Gaussian noise.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from curador.numerics.rounding import FloatArray
+
+
+# ---- pairs and their twins -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class CellPair:
         return self.doubt * np.minimum(from_here, 1.0)
 
 
-def above(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
+def dominating_law(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
     """Return the dominating finite law and the mass it puts at +∞.
 
     Claim   For every ε and after any composition, its δ is at least the pair's.
@@ -83,7 +88,7 @@ def above(pair: CellPair, count: int) -> tuple[FiniteLaw, float]:
     return _law(losses, np.concatenate([masses, [p for _, p, _ in pair.atoms]]), count), pair.beyond
 
 
-def below(pair: CellPair, count: int) -> FiniteLaw:
+def dominated_law(pair: CellPair, count: int) -> FiniteLaw:
     """Return a finite law that the pair dominates.
 
     Claim   For every ε and after any composition, its δ is at most the pair's.
@@ -111,7 +116,7 @@ def _law(losses: FloatArray, masses: FloatArray, count: int) -> FiniteLaw:
     return FiniteLaw(losses[keep], masses[keep], count, 1e-15, balanced=False)
 
 
-def poisson(base: CellPair, rate: Fraction, *, leaves: bool) -> CellPair:
+def sample_poisson(base: CellPair, rate: Fraction, *, leaves: bool) -> CellPair:
     """The pair of a Poisson subsample: ((1−q)Q + qP, Q) when a record leaves, its mirror when one comes."""
     if rate == 1:
         return base if leaves else base.reversed()
@@ -137,9 +142,9 @@ def _mixed_loss(loss: FloatArray, share: float, stay: float) -> FloatArray:
     return np.where(np.abs(loss) > 1.0, far, near)
 
 
-def without_replacement(base: CellPair, rate: Fraction) -> CellPair:
+def sample_without_replacement(base: CellPair, rate: Fraction) -> CellPair:
     """The symmetric pair with profile q δ(log(1 + (e^ε − 1)/q)) for ε ≥ 0: the mixed pair above 0, its mirror below."""
-    mixed = poisson(base, rate, leaves=True)
+    mixed = sample_poisson(base, rate, leaves=True)
     start = int(np.searchsorted(mixed.edges, 0.0))
     edges, p, q = mixed.edges[start:], mixed.p[start:], mixed.q[start:]
     atoms = tuple(atom for atom in mixed.atoms if atom[0] > 0.0)
@@ -155,3 +160,62 @@ def without_replacement(base: CellPair, rate: Fraction) -> CellPair:
         beyond=mixed.beyond,
         doubt=base.doubt,
     )
+
+
+# ---- pairs that subsampling starts from ------------------------------------------------------------------------------------
+
+
+_CELLS = 2_400
+
+
+def _edges(reach: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    edges = np.linspace(-reach, reach, _CELLS + 1)
+    edges[_CELLS // 2] = 0.0  # subsampling without replacement folds there
+    return edges
+
+
+def laplace_cells(epsilon: float, *, scale: float = math.inf, sensitivity: float = math.inf) -> CellPair:
+    """Laplace noise with ε₀ = epsilon; discrete if `scale` (in grid units) and the integer `sensitivity` are given."""
+    edges = _edges(epsilon)
+    if math.isinf(scale):
+        p_tail = -0.5 * np.expm1((edges - epsilon) / 2.0)
+        q_tail = 0.5 * math.exp(-epsilon) * np.expm1((epsilon - edges) / 2.0)
+        heavy, light = 0.5, 0.5 * math.exp(-epsilon)
+    else:
+        inside = np.clip(np.ceil((sensitivity - edges * scale) / 2.0) - 1.0, 0.0, sensitivity - 1.0)
+        total = 1.0 + math.exp(-1.0 / scale)
+        p_tail = math.exp(-1.0 / scale) * -np.expm1(-inside / scale) / total
+        q_tail = math.exp(-epsilon) * np.expm1(inside / scale) / total
+        heavy, light = 1.0 / total, math.exp(-epsilon) / total
+    p_tail[-1] = q_tail[-1] = 0.0
+    return CellPair(
+        edges=edges,
+        p=-np.diff(p_tail),
+        q=-np.diff(q_tail),
+        atoms=((epsilon, heavy, light), (-epsilon, light, heavy)),
+        doubt=1e-12,
+    )
+
+
+def bounded_range_cells(epsilon: float) -> CellPair:
+    """The pair that dominates every ε-bounded-range mechanism."""
+    edges = _edges(epsilon)
+    scale = 1.0 / -math.expm1(-epsilon)
+    p_tail = scale * -np.expm1((edges - epsilon) / 2.0)
+    q_tail = scale * math.exp(-epsilon) * np.expm1((epsilon - edges) / 2.0)
+    return CellPair(edges=edges, p=-np.diff(p_tail), q=-np.diff(q_tail))
+
+
+def gaussian_cells(mu: float) -> CellPair:
+    """Gaussian noise, cut 14 standard deviations beyond both means.
+
+    Rounds  A tail Φ(z) has |z| ≤ μ + 14 where it is small. z is the difference of two rounded numbers of at most μ + 14, the
+            slope of log Φ is at most |z| + 1, and e^(−z²/2) adds z² units: less than 4 (μ + 15)² + 256 units of each tail.
+    """
+    from scipy.special import ndtr
+
+    edges = _edges(mu * mu / 2.0 + 14.0 * mu)
+    p_tail, q_tail = ndtr(mu / 2.0 - edges / mu), ndtr(-mu / 2.0 - edges / mu)
+    outside, doubt = float(p_tail[-1]), UNIT * (4.0 * (mu + 15.0) ** 2 + 256.0)  # as much of Q lies below as of P above
+    outside *= 1.0 + 2.0 * doubt
+    return CellPair(edges=edges, p=-np.diff(p_tail), q=-np.diff(q_tail), beyond=outside, under=outside, doubt=doubt)

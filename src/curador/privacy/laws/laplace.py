@@ -26,8 +26,7 @@ import numpy as np
 
 from curador.numerics.logspace import expm1_minus, sinh_minus
 from curador.numerics.rounding import UNIT
-from curador.numerics.tilted.moments import Atoms, Lattice, Transform, common_step, too_many
-from curador.privacy.laws.chunks import in_chunks, product
+from curador.numerics.tilted.moments import Atoms, Lattice, Transform, common_step, in_chunks, log_product, too_many
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -171,7 +170,7 @@ class LaplaceLaw:
 
         def block(frequency: FloatArray) -> tuple[ComplexArray, FloatArray]:
             angle = frequency[None, :] * self.epsilon[:, None]
-            return product(phi(frequency), UNIT * (40.0 + 8.0 * angle), angle, self.count)
+            return log_product(phi(frequency), UNIT * (40.0 + 8.0 * angle), angle, self.count)
 
         value, bound = in_chunks(block, step, size, len(self.count))
         relative = 96.0 + 4.0 * theta * self.epsilon

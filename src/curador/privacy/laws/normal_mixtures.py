@@ -33,7 +33,7 @@ _WANTED = 1e-17
 _LARGEST = 700.0  # exponents beyond leave the floats
 
 
-Kind = tuple[float, tuple[float, ...], tuple[float, ...], int, float]
+MixtureKind = tuple[float, tuple[float, ...], tuple[float, ...], int, float]
 """A pair, however often it comes."""
 
 
@@ -57,13 +57,13 @@ class Mixture:
         return len(self.above), len(self.below), self.sign
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MixtureKind:
         """Everything but how often."""
         return self.sigma, self.above, self.below, self.sign, self.spread
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class MixturePairs:
     """Many pairs of one shape; the arrays have a column for each pair's number."""
 
     sigma: FloatArray
@@ -86,12 +86,12 @@ class Pairs:
         """Whether the loss rises with x."""
         return len(self.above) > 1 or self.sign < 0
 
-    def rows(self, start: int, stop: int) -> Pairs:
+    def rows(self, start: int, stop: int) -> MixturePairs:
         """Some of the pairs."""
         if start == 0 and stop >= len(self):
             return self
         part = slice(start, stop)
-        return Pairs(
+        return MixturePairs(
             self.sigma[part],
             tuple(one[part] for one in self.above),
             tuple(one[part] for one in self.below),
@@ -113,11 +113,11 @@ class Pairs:
         return -0.5 * (x / self.sigma) ** 2 - np.log(self.sigma * math.sqrt(2.0 * math.pi))
 
 
-def gather(pairs: Sequence[Mixture]) -> Pairs:
+def gather(pairs: Sequence[Mixture]) -> MixturePairs:
     """Return the pairs as arrays."""
     column = [np.array([value]).T for value in zip(*(pair.above for pair in pairs), strict=True)]
     row = [np.array([value]).T for value in zip(*(pair.below for pair in pairs), strict=True)]
-    return Pairs(
+    return MixturePairs(
         np.array([[float(pair.sigma)] for pair in pairs]),
         tuple(column),
         tuple(row),
@@ -169,7 +169,7 @@ def _log_mixture(
 class Nodes:
     """Gauss's nodes on panels between two ends, a row a pair, and what round-off can do to the integrand there."""
 
-    pairs: Pairs
+    pairs: MixturePairs
     middle: FloatArray  # of the panels
     half: FloatArray
     x: FloatArray
@@ -255,8 +255,8 @@ def _turn(shifts: int, alpha: FloatArray, height: FloatArray, slope: FloatArray)
     return np.where(angle < 1.4, np.minimum(angle, height * slope / np.cos(np.minimum(angle, 1.4))), angle)
 
 
-def nodes(
-    pairs: Pairs,
+def place_nodes(
+    pairs: MixturePairs,
     low: FloatArray,
     high: FloatArray,
     *,
@@ -271,7 +271,7 @@ def nodes(
     """
     share = 1.0
     while True:
-        found = _placed(pairs, low, high, (theta if ends else 0.0) + frequency, share, most)
+        found = _place_panels(pairs, low, high, (theta if ends else 0.0) + frequency, share, most)
         missed = found.missed(np.array([theta, 0.0]), frequency)
         share *= 0.75
         if share < 0.15 or (missed[:, 0] - _log_sum(found, theta)).max() <= math.log(_WANTED):
@@ -284,7 +284,7 @@ def _log_sum(found: Nodes, theta: float) -> FloatArray:
     return peak + np.log(np.exp(logs - peak[:, None]).sum(axis=1))
 
 
-def _placed(pairs: Pairs, low: FloatArray, high: FloatArray, turning: float, share: float, most: int) -> Nodes:
+def _place_panels(pairs: MixturePairs, low: FloatArray, high: FloatArray, turning: float, share: float, most: int) -> Nodes:
     """Panels of at most 2 σ (2.2 σ² over the largest shift) whose loss moves by at most 22 over θ + t."""
     widest = np.minimum(2.0 * pairs.sigma, 2.2 * pairs.sigma**2 / max(*pairs.shifts, 1)) * share
     reach = high - low
@@ -303,10 +303,10 @@ def _placed(pairs: Pairs, low: FloatArray, high: FloatArray, turning: float, sha
     middle, half = 0.5 * (edges[:, 1:] + edges[:, :-1]), 0.5 * np.diff(edges, axis=1)
     x = (middle[..., None] + half[..., None] * _NODES).reshape(len(pairs), -1)
     weight = (half[..., None] * _WEIGHTS).reshape(len(pairs), -1)
-    return _evaluated(pairs, middle, half, x, weight)
+    return _evaluate_nodes(pairs, middle, half, x, weight)
 
 
-def _evaluated(pairs: Pairs, middle: FloatArray, half: FloatArray, x: FloatArray, weight: FloatArray) -> Nodes:
+def _evaluate_nodes(pairs: MixturePairs, middle: FloatArray, half: FloatArray, x: FloatArray, weight: FloatArray) -> Nodes:
     """Claim: the exponents carry a relative error of 1/σ² (doubt) and 4 ulps; the slopes turn that into one of the loss."""
     up, down = pairs.shifts
     s2 = pairs.sigma**2

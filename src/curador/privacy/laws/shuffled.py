@@ -8,6 +8,24 @@ where t people leave a fair sign each (D is their sum) and c a mark that says no
 What is larger in convex order dominates. *Above*, V in a cell goes to the two ends of the cell so that its mean is kept;
 *below*, to its mean in the cell. Few outcomes are kept one by one; many are gathered in cells, t and c in blocks:
 at fixed t a mean-preserving spread of c is above and a merge below; D_t/t falls and D_t rises with t in convex order.
+
+**High Rényi orders**, where a law with a cut tail has nothing to say.
+With mirror worlds E_P[e^((α−1)L)] = E_M[cosh(κL)/cosh(L/2)], κ = α − ½. Given that t people leave a fair sign each, V = ηX,
+η = tanh(ε₀/2) and X the mean of t signs, and |L| = 2 artanh|V| ≤ ε₀|X| because artanh is convex; the quotient rises with |L|,
+and E cosh(κε₀X) = cosh(κε₀/t)^t ≤ e^(κ²ε₀²/2t). So with t = 1 + C
+
+    (α−1) D_α ≤ log E[e^(min(κ²ε₀²/2t, (α−1)ε₀))],      C ~ Bin(n−1, p).
+
+The expectation is taken over a grid of t: the function falls with t, and P[C ≤ c] ≤ e^(−N KL(c/N ‖ p)).
+
+**Probabilities** of binomial counts and of sums of fair signs, in floats, with stated relative errors:
+
+    P[Bin(N, p) = c] = √(N/2πc(N−c)) e^(r(N) − r(c) − r(N−c)) e^(−d),   r(n) = log n! − log(√2πn (n/e)ⁿ),
+    d = Np φ((c−Np)/Np) + Nq φ(−(c−Np)/Nq),   φ(y) = (1+y) log(1+y) − y;   for p = 1/2: d = N f(x), x = (2c−N)/N,
+    f(x) = x artanh x + log(1−x²)/2.
+
+Each factor is taken by itself, so that the error grows with the deviance d, which is what the masses are e^(−d) of, and not
+with log N!. Source: [Loa00].
 """
 
 from __future__ import annotations
@@ -23,9 +41,7 @@ import numpy as np
 from curador.errors import NumericalFailure
 from curador.numerics.rounding import UNIT, float_down, float_up, up
 from curador.privacy.laws.finite import FiniteLaw
-from curador.privacy.laws.orders import high_orders
 from curador.privacy.laws.side import SMALLEST
-from curador.privacy.laws.signs import REACH, binomial_window, sign_masses
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -33,6 +49,157 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.numerics.rounding import FloatArray
+
+
+# ---- binomial counts and sums of signs -------------------------------------------------------------------------------------
+
+
+_SMALL = 16
+_TABLE = np.array(
+    [0.0, *(math.log(math.factorial(n)) - 0.5 * math.log(2.0 * math.pi * n) - n * math.log(n) + n for n in range(1, _SMALL))]
+)
+_TERMS = 24
+REACH = 100.0
+"""What is left out of a window has a probability of about e^(−REACH) at most; its bound is returned."""
+
+
+def _stirling(n: FloatArray) -> FloatArray:
+    """r(n): a table below 16, six terms of Stirling's series above. Absolute error: 40 UNIT."""
+    large = np.maximum(n, float(_SMALL))
+    inverse = 1.0 / (large * large)
+    series = 1 / 1260 + inverse * (-1 / 1680 + inverse * (1 / 1188 - inverse * (691 / 360360)))
+    rest = (1 / 12 + inverse * (-1 / 360 + inverse * series)) / large
+    return np.where(n < _SMALL, _TABLE[np.minimum(n, _SMALL - 1).astype(np.intp)], rest)
+
+
+def _front(whole: FloatArray, part: FloatArray) -> FloatArray:
+    """√(N/2πc(N−c)) e^(r(N) − r(c) − r(N−c)) for 0 < c < N, and 1 at the ends."""
+    inside = (part > 0.0) & (part < whole)
+    share = np.where(inside, part, 1.0)
+    rest = np.where(inside, whole - part, 1.0)
+    root = np.sqrt(whole / (2.0 * math.pi) / share / rest)
+    return np.where(inside, root * np.exp(_stirling(whole) - _stirling(share) - _stirling(rest)), 1.0)
+
+
+def sign_masses(count: FloatArray, ups: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """P[`ups` of `count` fair signs are +], elementwise, and bounds of the relative errors; 0 outside 0 … count."""
+    inside = (ups >= 0.0) & (ups <= count)
+    part = np.where(inside, ups, count)
+    x = np.abs(2.0 * part - count) / count
+    near = np.minimum(x, 0.5)
+    small = 0.5 * near * np.log1p(2.0 * near / (1.0 - near)) + 0.5 * np.log1p(-near * near)
+    far = np.minimum(1.0 - x, 0.5)  # exact by Sterbenz's lemma where x is at least 1/2
+    logarithm = np.log(np.where(far > 0.0, far, 1.0))
+    large = 0.5 * ((1.0 + x) * np.log1p(np.maximum(x, 0.5)) + far * logarithm)
+    deviance = count * np.where(x < 0.5, small, large)
+    mass = np.where(inside, _front(count, part) * np.exp(-deviance), 0.0)
+    return mass, UNIT * (200.0 + 48.0 * deviance)
+
+
+def binomial_window(trials: int, share: float, rest: float) -> tuple[int, FloatArray, FloatArray, float]:
+    """Return the first count of a window of Bin(trials, share), its masses, their relative errors and the mass outside.
+
+    Needs   share + rest = 1, each within 16 UNIT of its own size.
+    Rounds  The mass outside: up.
+    """
+    if trials == 0 or share == 0.0:
+        return 0, np.ones(1), np.full(1, UNIT), 0.0
+    if rest == 0.0:
+        return trials, np.ones(1), np.full(1, UNIT), 0.0
+    variance = trials * share * rest
+    width = math.sqrt(2.0 * REACH * variance) + REACH  # Bernstein: e^(−w²/(2 var + 2w/3)), with room
+    low = max(0, math.floor(trials * share - width))
+    high = min(trials, math.ceil(trials * share + width))
+    counts = np.arange(low, high + 1, dtype=np.float64)
+    n = float(trials)
+    gap = counts - n * share if share <= rest else n * rest - (n - counts)
+    ends = (counts == 0.0) | (counts == n)
+    with np.errstate(over="ignore", invalid="ignore"):  # shares near the smallest float: masses there are nothing
+        middle = n * share * _phi(gap / (n * share)) + n * rest * _phi(-gap / (n * rest))
+    middle = np.where(np.isnan(middle), np.inf, middle)
+    deviance = np.where(ends, -n * np.where(counts == 0.0, _log(rest, share), _log(share, rest)), middle)
+    masses = _front(np.full_like(counts, n), counts) * np.exp(-deviance)
+    heavy = np.flatnonzero(masses >= math.exp(-1.05 * REACH))  # a run: the masses rise to the mode and fall
+    kept = slice(int(heavy[0]), int(heavy[-1]) + 1)
+    low, high = low + kept.start, low + kept.stop - 1
+    masses, deviance, gap = masses[kept], deviance[kept], gap[kept]
+    errors = UNIT * (240.0 + 48.0 * deviance + 48.0 * np.abs(gap))
+    outside = _outside(n, share, rest, low, float(masses[0])) + _outside(n, rest, share, trials - high, float(masses[-1]))
+    return low, masses, errors, outside
+
+
+def _log(part: float, other: float) -> float:
+    """log(part) where part + other = 1, from the one that keeps its digits."""
+    return math.log1p(-other) if other < 0.5 else math.log(part)
+
+
+def _outside(trials: float, share: float, rest: float, first: int, mass: float) -> float:
+    """The probability below the first count, by a geometric series: the ratios of neighbours fall away from the mode."""
+    if first == 0:
+        return 0.0
+    below = (trials + 1.0) * share - first  # of the mode, give or take one: above 0 as a window holds the mode
+    return 1.01 * mass * first * rest / below if below > 0.0 else 1.0
+
+
+def _phi(y: FloatArray) -> FloatArray:
+    """(1 + y) log(1 + y) − y for y ≥ −1, by its series near 0: Σ_{j≥2} (−y)^j/(j(j−1)). Relative error: 48 UNIT."""
+    near = np.abs(y) < 0.15
+    z = np.where(near, y, 0.0)
+    series = np.zeros_like(z)
+    for j in range(_TERMS, 1, -1):
+        series = (1.0 / (j * (j - 1))) - z * series
+    safe = np.where(y > -1.0, y, 0.0)
+    direct = np.where(y > -1.0, (1.0 + safe) * np.log1p(safe) - safe, 1.0)
+    return np.where(near, z * z * series, direct)
+
+
+# ---- high Rényi orders -----------------------------------------------------------------------------------------------------
+
+
+_POINTS_NEAR_MEAN, _POINTS_IN_ALL = (
+    200,
+    600,
+)  # points of the grid of t within thirty standard deviations of the mean, and in all
+_LEAST = 4.0
+"""Orders below this are left to the law's own sum."""
+
+
+def high_orders(epsilon0: float, lottery: tuple[int, float, float], alpha: FloatArray) -> FloatArray:
+    """Return upper bounds of (α−1) D_α of one shuffle; +∞ below the least order. Rounds: up."""
+    signs, log_tails = _grid(*lottery)
+    orders = np.maximum(alpha, _LEAST)[:, None]
+    with np.errstate(over="ignore"):
+        exponent = (orders - 0.5) ** 2 * epsilon0**2 / (2.0 * signs) * (1.0 + 16 * UNIT)
+    exponent = np.minimum(exponent, (orders - 1.0) * epsilon0 * (1.0 + 16 * UNIT))
+    base = exponent[:, -1]  # from the last point of the grid on
+    gain = exponent[:, :-1] - exponent[:, 1:]  # Σ (h_i − h_(i+1)) P[t < t_(i+1)], h = e^exponent, over e^base
+    with np.errstate(divide="ignore"):
+        steps = exponent[:, 1:] - base[:, None] + np.log(np.expm1(np.minimum(gain, 700.0))) + log_tails
+        steps = np.where(gain > 700.0, exponent[:, :-1] - base[:, None] + log_tails, steps)
+    peak = np.maximum(steps.max(axis=1, initial=-np.inf), 0.0)
+    rest = np.exp(steps - peak[:, None]).sum(axis=1) * (1.0 + 1e-12)
+    extra = np.where(peak > 0.0, peak + np.log(np.exp(-peak) + rest), np.log1p(rest))
+    return np.where(alpha >= _LEAST, (base + extra) * (1.0 + 1e-13), np.inf)
+
+
+@lru_cache(maxsize=256)
+def _grid(others: int, share: float, rest: float) -> tuple[FloatArray, FloatArray]:
+    """Numbers of signs t from 1 up to a little below the mean, and upper bounds of log P[1 + C < t] from the second on."""
+    mean = others * share
+    near = mean - math.sqrt(mean) * np.linspace(5.0, 30.0, _POINTS_NEAR_MEAN)
+    far = np.geomspace(1.0, max(1.0, mean - 5.0 * math.sqrt(mean)), _POINTS_IN_ALL)
+    signs = np.unique(np.concatenate([[1.0], np.floor(near[near >= 1.0]), np.floor(far)]))
+    counts = np.maximum(signs[1:] - 2.0, 0.0)  # 1 + C < t: C ≤ t − 2
+    part = counts / max(others, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(counts > 0.0, counts * np.log(part / share), 0.0)
+        second = (others - counts) * np.log1p((share - part) / rest)
+    divergence = np.where(part < share, first + second, 0.0)
+    return signs, np.minimum(1e-9 * (np.abs(first) + 1.0) - divergence * (1.0 - 1e-9), 0.0)
+
+
+# ---- the law and its twins -------------------------------------------------------------------------------------------------
+
 
 _EVEN, _FAR = 1_200, 200
 _CELLS = _EVEN + _FAR
@@ -47,7 +214,7 @@ MOST_ALONE, MOST_COMPOSED = 20_000, 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ShuffledPair:
     """The pair: ε₀, the number of people, and the chance that the person's report says nothing."""
 
     epsilon0: float
@@ -104,8 +271,8 @@ def twins(epsilon0: Fraction, reports: int, variation: Fraction | None, most: in
         raise NumericalFailure(
             f"epsilon of Shuffled must be above {SMALLEST:g} for a certified answer; got {float(epsilon0):g}."
         )
-    upper = _shape(float_up(epsilon0), reports, variation, -1)
-    lower = _shape(float_down(epsilon0), reports, variation, +1)
+    upper = _shuffled_pair(float_up(epsilon0), reports, variation, -1)
+    lower = _shuffled_pair(float_down(epsilon0), reports, variation, +1)
     if _outcomes(upper) <= most:
         above, beyond = _one_by_one(upper)
         return Twins(above, beyond, above if lower == upper else _one_by_one(lower)[0])
@@ -122,15 +289,15 @@ def log_moments(epsilon0: Fraction, reports: int, variation: Fraction | None, th
     theta = np.asarray(theta, dtype=np.float64)
     beyond = math.log(both.beyond) if both.beyond > 0.0 else -math.inf
     own = np.logaddexp(both.above.log_moment(theta), beyond + theta * top * (1.0 + 8 * UNIT)) * (1.0 + 8 * UNIT)
-    return np.minimum(own, high_orders(top, (reports - 1, *Shape(top, reports, 0.0).signs), theta + 1.0))
+    return np.minimum(own, high_orders(top, (reports - 1, *ShuffledPair(top, reports, 0.0).signs), theta + 1.0))
 
 
-def _shape(epsilon0: float, reports: int, variation: Fraction | None, side: int) -> Shape:
+def _shuffled_pair(epsilon0: float, reports: int, variation: Fraction | None, side: int) -> ShuffledPair:
     """Silence is 1 − β/tanh(ε₀/2): less of it dominates, so its round-off goes to the safe side."""
     if variation is None:
-        return Shape(epsilon0, reports, 0.0)
+        return ShuffledPair(epsilon0, reports, 0.0)
     told = float(variation) / math.tanh(0.5 * epsilon0)
-    return Shape(epsilon0, reports, min(max(1.0 - told + side * 16 * UNIT, 0.0), 1.0))
+    return ShuffledPair(epsilon0, reports, min(max(1.0 - told + side * 16 * UNIT, 0.0), 1.0))
 
 
 @lru_cache(maxsize=256)
@@ -159,7 +326,7 @@ def _spread(trials: int, share: float, rest: float) -> float:
     return min(float(trials), 2.0 * (math.sqrt(2.0 * REACH * trials * share * rest) + REACH))
 
 
-def _outcomes(shape: Shape) -> float:
+def _outcomes(shape: ShuffledPair) -> float:
     """How many (D, t, c) the windows hold, from above."""
     others = shape.reports - 1
     if others * min(shape.signs) > MOST_ALONE or others * min(shape.marks) > MOST_ALONE:
@@ -170,7 +337,7 @@ def _outcomes(shape: Shape) -> float:
     return float((t * np.minimum(marks, others - t + 3.0)).sum())
 
 
-def _one_by_one(shape: Shape) -> tuple[FiniteLaw, float]:
+def _one_by_one(shape: ShuffledPair) -> tuple[FiniteLaw, float]:
     losses: list[FloatArray] = [np.zeros(0)]
     masses: list[FloatArray] = [np.zeros(0)]
     others, speaks = shape.reports - 1, 1.0 - shape.silent
@@ -191,7 +358,7 @@ def _one_by_one(shape: Shape) -> tuple[FiniteLaw, float]:
     return FiniteLaw(loss, mass, 1, error + round_off, balanced=True, doubt=doubt), missing + 1e-290
 
 
-def _outcome_rows(shape: Shape, t: int, c: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _outcome_rows(shape: ShuffledPair, t: int, c: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Losses and P-masses of every sum of t signs beside every number of marks."""
     plus = np.arange(t + 1, dtype=np.float64)
     fair = sign_masses(np.full(t + 1, float(max(t, 1))), plus)[0] if t > 0 else np.ones(1)
@@ -240,7 +407,7 @@ class _Rows:
 
 
 @lru_cache(maxsize=64)
-def _cells(shape: Shape, *, above: bool) -> tuple[FiniteLaw, float]:
+def _cells(shape: ShuffledPair, *, above: bool) -> tuple[FiniteLaw, float]:
     highest = math.tanh(0.5 * shape.epsilon0)
     found = _Gathered(np.zeros(_CELLS + 1), np.zeros(_CELLS + 1))
     rows = list(_plain_rows(shape, found, above=above) if shape.silent == 0.0 else _marked_rows(shape, found, above=above))
@@ -312,7 +479,7 @@ def _blocks(signs: float) -> int:
     return min(_BLOCKS, max(48, 2 * _SUMS // _last(signs)))
 
 
-def _dots(shape: Shape, edges: FloatArray, found: _Gathered) -> FiniteLaw:
+def _dots(shape: ShuffledPair, edges: FloatArray, found: _Gathered) -> FiniteLaw:
     """Each cell to its two ends, the mean kept; round-off goes up."""
     width = np.diff(edges)
     share = np.where(width > 0.0, found.moment / np.where(width > 0.0, width, 1.0), found.mass)
@@ -325,7 +492,7 @@ def _dots(shape: Shape, edges: FloatArray, found: _Gathered) -> FiniteLaw:
     return _law(shape, edges[1:], values[1:], zero, 1.0 + 2.0 * found.error + found.round_off + 1e-12, slack=24 * UNIT)
 
 
-def _means(shape: Shape, edges: FloatArray, found: _Gathered) -> FiniteLaw:
+def _means(shape: ShuffledPair, edges: FloatArray, found: _Gathered) -> FiniteLaw:
     """Each cell to its mean: outputs are merged."""
     keep = found.mass > 0.0
     values = edges[:-1][keep] + found.moment[keep] / found.mass[keep]
@@ -333,7 +500,9 @@ def _means(shape: Shape, edges: FloatArray, found: _Gathered) -> FiniteLaw:
     return _law(shape, values, found.mass[keep], found.zero, factor, slack=-4e-12)
 
 
-def _law(shape: Shape, values: FloatArray, masses: FloatArray, zero: float, factor: float, *, slack: float) -> FiniteLaw:
+def _law(
+    shape: ShuffledPair, values: FloatArray, masses: FloatArray, zero: float, factor: float, *, slack: float
+) -> FiniteLaw:
     """The symmetric law with M-masses at ±values and at 0, all times a factor; losses move by the slack of their values."""
     last = math.tanh(0.5 * shape.epsilon0)
     inner = np.minimum(values, math.nextafter(1.0, 0.0))
@@ -347,7 +516,7 @@ def _law(shape: Shape, values: FloatArray, masses: FloatArray, zero: float, fact
     return FiniteLaw(all_losses[keep], all_masses[keep], 1, 64 * UNIT, balanced=True)
 
 
-def _plain_rows(shape: Shape, found: _Gathered, *, above: bool) -> Iterator[_Rows]:
+def _plain_rows(shape: ShuffledPair, found: _Gathered, *, above: bool) -> Iterator[_Rows]:
     """Blocks of t with no marks: D_t/t falls in convex order, so a block is above at its first t and below at its last."""
     first, weights, doubts, found.outside = binomial_window(shape.reports - 1, *shape.signs)
     found.error = float(doubts.max())
@@ -359,7 +528,7 @@ def _plain_rows(shape: Shape, found: _Gathered, *, above: bool) -> Iterator[_Row
         yield _Rows(t, np.array([spread / t]), np.array([float(weights[start:stop].sum())]))
 
 
-def _marked_rows(shape: Shape, found: _Gathered, *, above: bool) -> Iterator[_Rows]:
+def _marked_rows(shape: ShuffledPair, found: _Gathered, *, above: bool) -> Iterator[_Rows]:
     """Blocks of t, in groups that share a law of c.
 
     Among n people who all draw as the others do, (t, c) weighs its score over 2nf. Above, a block takes D from its last t,
@@ -394,7 +563,7 @@ def _marked_rows(shape: Shape, found: _Gathered, *, above: bool) -> Iterator[_Ro
         yield from (_Rows(row.signs, row.scale, row.mass * factor) for row in rows)
 
 
-def _thinned(shape: Shape, trials: int, *, above: bool) -> tuple[FloatArray, FloatArray, float, float]:
+def _thinned(shape: ShuffledPair, trials: int, *, above: bool) -> tuple[FloatArray, FloatArray, float, float]:
     """A few numbers of marks with their masses, the masses' relative error and what was left out.
 
     Above, each number goes to its two neighbours among those kept, its mean unchanged; below, runs go to their means.

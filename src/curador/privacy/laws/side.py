@@ -14,14 +14,11 @@ from curador.errors import NumericalFailure
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, float_down, float_up
 from curador.numerics.tilted.moments import Moments, Total
-from curador.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
-from curador.privacy.laws.finite import FiniteLaw
-from curador.privacy.laws.gaussian import GaussianLaw
+from curador.privacy.laws.finite import FiniteLaw, SurvivalLaw, ThreePointLaw
+from curador.privacy.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from curador.privacy.laws.laplace import LaplaceLaw
 from curador.privacy.laws.mixture import MixtureLaw
-from curador.privacy.laws.normal_mixtures import Kind, Mixture
-from curador.privacy.laws.survival import SurvivalLaw
-from curador.privacy.laws.three_points import ThreePointLaw
+from curador.privacy.laws.normal_mixtures import Mixture, MixtureKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,8 +137,8 @@ def _place(law: Moments) -> tuple[object, ...]:
 
 def _mixture_laws(mixtures: list[Mixture]) -> list[MixtureLaw]:
     """One law a shape; equal pairs are one pair with their counts added."""
-    counts: dict[Kind, int] = {}
-    first: dict[Kind, Mixture] = {}
+    counts: dict[MixtureKind, int] = {}
+    first: dict[MixtureKind, Mixture] = {}
     for pair in mixtures:
         key = pair.kind
         first.setdefault(key, pair)

@@ -1,0 +1,197 @@
+"""What caps and bounds took away, as questions of their own: planned, proved and paid for like any other.
+
+rows beyond m a unit      1 − Σ min(c, m) / Σ min(c, 10 m) over units, c the unit's rows after joins and filters. A unit with
+                          more than ten times the cap counts as one with ten times, so the share is at least that: what is
+                          told is a lower bound, and its interval ends at 100 %.
+units in over g groups    the share of units whose rows lie in more groups than the cap on groups lets through
+x outside its bounds      the share of kept rows whose x was clamped
+
+Each is about units or kept rows, so each has a bounded sensitivity; the number of rows itself has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from curador.errors import InvalidParameter
+from curador.plan.model import aggregates_of
+from curador.plan.words import expression_text
+from curador.query.tree import Aggregate, Block, Call, Item, Literal, Out, Question, Ref, UnitGroup
+from curador.study.model import Caps
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curador.answers.table import AnswerColumn
+    from curador.plan.model import BlockPlan, Plan
+    from curador.query.tree import Expression, Node, Relation
+    from curador.study.schema import Schema
+
+
+FURTHEST = 10
+"""How many times the cap a unit's rows are counted up to."""
+
+MANY = 0.05
+"""The share of rows from which on their loss is worth a word."""
+
+_ROWS_BEYOND, _OUTSIDE = "rows beyond ", " outside "
+_CLAMPED = frozenset({"sum", "avg", "var_pop", "var_samp", "quantile"})
+
+
+def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Question]:
+    """Return the questions whose answers estimate what was lost; refused where nothing can be."""
+    found: list[Question] = []
+    for block, planned in zip(question.blocks, plan.blocks, strict=True):
+        unit = schema.study.unit_name
+        about_units = [*_rows_lost(block, planned, unit)]
+        about_groups = [*_groups_lost(block, planned, unit)]
+        about_rows = _clamped(block, planned)
+        for part in (*about_units, *about_groups, *([about_rows] if about_rows is not None else [])):
+            one = Question(blocks=(part,), tables=question.tables)
+            if one not in found:
+                found.append(one)
+    if not found:
+        raise InvalidParameter("bias must be asked of a question that caps or bounds can change; this one loses nothing.")
+    return found
+
+
+def as_shares(columns: Sequence[AnswerColumn]) -> tuple[AnswerColumn, ...]:
+    """Return estimated shares with everything outside 0 … 1 moved to the nearer end: that is what a share can be.
+
+    Claim   An interval holds the share that its column names with the confidence asked for: where only a lower bound of the
+            share was measured, it ends at 1.
+    """
+
+    def inside(values: list[Any]) -> list[Any]:
+        return [None if one is None else min(max(one, 0.0), 1.0) for one in values]
+
+    def ends(values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else inside(values)
+
+    def highest(one: AnswerColumn) -> list[Any] | None:
+        return [1.0] * len(one.values) if is_lower_bound(one.name) and one.high is not None else ends(one.high)
+
+    return tuple(replace(one, values=inside(one.values), low=ends(one.low), high=highest(one)) for one in columns)
+
+
+def is_lower_bound(name: str) -> bool:
+    """Whether the estimate of this name is of something that is at least as large."""
+    return name.startswith(_ROWS_BEYOND)
+
+
+def estimate_sentence(part: AnswerColumn) -> str:
+    """Return an estimate in words that claim no more than was measured."""
+    value, least = part.values[0], part.low[0] if part.low else None
+    if value is None:
+        return f"{part.name}: too little to say"
+    share, ends = _percent(value), "" if least is None or part.high is None else _ends(least, part.high[0])
+    if not is_lower_bound(part.name):
+        kept = " of the rows that were kept" if _OUTSIDE in part.name else ""
+        return f"{part.name}: about {share} %{kept}{ends}"
+    if not least:
+        return f"{part.name}: perhaps none, perhaps many; a larger spend would tell"
+    return f"{part.name}: at least about {share} %{ends}"
+
+
+def advice(parts: Sequence[AnswerColumn]) -> str | None:
+    """Return what to do where many rows were left out; None where it is not known that many were."""
+    if any(is_lower_bound(part.name) and part.low and (part.low[0] or 0) > MANY for part in parts):
+        return "a larger cap on rows, which the owner sets in the study, would leave out fewer of them, with more noise"
+    return None
+
+
+def _percent(share: Any) -> str:
+    return f"{100 * float(share):.3g}"
+
+
+def _ends(low: Any, high: Any) -> str:
+    return "" if high is None else f" ({_percent(low)} … {_percent(high)} %)"
+
+
+def with_wider_caps(schema: Schema, plan: Plan) -> Schema:
+    """Return the schema with caps under which a unit's rows are counted up to ten times the question's own cap.
+
+    A cap is not a promise to anybody: what a plan proves follows from the caps that it executes.
+    """
+    most = max(FURTHEST * block.cap.rows for block in plan.blocks)
+    tables = tuple(
+        one if one.table.public else replace(one, table=replace(one.table, caps=Caps(rows=most), caps_max=None))
+        for one in schema.tables
+    )
+    return replace(schema, tables=tables)
+
+
+def _rows_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
+    if planned.cap.by == "none":
+        return []
+    cap = planned.cap.rows
+    counted = _by_unit(block.relation)
+    rows = Ref(len(counted.keys), Type.INTEGER)
+    kept = _sum(Call("least", (rows, _whole(cap)), Type.INTEGER))
+    share = Call("-", (_whole(1), Call("/", (kept, _sum(rows)), Type.FLOAT)), Type.FLOAT)
+    return [Block(counted, (), (Item(f"{_ROWS_BEYOND}{cap:,} a {unit}", share),))]
+
+
+def _groups_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
+    groups = planned.cap.groups
+    if groups is None:
+        return []
+    each = _by_unit(block.relation, block.keys)
+    counted = _by_unit(each)
+    many = Call(">", (Ref(len(counted.keys), Type.INTEGER), _whole(groups)), Type.BOOLEAN)
+    return [Block(counted, (), (Item(f"{unit}s in more than {groups:,} groups", _share_of(many, None)),))]
+
+
+def _clamped(block: Block, planned: BlockPlan) -> Block | None:
+    """The share of kept rows on which an aggregate's argument was clamped, for every argument."""
+    nodes = [*(item.expression for item in block.items), *([block.having] if block.having is not None else [])]
+    items: dict[str, Item] = {}
+    for one in (found for node in nodes for found in aggregates_of(node)):
+        ends = _bounds(planned, one)
+        if one.function not in _CLAMPED or one.argument is None or ends is None:
+            continue
+        lower, upper = (Literal(end, Type.DECIMAL) for end in ends)
+        outside = Call("or", (_comparison("<", one.argument, lower), _comparison(">", one.argument, upper)), Type.BOOLEAN)
+        there = Call("not", (Call("is_null", (one.argument,), Type.BOOLEAN),), Type.BOOLEAN)
+        where = there if one.filter is None else Call("and", (one.filter, there), Type.BOOLEAN)
+        name = f"{expression_text(one.argument, block.relation)}{_OUTSIDE}{float(ends[0]):g} … {float(ends[1]):g}"
+        items.setdefault(name, Item(name, _share_of(outside, where)))
+    return Block(block.relation, (), tuple(items.values())) if items else None
+
+
+def _bounds(planned: BlockPlan, one: Aggregate) -> tuple[Fraction, Fraction] | None:
+    for tally in planned.tallies:
+        if tally.argument == one.argument and tally.filter == one.filter and tally.grid is not None:
+            return tally.grid.value(0), tally.grid.value(tally.grid.steps)
+    return None
+
+
+def _by_unit(relation: Relation, keys: tuple[Expression, ...] = ()) -> UnitGroup:
+    """One row for each unit (and other keys) with its number of rows."""
+    place = next((place for place, column in enumerate(relation.columns) if column.unit), None)
+    own = () if place is None else (Ref(place, relation.columns[place].type),)
+    held = () if place is None else (relation.columns[place],)
+    others = tuple(Out(f"key {number + 1}", key.type or Type.STRING, nullable=True) for number, key in enumerate(keys))
+    count = Aggregate("count", None, Type.INTEGER)
+    return UnitGroup(relation, (*own, *keys), (count,), (*held, *others, Out("rows", Type.INTEGER, nullable=False)))
+
+
+def _sum(argument: Expression) -> Aggregate:
+    return Aggregate("sum", argument, Type.INTEGER)
+
+
+def _share_of(condition: Expression, where: Expression | None) -> Node:
+    """The mean of 1 where the condition holds and 0 elsewhere."""
+    indicator = Call("case", (condition, _whole(1), _whole(0)), Type.INTEGER)
+    return Aggregate("avg", indicator, Type.FLOAT, filter=where)
+
+
+def _comparison(sign: str, left: Expression, right: Expression) -> Call:
+    return Call(sign, (left, right), Type.BOOLEAN)
+
+
+def _whole(value: int) -> Literal:
+    return Literal(value, Type.INTEGER)

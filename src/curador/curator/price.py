@@ -1,0 +1,501 @@
+"""The price of a question: its way from text to tree, plan, grant, noise and identity, before it costs anything.
+
+Everything here is a function of the question, the study and the asker's share: no row is read, nothing is spent, and the
+same question gets the same refusal or the same price on every table.
+
+How much it may cost is exactly one of spend, rho, epsilon and accuracy, as a grant of exact amounts.
+
+spend="5%"          of the asker's whole limit (the study's, or the share's), never of what is left: the same question always
+                    costs the same, and twenty times 5 % fit
+rho=x               refused under a pure budget
+epsilon=x           a question that is x-DP by itself: Laplace noise
+accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50
+
+Amounts are rounded down to the ledger's tick. None may be below the owner's least spend, a part of the asker's whole limit;
+an accuracy that costs less is raised to it. Everything is a function of the question, the study and the share; nothing
+of data, nothing of what others asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from curador.answers.identity import Identity, identity, question_key
+from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require, sentence
+from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
+from curador.numerics.exact import Number, confidence_level, positive, rational, whole
+from curador.plan.caps import RequestedCaps
+from curador.plan.error import linear_reach, mean_reach_at
+from curador.plan.model import Linear, Mean
+from curador.plan.price import Grant, GrantKind, Priced, check_weights, price
+from curador.privacy.losses import LaplaceLoss
+from curador.query.tree import Estimated, UnitGroup
+from curador.study.model import Caps
+from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share_text
+from curador.text.numbers import rounded_text
+
+if TYPE_CHECKING:
+    from curador.curator.session import Session
+    from curador.engines.base import Compiled
+    from curador.ledger.limits import Limits
+    from curador.plan.model import BlockPlan, Estimate, ItemPlan, Plan
+    from curador.query.tree import Question
+
+
+# ---- grant -----------------------------------------------------------------------------------------------------------------
+
+
+MOST_KEYS = Fraction(1, 10)
+"""The largest part of an asker's delta_keys that one question may cost."""
+
+ACCURACY_CONFIDENCE = Fraction(95, 100)
+FINENESS = Fraction(1, 1 << 20)
+"""How far above the smallest amount that keeps an accuracy the grant may be, relatively."""
+
+_MOST_ROWS = 1 << 62
+_WHOLES = 1 << 20  # what needs more than so many times the whole limit is out of reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOptions:
+    """What an asker says besides the question; exactly one of the first four is given. `Asker.ask` says what each means."""
+
+    spend: str | None = None
+    rho: Number | None = None
+    epsilon: Number | None = None
+    accuracy: Mapping[str, Number] | None = None
+    at: Number | None = None
+    weights: Mapping[str, Number] | None = None
+    caps: Caps | Mapping[str, int] | str | None = None
+    bounds: Mapping[str, tuple[Number, Number]] | None = None
+    dialect: str = "duckdb"
+    confidence: Number = "0.95"
+    bias: bool = False
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of the costs that were given."""
+        return tuple(name for name in ("spend", "rho", "epsilon", "accuracy") if getattr(self, name) is not None)
+
+
+def priced_plan(plan: Plan, options: QuestionOptions, limits: Limits, share: Fraction) -> Priced:
+    """Return the plan with noise that costs at most what was granted.
+
+    Claim   cost ≤ grant, and a grant of s % is at most s % of the asker's limit, each rounded down to the tick.
+    Rounds  The grant down.
+    """
+    if len(options.given) != 1:
+        got = " and ".join(options.given) or "none of them"
+        raise InvalidParameter(sentence("the cost", "given as one of spend, rho, epsilon and accuracy", Plain(got)))
+    require(options.at is None or options.accuracy is not None, "at", "given together with accuracy", options.at)
+    weights = _weights(plan, options.weights)
+    if options.accuracy is not None:
+        return _accurate(plan, options.accuracy, options.at, weights, limits, share)
+    return price(plan, grant_of(plan, options, limits, share), weights)
+
+
+def grant_of(plan: Plan, options: QuestionOptions, limits: Limits, share: Fraction) -> Grant:
+    """Return the grant of a spend, a rho or an epsilon."""
+    kind, amount, part = amount_of(options, limits, share)
+    return _grant(plan, kind, amount, part, limits, share)
+
+
+def amount_of(options: QuestionOptions, limits: Limits, share: Fraction) -> tuple[GrantKind, Fraction, Fraction]:
+    """Return what a spend, a rho or an epsilon buys: the kind, the amount, and its part of the study's whole limit.
+
+    Rounds  The amount down to the tick.
+    """
+    pure = limits.kind == "pure"
+    if options.spend is not None:
+        part = read_share(options.spend)
+        if part is None:
+            rule, hint = "a percentage above 0 % and at most 100 %", 'write spend="5%"'
+            raise InvalidParameter(sentence("spend", rule, options.spend, hint))
+        amounts = limits.share(part * share)
+        return ("pure", amounts.epsilon, part * share) if pure else ("concentrated", amounts.rho, part * share)
+    if options.rho is not None:
+        asked = positive(options.rho, "rho")
+        if pure:
+            hint = "give epsilon=, or spend= as a percentage"
+            raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", options.rho, hint))
+        _within_reach(asked, limits.rho_limit, "rho", options.rho)
+        return "concentrated", down_to_tick(asked), asked / limits.rho_limit
+    asked = positive(options.epsilon, "epsilon")
+    _within_reach(asked, limits.epsilon, "epsilon", options.epsilon)
+    if pure:
+        return "pure", down_to_tick(asked), asked / limits.epsilon
+    rho = LaplaceLoss(epsilon=asked).rho
+    return "laplace", down_to_tick(asked), Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
+
+
+def is_enough(grant: Grant, least: Amounts) -> bool:
+    """Whether a grant is not below the least, both in what the ledger counts."""
+    if grant.kind == "laplace":
+        return LaplaceLoss(epsilon=grant.amount).rho >= least.rho
+    return grant.amount >= (least.epsilon if grant.kind == "pure" else least.rho)
+
+
+def refuse_too_little(name: str, got: object, least: Amounts, least_spend: Fraction, gives: str = "") -> NoReturn:
+    """Refuse a cost below the least: one sentence that says the least and, where it is known, what it would give."""
+    unit, amount = ("epsilon", least.epsilon) if least.epsilon else ("rho", least.rho)
+    part = share_text(least_spend)
+    rule = f"at least the study's least spend, {part} of your whole limit ({unit} {rounded_text(amount, up=True)})"
+    raise InvalidParameter(sentence(name, rule, got, f'spend="{part}" would give {gives}.' if gives else None))
+
+
+def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> None:
+    """Refuse what no budget could pay, before its noise is made: there is none so small."""
+    if asked > whole * _WHOLES:
+        raise BudgetExceeded(sentence(name, f"at most the study's whole limit ({rounded_text(whole, up=False)})", got))
+
+
+def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits: Limits, share: Fraction) -> Grant:
+    """Return the amount, with the same part of delta_keys where keys are private, at most a tenth of the asker's.
+
+    part: of the study's whole limit, so that the same amount is the same question whoever asks.
+    """
+    require(amount > 0, "the cost", f"at least the ledger's smallest step ({TICK})", "less")
+    if kind == "pure" or not any(block.private_keys for block in plan.blocks):
+        return Grant(kind, amount)
+    keys = down_to_tick(min(part, MOST_KEYS * share) * limits.delta_keys, DELTA_TICK)
+    if keys <= 0:
+        hint = "declare `values` for the columns of GROUP BY: keys that are known cost no delta"
+        raise NotPrivate(f"keys that are selected privately need delta, and this study keeps none for them.\nHint: {hint}.")
+    return Grant(kind, amount, keys)
+
+
+def _require_named(given: object, name: str, rule: str) -> None:
+    """Refuse what is no mapping from names, or an empty one."""
+    held: Mapping[object, object] = cast("Mapping[object, object]", given) if isinstance(given, Mapping) else {}
+    require(len(held) > 0 and all(isinstance(one, str) for one in held), name, rule, given)
+
+
+def _weights(plan: Plan, weights: Mapping[str, Number] | None) -> dict[str, Fraction]:
+    if weights is not None:
+        _require_named(weights, "weights", 'weights of columns, such as {"n": 2}')
+    exact = {name: positive(value, f"weights[{name!r}]") for name, value in (weights or {}).items()}
+    check_weights(plan, exact)
+    return exact
+
+
+# ---- accuracy ------------------------------------------------------------------------------------------------------
+
+
+def _accurate(
+    plan: Plan,
+    accuracy: Mapping[str, Number],
+    at: Number | None,
+    weights: Mapping[str, Fraction],
+    limits: Limits,
+    share: Fraction,
+) -> Priced:
+    """Return the plan with the smallest amount that keeps every accuracy.
+
+    Claim   Every 95 % interval of each named column is at most ± what was asked, for every group; a smaller amount by more
+            than a millionth part does not keep it.
+    Needs   Half-widths do not grow with the amount.
+    """
+    goals = _goals(plan, accuracy, at)
+    kind: GrantKind = "pure" if limits.kind == "pure" else "concentrated"
+    total = limits.total.epsilon if kind == "pure" else limits.total.rho
+
+    def at_amount(amount: Fraction) -> Priced:
+        return price(plan, _grant(plan, kind, amount, amount / total, limits, share), weights)
+
+    def kept(amount: Fraction) -> bool:
+        priced = at_amount(amount)
+        return all(goal.reached(priced) for goal in goals)
+
+    return at_amount(smallest(kept, start=total / 20, most=total * _WHOLES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """One column's error; of a mean, in a group of so many rows."""
+
+    block: int
+    estimate: Linear | Mean
+    error: Fraction
+    rows: int
+
+    def reached(self, priced: Priced) -> bool:
+        noises = priced.noises[self.block]
+        if isinstance(self.estimate, Linear):
+            return linear_reach(self.estimate, noises, ACCURACY_CONFIDENCE) <= self.error
+        return mean_reach_at(self.estimate, noises, self.rows, ACCURACY_CONFIDENCE) <= self.error
+
+
+def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> list[_Goal]:
+    _require_named(accuracy, "accuracy", 'errors of columns, such as {"n": 50}')
+    rows = None if at is None else whole(at, "at")
+    require(rows is None or rows <= _MOST_ROWS, "at", "a number of rows of at most 2^62", at)
+    names = dict.fromkeys(item.name for block in plan.blocks for item in block.items if item.released)
+    goals: list[_Goal] = []
+    for name, value in accuracy.items():
+        error = positive(value, f"accuracy[{name!r}]")
+        if name not in names:
+            raise InvalidParameter(sentence("accuracy", f"of released columns ({', '.join(names)})", name))
+        for place, block in enumerate(plan.blocks):
+            own = [item for item in block.items if item.name == name and item.released]
+            goals += [_goal(place, _estimate(block, item), name, error, rows) for item in own]
+    return goals
+
+
+def _estimate(block: BlockPlan, item: ItemPlan) -> Estimate | None:
+    return block.estimates[item.expression.index] if isinstance(item.expression, Estimated) else None
+
+
+def _goal(place: int, estimate: Estimate | None, name: str, error: Fraction, rows: int | None) -> _Goal:
+    if isinstance(estimate, Linear):
+        return _Goal(place, estimate, error, 0)
+    if not isinstance(estimate, Mean):
+        hint = "only counts, sums and means have an error that is known without data; give spend= instead"
+        raise InvalidParameter(sentence("accuracy", "of a count, a sum or a mean", name, hint))
+    if rows is None:
+        hint = f"the error of {name} depends on how many rows a group has: at=1000 says for which size it is meant"
+        raise InvalidParameter(sentence("at", "given with the accuracy of a mean", Plain("nothing"), hint))
+    return _Goal(place, estimate, error, rows)
+
+
+def smallest(kept: Callable[[Fraction], bool], *, start: Fraction, most: Fraction) -> Fraction:
+    """Return an amount that is kept, at most a millionth part above one that is not; a multiple of the tick."""
+    high = up_to_tick(start)
+    low = Fraction(0)
+    while not kept(high):
+        low, high = high, high * 4
+        if high > most:
+            raise InvalidParameter(
+                "accuracy must be within reach of the budget; got far less error than all of it could buy."
+            )
+    while high - low > max(high * FINENESS, TICK):
+        middle = down_to_tick((low + high) / 2 if low else high / 4)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return high
+
+
+# ---- pricing ---------------------------------------------------------------------------------------------------------------
+
+
+BIAS_SHARE = Fraction(1, 20)
+"""What the estimates of lost rows and values get of a question's spend, where they are asked for."""
+
+PREPARED = "prepared"
+_CAPS = ("rows", "groups", "rows_per_group")
+
+
+@dataclass(frozen=True, slots=True)
+class PricedQuestion:
+    """A question with its price. `priced` holds the question's plan, then those of the bias estimates, if any.
+
+    compiled the statements of all plans, in order
+    version  the data version that it is about
+    enough   whether what was asked for is not below the owner's least spend; only a stored answer is given for less
+    notes    what the asker must know about the price
+    """
+
+    text: str
+    priced: tuple[Priced, ...]
+    identities: tuple[Identity, ...]
+    key: str
+    cost: Amounts
+    confidence: Fraction
+    tables: tuple[str, ...]
+    version: int
+    compiled: Compiled
+    enough: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """The question's own plan."""
+        return self.priced[0].plan
+
+    @property
+    def plan_digest(self) -> str:
+        """One digest of everything that is measured."""
+        if len(self.identities) == 1:
+            return self.identities[0].digest
+        return question_key(self.identities, study_digest="", data_version=0)
+
+    @property
+    def losses(self) -> tuple[dict[str, object], ...]:
+        """The records of every loss."""
+        return tuple(loss.to_record() for one in self.priced for loss in one.losses)
+
+
+def price_question(session: Session, text: str, options: QuestionOptions, *, fresh: bool = False) -> PricedQuestion:
+    """Return the question with its price, or refuse.
+
+    A cost below the least spend buys nothing new; an answer that was given for it before is given again.
+    """
+    question = price_at(session, text, options)
+    if not question.enough and (fresh or session.stored(question.key, question.version) is None):
+        question = price_at(session, text, options, raised=True)
+    return question
+
+
+def price_at(session: Session, text: str, options: QuestionOptions, *, raised: bool = False) -> PricedQuestion:
+    """Return the question with its price, or refuse.
+
+    raised   refuse a cost below the least spend, and raise an accuracy to it; otherwise the price says that it is too low
+
+    Claim   What is charged is never below the least, however little of a grant the noise needs.
+    """
+    confidence, version = confidence_level(options.confidence), session.version
+    question, plan, compiled = plan_question(session, text, options)
+    options = _with_statement(options, question)
+    if not options.given:
+        raise InvalidParameter(_what_it_would_cost(session, plan, options, confidence))
+    main = priced_plan(plan, options, session.limits, session.share)
+    notes: tuple[str, ...] = ()
+    enough = is_enough(main.grant, session.least)
+    if raised and not enough:
+        main, notes = _raised(session, plan, options, confidence)
+    priced = (main,) if not options.bias else _with_bias(session, question, main, options)
+    if len(priced) > 1:
+        compiled = session.engine.compile([block for one in priced for block in one.plan.blocks])
+    identities = tuple(identity(one) for one in priced)
+    key = question_key(identities, study_digest=session.study.digest, data_version=version)
+    cost = cost_of(priced).most(session.least)
+    return PricedQuestion(
+        text, priced, identities, key, cost, confidence, plan.tables, version, compiled, enough or raised, notes
+    )
+
+
+def plan_question(session: Session, text: str, options: QuestionOptions) -> tuple[Question, Plan, Compiled]:
+    """Return the question's tree, its plan and what the engine runs for it, or refuse; the latest ones are kept.
+
+    Dashboards ask again. What the engine could not run is refused here, before it has a price.
+    """
+    from curador.plan.build import build_plan
+
+    schema = session.schema
+    plain = options.caps is None and options.bounds is None and type(text) is str and type(options.dialect) is str
+    key = (text, options.dialect, session.visible_tables)
+    found = session.plans.get(schema, key) if plain else None
+    if found is not None:
+        return found
+    question = _parsed(session, text, options.dialect)
+    plan = build_plan(question, schema, asked=_asked(options.caps), bounds=_bounds(options.bounds))
+    compiled = session.engine.compile(plan.blocks)
+    if plain:
+        session.plans.keep(schema, key, (question, plan, compiled))
+    return question, plan, compiled
+
+
+def _parsed(session: Session, text: str, dialect: str) -> Question:
+    from curador.query.sql import parse
+
+    if type(text) is not str:
+        raise InvalidQuery(sentence("the question", "SQL as text", type(text).__name__))
+    return parse(text, session.visible_schema, dialect=dialect)  # another table is one that does not exist
+
+
+def _with_bias(session: Session, question: Question, main: Priced, options: QuestionOptions) -> tuple[Priced, ...]:
+    """Return the question with 95 % of its grant and the bias estimates with 5 %; an accuracy keeps all of its own."""
+    from curador.answers.bias import bias_questions, with_wider_caps
+    from curador.plan.build import build_plan
+
+    wider = with_wider_caps(session.schema, main.plan)
+    capped = RequestedCaps(rows=main.plan.blocks[0].cap.rows)
+    plans = [
+        build_plan(one, wider, asked=None if isinstance(one.blocks[0].relation, UnitGroup) else capped)
+        for one in bias_questions(question, main.plan, session.schema)
+    ]
+    kind, amount = main.grant.kind, main.grant.amount
+    if options.accuracy is None:
+        extra = amount * BIAS_SHARE
+        weights = {name: rational(value, "weights") for name, value in (options.weights or {}).items()}
+        main = price(main.plan, Grant(kind, down_to_tick(amount - extra), main.grant.delta), weights)
+    else:
+        extra = amount * BIAS_SHARE / (1 - BIAS_SHARE)
+    counts = [sum(len(block.measurements) for block in plan.blocks) for plan in plans]
+    grants = [Grant(kind, down_to_tick(extra * count / sum(counts))) for count in counts]
+    return main, *(price(plan, grant) for plan, grant in zip(plans, grants, strict=True))
+
+
+def _raised(session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction) -> tuple[Priced, tuple[str, ...]]:
+    """Return the plan with the least spend, where an accuracy costs less; any other cost below it is refused."""
+    from curador.curator.preview import expected_errors
+
+    least = session.study.least_spend
+    at_least = replace(options, spend=share_text(least), rho=None, epsilon=None, accuracy=None, at=None)
+    priced = priced_plan(plan, at_least, session.limits, session.share)
+    gives = "; ".join(one.sentence() for one in expected_errors(priced, confidence))
+    if options.accuracy is None:
+        (name,) = options.given
+        refuse_too_little(name, getattr(options, name), session.least, least, gives)
+    note = f"the accuracy costs less than the least spend ({share_text(least)} of your limit) and was raised to it: {gives}"
+    return priced, (note,)
+
+
+def _what_it_would_cost(session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction) -> str:
+    """The sentence for a question without a cost: what 5 % would give."""
+    from curador.curator.preview import expected_errors
+
+    text = 'the cost must be given: spend="5%", rho=, epsilon= or accuracy={…}; got none of them.'
+    priced = priced_plan(plan, replace(options, spend="5%"), session.limits, session.share)
+    told = "; ".join(one.sentence() for one in expected_errors(priced, confidence))
+    return f'{text}\nHint: spend="5%" would give {told}.' if told else text
+
+
+def cost_of(priced: tuple[Priced, ...]) -> Amounts:
+    """Return what must be charged. Rounds: up to the tick."""
+    costs = [one.cost for one in priced]
+    first, delta = (sum((cost[place] for cost in costs), Fraction(0)) for place in (0, 1))
+    if priced[0].grant.kind == "pure":
+        return Amounts.cost(epsilon=first)
+    return Amounts.cost(rho=first, delta=delta)
+
+
+def _with_statement(options: QuestionOptions, question: Question) -> QuestionOptions:
+    """Return the options with what the statement's own clause says about cost."""
+    epsilon = question.options.epsilon
+    if epsilon is None:
+        return options
+    if options.given:
+        got = f"epsilon in the statement and {' and '.join(options.given)}"
+        raise InvalidParameter(f"the cost must be given once; got {got}.")
+    return replace(options, epsilon=epsilon)
+
+
+def _asked(caps: Caps | Mapping[str, int] | str | None) -> RequestedCaps | None:
+    if caps is None:
+        return None
+    if isinstance(caps, str):
+        if caps == PREPARED:
+            return RequestedCaps(prepared=True)
+        raise InvalidParameter(sentence("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps))
+    if isinstance(caps, Caps):
+        return RequestedCaps(caps.rows, caps.groups, caps.rows_per_group)
+    if not isinstance(cast("object", caps), Mapping):
+        raise InvalidParameter(sentence("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps))
+    named = dict(caps)
+    prepared = named.pop(PREPARED, False)
+    for name in named:
+        if name not in _CAPS:
+            raise InvalidParameter(sentence("caps", f"made of {', '.join(_CAPS)}", name))
+    numbers = {name: whole(value, f"caps.{name}") for name, value in named.items()}
+    return RequestedCaps(**numbers, prepared=bool(prepared))
+
+
+def _bounds(bounds: Mapping[str, tuple[Number, Number]] | None) -> dict[str, tuple[Fraction, Fraction]] | None:
+    if bounds is None:
+        return None
+    if not isinstance(cast("object", bounds), Mapping):
+        raise InvalidParameter(sentence("bounds", 'of columns, such as {"mean": (0, 100)}', bounds))
+    out: dict[str, tuple[Fraction, Fraction]] = {}
+    for name, pair in bounds.items():
+        ends = list(cast("Any", pair)) if isinstance(cast("object", pair), (tuple, list)) else []
+        if len(ends) != 2:
+            raise InvalidParameter(sentence(f"bounds[{name!r}]", "a lower and an upper one", pair))
+        lower, upper = (rational(end, f"bounds[{name!r}]") for end in ends)
+        inside = max(abs(lower), abs(upper)) <= LARGEST[Type.FLOAT]
+        require(inside, f"bounds[{name!r}]", f"between {RANGES[Type.FLOAT]}", pair)
+        out[name] = lower, upper
+    return out

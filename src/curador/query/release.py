@@ -1,0 +1,574 @@
+"""What a SELECT releases: names of its columns, GROUP BY with its grouping sets, and what is done after the release.
+
+Names of output columns: the alias; else the column; else the function and its column (`count`, `sum_spent`).
+
+GROUP BY: its keys, and the grouping sets that ROLLUP, CUBE and GROUPING SETS make of them.
+
+After the release: ORDER BY and LIMIT, an outer SELECT over an aggregated one, UNION ALL of aggregated ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from curador.query import typed_terms
+from curador.query.aggregates import holds_aggregate
+from curador.query.calls import cast_term
+from curador.query.context import (
+    MOST_COLUMNS,
+    AggregatedSelect,
+    Aliases,
+    Context,
+    NamedColumn,
+    Reading,
+    Scope,
+    ScopedSource,
+    take_arguments,
+)
+from curador.query.expressions import operands_of, read_expression
+from curador.query.messages import Text, function_name, invalid, not_private, quote_name
+from curador.query.tree import Aggregate, Block, Call, Item, Key, Literal, Node, Order, Ref
+from curador.query.typed_terms import TypedTerm, columns_in, conjoin, replace_nodes
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from curador.query.tree import Place
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------------
+
+
+MOST_LETTERS = 200
+
+
+def strip_alias(node: exp.Expr) -> exp.Expr:
+    """Return an item of a SELECT list without its alias and brackets."""
+    while isinstance(node, exp.Alias | exp.Paren):
+        node = node.this
+    return node
+
+
+def item_name(node: exp.Expr, term: TypedTerm, text: Text) -> str:
+    """Return the name of an item of a SELECT list. A bare column has its own, in the letter case of its table."""
+    if not isinstance(node, exp.Alias) and isinstance(strip_alias(node), exp.Column) and term.column is not None:
+        return term.column.name
+    if isinstance(node, exp.Alias):
+        name = node.alias
+        if not name or len(name) > MOST_LETTERS or not name.isprintable():
+            raise invalid(text.of(node), f"a name must be of 1 to {MOST_LETTERS} printable letters")
+        return name
+    return _plain_name(node, text)
+
+
+def _plain_name(node: exp.Expr, text: Text) -> str:
+    while isinstance(node, exp.Paren | exp.Cast | exp.Filter):
+        node = node.this
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.WithinGroup):
+        order = node.expression
+        column = _column_of(order.expressions[0].this) if isinstance(order, exp.Order) and order.expressions else None
+        return _with_column(function_name(node.this, text), column)
+    if isinstance(node, exp.Extract):
+        return _with_column(node.name.lower(), _column_of(node.expression))
+    if isinstance(node, exp.Case | exp.If):
+        return "case"
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
+        return _with_column(function_name(node, text), _column_of(node))
+    return "value"
+
+
+def _column_of(node: exp.Expr) -> str | None:
+    """Return the name of the column that a function is of, if it is of one."""
+    arguments = list(node.iter_expressions()) if isinstance(node, exp.Func) else [node]
+    for one in arguments:
+        inner: exp.Expr = one
+        if isinstance(inner, exp.Distinct):
+            inner = inner.expressions[0] if inner.expressions else inner
+        while isinstance(inner, exp.Paren | exp.Cast):
+            inner = inner.this
+        if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Identifier):
+            return inner.name
+        if not isinstance(inner, exp.Literal | exp.Var):
+            return None
+    return None
+
+
+def _with_column(function: str, column: str | None) -> str:
+    return function if column is None else f"{function}_{column}"
+
+
+def number_repeated(names: Sequence[str]) -> list[str]:
+    """Return the names with `_2`, `_3`, … after those that came before, whatever their letter case."""
+    taken: set[str] = set()
+    counts: dict[str, int] = {}
+    found: list[str] = []
+    for name in names:
+        label, count = name, counts.get(name.lower(), 1)
+        while label.lower() in taken:
+            count += 1
+            label = f"{name}_{count}"
+        counts[name.lower()] = count
+        taken.add(label.lower())
+        found.append(label)
+    return found
+
+
+def check_clashes(items: Sequence[Item]) -> None:
+    """Refuse a name that an interval of another column will have: x is followed by x_low and x_high."""
+    names = {one.name.lower(): one for one in items}
+    for item in items:
+        if not is_released_number(item.expression):
+            continue
+        for ending in ("_low", "_high"):
+            other = names.get(f"{item.name.lower()}{ending}")
+            if other is not None:
+                raise invalid(
+                    other.place,
+                    f"the columns {quote_name(item.name)} and {quote_name(other.name)} clash: the interval of "
+                    f"{quote_name(item.name)} is in {quote_name(item.name + '_low')} and {quote_name(item.name + '_high')}",
+                    "give one of them another name with AS.",
+                )
+
+
+def is_released_number(node: Node) -> bool:
+    """Whether an output column carries an interval: a number or date that an aggregate is in."""
+    type_ = node.type
+    return type_ is not None and (type_.numeric or type_.temporal) and _holds_aggregate(node)
+
+
+def _holds_aggregate(node: Node) -> bool:
+    return isinstance(node, Aggregate) or (isinstance(node, Call) and any(_holds_aggregate(one) for one in node.arguments))
+
+
+def name_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Return the blocks of the whole question with their final names, which are the first one's."""
+    names = number_repeated([one.name for one in blocks[0].items])
+    done: list[Block] = []
+    for block in blocks:
+        items = tuple(Item(name, one.expression, one.place) for name, one in zip(names, block.items, strict=True))
+        check_clashes(items)
+        done.append(Block(block.relation, block.keys, items, block.having, block.place))
+    return tuple(done)
+
+
+# ---- grouping --------------------------------------------------------------------------------------------------------------
+
+
+MOST_SETS = 64
+MOST_KEYS = 64
+
+
+@dataclass(slots=True)
+class GroupKeys:
+    """The keys, each once, and where in them every grouping set points."""
+
+    terms: list[TypedTerm] = field(default_factory=list[TypedTerm])
+    sets: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    index: dict[Node, int] = field(default_factory=dict[Node, int])
+
+    def add(self, term: TypedTerm) -> int:
+        """Return the place of a key, new or known."""
+        place = self.index.setdefault(term.node, len(self.terms))
+        if place >= MOST_KEYS:
+            raise invalid(term.place, f"a question must have at most {MOST_KEYS} keys")
+        if place == len(self.terms):
+            self.terms.append(term)
+        return place
+
+
+def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading) -> GroupKeys:
+    """Return the keys of GROUP BY; without it there is one group."""
+    keys = GroupKeys()
+    context = reading.context
+    if group is None:
+        keys.sets = [()]
+        return keys
+    expressions, everything, rollup, cube = take_arguments(group, context, "expressions", "all", "rollup", "cube")
+
+    def key(node: exp.Expr) -> int:
+        return keys.add(_key(node, items, reading))
+
+    if everything:
+        if expressions:
+            raise invalid(context.place(group), "GROUP BY ALL must stand without further keys")
+        plain = [strip_alias(one) for one in items if not holds_aggregate(one)]
+        if any(isinstance(one, exp.Star) for one in plain):
+            raise not_private(context.place(plain[0]), "* must not be a key", "name the keys.")
+        keys.sets = [tuple(dict.fromkeys(key(one) for one in plain))]
+        return keys
+    if not expressions:
+        raise invalid(context.place(group), "GROUP BY must be followed by keys")
+    alternatives = [_alternatives(one, key, context) for one in expressions or []]
+    for written, kind in ((rollup, exp.Rollup), (cube, exp.Cube)):  # GROUP BY a, b WITH ROLLUP
+        if written:
+            if len(written) != 1 or written[0].expressions:
+                raise invalid(context.place(group), "ROLLUP and CUBE must be written as ROLLUP (a, b)")
+            alternatives = [_alternatives(kind(expressions=expressions or []), key, context)]
+    count = 1
+    for one in alternatives:
+        count *= len(one)
+        if count > MOST_SETS:
+            raise invalid(context.place(group), f"a GROUP BY must have at most {MOST_SETS} grouping sets")
+    for combination in itertools.product(*alternatives):
+        keys.sets.append(tuple(sorted({place for part in combination for place in part})))
+    return keys
+
+
+def _alternatives(node: Any, key: Callable[[exp.Expr], int], context: Context) -> list[tuple[int, ...]]:
+    """Return the sets of keys that one part of GROUP BY stands for."""
+    if isinstance(node, exp.Rollup | exp.Cube):
+        parts = [_one_set(one, key, context) for one in take_arguments(node, context, "expressions")[0] or []]
+        if isinstance(node, exp.Rollup):
+            chosen = [parts[:length] for length in range(len(parts), -1, -1)]
+        else:
+            if len(parts) > 6:
+                raise invalid(context.place(node), f"CUBE must make at most {MOST_SETS} grouping sets")
+            chosen = [
+                list(subset) for length in range(len(parts), -1, -1) for subset in itertools.combinations(parts, length)
+            ]
+        return [tuple(place for part in subset for place in part) for subset in chosen]
+    if isinstance(node, exp.GroupingSets):
+        found: list[tuple[int, ...]] = []
+        for one in take_arguments(node, context, "expressions")[0]:
+            found += _alternatives(one, key, context)
+        return found
+    return [_one_set(node, key, context)]
+
+
+def _one_set(node: exp.Expr, key: Callable[[exp.Expr], int], context: Context) -> tuple[int, ...]:
+    if isinstance(node, exp.Tuple):
+        return tuple(key(one) for one in take_arguments(node, context, "expressions")[0] or [])
+    return (key(node),)
+
+
+def _key(node: exp.Expr, items: Sequence[exp.Expr], reading: Reading) -> TypedTerm:
+    place = reading.place(node)
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Literal) and not node.is_string:
+        if not node.name.isdecimal() or not 1 <= int(node.name[:9]) <= len(items):
+            raise invalid(place, f"a position in GROUP BY must be from 1 to {len(items)}")
+        node = strip_alias(items[int(node.name) - 1])
+    if holds_aggregate(node):
+        raise invalid(place, "a key must not hold an aggregate")
+    return require_columns(reading.of(node))
+
+
+def require_columns(term: TypedTerm) -> TypedTerm:
+    """Return a key unless it is a constant."""
+    if not columns_in(term.node):
+        raise invalid(term.place, "a key must be an expression over columns")
+    return term
+
+
+def check_released_keys(keys: GroupKeys, context: Context, *, top: bool) -> None:
+    """Refuse keys that single out units: the unit, what is computed from it, a declared key of one unit's rows."""
+    for term in keys.terms:
+        if term.unit:
+            raise not_private(
+                term.place,
+                "the unit, or an expression over it, must not be a key of what is released: each group would be one unit",
+                f"COUNT(DISTINCT {context.unit}) counts them; GROUP BY {context.unit} may stand in a subquery in FROM.",
+            )
+        if context.identity(term.column) is not None:
+            raise not_private(
+                term.place,
+                "a key must not identify: this column belongs to one unit's rows by declaration",
+                "group by what many units share; the column may stand in WHERE and in joins."
+                if top
+                else "group the subquery by the unit as well: join the table that has it, GROUP BY unit, key.",
+            )
+
+
+class KeyMatcher:
+    """Finds keys in expressions. A key is known by its structure; what stands on top of it is compared first."""
+
+    def __init__(self, keys: GroupKeys) -> None:
+        self.index = keys.index
+        self.heads = {_head(one) for one in keys.index}
+
+    def replaced(
+        self, term: TypedTerm, key: Callable[[int, Place | None], Node], aggregate: Callable[[Aggregate], Node]
+    ) -> Node:
+        """Return a node with its keys and aggregates replaced; refuse a column that is neither."""
+
+        def leaf(node: Node) -> Node | None:
+            place = self.index.get(node) if _head(node) in self.heads else None
+            if place is not None:
+                return key(place, TypedTerm(node, None).place)
+            if isinstance(node, Ref):
+                raise ungrouped_refusal(node.place)
+            return aggregate(node) if isinstance(node, Aggregate) else None
+
+        return replace_nodes(term.node, leaf)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRelease:
+    """Turns expressions over rows and aggregates into ones over what a grouping set releases."""
+
+    keys: GroupKeys
+    chosen: tuple[int, ...]
+    matcher: KeyMatcher
+
+    def of(self, term: TypedTerm) -> Node:
+        """Return the node over keys and aggregates. A key that the set leaves out is NULL."""
+        return self.matcher.replaced(term, self._key, _itself)
+
+    def _key(self, place: int, where: Place | None) -> Node:
+        type_ = self.keys.terms[place].type
+        if place not in self.chosen or type_ is None:
+            return Literal(None, type_, where)
+        return Key(self.chosen.index(place), type_, where)
+
+
+def _itself(node: Aggregate) -> Node:
+    return node
+
+
+def _head(node: Node) -> tuple[object, object]:
+    if isinstance(node, Call):
+        return (Call, node.function)
+    return (type(node), node.index if isinstance(node, Ref | Key) else None)
+
+
+def ungrouped_refusal(place: Place | None) -> Exception:
+    """Return the refusal of a column beside aggregates."""
+    return invalid(
+        place,
+        "a column must stand in GROUP BY or inside an aggregate",
+        "add it to GROUP BY, or ask for AVG, MEDIAN, … of it.",
+    )
+
+
+# ---- released --------------------------------------------------------------------------------------------------------------
+
+
+MOST_BLOCKS = 64
+_CLAUSE = "the result of an aggregated subquery"
+
+
+# ---- ORDER BY, LIMIT ---------------------------------------------------------------------------------------------------
+
+
+def read_ordering(
+    order: exp.Order | None,
+    reading: Reading,
+    items: Sequence[TypedTerm],
+    released: Callable[[TypedTerm], Node],
+    *,
+    several: bool,
+) -> tuple[Order, ...]:
+    """Return ORDER BY over released values. With several blocks it must be an output column."""
+    if order is None:
+        return ()
+    found: list[Order] = []
+    for one in take_arguments(order, reading.context, "expressions")[0]:
+        this, descending, first = take_arguments(one, reading.context, "this", "desc", "nulls_first")
+        for term in _read_ordered_by(this, reading, items):
+            node = released(term)
+            if several:
+                node = _output_column(term, items, reading.place(one))
+            found.append(Order(node, bool(descending), bool(first)))
+    return tuple(found)
+
+
+def _read_ordered_by(node: exp.Expr, reading: Reading, items: Sequence[TypedTerm]) -> list[TypedTerm]:
+    if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+        return list(items)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        if not node.name.isdecimal() or not 1 <= int(node.name[:9]) <= len(items):
+            raise invalid(reading.place(node), f"a position in ORDER BY must be from 1 to {len(items)}")
+        return [items[int(node.name) - 1]]
+    return [reading.of(node)]
+
+
+def _output_column(term: TypedTerm, items: Sequence[TypedTerm], place: Place | None) -> Node:
+    for index, item in enumerate(items):
+        if item.node == term.node and item.type is not None:
+            return Ref(index, item.type, place)
+    raise invalid(place, "ORDER BY of several results must be by an output column", "select it, and name it or its position.")
+
+
+def read_limits(limit: Any, offset: exp.Offset | None, context: Context) -> tuple[int | None, int]:
+    """Return LIMIT and OFFSET."""
+    most: int | None = None
+    if isinstance(limit, exp.Fetch):
+        count, options = take_arguments(limit, context, "count", "limit_options", ignored=("direction",))
+        if options is not None:
+            take_arguments(options, context, ignored=("rows",))
+        most = 1 if count is None else _read_whole(count, "LIMIT", context)
+    elif limit is not None:
+        most = _read_whole(take_arguments(limit, context, "expression")[0], "LIMIT", context)
+    skipped = 0 if offset is None else _read_whole(take_arguments(offset, context, "expression")[0], "OFFSET", context) or 0
+    return most, skipped
+
+
+def _read_whole(node: exp.Expr, what: str, context: Context) -> int | None:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Null) or (isinstance(node, exp.Var | exp.Column) and node.name.upper() == "ALL"):
+        return None
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal() and len(node.name) <= 12:
+        return int(node.name)
+    raise invalid(context.place(node), f"{what} must be a whole number written here")
+
+
+# ---- an outer SELECT over an aggregated one ----------------------------------------------------------------------------
+
+
+def reshape_select(node: exp.Select, inner: AggregatedSelect, source: ScopedSource, context: Context) -> AggregatedSelect:
+    """Return an outer SELECT as part of the aggregated one below it: all it does is done to released values."""
+    items, where, order, limit, offset, distinct, group, having = take_arguments(
+        node,
+        context,
+        "expressions",
+        "where",
+        "order",
+        "limit",
+        "offset",
+        "distinct",
+        "group",
+        "having",
+        ignored=("from_", "with_"),
+    )
+    if distinct is not None or group is not None or having is not None or any(holds_aggregate(one) for one in items):
+        asked = next((one for one in (group, having, distinct) if one is not None), None)
+        raise not_private(
+            context.place(asked or next((one for one in items if holds_aggregate(one)), node)),
+            "an aggregated subquery must not be aggregated again: that would need its exact rows",
+            "group the subquery by the unit; or ask for its result and compute from that.",
+        )
+    cut = inner.limit is not None or inner.offset > 0
+    if cut and (where is not None or order is not None or limit is not None or offset is not None):
+        raise invalid(
+            context.place(where or order or limit or offset),
+            "a subquery with LIMIT must not be filtered, sorted or cut again",
+            "put WHERE, ORDER BY and LIMIT into the outer SELECT.",
+        )
+    blocks: list[Block] = []
+    terms: list[tuple[TypedTerm, ...]] = []
+    readings: list[Reading] = []
+    for block, inner_terms in zip(inner.blocks, inner.terms, strict=True):
+        named = zip(source.columns, inner_terms, strict=True)
+        scope = Scope([ScopedSource(source.alias, tuple(NamedColumn(one.name, term) for one, term in named))])
+        done, block_terms, reading = _reshape_block(block, scope, items, where, context)
+        blocks.append(done)
+        terms.append(block_terms)
+        readings.append(reading)
+    most, skipped = read_limits(limit, offset, context)
+    outer_order = read_ordering(order, readings[0], terms[0], lambda term: term.node, several=len(blocks) > 1)
+    kept = _keep_order(inner, blocks, terms) if order is None else outer_order
+    if cut:
+        most, skipped = inner.limit, inner.offset
+    return AggregatedSelect(tuple(blocks), tuple(terms), inner.tables, kept, most, skipped)
+
+
+def _keep_order(inner: AggregatedSelect, blocks: list[Block], terms: list[tuple[TypedTerm, ...]]) -> tuple[Order, ...]:
+    """Return the order of the subquery where the outer SELECT has none; `Ref`s must still find their columns."""
+    if len(blocks) == 1:
+        return inner.order
+    kept: list[Order] = []
+    for one in inner.order:
+        index = one.expression.index if isinstance(one.expression, Ref) else -1
+        old = inner.terms[0][index].node
+        new = next((place for place, term in enumerate(terms[0]) if term.node == old), None)
+        if new is None:
+            break
+        kept.append(replace(one, expression=Ref(new, one.expression.type or inner.terms[0][index].type)))  # type: ignore[arg-type]
+    return tuple(kept)
+
+
+def _reshape_block(
+    block: Block, scope: Scope, items: list[exp.Expr], where: exp.Where | None, context: Context
+) -> tuple[Block, tuple[TypedTerm, ...], Reading]:
+    asts = {one.alias.lower(): strip_alias(one) for one in items if isinstance(one, exp.Alias)}
+    aliases = Aliases(asts)
+    reading = Reading(context, scope, _CLAUSE, aggregates="done", aliases=aliases, read=read_expression)
+    having = block.having
+    if where is not None:
+        condition = take_arguments(where, context, "this")[0]
+        terms = [
+            typed_terms.require_boolean(reading.of(one), "what follows WHERE")
+            for one in operands_of(condition, exp.And, reading)
+        ]
+        before = [] if having is None else [TypedTerm(having, Type.BOOLEAN, aggregated=True)]
+        having = conjoin([*before, *terms]).node
+    found: list[TypedTerm] = []
+    made: list[Item] = []
+    for item in items:
+        inner = strip_alias(item)
+        place = context.place(item)
+        if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
+            star = inner if isinstance(inner, exp.Star) else inner.this
+            take_arguments(star, context)
+            if isinstance(item, exp.Alias):
+                raise invalid(place, "* must have no alias")
+            for one in scope.star(inner.table or None if isinstance(inner, exp.Column) else None, place):
+                found.append(one.term)
+                made.append(Item(one.name, one.term.node, place))
+            continue
+        term = reading.of(inner)
+        found.append(term)
+        made.append(Item(item_name(item, term, context.text), term.node, place))
+    order_reading = replace(reading, first="always")
+    return Block(block.relation, block.keys, tuple(made), having, block.place), tuple(found), order_reading
+
+
+# ---- UNION ALL ---------------------------------------------------------------------------------------------------------
+
+
+def unite_selects(parts: Sequence[AggregatedSelect], place: Place | None) -> AggregatedSelect:
+    """Return several aggregated SELECTs one after the other."""
+    first = parts[0]
+    for part in parts:
+        if part.limit is not None or part.offset:
+            raise invalid(place, "LIMIT must stand once, after the whole UNION ALL")
+        if len(part.items) != len(first.items):
+            raise invalid(place, f"each part of UNION ALL must have {len(first.items)} columns; got {len(part.items)}")
+    blocks = [block for part in parts for block in part.blocks]
+    terms = [list(row) for part in parts for row in part.terms]
+    if len(blocks) > MOST_BLOCKS:
+        raise invalid(place, f"a question must have at most {MOST_BLOCKS} parts, each a release of its own")
+    if len(blocks) * len(first.items) > MOST_COLUMNS:
+        raise invalid(place, f"an answer must have at most {MOST_COLUMNS:,} columns over all its parts")
+    for index in range(len(first.items)):
+        column = [row[index] for row in terms]
+        type_, agreed = typed_terms.unify_types(column, "a column of UNION ALL", place)
+        for row, term in zip(terms, agreed, strict=True):
+            row[index] = term if term.type is type_ else cast_term(term, type_, term.place)
+    done = [
+        replace(
+            block,
+            items=tuple(
+                Item(one.name, term.node, old.place) for one, term, old in zip(first.items, row, block.items, strict=True)
+            ),
+        )
+        for block, row in zip(blocks, terms, strict=True)
+    ]
+    tables = tuple(name for part in parts for name in part.tables)
+    return AggregatedSelect(tuple(done), tuple(tuple(row) for row in terms), tables)
+
+
+def order_select(
+    whole: AggregatedSelect, order: exp.Order | None, limit: Any, offset: exp.Offset | None, context: Context
+) -> AggregatedSelect:
+    """Return a UNION ALL, or a bracketed SELECT, with the ORDER BY and LIMIT that follow it."""
+    if order is None and limit is None and offset is None:
+        return whole
+    if whole.limit is not None or whole.offset:
+        raise invalid(context.place(order or limit or offset), "a SELECT with LIMIT must not be sorted or cut again")
+    named = zip(whole.items, whole.terms[0], strict=True)
+    scope = Scope([ScopedSource(None, tuple(NamedColumn(item.name, term) for item, term in named))])
+    reading = Reading(context, scope, _CLAUSE, aggregates="done", read=read_expression)
+    several = len(whole.blocks) > 1
+    most, skipped = read_limits(limit, offset, context)
+    new = read_ordering(order, reading, whole.terms[0], lambda term: term.node, several=several)
+    return replace(whole, order=new or whole.order, limit=most, offset=skipped)

@@ -1,0 +1,422 @@
+"""The study file: text to Study and back, and its first draft.
+
+A refusal names the file, the line, the key and what to write instead.
+
+Lines. On which line of a TOML text a key stands. The standard parser reads values and keeps no places. The text has been
+parsed before: it is TOML, and the scanner here only has to find its way through it.
+
+The first draft says what can be said of a table without looking at a row. The owner fills in the rest.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from bisect import bisect_right
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curador.errors import InvalidStudy, sentence
+from curador.study.check import read_references
+from curador.study.model import DEFAULT_LEAST_SPEND, Caps, EngineSettings, UnitColumn, UnitPath
+from curador.study.rules import BrokenRule, Where, broken_rule, dotted_path, is_name
+from curador.study.values import (
+    Plain,
+    Type,
+    duration_text,
+    key_text,
+    number_text,
+    share_text,
+    size_text,
+    string_text,
+    tick_text,
+    value_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from curador.study.model import Analyst, Column, Study, Table
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------------------
+
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_KEY = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|[A-Za-z0-9_-]+')
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})'  # up to two more quotes may end the text itself
+    r"|'''.*?'''(?:'{0,2})"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+_PLAIN = re.compile(r"[^,\]}#\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """A line, and the header in brackets that it stands under."""
+
+    line: int
+    header: Where
+
+    def name(self, where: Where) -> str:
+        """Return the path as the file spells it: [header] rest."""
+        if not self.header or where[: len(self.header)] != self.header:
+            return dotted_path(where)
+        return f"[{dotted_path(self.header)}] {dotted_path(where[len(self.header) :])}".rstrip()
+
+
+def find_places(text: str) -> dict[Where, LinePlace]:
+    """Return the place of every key, and of every item of a list."""
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.found
+
+
+def nearest_place(found: dict[Where, LinePlace], where: Where) -> LinePlace | None:
+    """Return the place of the longest part of the path that stands in the text."""
+    return next((found[where[:length]] for length in range(len(where), 0, -1) if where[:length] in found), None)
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.header: Where = ()
+        self.found: dict[Where, LinePlace] = {}
+        self.ends = [match.start() for match in re.finditer("\n", text)]
+
+    def document(self) -> None:
+        while self._skip(_BLANK) < len(self.text):
+            if self.text[self.at] == "[":
+                self._skip(re.compile(r"\[+"))
+                start, self.header = self.at, self._key()
+                for length in range(1, len(self.header) + 1):
+                    self._note(self.header[:length], start)
+                self._skip(re.compile(r"[ \t]*\]+"))
+            else:
+                self._pair(self.header)
+
+    def _pair(self, above: Where) -> None:
+        start = self.at
+        path = above
+        for part in self._key():
+            path = (*path, part)
+            self._note(path, start)
+        self._skip(re.compile(r"[ \t]*=[ \t]*"))
+        self._value(path)
+
+    def _key(self) -> Where:
+        parts: list[str] = []
+        while True:
+            self._skip(_SPACE)
+            match = _KEY.match(self.text, self.at)
+            if match is None:
+                raise ValueError("no key here")
+            written = match.group()
+            parts.append(tomllib.loads(f"key = {written}")["key"] if written[0] in "\"'" else written)
+            self.at = match.end()
+            self._skip(_SPACE)
+            if self.text[self.at : self.at + 1] != ".":
+                return tuple(parts)
+            self.at += 1
+
+    def _value(self, path: Where) -> None:
+        first = self.text[self.at : self.at + 1]
+        if first == "[":
+            self._items(path, "]")
+        elif first == "{":
+            self._items(path, "}")
+        else:
+            self._skip(_STRING if first in {'"', "'"} else _PLAIN)
+
+    def _items(self, path: Where, end: str) -> None:
+        self.at += 1
+        count = 0
+        while self.text[self._skip(_BLANK)] != end:
+            if end == "]":
+                self._note((*path, count))
+                self._value((*path, count))
+            else:
+                self._pair(path)
+            count += 1
+            self._skip(_BLANK)
+            if self.text[self.at] == ",":
+                self.at += 1
+        self.at += 1
+
+    def _skip(self, pattern: re.Pattern[str]) -> int:
+        match = pattern.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+        return self.at
+
+    def _note(self, path: Where, start: int | None = None) -> None:
+        line = bisect_right(self.ends, (self.at if start is None else start) - 1) + 1
+        self.found.setdefault(path, LinePlace(line, self.header))
+
+
+# ---- toml ------------------------------------------------------------------------------------------------------------------
+
+
+LARGEST_FILE = 64_000_000
+_GIANT = 2_000  # bits: no number of a study is longer, and Python refuses to print very long ones
+_POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+def read_study(path: str | Path) -> Study:
+    """Return the study that a file declares. Sources and ledger are relative to the file's folder."""
+    file = Path(path)
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise InvalidStudy(sentence(str(file), "a file that can be read", error.strerror or "an error")) from None
+    if len(data) > LARGEST_FILE:
+        raise InvalidStudy(sentence(file.name, f"at most {LARGEST_FILE:,} bytes long", "more"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidStudy(sentence(f"{file.name}, line {line}: the text", "UTF-8", "another encoding")) from None
+    return parse_study(text, folder=file.absolute().parent, file=file.name)
+
+
+def parse_study(text: str, *, folder: Path, file: str = "study.toml") -> Study:
+    """Return the study that a text declares, as if it lay in the folder under this name."""
+    from curador.study.document import study_from
+
+    document = _document(text, file)
+    try:
+        _refuse_giants(document)
+        ledger = document.get("ledger")
+        return study_from(document, ledger=Path(ledger if isinstance(ledger, str) else ""), folder=folder)
+    except BrokenRule as rule:
+        raise InvalidStudy(_locate(rule, text, file)) from None
+
+
+def _document(text: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.replace("\r\n", "\n"), parse_float=Decimal)
+    except RecursionError:
+        raise InvalidStudy(sentence(f"{file}: the text", "nested less deeply", "brackets in brackets")) from None
+    except ValueError as error:  # TOMLDecodeError, or an integer too long to read
+        found = _POSITION.search(str(error))
+        reason = _POSITION.sub("", str(error))
+        lines = text.split("\n")
+        line = int(found.group(1)) if found and found.group(1) else len(lines)
+        written = lines[min(line, len(lines)) - 1].strip()
+        raise InvalidStudy(sentence(f"{file}, line {line}: the text", "TOML", written, f"{reason}.")) from None
+
+
+def _refuse_giants(document: dict[str, Any]) -> None:
+    """Refuse integers so long that no later step need expect them; hexadecimal ones pass every other limit."""
+    waiting: list[tuple[Where, Any]] = [((), document)]
+    while waiting:
+        where, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(((*where, key), item) for key, item in value.items())
+        elif isinstance(value, list):
+            waiting.extend(((*where, place), item) for place, item in enumerate(value))
+        elif isinstance(value, int) and value.bit_length() > _GIANT:
+            raise broken_rule(where, "a number of at most 400 characters", Plain("a longer one"))
+
+
+def _locate(rule: BrokenRule, text: str, file: str) -> str:
+    try:
+        place = nearest_place(find_places(text), rule.where)
+    except (ValueError, IndexError, RecursionError):  # the rule matters more than its line
+        place = None
+    return f"{file}: {rule}" if place is None else f"{file}, line {place.line}: {place.name(rule.where)} {rule.predicate}"
+
+
+def to_toml(study: Study) -> str:
+    """Return the text of a study file; reading it in the same folder gives the same study, frames aside."""
+    return "\n".join(_lines(study)) + "\n"
+
+
+def _lines(study: Study) -> Iterator[str]:
+    yield "version = 1"
+    yield f"name = {value_text(study.name)}"
+    yield f"adjacency = {value_text(str(study.adjacency))}"
+    yield f"budget = {value_text(_budget(study))}"
+    yield f"ledger = {value_text(str(study.ledger))}"
+    yield f"max_units = {study.max_units:_}"
+    if study.least_spend != DEFAULT_LEAST_SPEND:
+        yield f"least_spend = {value_text(share_text(study.least_spend))}"
+    if study.allow_large_delta:
+        yield "allow_large_delta = true"
+    if study.engine != EngineSettings():
+        yield from ("", "[engine]", *_pairs(_engine(study.engine)))
+    yield from ("", "[unit]", f"name = {value_text(study.unit_name)}")
+    for table in study.tables:
+        yield from _table_lines(study, table)
+    if study.analysts:
+        yield from ("", "[analysts]", *_pairs({analyst.name: _analyst(analyst) for analyst in study.analysts}))
+
+
+def _pairs(named: Mapping[str, object]) -> list[str]:
+    return [f"{key_text(name)} = {value_text(value)}" for name, value in named.items()]
+
+
+def _budget(study: Study) -> dict[str, str]:
+    budget = study.budget
+    named = {"epsilon": budget.epsilon, "delta": budget.delta}
+    if budget.delta is not None and budget.delta_keys != budget.delta / 2:
+        named["delta_keys"] = budget.delta_keys
+    return {name: number_text(value) or "" for name, value in named.items() if value is not None}
+
+
+def _engine(engine: EngineSettings) -> dict[str, object]:
+    return {
+        "threads": engine.threads,
+        "memory": size_text(engine.memory),
+        "spill": size_text(engine.spill),
+        "deadline": duration_text(engine.deadline),
+        "answer_every": tick_text(engine.answer_every),
+        "prepare": engine.prepare,
+        "worker": engine.worker,
+        "unit_rows": engine.unit_rows,
+        "unit_work": duration_text(engine.unit_work),
+    }
+
+
+def _table_lines(study: Study, table: Table) -> Iterator[str]:
+    yield from ("", f"[tables.{key_text(table.name)}]", f"source = {value_text(table.source)}")
+    if table.public:
+        yield "public = true"
+        if table.key:
+            yield f"key = {value_text(table.key)}"
+    else:
+        yield f"unit = {value_text(_unit(study, table))}"
+        if table.unique:
+            yield "unique = true"
+        yield f"caps = {value_text(_caps(table.caps))}"
+        if table.caps_max is not None:
+            yield f"caps_max = {value_text(_caps(table.caps_max))}"
+    if table.columns:
+        columns = {column.name: _column(column) for column in table.columns}
+        yield from (f"[tables.{key_text(table.name)}.columns]", *_pairs(columns))
+
+
+def _caps(caps: Caps) -> dict[str, int]:
+    named = {"rows": caps.rows, "groups": caps.groups, "rows_per_group": caps.rows_per_group}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _unit(study: Study, table: Table) -> object:
+    unit = table.unit
+    if isinstance(unit, UnitColumn):
+        return {"column": "row"} if unit.column == "row" else unit.column
+    if not isinstance(unit, UnitPath):
+        return "row"
+    names = [one.name for one in study.tables]
+    written = unit.table if unit.key is None else f"{unit.table}.{unit.key}"
+    plain = read_references(written, names) == [(unit.table, unit.key)]
+    parts = [unit.table] if unit.key is None else [unit.table, unit.key]
+    return {"column": unit.column, "references": written if plain else parts}
+
+
+def _column(column: Column) -> dict[str, object]:
+    named: dict[str, object] = {"type": str(column.type)}
+    if column.bounds is not None:
+        named["bounds"] = column.bounds
+    if column.values is not None:
+        named["values"] = column.values
+    if column.nullable != (column.values is None):
+        named["nullable"] = column.nullable
+    if column.length is not None:
+        named["length"] = column.length
+    return named
+
+
+def _analyst(analyst: Analyst) -> dict[str, object]:
+    named: dict[str, object] = {"share": share_text(analyst.share)}
+    if analyst.tables is not None:
+        named["tables"] = analyst.tables
+    if analyst.train:
+        named["train"] = True
+    return named
+
+
+# ---- write -----------------------------------------------------------------------------------------------------------------
+
+
+_HEAD = """\
+# A study: what may be asked about a table, and how much privacy all answers together may cost.
+# Fill in unit, decide on the budget, and give bounds to the columns that may be summed.
+# Bounds and values are what you know about the world, never what you see in the data: they are told to everybody.
+version = 1
+name = {name}
+budget = {{ epsilon = "1", delta = "1e-8" }}   # for ever, over all questions; without delta no private group keys
+max_units = 1_000_000                        # at least as many people as there can ever be; delta is at most 1/(100 · this)
+ledger = {ledger}
+
+[unit]
+name = "person"                              # the word for one of those who are protected
+
+[tables.{table}]
+source = {source}
+unit = ""                                    # FILL IN: the column that says whose row it is; "row": each is its own person
+# unique = true                              # if nobody has two rows
+# caps = {{ rows = 10, groups = 4 }}           # what one person may contribute to one question
+"""
+_FILL = {
+    Type.INTEGER: "# bounds = [lower, upper]",
+    Type.DECIMAL: "# bounds = [lower, upper]",
+    Type.FLOAT: "# bounds = [lower, upper]",
+    Type.DATE: '# bounds = ["yyyy-mm-dd", "yyyy-mm-dd"]',
+    Type.TIMESTAMP: '# bounds = ["yyyy-mm-ddThh:mm:ss", "yyyy-mm-ddThh:mm:ss"]',
+    Type.STRING: '# values = ["…", "…"]',
+    Type.BOOLEAN: "# values = [false, true]",
+}
+
+
+def draft_toml(name: str, source: str, physical: Sequence[tuple[str, str, Type | None]]) -> str:
+    """Return the draft for a table with these columns: (name, physical type, type or None if it cannot be selected).
+
+    Nothing of the rows is in it: the labels of an enumerated type, which stand in the type's own text, are left out.
+    """
+    head = _HEAD.format(
+        name=string_text(name),
+        table=key_text(name),
+        source=string_text(source),
+        ledger=string_text(f"{_file_name(name)}.ledger"),
+    )
+    return "\n".join([head.rstrip("\n"), *_columns(name, physical)]) + "\n"
+
+
+def _columns(table: str, physical: Sequence[tuple[str, str, Type | None]]) -> Iterator[str]:
+    seen: set[str] = set()
+    left_out: list[str] = []
+    for name, text, kind in physical:
+        if kind is None or not is_name(name) or name.casefold() in seen:
+            left_out.append(f"#   {key_text(name)}   {_plain(text)}")
+            continue
+        seen.add(name.casefold())
+        yield ""
+        yield f"[tables.{key_text(table)}.columns.{key_text(name)}]   # {_plain(text)}"
+        yield f'type = "{kind}"'
+        yield _FILL[kind]
+    if left_out:
+        yield from (
+            "",
+            "# Columns that cannot be selected (lists, structs, maps, blobs, reserved or repeated names):",
+            *left_out,
+        )
+
+
+def _plain(text: str) -> str:
+    """Return a physical type as a comment can hold it: one line, and without the labels of an ENUM, which are data."""
+    without = re.sub(r"(?is)\b(enum|dictionary|categorical)\b.*", lambda match: match.group(1), text)
+    line = " ".join("".join(character if character.isprintable() else " " for character in without).split())
+    return line if len(line) <= 80 else line[:77] + "..."
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name).strip(".") or "study"
