@@ -19,6 +19,7 @@ for folder in (
     "engines",
     "compat",
     "unit/plan",
+    "unit/curator",
     "unit/learn",
     "../docs/figures",  # the figures that only documents show
 ):  # helper modules beside the tests that use them

@@ -15,6 +15,7 @@ FOLDERS = {
     "engines": "engines",
     "ledger": "ledger",
     "replay": "plan",
+    "unit/answers": "answers",
     "unit/audit": "audit",
     "unit/curator": "curator",
     "unit/learn": "learn",
@@ -25,6 +26,7 @@ FOLDERS = {
     "unit/query": "query",
     "unit/study": "study",
     "unit/testing": "testing",
+    "unit/text": "text",
 }
 
 FILES = {

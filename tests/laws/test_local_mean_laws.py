@@ -268,7 +268,7 @@ class TestSeededBugs:
     def test_rounding_down_always(self, kind, monkeypatch):
         """Without chance in the rounding a number between two places is biased."""
         for module in (duchi, piecewise):
-            monkeypatch.setattr(module, "rounded", math.floor)
+            monkeypatch.setattr(module, "round_by_chance", math.floor)
         protocol = made(kind, 1)
         assert not is_unbiased(protocol, laws(protocol))
 

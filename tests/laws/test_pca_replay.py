@@ -131,7 +131,7 @@ BUGS = {
     "the moment of rows that are not clipped": (components, "noisy_gram", unclipped_moment, "moment", {}, (FULL, FULL[1:])),
     "replaced without √2": (
         analyze_gauss,
-        "moved",
+        "sensitivity_steps",
         as_if_added,
         "moment",
         {"replaced": True},
@@ -139,7 +139,7 @@ BUGS = {
     ),
     "replaced without 2, centre": (
         pca,
-        "moved",
+        "sensitivity_steps",
         as_if_added,
         "moment",
         {"replaced": True, "centre": "private"},
@@ -148,7 +148,7 @@ BUGS = {
     "a centre without its budget": (pca, "_bought_centre", stolen_centre, "moment", {"centre": "private"}, (LONG, LONG[:3])),
     "variances without 2": (
         components,
-        "moved",
+        "sensitivity_steps",
         as_if_added,
         "drawn",
         {"replaced": True, "n_components": 3},

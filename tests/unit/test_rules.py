@@ -77,7 +77,7 @@ def test_every_law_has_a_twin_of_fifty_digits():
         names = [node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
         found |= {name for name in names if name.endswith("Law")}
     assert len(found) > 5
-    assert found - {kind.__name__ for kind in verify.log_moment.registry} == {"MixtureLaw"}
+    assert found - {kind.__name__ for kind in verify.moment.registry} == {"MixtureLaw"}
 
 
 def test_traits_have_no_defaults():

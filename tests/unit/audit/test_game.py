@@ -370,9 +370,9 @@ def test_nothing_is_tested_on_what_it_was_chosen_on(monkeypatch):
         seen["counted"] = (one.tolist(), other.tolist())
         return measure_roc(thresholds, one, other, alpha=alpha)
 
-    monkeypatch.setattr(played, "learned", learn)
+    monkeypatch.setattr(played, "learn_attack", learn)
     monkeypatch.setattr(played, "thresholds_of", choose)
-    monkeypatch.setattr(played, "measured", count)
+    monkeypatch.setattr(played, "measure_roc", count)
     numbers = {0: iter(range(400)), 1: iter(range(400))}
     found = game(lambda world: next(numbers[world]), 0, 1, samples=400, loss=ONE)
 

@@ -18,10 +18,9 @@ from curador.curator.log import log_table
 from curador.curator.preview import Preview, Previews, count_fits
 from curador.curator.price import QuestionOptions, price_at
 from curador.errors import InvalidParameter
-from curador.ledger.amounts import NOTHING, Amounts, amounts_text
+from curador.ledger.amounts import NOTHING, Amounts
 from curador.privacy.records import loss_from_record
 from curador.study.values import Type
-from curador.text.numbers import percent_text, reach_text, released_text, rounded_text
 
 RECEIPT = {
     "version", "id", "time", "study", "analyst", "question", "plan", "unit", "adjacency", "caps", "bounds", "data_version",
@@ -410,37 +409,3 @@ def test_shares_stay_between_0_and_1():
     """What noise moved outside is moved back: that is post-processing."""
     (one,) = as_shares([AnswerColumn("x", Type.FLOAT, [1.2], [-0.5], [None])])
     assert (one.values, one.low, one.high) == ([1.0], [0.0], [None])
-
-
-# ---- words ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("value", "up", "text"),
-    [
-        (Fraction(1, 3), True, "0.3334"),
-        (Fraction(1, 3), False, "0.3333"),
-        (Fraction(0), True, "0"),
-        (Fraction(100), True, "100"),
-        (Fraction(1, 10**9), True, "1e-9"),
-        (Fraction(123456789), False, "1.234e8"),
-        (Fraction(1, 8), True, "0.125"),
-    ],
-)
-def test_amounts_are_rounded_so_that_they_stay_true(value, up, text):
-    """Costs up, rests down, four digits."""
-    assert rounded_text(value, up=up) == text
-
-
-def test_numbers_for_people():
-    """Digits follow the error."""
-    assert released_text(None) == "NULL"
-    assert released_text(1234567) == "1,234,567"
-    assert released_text(3.14159, 0.02) == "3.142"
-    assert released_text("x") == "x"
-    assert released_text(True) == "True"
-    assert reach_text(0.0123) == "± 0.012"
-    assert reach_text(1234.5) == "± 1,234"
-    assert reach_text(3e20) == "± 3e+20"
-    assert percent_text(Fraction(1, 3), Fraction(0), up=True) == "0 %"
-    assert amounts_text(Amounts(epsilon=Fraction(1, 4)), pure=True, up=True) == "ε = 0.25"

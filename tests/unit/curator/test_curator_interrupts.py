@@ -45,7 +45,7 @@ def interrupted(curator):
     [
         (Ledger, "reserve", 1, spending.CHARGING, False),
         (asking, "_drawn", 2, spending.INTERRUPTED, False),
-        (asking, "encoded", 2, spending.INTERRUPTED, False),
+        (asking, "encode_releases", 2, spending.INTERRUPTED, False),
         (asking, "answer_receipt", 2, spending.INTERRUPTED, False),
         (asking, "bounding_notes", 2, spending.INTERRUPTED, False),
         (Ledger, "commit", 1, spending.STORING, True),
@@ -65,7 +65,7 @@ def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, pla
 
 def test_an_interrupt_before_the_charge_claims_nothing(curator, monkeypatch):
     """Nothing was charged, and nothing is said about it."""
-    for where, name in ((asking, "request_of"), (asking, "_drawn"), (asking, "encoded"), (asking, "answer_receipt")):
+    for where, name in ((asking, "request_of"), (asking, "_drawn"), (asking, "encode_releases"), (asking, "answer_receipt")):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, stopping(getattr(where, name)))
             assert interrupted(curator) == ""
