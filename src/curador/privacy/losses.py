@@ -1,7 +1,7 @@
 """The closed set of loss records.
 
 Each is frozen and exact: parameters are rationals, so a stored record means the same for ever. A record is about any two
-inputs within the sensitivity that its maker declared; `relation` types it by the neighbours it is about.
+inputs within the sensitivity that its maker declared; `adjacency` types it by the neighbours it is about.
 
 ε and δ as parameters are stored as epsilon0 and delta0: `loss.epsilon(delta)` is a question, not a field.
 

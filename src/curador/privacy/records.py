@@ -39,21 +39,21 @@ def _record_kind(of: type[Kept], write: Callable[[Kept], Fields], read: Callable
     return RecordKind(of, write, read)
 
 
-def _name(relation: Adjacency | None) -> str | None:
-    return None if relation is None else str(relation)
+def _name(adjacency: Adjacency | None) -> str | None:
+    return None if adjacency is None else str(adjacency)
 
 
 KINDS: dict[str, RecordKind] = {
     "GaussianLoss": _record_kind(
         losses.GaussianLoss,
-        lambda loss: {"mu": str(loss.mu), "relation": _name(loss.relation)},
-        lambda has: losses.GaussianLoss(mu=has["mu"], relation=has.get("relation")),
+        lambda loss: {"mu": str(loss.mu), "relation": _name(loss.adjacency)},
+        lambda has: losses.GaussianLoss(mu=has["mu"], adjacency=has.get("relation")),
     ),
     "DiscreteGaussianLoss": _record_kind(
         losses.DiscreteGaussianLoss,
-        lambda loss: {"sigma2": str(loss.sigma2), "sensitivity": loss.sensitivity, "relation": _name(loss.relation)},
+        lambda loss: {"sigma2": str(loss.sigma2), "sensitivity": loss.sensitivity, "relation": _name(loss.adjacency)},
         lambda has: losses.DiscreteGaussianLoss(
-            sigma2=has["sigma2"], sensitivity=has["sensitivity"], relation=has.get("relation")
+            sigma2=has["sigma2"], sensitivity=has["sensitivity"], adjacency=has.get("relation")
         ),
     ),
     "DiscreteGaussianVectorLoss": _record_kind(
@@ -62,53 +62,53 @@ KINDS: dict[str, RecordKind] = {
             "sigma2": str(loss.sigma2),
             "sensitivity_squared": loss.sensitivity_squared,
             "dimension": loss.dimension,
-            "relation": _name(loss.relation),
+            "relation": _name(loss.adjacency),
         },
         lambda has: losses.DiscreteGaussianVectorLoss(
             sigma2=has["sigma2"],
             sensitivity_squared=has["sensitivity_squared"],
             dimension=has["dimension"],
-            relation=has.get("relation"),
+            adjacency=has.get("relation"),
         ),
     ),
     "LaplaceLoss": _record_kind(
         losses.LaplaceLoss,
-        lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.relation)},
-        lambda has: losses.LaplaceLoss(epsilon=has["epsilon"], relation=has.get("relation")),
+        lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.adjacency)},
+        lambda has: losses.LaplaceLoss(epsilon=has["epsilon"], adjacency=has.get("relation")),
     ),
     "DiscreteLaplaceLoss": _record_kind(
         losses.DiscreteLaplaceLoss,
-        lambda loss: {"scale": str(loss.scale), "sensitivity": loss.sensitivity, "relation": _name(loss.relation)},
+        lambda loss: {"scale": str(loss.scale), "sensitivity": loss.sensitivity, "relation": _name(loss.adjacency)},
         lambda has: losses.DiscreteLaplaceLoss(
-            scale=has["scale"], sensitivity=has["sensitivity"], relation=has.get("relation")
+            scale=has["scale"], sensitivity=has["sensitivity"], adjacency=has.get("relation")
         ),
     ),
     "RandomizedResponseLoss": _record_kind(
         losses.RandomizedResponseLoss,
-        lambda loss: {"epsilon": str(loss.epsilon0), "categories": loss.categories, "relation": _name(loss.relation)},
+        lambda loss: {"epsilon": str(loss.epsilon0), "categories": loss.categories, "relation": _name(loss.adjacency)},
         lambda has: losses.RandomizedResponseLoss(
-            epsilon=has["epsilon"], categories=has.get("categories", 2), relation=has.get("relation")
+            epsilon=has["epsilon"], categories=has.get("categories", 2), adjacency=has.get("relation")
         ),
     ),
     "BoundedRange": _record_kind(
         losses.BoundedRange,
-        lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.relation)},
-        lambda has: losses.BoundedRange(epsilon=has["epsilon"], relation=has.get("relation")),
+        lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.adjacency)},
+        lambda has: losses.BoundedRange(epsilon=has["epsilon"], adjacency=has.get("relation")),
     ),
     "Pure": _record_kind(
         losses.Pure,
-        lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.relation)},
-        lambda has: losses.Pure(epsilon=has["epsilon"], relation=has.get("relation")),
+        lambda loss: {"epsilon": str(loss.epsilon0), "relation": _name(loss.adjacency)},
+        lambda has: losses.Pure(epsilon=has["epsilon"], adjacency=has.get("relation")),
     ),
     "Approx": _record_kind(
         losses.Approx,
-        lambda loss: {"epsilon": str(loss.epsilon0), "delta": str(loss.delta0), "relation": _name(loss.relation)},
-        lambda has: losses.Approx(epsilon=has["epsilon"], delta=has["delta"], relation=has.get("relation")),
+        lambda loss: {"epsilon": str(loss.epsilon0), "delta": str(loss.delta0), "relation": _name(loss.adjacency)},
+        lambda has: losses.Approx(epsilon=has["epsilon"], delta=has["delta"], adjacency=has.get("relation")),
     ),
     "Concentrated": _record_kind(
         losses.Concentrated,
-        lambda loss: {"rho": str(loss.rho0), "delta": str(loss.delta0), "relation": _name(loss.relation)},
-        lambda has: losses.Concentrated(rho=has["rho"], delta=has.get("delta", 0), relation=has.get("relation")),
+        lambda loss: {"rho": str(loss.rho0), "delta": str(loss.delta0), "relation": _name(loss.adjacency)},
+        lambda has: losses.Concentrated(rho=has["rho"], delta=has.get("delta", 0), adjacency=has.get("relation")),
     ),
     "KeySelection": _record_kind(
         losses.KeySelection,
@@ -117,14 +117,14 @@ KINDS: dict[str, RecordKind] = {
             "sensitivity": loss.sensitivity,
             "keys": loss.keys,
             "delta": str(loss.delta0),
-            "relation": _name(loss.relation),
+            "relation": _name(loss.adjacency),
         },
         lambda has: losses.KeySelection(
             sigma2=has["sigma2"],
             sensitivity=has.get("sensitivity", 1),
             keys=has["keys"],
             delta=has["delta"],
-            relation=has.get("relation"),
+            adjacency=has.get("relation"),
         ),
     ),
     "Finite": _record_kind(
@@ -132,9 +132,9 @@ KINDS: dict[str, RecordKind] = {
         lambda loss: {
             "p": [str(one) for one in loss.p],
             "q": [str(one) for one in loss.q],
-            "relation": _name(loss.relation),
+            "relation": _name(loss.adjacency),
         },
-        lambda has: losses.Finite(p=has["p"], q=has["q"], relation=has.get("relation")),
+        lambda has: losses.Finite(p=has["p"], q=has["q"], adjacency=has.get("relation")),
     ),
     "Shuffled": _record_kind(
         losses.Shuffled,
@@ -142,13 +142,13 @@ KINDS: dict[str, RecordKind] = {
             "epsilon": str(loss.epsilon0),
             "reports": loss.reports,
             "variation": None if loss.variation is None else str(loss.variation),
-            "relation": _name(loss.relation),
+            "relation": _name(loss.adjacency),
         },
         lambda has: losses.Shuffled(
             epsilon=has["epsilon"],
             reports=has["reports"],
             variation=has.get("variation"),
-            relation=has.get("relation", REPLACE_ONE),
+            adjacency=has.get("relation", REPLACE_ONE),
         ),
     ),
 }
@@ -170,7 +170,7 @@ def _body(loss: Loss) -> Fields:
             return {"kind": "Composed", "parts": sorted(rows, key=str)}
         case losses.Subsampled():
             body: Fields = {"kind": "Subsampled", "rate": str(loss.rate), "scheme": loss.scheme}
-            return {**body, "adjacency": str(loss.relation), "base": _body(loss.base)}
+            return {**body, "adjacency": str(loss.adjacency), "base": _body(loss.base)}
         case losses.Group():
             return {"kind": "Group", "size": loss.size, "base": _body(loss.base)}
         case _ if type(loss) in _NAMES:

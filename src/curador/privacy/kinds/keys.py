@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from curador.numerics.exact import Number, positive, probability, whole
-from curador.privacy.adjacency import Adjacency
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.kinds.discrete_gaussian import add_discrete_gaussian
 from curador.privacy.kinds.promises import no_group, no_sample
 from curador.privacy.laws.side import Direction, Side, Sides
@@ -37,7 +36,7 @@ from curador.privacy.rules import (
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class KeySelection(Typed):
+class KeySelection(Loss):
     """Keys shown where a discrete-Gaussian noisy number of units passes a threshold; a unit touches at most `keys` keys.
 
     Claim   With probability at least 1 − δ no key held by one unit alone passes; given that, the output is a function of
@@ -50,7 +49,7 @@ class KeySelection(Typed):
     sensitivity: int
     keys: int
     delta0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
     def __init__(
         self,
@@ -59,13 +58,13 @@ class KeySelection(Typed):
         sensitivity: Number = 1,
         keys: Number,
         delta: Number,
-        relation: Adjacency | str | None = None,
+        adjacency: Adjacency | str | None = None,
     ) -> None:
         object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
         object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
         object.__setattr__(self, "keys", whole(keys, "keys"))
         object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
 describe(

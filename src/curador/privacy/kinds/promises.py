@@ -21,9 +21,9 @@ from curador.errors import NotPrivate
 from curador.numerics.exact import Number, at_least_zero, probability
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
-from curador.privacy.adjacency import Adjacency
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.laws.cells import CellPair, bounded_range_cells
 from curador.privacy.laws.resolve import response_rows
 from curador.privacy.laws.side import Direction, Sides
@@ -93,15 +93,15 @@ def range_mean(epsilon: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Pure(Typed):
+class Pure(Loss):
     """Any ε-differentially private mechanism."""
 
     epsilon0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
 describe(
@@ -169,7 +169,7 @@ def response_mean(exact: Fraction, categories: int) -> float:
 @grouped.of(Pure)
 def _(record: Pure, size: int) -> Loss:
     """Claim: ratios multiply."""
-    return Pure(epsilon=record.epsilon0 * size, relation=record.relation)
+    return Pure(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @exact_rows.of(Pure)
@@ -181,17 +181,17 @@ def _(record: Pure) -> Rows | None:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Approx(Typed):
+class Approx(Loss):
     """Any (ε, δ)-differentially private mechanism. Source: [KOV15, Thm. 3.3] for its worst case."""
 
     epsilon0: Fraction
     delta0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, epsilon: Number, delta: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, epsilon: Number, delta: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
         object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
 describe(
@@ -261,7 +261,7 @@ def _(record: Approx, size: int) -> Loss:
         total = up(math.exp(log_total + 1e-9), 8) if log_total < 0.0 else 1.0
     if total >= 1.0:
         raise NotPrivate(f"a group of {size} has no guarantee left: its delta would be at least 1")
-    return Approx(epsilon=record.epsilon0 * size, delta=Fraction(total), relation=record.relation)
+    return Approx(epsilon=record.epsilon0 * size, delta=Fraction(total), adjacency=record.adjacency)
 
 
 @exact_rows.of(Approx)
@@ -273,17 +273,17 @@ def _(record: Approx) -> Rows | None:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Concentrated(Typed):
+class Concentrated(Loss):
     """Any mechanism that is δ-approximately ρ-zCDP. Source: [BS16]."""
 
     rho0: Fraction
     delta0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, rho: Number, delta: Number = 0, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, rho: Number, delta: Number = 0, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "rho0", at_least_zero(rho, "rho"))
         object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
 describe(
@@ -342,7 +342,7 @@ def _(record: Concentrated, size: int) -> Loss:
     """Claim: ρ grows with the square of the size where δ = 0. Source: [BS16, Prop. 1.9]."""
     if record.delta0 > 0:
         raise no_group(record)
-    return Concentrated(rho=record.rho0 * size * size, relation=record.relation)
+    return Concentrated(rho=record.rho0 * size * size, adjacency=record.adjacency)
 
 
 def no_group(record: Loss) -> NotPrivate:
@@ -371,15 +371,15 @@ def no_sample(record: Loss) -> str:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class BoundedRange(Typed):
+class BoundedRange(Loss):
     """Log-probability ratios that lie in some interval of length ε: the exponential mechanism. Source: [DDR20]."""
 
     epsilon0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
 describe(
@@ -463,7 +463,7 @@ def _(record: BoundedRange) -> float | None:
 @grouped.of(BoundedRange)
 def _(record: BoundedRange, size: int) -> Loss:
     """Claim: ratios multiply."""
-    return BoundedRange(epsilon=record.epsilon0 * size, relation=record.relation)
+    return BoundedRange(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @noise_cells.of(BoundedRange)

@@ -13,7 +13,7 @@ from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.kinds.promises import Pure
 from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, log_moments, rho_bound, twins
 from curador.privacy.laws.side import Direction, Sides
@@ -53,7 +53,7 @@ MANY = 100
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Shuffled(Typed):
+class Shuffled(Loss):
     """The shuffled reports of n people who use one ε-private local randomizer, one report each.
 
     Claim   Towards one person, who is replaced, they lose at most what the pair of the source does; it stands for the
@@ -67,7 +67,7 @@ class Shuffled(Typed):
     epsilon0: Fraction
     reports: int
     variation: Fraction | None
-    relation: Adjacency
+    adjacency: Adjacency
 
     def __init__(
         self,
@@ -75,16 +75,16 @@ class Shuffled(Typed):
         epsilon: Number,
         reports: Number,
         variation: Number | None = None,
-        relation: Adjacency | str = REPLACE_ONE,
+        adjacency: Adjacency | str = REPLACE_ONE,
     ) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
         count = whole(reports, "reports")
         require(count <= MOST_REPORTS, "reports", f"at most {MOST_REPORTS}", count)
         object.__setattr__(self, "reports", count)
         object.__setattr__(self, "variation", None if variation is None else _variation(variation))
-        one = as_adjacency(relation, "relation")
-        require(one is REPLACE_ONE, "relation", "replace_one: the number of reports is public", one)
-        object.__setattr__(self, "relation", one)
+        one = as_adjacency(adjacency)
+        require(one is REPLACE_ONE, "adjacency", "replace_one: the number of reports is public", one)
+        object.__setattr__(self, "adjacency", one)
 
     @property
     def tells_nothing(self) -> bool:
@@ -222,7 +222,7 @@ def _(record: Shuffled) -> float | None:
 @grouped.of(Shuffled)
 def _(record: Shuffled, size: int) -> Loss:
     """Claim: each report is ε-private whatever becomes of the others."""
-    return Pure(epsilon=0 if record.tells_nothing else record.epsilon0 * size, relation=record.relation)
+    return Pure(epsilon=0 if record.tells_nothing else record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @unsampled.of(Shuffled)
