@@ -13,7 +13,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from curador.errors import InvalidParameter, NotPrivate, require, sentence
-from curador.numerics.exact import Number, positive, whole
+from curador.numerics.exact import Number, positive, rational, whole
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.kinds.base import basic_of_pure, concentrated_of_pure
@@ -47,6 +47,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import read_body, store_as, write_body
 
 # ---- samples of what is known by its Rényi curve ---------------------------------------------------------------------------
 
@@ -177,6 +178,19 @@ def _all_gaussian(loss: Loss) -> bool:
     return all(traits_of(record).gaussian for record, _ in parts_of(loss))
 
 
+store_as(
+    "Subsampled",
+    Subsampled,
+    write=lambda loss: {
+        "rate": str(loss.rate),
+        "scheme": loss.scheme,
+        "adjacency": str(loss.adjacency),
+        "base": write_body(loss.base),
+    },
+    read=lambda has: read_body(has.pop("base")).subsample(
+        rate=rational(has.pop("rate"), "rate"), scheme=has.pop("scheme"), adjacency=as_adjacency(has.pop("adjacency"))
+    ),
+)
 describe(
     Subsampled,
     Traits(
@@ -372,6 +386,12 @@ def group(loss: Loss, size: int) -> Loss:
     return grouped(loss, size)
 
 
+store_as(
+    "Group",
+    Group,
+    write=lambda loss: {"size": loss.size, "base": write_body(loss.base)},
+    read=lambda has: read_body(has.pop("base")).group(whole(has.pop("size"), "size")),
+)
 describe(
     Group,
     Traits(

@@ -41,6 +41,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- differences of neighbours ---------------------------------------------------------------------------------------------
 
@@ -111,6 +112,18 @@ class DiscreteGaussianLoss(Loss):
         return hash((self.sigma2.as_integer_ratio(), self.sensitivity, self.adjacency))
 
 
+store_as(
+    "DiscreteGaussianLoss",
+    DiscreteGaussianLoss,
+    write=lambda loss: {
+        "sigma2": str(loss.sigma2),
+        "sensitivity": loss.sensitivity,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: DiscreteGaussianLoss(
+        sigma2=has.pop("sigma2"), sensitivity=has.pop("sensitivity"), adjacency=has.pop("relation", None)
+    ),
+)
 describe(
     DiscreteGaussianLoss,
     Traits(
@@ -254,6 +267,22 @@ class DiscreteGaussianVectorLoss(Loss):
         return hash((sigma2, self.sensitivity_squared, self.dimension, self.adjacency))
 
 
+store_as(
+    "DiscreteGaussianVectorLoss",
+    DiscreteGaussianVectorLoss,
+    write=lambda loss: {
+        "sigma2": str(loss.sigma2),
+        "sensitivity_squared": loss.sensitivity_squared,
+        "dimension": loss.dimension,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: DiscreteGaussianVectorLoss(
+        sigma2=has.pop("sigma2"),
+        sensitivity_squared=has.pop("sensitivity_squared"),
+        dimension=has.pop("dimension"),
+        adjacency=has.pop("relation", None),
+    ),
+)
 describe(
     DiscreteGaussianVectorLoss,
     Traits(

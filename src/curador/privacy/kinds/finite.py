@@ -40,6 +40,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -64,6 +65,16 @@ def _distribution(values: Sequence[Number], name: str) -> tuple[Fraction, ...]:
     return exact
 
 
+store_as(
+    "Finite",
+    Finite,
+    write=lambda loss: {
+        "p": [str(one) for one in loss.p],
+        "q": [str(one) for one in loss.q],
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: Finite(p=has.pop("p"), q=has.pop("q"), adjacency=has.pop("relation", None)),
+)
 describe(
     Finite,
     Traits(

@@ -32,6 +32,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -46,6 +47,12 @@ class GaussianLoss(Loss):
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "GaussianLoss",
+    GaussianLoss,
+    write=lambda loss: {"mu": str(loss.mu), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: GaussianLoss(mu=has.pop("mu"), adjacency=has.pop("relation", None)),
+)
 describe(
     GaussianLoss,
     Traits(

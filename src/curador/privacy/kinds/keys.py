@@ -33,6 +33,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -67,6 +68,24 @@ class KeySelection(Loss):
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "KeySelection",
+    KeySelection,
+    write=lambda loss: {
+        "sigma2": str(loss.sigma2),
+        "sensitivity": loss.sensitivity,
+        "keys": loss.keys,
+        "delta": str(loss.delta0),
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: KeySelection(
+        sigma2=has.pop("sigma2"),
+        sensitivity=has.pop("sensitivity", 1),
+        keys=has.pop("keys"),
+        delta=has.pop("delta"),
+        adjacency=has.pop("relation", None),
+    ),
+)
 describe(
     KeySelection,
     Traits(

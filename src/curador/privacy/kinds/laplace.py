@@ -41,6 +41,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- real numbers ---------------------------------------------------------------------------------------------------
 
@@ -60,6 +61,12 @@ class LaplaceLoss(Loss):
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "LaplaceLoss",
+    LaplaceLoss,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: LaplaceLoss(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     LaplaceLoss,
     Traits(
@@ -154,6 +161,18 @@ class DiscreteLaplaceLoss(Loss):
         return hash((self.scale.as_integer_ratio(), self.sensitivity, self.adjacency))
 
 
+store_as(
+    "DiscreteLaplaceLoss",
+    DiscreteLaplaceLoss,
+    write=lambda loss: {
+        "scale": str(loss.scale),
+        "sensitivity": loss.sensitivity,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: DiscreteLaplaceLoss(
+        scale=has.pop("scale"), sensitivity=has.pop("sensitivity"), adjacency=has.pop("relation", None)
+    ),
+)
 describe(
     DiscreteLaplaceLoss,
     Traits(

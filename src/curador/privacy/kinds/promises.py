@@ -53,6 +53,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- bounded ranges, an order at a time ------------------------------------------------------------------------------------
 
@@ -104,6 +105,12 @@ class Pure(Loss):
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "Pure",
+    Pure,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Pure(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     Pure,
     Traits(
@@ -194,6 +201,12 @@ class Approx(Loss):
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "Approx",
+    Approx,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "delta": str(loss.delta0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Approx(epsilon=has.pop("epsilon"), delta=has.pop("delta"), adjacency=has.pop("relation", None)),
+)
 describe(
     Approx,
     Traits(
@@ -286,6 +299,12 @@ class Concentrated(Loss):
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "Concentrated",
+    Concentrated,
+    write=lambda loss: {"rho": str(loss.rho0), "delta": str(loss.delta0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Concentrated(rho=has.pop("rho"), delta=has.pop("delta", 0), adjacency=has.pop("relation", None)),
+)
 describe(
     Concentrated,
     Traits(
@@ -382,6 +401,12 @@ class BoundedRange(Loss):
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "BoundedRange",
+    BoundedRange,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: BoundedRange(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     BoundedRange,
     Traits(

@@ -36,6 +36,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -56,6 +57,18 @@ class RandomizedResponseLoss(Loss):
         return hash((self.epsilon0.as_integer_ratio(), self.categories, self.adjacency))
 
 
+store_as(
+    "RandomizedResponseLoss",
+    RandomizedResponseLoss,
+    write=lambda loss: {
+        "epsilon": str(loss.epsilon0),
+        "categories": loss.categories,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: RandomizedResponseLoss(
+        epsilon=has.pop("epsilon"), categories=has.pop("categories", 2), adjacency=has.pop("relation", None)
+    ),
+)
 describe(
     RandomizedResponseLoss,
     Traits(

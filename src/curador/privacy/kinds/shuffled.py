@@ -44,6 +44,7 @@ from curador.privacy.rules import (
     unsampled,
 )
 from curador.privacy.shuffle import MOST_REPORTS, delta_bounds, epsilon_bounds, stronger_lottery
+from curador.privacy.stored import adjacency_word, store_as
 
 MOST_DIRECT = 10**7
 """Reports up to which one shuffle is summed directly; from there on its cells are as narrow, and sooner done."""
@@ -98,6 +99,22 @@ def _variation(value: Number) -> Fraction:
     return exact
 
 
+store_as(
+    "Shuffled",
+    Shuffled,
+    write=lambda loss: {
+        "epsilon": str(loss.epsilon0),
+        "reports": loss.reports,
+        "variation": None if loss.variation is None else str(loss.variation),
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: Shuffled(
+        epsilon=has.pop("epsilon"),
+        reports=has.pop("reports"),
+        variation=has.pop("variation", None),
+        adjacency=has.pop("relation", REPLACE_ONE),
+    ),
+)
 describe(
     Shuffled,
     Traits(
