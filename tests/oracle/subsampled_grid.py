@@ -291,14 +291,24 @@ class Curve:
 # ---- densities, for the laws that the sum cannot do -----------------------------------------------------------------------
 
 
+@functools.cache
+def _products(taps):
+    """What Lagrange's weights are divided by: the product of a tap's distances from the others."""
+    return [(-1) ** (taps - 1 - j) * math.factorial(j) * math.factorial(taps - 1 - j) for j in range(taps)]
+
+
 def weights(fraction, taps):
     """Lagrange's weights, as integers, for a point `fraction` of a step to the right of tap taps/2 − 1."""
-    if fraction == 0:
-        return np.array([(1 << BITS) * (j == taps // 2 - 1) for j in range(taps)], dtype=object)
-    away = [fraction + taps // 2 - 1 - j for j in range(taps)]
-    whole = mp.fprod(away)
-    signed = [(-1) ** (taps - 1 - j) * math.factorial(j) * math.factorial(taps - 1 - j) for j in range(taps)]
-    return np.array([int((whole / (a * c)) * (1 << BITS)) for a, c in zip(away, signed, strict=True)], dtype=object)
+    one, middle = 1 << BITS, taps // 2 - 1
+    away = [int(fraction * one) + (middle - j) * one for j in range(taps)]
+    far = one  # the product of all but the two near taps, whose distances may be tiny
+    for j, distance in enumerate(away):
+        far = far if middle <= j <= middle + 1 else far * distance >> BITS
+    left, right = away[middle], away[middle + 1]
+    whole = far * left * right >> BITS
+    found = [whole // distance if distance else 0 for distance in away]
+    found[middle], found[middle + 1] = far * right >> BITS, far * left >> BITS
+    return np.array([value // product for value, product in zip(found, _products(taps), strict=True)], dtype=object)
 
 
 class Density:
