@@ -1,6 +1,6 @@
 """Values of ε for Poisson-subsampled Gaussian noise, computed with 34 digits and kept in subsampled_grid.json.
 
-    python tests/oracle/subsampled_grid.py            every cell that the file does not hold yet (two hours of CPU in all)
+    python tests/oracle/subsampled_grid.py            every cell that the file does not hold yet (90 minutes of CPU in all)
     python tests/oracle/subsampled_grid.py 0.1 7      a tenth of the cells, drawn with seed 7, against the file
 
 It knows nothing of curador. One step is the closed form. More steps: with one step's loss
