@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.exact import whole
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import TO_RECORD, Composed, Loss
@@ -62,14 +62,14 @@ def write_body(loss: Loss) -> Fields:
     """Return the loss as it is stored inside another record."""
     name = _NAMES.get(type(loss))
     if name is None:
-        raise InvalidParameter(sentence("loss", "one of curador's loss records", type(loss).__name__))
+        raise InvalidParameter.must_be("loss", "one of curador's loss records", type(loss).__name__)
     return {"kind": name, **KINDS[name].write(loss)}
 
 
 def mapping_of(record: object) -> Mapping[str, Any]:
     """Return the record, refused unless it is a mapping."""
     if not isinstance(record, Mapping):
-        raise InvalidParameter(sentence("record", "a mapping", record))
+        raise InvalidParameter.must_be("record", "a mapping", record)
     return cast("Mapping[str, Any]", record)
 
 
@@ -79,7 +79,7 @@ def read_body(record: object) -> Loss:
     require(isinstance(body.get("kind"), str), "record", "a mapping with a kind", body)
     name = body["kind"]
     if name not in KINDS:
-        raise InvalidParameter(sentence("kind", "a known loss record", name))
+        raise InvalidParameter.must_be("kind", "a known loss record", name)
     given = {str(key): value for key, value in body.items() if key != "kind"}
     left = dict(given)
     try:
@@ -87,7 +87,7 @@ def read_body(record: object) -> Loss:
     except (KeyError, TypeError):
         made = None
     if made is None or left:
-        raise InvalidParameter(sentence(f"fields of {name}", "those of version 1", ", ".join(given)))
+        raise InvalidParameter.must_be(f"fields of {name}", "those of version 1", ", ".join(given))
     return made
 
 
@@ -96,7 +96,7 @@ def read_body(record: object) -> Loss:
 
 def _parts(given: object) -> list[tuple[Loss, int]]:
     if not isinstance(given, (list, tuple)):
-        raise InvalidParameter(sentence("parts", "a list", given))
+        raise InvalidParameter.must_be("parts", "a list", given)
     return [_part(row) for row in cast("list[object]", given)]
 
 
