@@ -111,7 +111,6 @@ def learning() -> Iterator[tuple[str, Callable[[], Any]]]:
     rows = draw.normal(size=(20_000, 10))
     target = rows @ draw.normal(size=10)
     bounds = (-5.0, 5.0)
-    both = {"bounds_X": bounds, "bounds_y": (-20.0, 20.0)}
     yield "L, components", lambda: cu.learn.PrivatePCA(2, epsilon=1, delta=1e-6).fit(rows)
     yield (
         "L, least squares",
