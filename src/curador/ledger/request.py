@@ -6,6 +6,7 @@ Is there room? The filter of the limits decides for the study, the share for the
 from __future__ import annotations
 
 import decimal
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -146,14 +147,20 @@ def admit(request: Request, limits: Limits) -> None:
 def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts:
     """Return what must at least be charged for these loss records. Rounds: up."""
     require(len(losses) > 0, "losses", "at least one loss record", "none")
-    loss = compose([loss_from_record(record) for record in losses])
-    own = loss.adjacency
-    require(own is None or own is limits.adjacency, "losses", f"about the ledger's neighbours ({limits.adjacency})", own)
     try:
-        json.dumps(losses, allow_nan=False)
+        text = json.dumps(losses, allow_nan=False)
     except (TypeError, ValueError):
         raise InvalidParameter(sentence("losses", "records of plain values", losses)) from None
-    if limits.kind == "pure":
+    return _least_cost(text, limits.adjacency, pure=limits.kind == "pure")
+
+
+@functools.lru_cache(256)
+def _least_cost(text: str, adjacency: Adjacency, *, pure: bool) -> Amounts:
+    """What the records of this text cost: of what will be stored, as whoever reads the ledger finds it."""
+    loss = compose([loss_from_record(record) for record in json.loads(text)])
+    own = loss.adjacency
+    require(own is None or own is adjacency, "losses", f"about the ledger's neighbours ({adjacency})", own)
+    if pure:
         epsilon = loss.pure_epsilon
         if epsilon is None:
             raise NotPrivate("the losses have no known epsilon of pure privacy.\nHint: a pure budget pays for Laplace noise.")
