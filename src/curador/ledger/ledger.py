@@ -27,7 +27,7 @@ from curador.ledger.limits import Limits
 from curador.ledger.request import Request, Spent, Stored, admit, is_label, is_sha256, note_text, refuse_what_does_not_fit
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.store import Page
-from curador.ledger.witness import Head, WitnessedHead, remember
+from curador.ledger.witness import Head, remember
 from curador.privacy.adjacency import Adjacency
 from curador.study.model import Budget
 
@@ -426,7 +426,7 @@ class Ledger:
             while True:
                 if head.sequence > self._mirrored:
                     try:
-                        remember(self._witness, WitnessedHead(self.id, head))
+                        remember(self._witness, self.id, head)
                     except OSError as error:
                         raise Failed(f"the ledger's witness could not be written; {_CHARGED}.") from error
                     self._mirrored = head.sequence

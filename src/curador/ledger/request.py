@@ -70,6 +70,22 @@ class Request:
         require(names, "tables", "a tuple of names", self.tables)
         require(is_label(self.asked), "asked", "a time as text", self.asked)
 
+    # what a filter asks of whatever it charges
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """ε under a pure budget."""
+        return self.amounts.epsilon
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(ρ, δ) under an (ε, δ) budget."""
+        return self.amounts.rho, self.amounts.delta
+
+    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
+        """No finite divergence is claimed."""
+        return float("inf")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
@@ -199,28 +215,6 @@ _MOST = decimal.Context(prec=6, rounding=decimal.ROUND_DOWN)
 _LEAST = decimal.Context(prec=6, rounding=decimal.ROUND_UP)
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """Amounts in the form that a filter charges."""
-
-    amounts: Amounts
-    adjacency: Adjacency
-
-    @property
-    def pure_epsilon(self) -> Fraction:
-        """ε under a pure budget."""
-        return self.amounts.epsilon
-
-    @property
-    def concentrated(self) -> tuple[Fraction, Fraction]:
-        """(ρ, δ) under an (ε, δ) budget."""
-        return self.amounts.rho, self.amounts.delta
-
-    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
-        """No finite divergence is claimed."""
-        return float("inf")
-
-
 def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts, own: Amounts, limit: Amounts) -> None:
     """Refuse a charge that the study or the asker's share has no room for.
 
@@ -234,7 +228,7 @@ def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts
     asked = request.amounts
     if request.analyst is not None and not (own + asked).within(limit):
         raise BudgetExceeded(_refusal_text(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit))
-    if not limits.judge(total).fits(Charge(asked, request.adjacency)):
+    if not limits.judge(total).fits(request):
         whole = limits.total
         room = total.room_below(whole)
         raise BudgetExceeded(
