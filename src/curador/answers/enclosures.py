@@ -15,7 +15,6 @@ import numpy as np
 
 from curador.answers.computed import ReleasedFrame, evaluate, settle_types
 from curador.answers.estimates import (
-    AffineForm,
     Quotient,
     affine_form,
     estimate_interval,
@@ -25,7 +24,7 @@ from curador.answers.estimates import (
 )
 from curador.plan import enclosure as on
 from curador.plan.functions import ENCLOSURES, TRUTHS
-from curador.plan.model import estimates_of
+from curador.plan.model import Linear, estimates_of
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from curador.query.tree import Node
 
 
-PartWithLaw: TypeAlias = AffineForm | Quotient | Estimated
+PartWithLaw: TypeAlias = Linear | Quotient | Estimated
 """What has a law of its own."""
 
 
@@ -105,7 +104,7 @@ def _apart(ratio: Quotient) -> bool:
 
 def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
     match part:
-        case AffineForm():
+        case Linear():
             return form_interval(part, sight.noises, sight.released, level)
         case Quotient():
             with np.errstate(all="ignore"):

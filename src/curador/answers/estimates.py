@@ -49,53 +49,47 @@ _LARGEST = 1 << 500
 
 
 @dataclass(frozen=True, slots=True)
-class AffineForm:
-    """constant + Σ coefficient · measurement, no coefficient 0, by place."""
-
-    terms: Combination
-    constant: Fraction
-
-    def times(self, factor: Fraction) -> AffineForm:
-        """Return the form multiplied by a number."""
-        return _form({index: factor * c for index, c in self.terms}, factor * self.constant)
-
-    def plus(self, other: AffineForm) -> AffineForm:
-        """Return the sum of two forms; the same measurement is the same noise."""
-        found = dict(self.terms)
-        for index, coefficient in other.terms:
-            found[index] = found.get(index, Fraction(0)) + coefficient
-        return _form(found, self.constant + other.constant)
-
-
-@dataclass(frozen=True, slots=True)
 class Quotient:
     """One form over another that has noise."""
 
-    above: AffineForm
-    below: AffineForm
+    above: Linear
+    below: Linear
 
 
-def _form(terms: dict[int, Fraction], constant: Fraction) -> AffineForm:
-    return AffineForm(tuple(sorted((index, c) for index, c in terms.items() if c)), constant)
+def _form(terms: dict[int, Fraction], constant: Fraction) -> Linear:
+    """A form: no coefficient is 0, by place."""
+    return Linear(tuple(sorted((index, c) for index, c in terms.items() if c)), constant)
 
 
-def affine_form(node: Node, block: BlockPlan) -> AffineForm | None:
+def _times(form: Linear, factor: Fraction) -> Linear:
+    return _form({index: factor * c for index, c in form.terms}, factor * form.constant)
+
+
+def _plus(one: Linear, other: Linear) -> Linear:
+    """The sum of two forms; the same measurement is the same noise."""
+    found = dict(one.terms)
+    for index, coefficient in other.terms:
+        found[index] = found.get(index, Fraction(0)) + coefficient
+    return _form(found, one.constant + other.constant)
+
+
+def affine_form(node: Node, block: BlockPlan) -> Linear | None:
     """Return the expression as a form; None where it is none, or one of numbers that doubles cannot hold."""
     found = _affine(node, block)
     return found if found is not None and _moderate(found) else None
 
 
-def _moderate(form: AffineForm) -> bool:
+def _moderate(form: Linear) -> bool:
     numbers = [form.constant, *(c for _, c in form.terms)]
     return all(abs(one) < _LARGEST and one.denominator < _LARGEST for one in numbers)
 
 
-def _affine(node: Node, block: BlockPlan) -> AffineForm | None:
+def _affine(node: Node, block: BlockPlan) -> Linear | None:
     match node:
         case Literal(value=bool()):
             return None
         case Literal(value=int() | Fraction() as value):
-            return AffineForm((), Fraction(value))
+            return Linear((), Fraction(value))
         case Estimated():
             estimate = block.estimates[node.index]
             return _form(_added(estimate.terms), estimate.constant) if isinstance(estimate, Linear) else None
@@ -115,20 +109,20 @@ def _added(terms: Combination) -> dict[int, Fraction]:
     return found
 
 
-def _computed(function: str, held: list[AffineForm | None]) -> AffineForm | None:
+def _computed(function: str, held: list[Linear | None]) -> Linear | None:
     match function, held:
-        case "neg", [AffineForm() as one]:
-            return one.times(Fraction(-1))
-        case "+", [AffineForm() as one, AffineForm() as other]:
-            return one.plus(other)
-        case "-", [AffineForm() as one, AffineForm() as other]:
-            return one.plus(other.times(Fraction(-1)))
-        case "*", [AffineForm() as one, AffineForm(terms=()) as other]:
-            return one.times(other.constant)
-        case "*", [AffineForm(terms=()) as one, AffineForm() as other]:
-            return other.times(one.constant)
-        case "/", [AffineForm() as one, AffineForm(terms=()) as other] if other.constant:
-            return one.times(1 / other.constant)
+        case "neg", [Linear() as one]:
+            return _times(one, Fraction(-1))
+        case "+", [Linear() as one, Linear() as other]:
+            return _plus(one, other)
+        case "-", [Linear() as one, Linear() as other]:
+            return _plus(one, _times(other, Fraction(-1)))
+        case "*", [Linear() as one, Linear(terms=()) as other]:
+            return _times(one, other.constant)
+        case "*", [Linear(terms=()) as one, Linear() as other]:
+            return _times(other, one.constant)
+        case "/", [Linear() as one, Linear(terms=()) as other] if other.constant:
+            return _times(one, 1 / other.constant)
         case _:
             return None
 
@@ -147,11 +141,11 @@ def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
                 return Quotient(above, below)
             inner = quotient_of_forms(node.arguments[0], block)
             if inner is not None and below is not None and not below.terms and below.constant:
-                return Quotient(inner.above.times(1 / below.constant), inner.below)
+                return Quotient(_times(inner.above, 1 / below.constant), inner.below)
             return None
         case Call(function="neg"):
             inner = quotient_of_forms(node.arguments[0], block)
-            return None if inner is None else Quotient(inner.above.times(Fraction(-1)), inner.below)
+            return None if inner is None else Quotient(_times(inner.above, Fraction(-1)), inner.below)
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
             return quotient_of_forms(node.arguments[0], block)
         case Call(function="+" | "-" | "*"):
@@ -166,10 +160,10 @@ def _shifted(node: Call, block: BlockPlan) -> Quotient | None:
         if inner is None or other is None or other.terms:
             continue
         if node.function == "*":
-            return Quotient(inner.above.times(other.constant), inner.below)
-        turned = inner.above.times(Fraction(-1)) if node.function == "-" and place == 1 else inner.above
+            return Quotient(_times(inner.above, other.constant), inner.below)
+        turned = _times(inner.above, Fraction(-1)) if node.function == "-" and place == 1 else inner.above
         added = -other.constant if node.function == "-" and place == 0 else other.constant
-        return Quotient(turned.plus(inner.below.times(added)), inner.below)
+        return Quotient(_plus(turned, _times(inner.below, added)), inner.below)
     return None
 
 
@@ -215,7 +209,7 @@ def estimate_value(estimate: Estimate, released: ReleasedBlock) -> Vector:
     """Return the estimate in every row; NULL where a released count is not above 0."""
     match estimate:
         case Linear():
-            value = form_value(AffineForm(estimate.terms, estimate.constant), released)
+            value = form_value(estimate, released)
             return numbers(value, np.zeros(released.rows, np.bool_))
         case Mean():
             ratio, none = _ratio(estimate.step, estimate.total, estimate.count, released)
@@ -227,7 +221,7 @@ def estimate_value(estimate: Estimate, released: ReleasedBlock) -> Vector:
             return numbers(_clip(_ends(released, estimate).point, estimate), np.zeros(released.rows, np.bool_))
 
 
-def form_value(form: AffineForm, released: ReleasedBlock) -> FloatArray:
+def form_value(form: Linear, released: ReleasedBlock) -> FloatArray:
     """Return constant + Σ coefficient · measurement, rounded once. Exact integers before the one division."""
     above, below = _exact(form, released)
     return (above / below).astype(np.float64)
@@ -235,11 +229,11 @@ def form_value(form: AffineForm, released: ReleasedBlock) -> FloatArray:
 
 def whole_value(linear: Linear, released: ReleasedBlock) -> NDArray[Any]:
     """Return a count as integers."""
-    above, below = _exact(AffineForm(linear.terms, linear.constant), released)
+    above, below = _exact(linear, released)
     return above // below
 
 
-def _exact(form: AffineForm, released: ReleasedBlock) -> tuple[NDArray[Any], int]:
+def _exact(form: Linear, released: ReleasedBlock) -> tuple[NDArray[Any], int]:
     """The form as integers over one denominator."""
     below = math.lcm(form.constant.denominator, *(c.denominator for _, c in form.terms))
     above = np.full(released.rows, int(form.constant * below), object)
@@ -302,7 +296,7 @@ def estimate_interval(
     """
     match estimate:
         case Linear():
-            return form_interval(AffineForm(estimate.terms, estimate.constant), noises, released, confidence)
+            return form_interval(estimate, noises, released, confidence)
         case Mean():
             law = mean_law(estimate, noises, confidence)
             low, high, none = _ratio_ends(law, estimate.step, estimate.total, estimate.count, released)
@@ -315,11 +309,9 @@ def estimate_interval(
             return _point_interval(estimate, released, confidence)
 
 
-def form_interval(
-    form: AffineForm, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction
-) -> ColumnEnclosure:
+def form_interval(form: Linear, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction) -> ColumnEnclosure:
     """Return the interval of a sum of measurements: its value ± the reach of its noises."""
-    reach = linear_reach(Linear(form.terms), noises, confidence)
+    reach = linear_reach(form, noises, confidence)
     value = form_value(form, released)
     return round_outward(value - reach, value + reach, np.zeros(released.rows, np.bool_), ulps=2)
 

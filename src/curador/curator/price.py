@@ -30,7 +30,7 @@ from curador.numerics.exact import Number, confidence_level, positive, rational,
 from curador.plan.caps import RequestedCaps
 from curador.plan.error import linear_reach, mean_reach_at
 from curador.plan.model import Linear, Mean
-from curador.plan.price import Grant, GrantKind, Priced, check_weights, price
+from curador.plan.price import Grant, GrantKind, Priced, check_weights, loss_record, price
 from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated, UnitGroup
 from curador.study.model import Caps
@@ -325,7 +325,7 @@ class PricedQuestion:
     @property
     def losses(self) -> tuple[dict[str, object], ...]:
         """The records of every loss."""
-        return tuple(loss.to_record() for one in self.priced for loss in one.losses)
+        return tuple(loss_record(noise) for one in self.priced for noise in one.drawn)
 
 
 def price_question(session: Session, text: str, options: QuestionOptions, *, fresh: bool = False) -> PricedQuestion:

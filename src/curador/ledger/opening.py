@@ -140,7 +140,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         return Head(made.sequence, made.hash)
 
     def announce(head: Head) -> None:
-        mirror.remember(places.witness, WitnessedHead(first.ledger, head), anew=seen is None)
+        mirror.remember(places.witness, first.ledger, head, anew=seen is None)
         mirror.sync_folder(places.witness.parent)
         announced.append(head)
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
-from curador.plan.caps import CapNeeds, RequestedCaps, bound_contribution, caps_of
+from curador.plan.caps import AS_DECLARED, RequestedCaps, bound_contribution, caps_of
 from curador.plan.intervals import narrow_range
 from curador.plan.keys import KeyDomains, can_be_null
 from curador.plan.model import (
@@ -76,8 +76,9 @@ def build_plan(
 ) -> Plan:
     """Return the plan of a question. `bounds` narrow the argument of a column's aggregate, by the column's name."""
     options = question.options
-    wanted = asked or RequestedCaps()
-    wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
+    wanted = asked or AS_DECLARED
+    if options.rows or options.groups:
+        wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
     narrow = {name: (lower, upper) for name, lower, upper in options.bounds} | dict(bounds or {})
     blocks: list[BlockPlan] = []
     orders: list[OrderPlan] = []
@@ -121,14 +122,6 @@ def _build_block(
     return replace(planned, work=found), expressions
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    """Which rows an aggregate speaks of: its filter, and the argument that must not be NULL (None: any row)."""
-
-    filter: Expression | None
-    present: Expression | None
-
-
 @dataclass(slots=True)
 class _Builder:
     """Collects tallies, measurements and estimates of one block, each kept once."""
@@ -141,10 +134,11 @@ class _Builder:
     measurements: list[Measurement] = field(default_factory=list[Measurement])
     estimates: list[Estimate] = field(default_factory=list[Estimate])
     notes: dict[str, None] = field(default_factory=dict[str, None])
-    counted: set[_Pattern] = field(default_factory=set[_Pattern])
+    counted: set[Tally] = field(default_factory=set[Tally])
     bounds: tuple[Fraction, Fraction] | None = None
     height: int = 1
-    needs: CapNeeds = field(init=False)
+    known_groups: int | None = field(init=False)
+    counts_units: bool = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -217,18 +211,24 @@ class _Builder:
         groups = 1
         for key in keys:
             groups *= len(key.values or ())
-        self.needs = CapNeeds(
-            keyed=bool(keys),
-            private_keys=private,
-            counts_units=any(one.function in {"count_units", "count_distinct"} for one in aggregates),
-            known_groups=None if private else groups,
-        )
+        self.known_groups = None if private else groups
+        self.counts_units = any(one.function in {"count_units", "count_distinct"} for one in aggregates)
         self.caps = caps
         return self.bounded(self.height)
 
     def bounded(self, height: int) -> tuple[Cap, Contribution]:
         """Return the caps where base tables are cut at a height."""
-        cap, contribution = bound_contribution(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
+        cap, contribution = bound_contribution(
+            self.relation,
+            self.schema,
+            self.caps,
+            self.asked,
+            keyed=bool(self.block.keys),
+            private_keys=self.known_groups is None,
+            known_groups=self.known_groups,
+            counts_units=self.counts_units,
+            height=height,
+        )
         return replace(cap, height=cutting_height(height, self.relation, self.schema)), contribution
 
     # ---- expressions -----------------------------------------------------------------------------------------------
@@ -276,10 +276,11 @@ class _Builder:
             case _:
                 raise NotPrivate(f"{one.function} has no private form over all rows.", place=one.place)
 
-    def _pattern(self, one: Aggregate) -> _Pattern:
+    def _pattern(self, one: Aggregate) -> Tally:
+        """The tally of the rows that an aggregate speaks of: those of its filter in which its argument is not NULL."""
         argument = one.argument
         absent = argument is None or not self._nullable(argument, one.filter)
-        return _Pattern(one.filter, None if absent else argument)
+        return Tally("rows", None if absent else argument, one.filter)
 
     def _nullable(self, argument: Expression, where: Expression | None) -> bool:
         if is_unit(argument, self.relation):
@@ -290,11 +291,11 @@ class _Builder:
         """Whether the column comes from the side of a join that need not match."""
         return isinstance(argument, Ref) and self.relation.columns[argument.index].nullable
 
-    def _count(self, pattern: _Pattern) -> int:
-        tally = self._tally(Tally("rows", pattern.present, pattern.filter))
+    def _count(self, pattern: Tally) -> int:
+        tally = self._tally(pattern)
         one, two = moves(self.contribution, 0, 1, self.adjacency)
         return self._measured(
-            Measurement("count", "noise", ((tally, 1),), one, two, text=self._text("COUNT", pattern.present, pattern))
+            Measurement("count", "noise", ((tally, 1),), one, two, text=self._text("COUNT", pattern.argument, pattern))
         )
 
     def _units(self, one: Aggregate) -> int:
@@ -380,7 +381,7 @@ class _Builder:
         measured = Measurement("quantile", "quantile", ((cells, 1),), 0, 0, one.q, grid, weight, text)
         return Point(self._measured(measured), lower, upper)
 
-    def _centred(self, argument: Expression, pattern: _Pattern, grid: Grid) -> tuple[int, int]:
+    def _centred(self, argument: Expression, pattern: Tally, grid: Grid) -> tuple[int, int]:
         """Σ (v − centre): half the sensitivity of Σ v."""
         centre = grid.steps // 2
         steps = self._tally(Tally("steps", argument, pattern.filter, grid))
@@ -433,7 +434,7 @@ class _Builder:
             )
         return grid
 
-    def _text(self, name: str, argument: Expression | None, pattern: _Pattern) -> str:
+    def _text(self, name: str, argument: Expression | None, pattern: Tally) -> str:
         of = "" if argument is None else f"of {expression_text(argument, self.relation)}"
         where = "" if pattern.filter is None else f"where {expression_text(pattern.filter, self.relation)}"
         return " ".join(part for part in (name, of, where) if part)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from curador.engines.base import Cells, Tallied
-from curador.engines.lower.block import FIRST_TALLY, GROUPS, SCALAR, SELECTION, TALLIES_STATEMENT, WIDE
+from curador.engines.lower.block import FIRST_TALLY, GROUPS, SCALAR, SELECTION, WIDE
 from curador.errors import Failed
 
 if TYPE_CHECKING:
@@ -16,18 +16,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.engines.base import Integers, KeyValue
-    from curador.engines.lower.sql import Lowered
     from curador.plan.model import BlockPlan
 
 Arrow: TypeAlias = Any
 """A table or column of pyarrow, which has no types of its own to show."""
 
 
-def collect(block: BlockPlan, lowered: Lowered, results: Mapping[str, Arrow]) -> Tallied:
-    """Return a block's tallies from the results of its statements, by name."""
-    if set(results) != {one.name for one in lowered.statements}:
-        raise Failed("an engine must answer every statement of a block once.")
-    table = results[TALLIES_STATEMENT]
+def collect(block: BlockPlan, table: Arrow) -> Tallied:
+    """Return a block's tallies from the result of its statement."""
     part = _integers(table.column("part"))
     groups = _rows(table, part == GROUPS)
     keys = tuple(f"k{place}" for place in range(len(block.keys)))
