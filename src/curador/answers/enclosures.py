@@ -18,7 +18,6 @@ from curador.answers.estimates import (
     AffineForm,
     Quotient,
     affine_form,
-    estimate_interval,
     form_interval,
     quotient_interval,
     quotient_of_forms,
@@ -111,7 +110,7 @@ def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
             with np.errstate(all="ignore"):
                 return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.frame.rows)
         case Estimated():
-            return estimate_interval(sight.block.estimates[part.index], sight.noises, sight.released, level)
+            return sight.block.estimates[part.index].interval(sight.noises, sight.released, level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
