@@ -36,6 +36,7 @@ from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share
 from curador.text.numbers import rounded_text
 
 if TYPE_CHECKING:
+    from curador.curator.options import QuestionOptions
     from curador.curator.session import Session
     from curador.engines.base import Compiled
     from curador.ledger.limits import Limits
@@ -56,28 +57,6 @@ FINENESS = Fraction(1, 1 << 20)
 
 _MOST_ROWS = 1 << 62
 _WHOLES = 1 << 20  # what needs more than so many times the whole limit is out of reach
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionOptions:
-    """What an asker says besides the question; exactly one of the first four is given. `Asker.ask` says what each means."""
-
-    spend: str | None = None
-    rho: Number | None = None
-    epsilon: Number | None = None
-    accuracy: Mapping[str, Number] | None = None
-    at: Number | None = None
-    weights: Mapping[str, Number] | None = None
-    caps: Caps | Mapping[str, int] | str | None = None
-    bounds: Mapping[str, tuple[Number, Number]] | None = None
-    dialect: str = "duckdb"
-    confidence: Number = "0.95"
-    bias: bool = False
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The names of the costs that were given."""
-        return tuple(name for name in ("spend", "rho", "epsilon", "accuracy") if getattr(self, name) is not None)
 
 
 def priced_plan(plan: Plan, options: QuestionOptions, limits: Limits, share: Fraction) -> Priced:
