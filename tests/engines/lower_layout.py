@@ -201,7 +201,7 @@ def rows_of(con, sql):
 def tally(con, plan, schema=SCHEMA, **options):
     """Run a block and collect it."""
     lowered = lower_block(plan, schema, **options)
-    return collect(plan, lowered, {one.name: con.sql(one.sql).to_arrow_table() for one in lowered.statements})
+    return collect(plan, con.sql(lowered).to_arrow_table())
 
 
 def by_key(tallied, place):

@@ -38,16 +38,13 @@ class Eye:
         """Return the exact integers of the blocks, and remember the counts of each."""
         self.counts, self.scanned, out = [], 0, []
         for block in blocks:
-            lowered = lower_block(block, self.engine.schema)
-            results = {}
-            for one in lowered.statements:
-                results[one.name] = self.connection.sql(str(one.sql)).to_arrow_table()
-                found = []
-                for root in json.loads(self.connection.get_profiling_information("json"))["operator"]:
-                    gather(root, found)
-                    self.scanned += looked_at(root)
-                self.counts.append(found)
-            out.append(collect(block, lowered, results))
+            result = self.connection.sql(str(lower_block(block, self.engine.schema))).to_arrow_table()
+            found = []
+            for root in json.loads(self.connection.get_profiling_information("json"))["operator"]:
+                gather(root, found)
+                self.scanned += looked_at(root)
+            self.counts.append(found)
+            out.append(collect(block, result))
         return out
 
     def close(self):

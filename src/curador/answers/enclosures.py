@@ -15,14 +15,13 @@ import numpy as np
 
 from curador.answers.computed import ReleasedFrame, evaluate, settle_types
 from curador.answers.estimates import (
-    AffineForm,
     Quotient,
     affine_form,
-    form_interval,
     quotient_interval,
     quotient_of_forms,
 )
 from curador.plan import enclosure as on
+from curador.plan.aggregates import Linear
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of
 from curador.query.tree import Call, Estimated
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from curador.query.tree import Node
 
 
-PartWithLaw: TypeAlias = AffineForm | Quotient | Estimated
+PartWithLaw: TypeAlias = Linear | Quotient | Estimated
 """What has a law of its own."""
 
 
@@ -104,8 +103,8 @@ def _apart(ratio: Quotient) -> bool:
 
 def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
     match part:
-        case AffineForm():
-            return form_interval(part, sight.noises, sight.released, level)
+        case Linear():
+            return part.interval(sight.noises, sight.released, level)
         case Quotient():
             with np.errstate(all="ignore"):
                 return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.frame.rows)

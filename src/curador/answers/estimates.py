@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.answers.release import ReleasedBlock
-    from curador.numerics.rounding import FloatArray
     from curador.plan.aggregates import Estimate
     from curador.plan.error import Combination
     from curador.plan.model import BlockPlan
@@ -43,58 +42,47 @@ _LARGEST = 1 << 500
 
 
 @dataclass(frozen=True, slots=True)
-class AffineForm:
-    """constant + Σ coefficient · measurement, no coefficient 0, by place."""
-
-    terms: Combination
-    constant: Fraction
-
-    @property
-    def linear(self) -> Linear:
-        """The estimate that it is."""
-        return Linear(self.terms, self.constant)
-
-    def times(self, factor: Fraction) -> AffineForm:
-        """Return the form multiplied by a number."""
-        return _form({index: factor * c for index, c in self.terms}, factor * self.constant)
-
-    def plus(self, other: AffineForm) -> AffineForm:
-        """Return the sum of two forms; the same measurement is the same noise."""
-        found = dict(self.terms)
-        for index, coefficient in other.terms:
-            found[index] = found.get(index, Fraction(0)) + coefficient
-        return _form(found, self.constant + other.constant)
-
-
-@dataclass(frozen=True, slots=True)
 class Quotient:
     """One form over another that has noise."""
 
-    above: AffineForm
-    below: AffineForm
+    above: Linear
+    below: Linear
 
 
-def _form(terms: dict[int, Fraction], constant: Fraction) -> AffineForm:
-    return AffineForm(tuple(sorted((index, c) for index, c in terms.items() if c)), constant)
+def _form(terms: dict[int, Fraction], constant: Fraction) -> Linear:
+    """A form: no coefficient is 0, by place."""
+    return Linear(tuple(sorted((index, c) for index, c in terms.items() if c)), constant)
 
 
-def affine_form(node: Node, block: BlockPlan) -> AffineForm | None:
+def _times(form: Linear, factor: Fraction) -> Linear:
+    return _form({index: factor * c for index, c in form.terms}, factor * form.constant)
+
+
+def _plus(one: Linear, other: Linear) -> Linear:
+    """The sum of two forms; the same measurement is the same noise."""
+    found = dict(one.terms)
+    for index, coefficient in other.terms:
+        found[index] = found.get(index, Fraction(0)) + coefficient
+    return _form(found, one.constant + other.constant)
+
+
+def affine_form(node: Node, block: BlockPlan) -> Linear | None:
     """Return the expression as a form; None where it is none, or one of numbers that doubles cannot hold."""
     found = _affine(node, block)
     return found if found is not None and _moderate(found) else None
 
 
-def _moderate(form: AffineForm) -> bool:
+def _moderate(form: Linear) -> bool:
     numbers = [form.constant, *(c for _, c in form.terms)]
     return all(abs(one) < _LARGEST and one.denominator < _LARGEST for one in numbers)
 
 
-def _affine(node: Node, block: BlockPlan) -> AffineForm | None:
+def _affine(node: Node, block: BlockPlan) -> Linear | None:
     match node:
         case Literal(value=bool()):
             return None
         case Literal(value=int() | Fraction() as value):
-            return AffineForm((), Fraction(value))
+            return Linear((), Fraction(value))
         case Estimated():
             estimate = block.estimates[node.index]
             return _form(_added(estimate.terms), estimate.constant) if isinstance(estimate, Linear) else None
@@ -114,20 +102,20 @@ def _added(terms: Combination) -> dict[int, Fraction]:
     return found
 
 
-def _computed(function: str, held: list[AffineForm | None]) -> AffineForm | None:
+def _computed(function: str, held: list[Linear | None]) -> Linear | None:
     match function, held:
-        case "neg", [AffineForm() as one]:
-            return one.times(Fraction(-1))
-        case "+", [AffineForm() as one, AffineForm() as other]:
-            return one.plus(other)
-        case "-", [AffineForm() as one, AffineForm() as other]:
-            return one.plus(other.times(Fraction(-1)))
-        case "*", [AffineForm() as one, AffineForm(terms=()) as other]:
-            return one.times(other.constant)
-        case "*", [AffineForm(terms=()) as one, AffineForm() as other]:
-            return other.times(one.constant)
-        case "/", [AffineForm() as one, AffineForm(terms=()) as other] if other.constant:
-            return one.times(1 / other.constant)
+        case "neg", [Linear() as one]:
+            return _times(one, Fraction(-1))
+        case "+", [Linear() as one, Linear() as other]:
+            return _plus(one, other)
+        case "-", [Linear() as one, Linear() as other]:
+            return _plus(one, _times(other, Fraction(-1)))
+        case "*", [Linear() as one, Linear(terms=()) as other]:
+            return _times(one, other.constant)
+        case "*", [Linear(terms=()) as one, Linear() as other]:
+            return _times(other, one.constant)
+        case "/", [Linear() as one, Linear(terms=()) as other] if other.constant:
+            return _times(one, 1 / other.constant)
         case _:
             return None
 
@@ -146,11 +134,11 @@ def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
                 return Quotient(above, below)
             inner = quotient_of_forms(node.arguments[0], block)
             if inner is not None and below is not None and not below.terms and below.constant:
-                return Quotient(inner.above.times(1 / below.constant), inner.below)
+                return Quotient(_times(inner.above, 1 / below.constant), inner.below)
             return None
         case Call(function="neg"):
             inner = quotient_of_forms(node.arguments[0], block)
-            return None if inner is None else Quotient(inner.above.times(Fraction(-1)), inner.below)
+            return None if inner is None else Quotient(_times(inner.above, Fraction(-1)), inner.below)
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
             return quotient_of_forms(node.arguments[0], block)
         case Call(function="+" | "-" | "*"):
@@ -165,10 +153,10 @@ def _shifted(node: Call, block: BlockPlan) -> Quotient | None:
         if inner is None or other is None or other.terms:
             continue
         if node.function == "*":
-            return Quotient(inner.above.times(other.constant), inner.below)
-        turned = inner.above.times(Fraction(-1)) if node.function == "-" and place == 1 else inner.above
+            return Quotient(_times(inner.above, other.constant), inner.below)
+        turned = _times(inner.above, Fraction(-1)) if node.function == "-" and place == 1 else inner.above
         added = -other.constant if node.function == "-" and place == 0 else other.constant
-        return Quotient(turned.plus(inner.below.times(added)), inner.below)
+        return Quotient(_plus(turned, _times(inner.below, added)), inner.below)
     return None
 
 
@@ -212,18 +200,6 @@ def estimate_value(estimate: Estimate, released: ReleasedBlock) -> Vector:
     return numbers(*estimate.value(released))
 
 
-def form_value(form: AffineForm, released: ReleasedBlock) -> FloatArray:
-    """Return constant + Σ coefficient · measurement, rounded once. Exact integers before the one division."""
-    return form.linear.value(released)[0]
-
-
-def form_interval(
-    form: AffineForm, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction
-) -> ColumnEnclosure:
-    """Return the interval of a sum of measurements: its value ± the reach of its noises."""
-    return form.linear.interval(noises, released, confidence)
-
-
 def quotient_interval(
     one: Quotient, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction
 ) -> ColumnEnclosure | None:
@@ -231,7 +207,7 @@ def quotient_interval(
     law = ratio_law(one.above.terms, one.below.terms, noises, confidence) if one.above.terms else None
     if law is None:
         return None
-    above, below = form_value(one.above, released), form_value(one.below, released)
+    above, below = one.above.value(released)[0], one.below.value(released)[0]
     none = below <= 0
     low, high = law.ends(above / np.where(none, 1.0, below), above, below)
     return ColumnEnclosure(low, high, np.isinf(low))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from curador.ledger.amounts import Amounts, amounts_text
@@ -131,6 +132,7 @@ def budget_view(ledger: Ledger, study: Study, analyst: str | None) -> BudgetView
     )
 
 
+@lru_cache(256)  # of what one question found and what it left: the next one finds the same
 def epsilon_of(limits: Limits, spent: Amounts) -> float:
     """Return the ε that amounts convert into, at the δ that is kept for conversion. For display. Rounds: up."""
     judge = limits.judge(spent)

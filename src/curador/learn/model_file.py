@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.learn import WHERE
-from curador.learn.card import PrivacyCard
+from curador.learn.card import STORED_ADJACENCY, PrivacyCard, read_adjacency
+from curador.privacy.adjacency import as_adjacency
 
 if TYPE_CHECKING:
     from curador.learn.base import PrivateEstimator
@@ -53,10 +54,25 @@ def to_json(estimator: PrivateEstimator) -> str:
     body = {
         "format": _FORMAT,
         "class": name,
-        "parameters": {name: write_value(value) for name, value in estimator.get_params(deep=False).items()},
+        "parameters": write_parameters(estimator),
         "fitted": {name: write_value(value) for name, value in _kept(estimator, _names(name)).items()},
     }
     return json.dumps(body, allow_nan=False)
+
+
+def write_parameters(estimator: PrivateEstimator) -> dict[str, Any]:
+    """Return the parameters of an estimator under the names, and in the order, in which they are stored."""
+    given: dict[str, Any] = dict(estimator.get_params(deep=False))
+    given["neighbours"] = STORED_ADJACENCY[as_adjacency(given.pop("adjacency"))]
+    return {name: write_value(given[name]) for name in sorted(given)}
+
+
+def _read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
+    given = {name: _read_value(value) for name, value in stored.items()}
+    if "adjacency" in given:  # no file calls it so
+        raise KeyError("adjacency")
+    given["adjacency"] = str(read_adjacency(given.pop("neighbours")))
+    return given
 
 
 def _names(kind: str) -> frozenset[str]:
@@ -69,7 +85,7 @@ def _kept(estimator: PrivateEstimator, known: frozenset[str]) -> dict[str, Any]:
     kept = {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
     for name in kept:
         if name not in known:
-            raise InvalidParameter(sentence(f"what a fit of {type(estimator).__name__} keeps", "listed in FITTED", name))
+            raise InvalidParameter.must_be(f"what a fit of {type(estimator).__name__} keeps", "listed in FITTED", name)
     return kept
 
 
@@ -79,7 +95,7 @@ def from_json(text: str | bytes) -> PrivateEstimator:
         return _made(json.loads(text))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as problem:
         hint = "models are the JSON files that `save` writes"
-        raise InvalidParameter(sentence("a model", "a readable file", type(problem).__name__, hint)) from None
+        raise InvalidParameter.must_be("a model", "a readable file", type(problem).__name__, hint) from None
 
 
 def _made(body: Any) -> PrivateEstimator:
@@ -89,7 +105,7 @@ def _made(body: Any) -> PrivateEstimator:
     if not name.startswith("Private"):
         raise KeyError(name)
     kind = getattr(import_module(WHERE[name]), name)
-    made = kind(**{name: _read_value(value) for name, value in body["parameters"].items()})
+    made = kind(**_read_parameters(body["parameters"]))
     for attribute, value in body["fitted"].items():
         if attribute not in _names(name):
             raise KeyError(attribute)
@@ -112,7 +128,7 @@ def load(path: str | Path) -> Any:
     try:
         return from_json(Path(path).read_bytes())
     except OSError as problem:
-        raise InvalidParameter(sentence("path", "a readable file", str(path), problem.strerror)) from None
+        raise InvalidParameter.must_be("path", "a readable file", str(path), problem.strerror) from None
 
 
 def write_value(value: Any) -> Any:
@@ -122,7 +138,7 @@ def write_value(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         kind = _KINDS.get(value.dtype.kind)
         if kind is None:
-            raise InvalidParameter(sentence("a fitted array", "of numbers or texts", str(value.dtype)))
+            raise InvalidParameter.must_be("a fitted array", "of numbers or texts", str(value.dtype))
         flat = [write_value(one) for one in value.ravel().tolist()] if kind == "float64" else value.ravel().tolist()
         return {"array": flat, "kind": kind, "shape": list(value.shape)}
     if isinstance(value, np.generic):
@@ -137,7 +153,7 @@ def write_value(value: Any) -> Any:
         return value
     if hasattr(value, "numerator"):  # an exact number
         return {"exact": str(value)}
-    raise InvalidParameter(sentence("what is saved", "numbers, texts and arrays", type(value).__name__))
+    raise InvalidParameter.must_be("what is saved", "numbers, texts and arrays", type(value).__name__)
 
 
 def _read_value(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple, NoReturn, Protocol
 
 from curador.errors import CuradorError, InvalidStudy
@@ -65,6 +66,12 @@ def entry_of(row: ChainRow) -> Entry:
     return entry
 
 
+@lru_cache(8)
+def recent_entry(row: ChainRow) -> Entry:
+    """Return the entry of a row that is read several times by one question: its own, and the last."""
+    return entry_of(row)
+
+
 def holder_of(analyst: str | None) -> str:
     """Return the name under which the asker's total is kept."""
     return OWNER if analyst is None else f"analyst:{analyst}"
@@ -72,7 +79,7 @@ def holder_of(analyst: str | None) -> str:
 
 def refuse_entry(sequence: int, rule: str) -> NoReturn:
     """Refuse the ledger because of one entry."""
-    raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.\nHint: {DAMAGED}.")
+    raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.", hint=f"{DAMAGED}.")
 
 
 class Earlier(Protocol):

@@ -18,16 +18,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require, sentence
+from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import STUDY, holder_of, refuse_entry, row_of
+from curador.ledger.chain import STUDY, holder_of, recent_entry, refuse_entry, row_of
 from curador.ledger.entry import Entry, EntryKind, State, next_entry, now, seal
 from curador.ledger.limits import Limits
 from curador.ledger.request import Request, Spent, Stored, admit, is_label, is_sha256, note_text, refuse_what_does_not_fit
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.store import Page
-from curador.ledger.witness import Head, WitnessedHead, remember
+from curador.ledger.witness import Head, remember
 from curador.privacy.adjacency import Adjacency
 from curador.study.model import Budget
 
@@ -219,7 +219,7 @@ class Ledger:
         """
         if reservation.id not in self._unsettled:
             hint = "after a restart nobody knows whether an engine ran; the charge is kept"
-            raise InvalidParameter(sentence("reservation", "an open one of this session", reservation.id, hint))
+            raise InvalidParameter.must_be("reservation", "an open one of this session", reservation.id, hint)
         return self._settle(EntryKind.VOIDED, reservation)
 
     def _settle(
@@ -236,7 +236,7 @@ class Ledger:
         with self._store.writing(charged=_CHARGED, patience=SETTLING) as page:
             head, found = self._head(page), page.at(own.sequence)
             if found != own or own.kind is not EntryKind.RESERVED or page.settled(own.id) is not None:
-                raise InvalidParameter(sentence("reservation", "an open one of this ledger", own.id))
+                raise InvalidParameter.must_be("reservation", "an open one of this ledger", own.id)
             next_one = next_entry(head, kind)
             spent, failures = head.after.spent, head.after.failures + (kind is EntryKind.FAILED)
             if kind is EntryKind.VOIDED:
@@ -299,7 +299,7 @@ class Ledger:
         with self._store.writing() as page:
             head, found = self._head(page), page.at(own.sequence)
             if found != own or own.kind is not EntryKind.COMMITTED:
-                raise InvalidParameter(sentence("stored", "an answer of this ledger", own.id))
+                raise InvalidParameter.must_be("stored", "an answer of this ledger", own.id)
             entry = _append(
                 page,
                 replace(
@@ -416,7 +416,7 @@ class Ledger:
         """Return the last entry before a change; a ledger that forgot what this object has seen is refused."""
         head = page.head()
         if head.ledger != self.id or head.sequence < self._seen:
-            raise InvalidStudy(sentence("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced"))
+            raise InvalidStudy.must_be("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced")
         self._seen = head.sequence
         return head
 
@@ -426,7 +426,7 @@ class Ledger:
             while True:
                 if head.sequence > self._mirrored:
                     try:
-                        remember(self._witness, WitnessedHead(self.id, head))
+                        remember(self._witness, self.id, head)
                     except OSError as error:
                         raise Failed(f"the ledger's witness could not be written; {_CHARGED}.") from error
                     self._mirrored = head.sequence
@@ -441,12 +441,13 @@ def _admits(head: Entry, analyst: str | None, version: int) -> None:
     if analyst is not None and head.after.failures >= CLOSED_AFTER:
         hint = "the owner looks into the failures and reopens the study"
         told = f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures"
-        raise NotAllowed(f"{told}.\nHint: {hint}.")
+        raise NotAllowed(f"{told}.", hint=f"{hint}.")
     current, hint = head.after.data_version, "the owner declared a new data version; open the study again"
     require(version == current, "data_version", f"the current one ({current})", version, hint)
 
 
 def _append(page: Page, entry: Entry) -> Entry:
     made, text = seal(entry)
-    page.append(row_of(made, text))
-    return Entry.from_text(text)  # what everybody will read, not what was meant
+    row = row_of(made, text)
+    page.append(row)
+    return recent_entry(row)  # what everybody will read, not what was meant

@@ -6,6 +6,7 @@ Is there room? The filter of the limits decides for the study, the share for the
 from __future__ import annotations
 
 import decimal
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require, sentence
+from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require
 from curador.ledger.amounts import Amounts
 from curador.ledger.entry import Entry, EntryKind, now
 from curador.ledger.limits import Limits
@@ -68,6 +69,22 @@ class Request:
         names = type(self.tables) is tuple and all(type(name) is str for name in self.tables)
         require(names, "tables", "a tuple of names", self.tables)
         require(is_label(self.asked), "asked", "a time as text", self.asked)
+
+    # what a filter asks of whatever it charges
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """ε under a pure budget."""
+        return self.amounts.epsilon
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(ρ, δ) under an (ε, δ) budget."""
+        return self.amounts.rho, self.amounts.delta
+
+    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
+        """No finite divergence is claimed."""
+        return float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +149,7 @@ def admit(request: Request, limits: Limits) -> None:
     amounts = replace(request.amounts)  # checked once more: a frozen value can be forged
     if limits.kind == "pure":
         if amounts.delta:
-            raise NotPrivate(sentence("amounts.delta", "0 under a pure budget", amounts.delta))
+            raise NotPrivate.must_be("amounts.delta", "0 under a pure budget", amounts.delta)
         require(not amounts.rho, "amounts.rho", "0 under a pure budget", amounts.rho)
     else:
         require(not amounts.epsilon, "amounts.epsilon", "0 under an (epsilon, delta) budget", amounts.epsilon)
@@ -146,17 +163,25 @@ def admit(request: Request, limits: Limits) -> None:
 def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts:
     """Return what must at least be charged for these loss records. Rounds: up."""
     require(len(losses) > 0, "losses", "at least one loss record", "none")
-    loss = compose([loss_from_record(record) for record in losses])
-    own = loss.adjacency
-    require(own is None or own is limits.adjacency, "losses", f"about the ledger's neighbours ({limits.adjacency})", own)
     try:
-        json.dumps(losses, allow_nan=False)
+        text = json.dumps(losses, allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidParameter(sentence("losses", "records of plain values", losses)) from None
-    if limits.kind == "pure":
+        raise InvalidParameter.must_be("losses", "records of plain values", losses) from None
+    return _least_cost(text, limits.adjacency, pure=limits.kind == "pure")
+
+
+@functools.lru_cache(256)
+def _least_cost(text: str, adjacency: Adjacency, *, pure: bool) -> Amounts:
+    """What the records of this text cost: of what will be stored, as whoever reads the ledger finds it."""
+    loss = compose([loss_from_record(record) for record in json.loads(text)])
+    own = loss.adjacency
+    require(own is None or own is adjacency, "losses", f"about the ledger's neighbours ({adjacency})", own)
+    if pure:
         epsilon = loss.pure_epsilon
         if epsilon is None:
-            raise NotPrivate("the losses have no known epsilon of pure privacy.\nHint: a pure budget pays for Laplace noise.")
+            raise NotPrivate(
+                "the losses have no known epsilon of pure privacy.", hint="a pure budget pays for Laplace noise."
+            )
         return Amounts.cost(epsilon=epsilon)
     pair = loss.concentrated
     if pair is None:
@@ -181,7 +206,7 @@ def is_sha256(value: object) -> bool:
 def note_text(value: object, name: str) -> str:
     """Return an owner's note, refused unless it says something in at most 1,000 letters."""
     if type(value) is not str or not value.strip() or len(value) > 1000:
-        raise InvalidParameter(sentence(name, "a sentence of at most 1,000 letters", value))
+        raise InvalidParameter.must_be(name, "a sentence of at most 1,000 letters", value)
     return value
 
 
@@ -190,28 +215,6 @@ def note_text(value: object, name: str) -> str:
 
 _MOST = decimal.Context(prec=6, rounding=decimal.ROUND_DOWN)
 _LEAST = decimal.Context(prec=6, rounding=decimal.ROUND_UP)
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """Amounts in the form that a filter charges."""
-
-    amounts: Amounts
-    adjacency: Adjacency
-
-    @property
-    def pure_epsilon(self) -> Fraction:
-        """ε under a pure budget."""
-        return self.amounts.epsilon
-
-    @property
-    def concentrated(self) -> tuple[Fraction, Fraction]:
-        """(ρ, δ) under an (ε, δ) budget."""
-        return self.amounts.rho, self.amounts.delta
-
-    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
-        """No finite divergence is claimed."""
-        return float("inf")
 
 
 def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts, own: Amounts, limit: Amounts) -> None:
@@ -226,23 +229,22 @@ def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts
     """
     asked = request.amounts
     if request.analyst is not None and not (own + asked).within(limit):
-        raise BudgetExceeded(_refusal_text(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit))
-    if not limits.judge(total).fits(Charge(asked, request.adjacency)):
+        raise _no_room(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit)
+    if not limits.judge(total).fits(request):
         whole = limits.total
         room = total.room_below(whole)
-        raise BudgetExceeded(
-            _refusal_text(asked, room, whole, "the study's budget", room.least(own.room_below(limit)), limit)
-        )
+        raise _no_room(asked, room, whole, "the study's budget", room.least(own.room_below(limit)), limit)
 
 
-def _refusal_text(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Amounts, share: Amounts) -> str:
-    """Return the sentence: the first amount that does not fit, what is left of it, and what share would still fit."""
+def _no_room(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Amounts, share: Amounts) -> BudgetExceeded:
+    """Return the refusal: the first amount that does not fit, what is left of it, and what share would still fit."""
     for name in ("epsilon", "rho", "delta"):
         wanted, room, bound = (getattr(amounts, name) for amounts in (asked, left, limit))
         if wanted > room:
-            text = f"{name} must be at most {_short(room, _MOST)}, what is left of {whose} ({_short(bound, _MOST)}); "
-            return f"{text}got {_short(wanted, _LEAST)}.\nHint: {_hint(name, asked, fits, share)}."
-    return "the charge must fit into what is left of the budget."
+            rule = f"must be at most {_short(room, _MOST)}, what is left of {whose} ({_short(bound, _MOST)})"
+            hint = f"{_hint(name, asked, fits, share)}."
+            return BudgetExceeded(subject=name, rule=rule, got=_short(wanted, _LEAST), hint=hint)
+    return BudgetExceeded("the charge must fit into what is left of the budget.")
 
 
 def _hint(name: str, asked: Amounts, fits: Amounts, share: Amounts) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from curador.errors import InvalidStudy, sentence
+from curador.errors import InvalidStudy
 
 _STALE = 3600  # seconds after which a temporary file belongs to a process that was killed
 
@@ -42,12 +42,12 @@ def witness_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".head")
 
 
-def remember(path: Path, seen: WitnessedHead, *, anew: bool = False) -> None:
+def remember(path: Path, ledger: str, head: Head, *, anew: bool = False) -> None:
     """Write what was seen: on disk before it replaces what stood there, readable by the owner only.
 
     anew   FileExistsError where a witness stands already
     """
-    body = {"version": 1, "ledger": seen.ledger, "sequence": seen.head.sequence, "hash": seen.head.hash}
+    body = {"version": 1, "ledger": ledger, "sequence": head.sequence, "hash": head.hash}
     write_private(path, (json.dumps(body) + "\n").encode(), replace=not anew)
 
 
@@ -64,7 +64,7 @@ def recall(path: Path) -> WitnessedHead | None:
             return WitnessedHead(ledger, Head(sequence, hash_))
         case _:
             hint = "restore the file; without it nobody knows whether the ledger forgot charges"
-            raise InvalidStudy(sentence("the ledger's witness", "a readable file", str(path), hint))
+            raise InvalidStudy.must_be("the ledger's witness", "a readable file", str(path), hint)
 
 
 def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:

@@ -39,7 +39,6 @@ from curador.numerics.rounding import FloatArray, float_down, float_up
 from curador.plan.enclosure import ColumnEnclosure, round_outward, unknown
 from curador.plan.error import RatioLaw, ratio_law, sum_reach, weighted_noises
 from curador.plan.model import CELL_STEPS, Measurement, Range, Tally, both_ends, grid_between
-from curador.plan.ownership import text_at
 from curador.plan.price import END_MISSES
 from curador.plan.sensitivity import moves, presence_moves
 from curador.privacy.adjacency import Adjacency
@@ -401,18 +400,10 @@ class Point(Estimate):
 # ---- from an aggregate to its estimate -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Which rows an aggregate speaks of: its filter, and the argument that must not be NULL (None: any row)."""
-
-    filter: Expression | None
-    present: Expression | None
-
-
 class Measuring(Protocol):
     """What an aggregate is planned with: the block's builder, which keeps every tally and measurement once."""
 
-    counted: set[Pattern]
+    counted: set[Tally]
     cap: Cap
     caps: Caps
     contribution: Contribution
@@ -435,8 +426,8 @@ class Measuring(Protocol):
         """Return the place of a measurement."""
         ...
 
-    def pattern(self, one: Aggregate) -> Pattern:
-        """Return which rows an aggregate speaks of."""
+    def pattern(self, one: Aggregate) -> Tally:
+        """Return the tally of the rows an aggregate speaks of: of its filter, where its argument is not NULL."""
         ...
 
     def outer(self, argument: Expression) -> bool:
@@ -451,7 +442,7 @@ class Measuring(Protocol):
         """Return the grid of a range, on which sums fit."""
         ...
 
-    def words(self, name: str, argument: Expression | None, pattern: Pattern) -> str:
+    def words(self, name: str, argument: Expression | None, pattern: Tally) -> str:
         """Return a measurement of a pattern's rows in words."""
         ...
 
@@ -460,11 +451,11 @@ class Measuring(Protocol):
         ...
 
 
-def measure_count(plan: Measuring, pattern: Pattern) -> int:
+def measure_count(plan: Measuring, pattern: Tally) -> int:
     """Return the place of the count of a pattern's rows."""
-    tally = plan.tally(Tally("rows", pattern.present, pattern.filter))
+    tally = plan.tally(pattern)
     one, two = moves(plan.contribution, 0, 1, plan.adjacency)
-    text = plan.words("COUNT", pattern.present, pattern)
+    text = plan.words("COUNT", pattern.argument, pattern)
     return plan.measured(Measurement("count", "noise", ((tally, 1),), one, two, text=text))
 
 
@@ -484,7 +475,7 @@ def _units(plan: Measuring, one: Aggregate) -> Linear:
 
 def _distinct(plan: Measuring, one: Aggregate) -> Linear:
     if one.argument is None:
-        raise InvalidQuery(text_at(one.place, "COUNT(DISTINCT …) needs a column."))
+        raise InvalidQuery("COUNT(DISTINCT …) needs a column.", place=one.place)
     most = min(plan.caps.most_groups, plan.cap.rows)
     tally = plan.tally(Tally("distinct", one.argument, one.filter, most=most))
     first, second = presence_moves(plan.contribution, most, plan.adjacency)
@@ -547,7 +538,7 @@ def _quantile(plan: Measuring, one: Aggregate) -> Point:
     lower, upper = both_ends(known)
     if lower == upper:
         name = plan.name_of(argument)
-        raise NotPrivate(text_at(one.place, f"a quantile needs a range of values; {name} has one value."))
+        raise NotPrivate(f"a quantile needs a range of values; {name} has one value.", place=one.place)
     grid = grid_between(lower, upper, integer=known.integer, most=CELL_STEPS)
     cells = plan.tally(Tally("cells", argument, one.filter, grid))
     twice = plan.contribution.keyed and plan.adjacency is Adjacency.REPLACE_ONE
@@ -557,7 +548,7 @@ def _quantile(plan: Measuring, one: Aggregate) -> Point:
     return Point(plan.measured(measured), lower, upper)
 
 
-def _centred(plan: Measuring, argument: Expression, pattern: Pattern, grid: Grid) -> tuple[int, int]:
+def _centred(plan: Measuring, argument: Expression, pattern: Tally, grid: Grid) -> tuple[int, int]:
     """Σ (v − centre): half the sensitivity of Σ v."""
     centre = grid.steps // 2
     steps = plan.tally(Tally("steps", argument, pattern.filter, grid))

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
-from curador.plan.aggregates import PLANNED, Estimate, Linear, Pattern
-from curador.plan.caps import CapNeeds, RequestedCaps, bound_contribution, caps_of
+from curador.plan.aggregates import PLANNED, Estimate, Linear
+from curador.plan.caps import AS_DECLARED, RequestedCaps, bound_contribution, caps_of
 from curador.plan.intervals import narrow_range
 from curador.plan.keys import KeyDomains, can_be_null
 from curador.plan.model import (
@@ -30,7 +30,7 @@ from curador.plan.model import (
     both_ends,
     grid_between,
 )
-from curador.plan.ownership import is_unit, text_at
+from curador.plan.ownership import is_unit
 from curador.plan.ranges import Ranges
 from curador.plan.words import expression_text, key_names, range_text
 from curador.plan.work import cutting_height, fit_height, most_stored
@@ -63,8 +63,9 @@ def build_plan(
 ) -> Plan:
     """Return the plan of a question. `bounds` narrow the argument of a column's aggregate, by the column's name."""
     options = question.options
-    wanted = asked or RequestedCaps()
-    wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
+    wanted = asked or AS_DECLARED
+    if options.rows or options.groups:
+        wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
     narrow = {name: (lower, upper) for name, lower, upper in options.bounds} | dict(bounds or {})
     blocks: list[BlockPlan] = []
     orders: list[OrderPlan] = []
@@ -85,7 +86,9 @@ def build_plan(
             orders.append(OrderPlan(None, one.expression.index, one.descending, one.nulls_first))
     unknown = set(narrow) - {item.name for block in blocks for item in block.items}
     if unknown:
-        raise InvalidQuery(f"bounds must be of columns of the answer; got {', '.join(sorted(map(str, unknown)))}.")
+        raise InvalidQuery(
+            subject="bounds", rule="must be of columns of the answer", got=str(", ".join(sorted(map(str, unknown))))
+        )
     adjacency = schema.study.adjacency
     return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
 
@@ -118,10 +121,11 @@ class _Builder:
     measurements: list[Measurement] = field(default_factory=list[Measurement])
     estimates: list[Estimate] = field(default_factory=list[Estimate])
     notes: dict[str, None] = field(default_factory=dict[str, None])
-    counted: set[Pattern] = field(default_factory=set[Pattern])
+    counted: set[Tally] = field(default_factory=set[Tally])
     bounds: tuple[Fraction, Fraction] | None = None
     height: int = 1
-    needs: CapNeeds = field(init=False)
+    known_groups: int | None = field(init=False)
+    counts_units: bool = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -189,7 +193,7 @@ class _Builder:
             counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
             rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
             raise NotPrivate(
-                text_at(self.block.place, f"{rule}\nHint: group by fewer columns, or restrict them with WHERE … IN.")
+                str(rule), hint="group by fewer columns, or restrict them with WHERE … IN.", place=self.block.place
             )
         return tuple(found)
 
@@ -198,18 +202,24 @@ class _Builder:
         groups = 1
         for key in keys:
             groups *= len(key.values or ())
-        self.needs = CapNeeds(
-            keyed=bool(keys),
-            private_keys=private,
-            counts_units=any(AGGREGATES[one.function].presence for one in aggregates),
-            known_groups=None if private else groups,
-        )
+        self.known_groups = None if private else groups
+        self.counts_units = any(AGGREGATES[one.function].presence for one in aggregates)
         self.caps = caps
         return self.bounded(self.height)
 
     def bounded(self, height: int) -> tuple[Cap, Contribution]:
         """Return the caps where base tables are cut at a height."""
-        cap, contribution = bound_contribution(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
+        cap, contribution = bound_contribution(
+            self.relation,
+            self.schema,
+            self.caps,
+            self.asked,
+            keyed=bool(self.block.keys),
+            private_keys=self.known_groups is None,
+            known_groups=self.known_groups,
+            counts_units=self.counts_units,
+            height=height,
+        )
         return replace(cap, height=cutting_height(height, self.relation, self.schema)), contribution
 
     # ---- expressions -----------------------------------------------------------------------------------------------
@@ -241,13 +251,13 @@ class _Builder:
     def _estimate(self, one: Aggregate) -> Estimate:
         made = PLANNED[one.function].estimate
         if made is None:
-            raise NotPrivate(text_at(one.place, f"{one.function} has no private form over all rows."))
+            raise NotPrivate(f"{one.function} has no private form over all rows.", place=one.place)
         return made(self, one)
 
-    def pattern(self, one: Aggregate) -> Pattern:
+    def pattern(self, one: Aggregate) -> Tally:
         argument = one.argument
         absent = argument is None or not self._nullable(argument, one.filter)
-        return Pattern(one.filter, None if absent else argument)
+        return Tally("rows", None if absent else argument, one.filter)
 
     def _nullable(self, argument: Expression, where: Expression | None) -> bool:
         if is_unit(argument, self.relation):
@@ -264,7 +274,7 @@ class _Builder:
         argument = one.argument
         if argument is None or argument.type is None or not argument.type.numeric:
             hint = "ask for EXTRACT(year FROM …), or DATE_DIFF('day', DATE '2000-01-01', …), of a date"
-            raise InvalidQuery(text_at(one.place, f"{one.function.upper()} needs numbers.\nHint: {hint}."))
+            raise InvalidQuery(f"{one.function.upper()} needs numbers.", hint=f"{hint}.", place=one.place)
         known = self._range(argument, one.filter)
         if self.bounds is not None:
             lower, upper = self.bounds
@@ -272,13 +282,13 @@ class _Builder:
             if not (inside and lower < upper):
                 wanted = f"[{float(lower):g}, {float(upper):g}]"
                 text = f"bounds must be narrower than those known ({range_text(known)}); got {wanted}."
-                raise NotPrivate(text_at(one.place, text))
+                raise NotPrivate(text, place=one.place)
             known = Range(lower, upper, known.integer and lower.denominator == upper.denominator == 1, "asked for")
         name = expression_text(argument, self.relation)
         if not known.bounded:
             text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {range_text(known)}."
             hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
-            raise NotPrivate(text_at(one.place, f"{text}\nHint: {hint}."))
+            raise NotPrivate(str(text), hint=f"{hint}.", place=one.place)
         self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known
 
@@ -296,15 +306,15 @@ class _Builder:
         most = max(abs(grid.start), abs(grid.start + grid.steps), grid.steps)
         if most * self.contribution.rows * self.schema.study.max_units >= _WIDEST:
             raise NotPrivate(
-                "sums must stay below 2^126 for every number of units the owner allows.\n"
-                "Hint: narrower bounds, or a smaller max_units in the study."
+                "sums must stay below 2^126 for every number of units the owner allows.",
+                hint="narrower bounds, or a smaller max_units in the study.",
             )
         return grid
 
     def name_of(self, expression: Expression) -> str:
         return expression_text(expression, self.relation)
 
-    def words(self, name: str, argument: Expression | None, pattern: Pattern) -> str:
+    def words(self, name: str, argument: Expression | None, pattern: Tally) -> str:
         of = "" if argument is None else f"of {expression_text(argument, self.relation)}"
         where = "" if pattern.filter is None else f"where {expression_text(pattern.filter, self.relation)}"
         return " ".join(part for part in (name, of, where) if part)

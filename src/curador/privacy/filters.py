@@ -26,7 +26,7 @@ from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, rational
 from curador.numerics.roots import bisect
 from curador.numerics.rounding import float_up, log_up, up
-from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,7 +81,7 @@ class PureFilter:
     def __init__(self, limit: Number, *, spent: Number = ZERO, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "limit", positive(limit, "limit"))
         object.__setattr__(self, "spent", _require_within(spent, self.limit, "spent"))
-        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
     @property
     def left(self) -> Fraction:
@@ -96,7 +96,7 @@ class PureFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            raise BudgetExceeded(_refusal_text("epsilon", asked, self.left, self.limit))
+            raise _no_room("epsilon", asked, self.left, self.limit)
         return replace(self, spent=self.spent + asked, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self) -> float:
@@ -146,7 +146,7 @@ class ConcentratedFilter:
         rho, delta = spent
         amounts = Amounts(_require_within(rho, self.rho_limit, "rho"), _require_within(delta, self.delta_keys, "delta"))
         object.__setattr__(self, "spent", amounts)
-        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
     @classmethod
     def create(
@@ -194,9 +194,9 @@ class ConcentratedFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked, left = self._asked(loss), self.left
         if asked.rho > left.rho:
-            raise BudgetExceeded(_refusal_text("rho", asked.rho, left.rho, self.rho_limit))
+            raise _no_room("rho", asked.rho, left.rho, self.rho_limit)
         if asked.delta > left.delta:
-            raise BudgetExceeded(_refusal_text("delta", asked.delta, left.delta, self.delta_keys))
+            raise _no_room("delta", asked.delta, left.delta, self.delta_keys)
         total = Amounts(self.spent.rho + asked.rho, self.spent.delta + asked.delta)
         return replace(self, spent=total, adjacency=_join_adjacency(self.adjacency, loss))
 
@@ -239,7 +239,7 @@ class RenyiFilter:
         object.__setattr__(self, "alpha", _order(alpha))
         object.__setattr__(self, "limit", positive(limit, "limit"))
         object.__setattr__(self, "spent", _require_within(spent, self.limit, "spent"))
-        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
     @classmethod
     def create(
@@ -267,7 +267,7 @@ class RenyiFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            raise BudgetExceeded(_refusal_text(f"zeta of order {self.alpha}", asked, self.left, self.limit))
+            raise _no_room(f"zeta of order {self.alpha}", asked, self.left, self.limit)
         return replace(self, spent=self.spent + asked, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self, *, delta: Number) -> float:
@@ -358,19 +358,17 @@ def _divergence(bound: object, order: Fraction) -> Fraction:
     return Fraction(bound)
 
 
-def _join_adjacency(own: Adjacency | None, loss: Chargeable) -> Adjacency | None:
+def _join_adjacency(adjacency: Adjacency | None, loss: Chargeable) -> Adjacency | None:
     """Return the one adjacency of the filter and the loss."""
-    other = _read_adjacency(loss.adjacency)
-    if own is not None and other is not None and own is not other:
+    other = maybe_adjacency(loss.adjacency)
+    if adjacency is not None and other is not None and adjacency is not other:
         raise InvalidParameter(
-            f"the loss must be about the filter's neighbours ({own}); got {other}.\n"
-            "Hint: an add_or_remove_one loss becomes one for replace_one by .group(2)."
+            subject="the loss",
+            rule=f"must be about the filter's neighbours ({adjacency})",
+            got=str(other),
+            hint="an add_or_remove_one loss becomes one for replace_one by .group(2).",
         )
-    return own or other
-
-
-def _read_adjacency(adjacency: Adjacency | str | None) -> Adjacency | None:
-    return None if adjacency is None else as_adjacency(adjacency)
+    return adjacency or other
 
 
 def _order(alpha: Number) -> Fraction:
@@ -392,12 +390,12 @@ def _share(delta_keys: Number, delta: Fraction) -> Fraction:
     return share
 
 
-def _refusal_text(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> str:
+def _no_room(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> BudgetExceeded:
     """The refusal in one sentence: short decimals, exact ratios where the decimals would look alike."""
     shown = [_short(amount) for amount in (left, limit, asked)]
     if shown[0] == shown[2]:
         shown = [str(amount) for amount in (left, limit, asked)]
-    return f"{name} must be at most {shown[0]}, what is left of {shown[1]}; got {shown[2]}."
+    return BudgetExceeded(subject=name, rule=f"must be at most {shown[0]}, what is left of {shown[1]}", got=shown[2])
 
 
 def _short(amount: Fraction) -> str:

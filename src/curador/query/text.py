@@ -255,6 +255,9 @@ class PrivacyClause:
     every: NarrowedBounds | None = None
 
 
+_NOTHING_SAID = PrivacyClause()
+
+
 def take_out_clause(tokens: list[Token], text: Text) -> tuple[list[Token], PrivacyClause]:
     """Return the tokens without the clause and without named bounds in aggregates, and what these said."""
     rest, bounds = _without_named_bounds(tokens, text)
@@ -263,7 +266,7 @@ def take_out_clause(tokens: list[Token], text: Text) -> tuple[list[Token], Priva
         if bounds:
             place = next(iter(bounds))
             raise invalid(place, f"{_BOUNDS} must come with WITH DIFFERENTIAL_PRIVACY OPTIONS(…)")
-        return rest, PrivacyClause()
+        return rest, _NOTHING_SAID
     start = starts[0]
     if len(starts) > 1:
         raise invalid(text.place(rest[starts[1]].start), "WITH DIFFERENTIAL_PRIVACY must stand once")
@@ -432,6 +435,8 @@ def options_of(marks: PrivacyClause, blocks: Sequence[Block], tables: Sequence[s
             min(unused, key=lambda one: (one.line, one.column)), f"{_BOUNDS} must stand in an aggregate of the SELECT list"
         )
     said = marks.options
+    if not found:
+        return said
     narrowed = tuple((name, low, high) for name, (low, high) in found.items())
     return Options(said.epsilon, said.rows, said.groups, narrowed)
 

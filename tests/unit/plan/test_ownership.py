@@ -5,7 +5,7 @@ from plan_schemas import Public, event_tables, schema
 from plan_trees import by_unit, column, equal, joined, number, projected, scan, union, where
 
 from curador.errors import NotPrivate
-from curador.plan.caps import CapNeeds, RequestedCaps, bound_contribution, caps_of
+from curador.plan.caps import RequestedCaps, bound_contribution, caps_of
 from curador.plan.ownership import ownership_of
 from curador.study.model import Caps
 
@@ -81,8 +81,8 @@ def test_rows_without_an_owner_are_refused(relation):
 
 def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None):
     wanted = asked or RequestedCaps()
-    needs = CapNeeds(keyed=keyed, private_keys=private, counts_units=units, known_groups=groups)
-    return bound_contribution(relation, known, caps_of(relation, known, wanted), wanted, needs)
+    needs = {"keyed": keyed, "private_keys": private, "counts_units": units, "known_groups": groups}
+    return bound_contribution(relation, known, caps_of(relation, known, wanted), wanted, **needs)
 
 
 def test_the_prepared_rank_serves_where_every_row_counts():

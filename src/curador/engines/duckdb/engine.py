@@ -18,7 +18,7 @@ from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRun
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import is_prepared, specification, take_version
 from curador.engines.duckdb.worker import open_connection
-from curador.errors import Failed, InvalidQuery, InvalidStudy, sentence
+from curador.errors import Failed, InvalidQuery, InvalidStudy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Engine, EngineKind, Tallied
     from curador.engines.duckdb.runners import Runner
-    from curador.engines.lower.sql import Lowered, Statement
+    from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
     from curador.study.model import Study
     from curador.study.schema import Schema
@@ -106,20 +106,17 @@ class DuckDBEngine:
     def _tallied(self, compiled: Compiled, *, empty: bool) -> list[Tallied]:
         from curador.engines.lower.collect import collect
 
-        lowered: tuple[Lowered, ...] = compiled.statements
-        named = [(f"{place}.{one.name}", one) for place, each in enumerate(lowered) for one in each.statements]
+        lowered: tuple[GeneratedSQL, ...] = compiled.statements
+        named = [(str(place), one) for place, one in enumerate(lowered)]
         results = self._without_rows(named) if empty else self.run(named)
         try:
-            return [
-                collect(block, each, {one.name: results[f"{place}.{one.name}"] for one in each.statements})
-                for place, (block, each) in enumerate(zip(compiled.blocks, lowered, strict=True))
-            ]
+            return [collect(block, results[str(place)]) for place, block in enumerate(compiled.blocks)]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
             raise log_failure(self._folder, self._version, traceback.format_exc()) from None
 
-    def _without_rows(self, statements: Sequence[tuple[str, Statement]]) -> Mapping[str, Any]:
+    def _without_rows(self, statements: Sequence[tuple[str, GeneratedSQL]]) -> Mapping[str, Any]:
         """Run statements on tables without rows, once: the same ones give the same there, whatever rows a version has."""
-        key = tuple((name, str(one.sql)) for name, one in statements)
+        key = tuple((name, str(one)) for name, one in statements)
         found = self._rehearsed.get(key)
         if found is None:
             found = self.run(statements, empty=True)
@@ -149,20 +146,20 @@ class DuckDBEngine:
             raise _refusal("fit", problem) from None
 
     def _read(self, table: str, columns: Sequence[str], *, empty: bool) -> Any:
-        from curador.engines.lower.block import ROWS_STATEMENT, lower_rows
+        from curador.engines.lower.block import lower_rows
 
-        return self.run([(ROWS_STATEMENT, lower_rows(self._schema, table, columns))], empty=empty)[ROWS_STATEMENT]
+        return self.run([("rows", lower_rows(self._schema, table, columns))], empty=empty)["rows"]
 
-    def run(self, statements: Sequence[tuple[str, Statement]], *, empty: bool = False) -> Mapping[str, Any]:
+    def run(self, statements: Sequence[tuple[str, GeneratedSQL]], *, empty: bool = False) -> Mapping[str, Any]:
         """Run lowered statements in one transaction, on the data or on tables without rows; refuse what is not lowered."""
         from curador.engines.lower.sql import GeneratedSQL
 
         for _, statement in statements:
-            if type(statement.sql) is not GeneratedSQL:
-                raise Failed(sentence("a statement", "made by the lowering", type(statement.sql).__name__))
+            if type(statement) is not GeneratedSQL:
+                raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
         try:
             seconds = float(self._study.engine.deadline)
-            texts = [(name, str(one.sql)) for name, one in statements]
+            texts = [(name, str(one)) for name, one in statements]
             return self._opened().run(texts, min(seconds, _REHEARSAL) if empty else seconds, empty=empty)
         except BrokenError as problem:
             raise log_failure(self._folder, self._version, str(problem)) from None
@@ -190,13 +187,13 @@ class DuckDBEngine:
     def _require_ready(self) -> None:
         if not self.ready:
             rule = f"Data version {self._version} must be prepared for the study as it is declared."
-            raise InvalidStudy(f"{rule}\nHint: run `curador prepare`")
+            raise InvalidStudy(str(rule), hint="run `curador prepare`")
 
 
 def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
     """Return the refusal of a question or a fit that the engine could not run on tables without rows."""
     hint = f"ask it in another way; the owner finds the reason under incident {problem.incident}"
-    return InvalidQuery(f"the engine cannot run this {what}, even without rows; nothing was charged.\nHint: {hint}.")
+    return InvalidQuery(f"the engine cannot run this {what}, even without rows; nothing was charged.", hint=f"{hint}.")
 
 
 # ---- kind ------------------------------------------------------------------------------------------------------------------

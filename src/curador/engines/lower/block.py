@@ -19,21 +19,20 @@ from typing import TYPE_CHECKING
 
 from curador.engines.lower import terms
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart, TallyColumn, TallyFrame, results_of
-from curador.engines.lower.caps import KeptRows, apply_caps, rank_of
+from curador.engines.lower.caps import apply_caps, rank_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import Expressions
 from curador.engines.lower.grid import Layers, steps_of
 from curador.engines.lower.relation import Relations, is_stored_on_grid
 from curador.engines.lower.sql import (
     GeneratedSQL,
-    Lowered,
-    Statement,
     commas,
     mark_generated,
     rows_of,
     select,
     too_deep,
 )
+from curador.plan.work import is_table
 from curador.query.tree import Ref
 from curador.study.model import UnitRow
 from curador.study.values import Type
@@ -50,10 +49,7 @@ if TYPE_CHECKING:
 # ---- rows ------------------------------------------------------------------------------------------------------------------
 
 
-ROWS_STATEMENT = "rows"
-
-
-def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> Statement:
+def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> GeneratedSQL:
     """Return the statement that reads columns v0, v1, … and the unit `u` of a table.
 
     Claim   The rows of one unit depend on its own rows only; those of no unit are left out.
@@ -64,26 +60,24 @@ def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> Statement:
         raise AssertionError(table)  # nobody's rows
     named = [f"c{one.index(name)} AS v{number}" for number, name in enumerate(columns)]
     conditions = [] if isinstance(one.table.unit, UnitRow) else ["__u IS NOT NULL"]
-    sql: GeneratedSQL = mark_generated(select([*named, "__u AS u"], f"t{place}", when=conditions))
-    return Statement(ROWS_STATEMENT, sql)
+    return mark_generated(select([*named, "__u AS u"], f"t{place}", when=conditions))
 
 
 # ---- block -----------------------------------------------------------------------------------------------------------------
 
 
-TALLIES_STATEMENT = "tallies"
 GROUPS, SELECTION, FIRST_TALLY = 0, 1, 2
 """The numbers of parts; a tally with a part of its own has FIRST_TALLY + its place."""
 
 
-def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> Lowered:
-    """Return a block's statements. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
+def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
+    """Return a block's statement. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
     try:
         made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
         text = made.statement()
     except RecursionError:
         raise too_deep() from None
-    return Lowered((Statement(TALLIES_STATEMENT, mark_generated(text)),))
+    return mark_generated(text)
 
 
 def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUCKDB) -> GeneratedSQL:
@@ -103,7 +97,8 @@ def lower_kept(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, d
 @dataclass(frozen=True, slots=True)
 class _Block:
     block: BlockPlan
-    kept: KeptRows
+    kept: tuple[tuple[str, str], ...]
+    """The parts of a WITH clause, the last of which is named `kept`."""
     keys: tuple[str, ...]
     columns: tuple[TallyColumn, ...]
     dialect: Dialect
@@ -137,11 +132,12 @@ class _Block:
 
         Once also for work's sake: a plan counts what is computed with a row once.
         """
-        several = {name for name, _ in self.kept.parts if name in {"owned", "crowded"} and len(self.kept.parts) > 1}
-        once = reads > 1 and not self.kept.cheap
+        several = {name for name, _ in self.kept if name in {"owned", "crowded"} and len(self.kept) > 1}
+        scanned = len(self.kept) == 1 and is_table(self.block.relation)
+        once = reads > 1 and not scanned
         named = [
             self.dialect.named(name, text, once=True if name in several else once and name == "kept")
-            for name, text in self.kept.parts
+            for name, text in self.kept
         ]
         return f"WITH {commas(named)}"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from curador.engines.base import Cells, Tallied
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, results_of
-from curador.engines.lower.block import FIRST_TALLY, GROUPS, SELECTION, TALLIES_STATEMENT
+from curador.engines.lower.block import FIRST_TALLY, GROUPS, SELECTION
 from curador.errors import Failed
 
 if TYPE_CHECKING:
@@ -17,18 +17,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.engines.base import Integers, KeyValue
-    from curador.engines.lower.sql import Lowered
     from curador.plan.model import BlockPlan
 
 Arrow: TypeAlias = Any
 """A table or column of pyarrow, which has no types of its own to show."""
 
 
-def collect(block: BlockPlan, lowered: Lowered, results: Mapping[str, Arrow]) -> Tallied:
-    """Return a block's tallies from the results of its statements, by name."""
-    if set(results) != {one.name for one in lowered.statements}:
-        raise Failed("an engine must answer every statement of a block once.")
-    table = results[TALLIES_STATEMENT]
+def collect(block: BlockPlan, table: Arrow) -> Tallied:
+    """Return a block's tallies from the result of its statement."""
     part = _integers(table.column("part"))
     groups = _rows(table, part == GROUPS)
     keys = tuple(f"k{place}" for place in range(len(block.keys)))

@@ -13,7 +13,6 @@ g0 …       column number so on its declared grid, where a plan wants it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curador.errors import InvalidQuery
@@ -34,21 +33,6 @@ class GeneratedSQL(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement of a block; its result is an Arrow table under this name."""
-
-    name: str
-    sql: GeneratedSQL
-
-
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A block as statements to run in one snapshot, in this order."""
-
-    statements: tuple[Statement, ...]
-
-
 def mark_generated(text: str) -> GeneratedSQL:
     """Return the text as ours; refuse one that grew too long. Nothing has been read or spent by then."""
     return GeneratedSQL(require_short(text))
@@ -63,7 +47,7 @@ def require_short(text: str) -> str:
 
 def too_deep() -> InvalidQuery:
     """Return the refusal of an expression that is nested too deeply."""
-    return InvalidQuery("an expression must be nested less deeply.\nHint: write fewer functions inside one another.")
+    return InvalidQuery("an expression must be nested less deeply.", hint="write fewer functions inside one another.")
 
 
 def commas(names: Iterable[str]) -> str:

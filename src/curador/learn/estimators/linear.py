@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import TYPICAL, forecast_moments, records_first, sizes_of_forecast
 from curador.learn.estimators.arrays import (
@@ -26,6 +26,7 @@ from curador.learn.plan import FitPlan, PlannedRelease, make_plan
 from curador.learn.regression.frame import FeatureFrame, design_of, frame_of, sizes_of
 from curador.learn.regression.moments import NAME, TargetGrid, grid_of, line_of, noise_of, release_moments
 from curador.numerics.exact import at_least_zero
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
                      Required
     bounds_y         (low, high) of the target. Required
     fit_intercept    whether there is one. Without it features and target are measured from 0, and noise is larger
-    neighbours       "add_remove" or "replace_one"
+    adjacency        "add_or_remove_one" or "replace_one"
     n_nominal        how many records are expected; only forecasts and fits through a curator need it
     regularisation   "auto": as much as the noise asks for; a number: a ridge on features scaled to [-1, 1]
     row_norm         None, or what scaled rows are shortened to: their l2 norm, at delta=0 their l1 norm. A feature with a
@@ -68,7 +69,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         bounds_X: Any = None,  # noqa: N803 -- as scikit-learn names it
         bounds_y: Any = None,
         fit_intercept: bool = True,
-        neighbours: str = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         n_nominal: int | None = None,
         regularisation: Any = "auto",
         row_norm: float | None = None,
@@ -78,7 +79,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         self.bounds_X = bounds_X
         self.bounds_y = bounds_y
         self.fit_intercept = fit_intercept
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.n_nominal = n_nominal
         self.regularisation = regularisation
         self.row_norm = row_norm
@@ -108,7 +109,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         given = facts.target_bounds if self.bounds_y is None else self.bounds_y
         if given is None:
             hint = "what the target lies between must not be taken from the data; values beyond are clamped"
-            raise InvalidParameter(sentence("bounds_y", "given: (low, high)", "nothing", hint))
+            raise InvalidParameter.must_be("bounds_y", "given: (low, high)", "nothing", hint)
         found = bounds_of(given, Facts(None, 1), name="bounds_y")
         if self.fit_intercept:
             return float(found.centre[0]), float(found.half[0])
@@ -117,7 +118,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     def _ridge(self) -> float | None:
         if isinstance(self.regularisation, str):
             if self.regularisation != "auto":
-                raise InvalidParameter(sentence("regularisation", "'auto' or a number of at least 0", self.regularisation))
+                raise InvalidParameter.must_be("regularisation", "'auto' or a number of at least 0", self.regularisation)
             return None
         return float(at_least_zero(self.regularisation, "regularisation"))
 

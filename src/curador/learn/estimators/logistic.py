@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import multiclass
 from sklearn.utils.validation import check_is_fitted
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import TYPICAL, forecast_moments, records_first, sizes_of_forecast
 from curador.learn.estimators.arrays import (
@@ -25,6 +25,7 @@ from curador.learn.plan import FitPlan, PlannedRelease, concentrated_plan, make_
 from curador.learn.regression.frame import FeatureFrame, frame_of
 from curador.learn.regression.logistic import LogisticProblem, coefficients_of, noise_of, parts, probabilities, steps_of
 from curador.numerics.exact import whole
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     classes          the labels there may be. Through a curator: required, and rows with other labels are dropped. For arrays:
                      None takes the labels that occur; that set is then taken as public
     fit_intercept    whether there is one. Without it features are measured from 0
-    neighbours       "add_remove" or "replace_one"
+    adjacency        "add_or_remove_one" or "replace_one"
     n_nominal        how many records are expected; only forecasts and fits through a curator need it
     row_norm         None, or what scaled rows are shortened to: their l2 norm, at delta=0 their l1 norm. A feature with a
                      bound at 0 is then scaled from 0 to ±1, others from -1 to 1. Worth it where few features of a row are
@@ -73,7 +74,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         bounds_X: Any = None,  # noqa: N803 -- as scikit-learn names it
         classes: Any = None,
         fit_intercept: bool = True,
-        neighbours: str = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         n_nominal: int | None = None,
         row_norm: float | None = None,
     ) -> None:
@@ -82,7 +83,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.bounds_X = bounds_X
         self.classes = classes
         self.fit_intercept = fit_intercept
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.n_nominal = n_nominal
         self.row_norm = row_norm
 
@@ -111,11 +112,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             given = list(self.classes)
             found = np.unique(np.asarray(given))
         except TypeError:
-            raise InvalidParameter(sentence("classes", rule, self.classes)) from None
+            raise InvalidParameter.must_be("classes", rule, self.classes) from None
         if found.ndim != 1 or len(given) != len(found) or len(found) < 2 or found.dtype.kind not in "biufU":
-            raise InvalidParameter(sentence("classes", rule, self.classes))
+            raise InvalidParameter.must_be("classes", rule, self.classes)
         if found.dtype.kind == "U" and not all(isinstance(one, str) for one in given):
-            raise InvalidParameter(sentence("classes", rule, self.classes))
+            raise InvalidParameter.must_be("classes", rule, self.classes)
         return found
 
     def _frame(self, facts: Facts, *, pure: bool) -> FeatureFrame:
@@ -127,7 +128,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         require(facts.features < _MOST_FEATURES, "X", f"of fewer than {_MOST_FEATURES} features", facts.features)
         if self.classes is None and facts.bounds is not None:
             hint = "which labels occur is not public"
-            raise InvalidParameter(sentence("classes", "declared for a fit through a curator", "nothing", hint))
+            raise InvalidParameter.must_be("classes", "declared for a fit through a curator", "nothing", hint)
         if self.classes is not None:
             self._declared()
 
@@ -175,12 +176,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         if self.classes is None:
             known: NDArray[Any] = np.unique(labels)
             if len(known) < 2:
-                raise InvalidParameter(sentence("y", "of at least two classes", f"{len(known)} class"))
+                raise InvalidParameter.must_be("y", "of at least two classes", f"{len(known)} class")
         else:
             known = self._declared()
             if not np.isin(labels, known).all():
                 hint = "labels are those that were declared"
-                raise InvalidParameter(sentence("y", "made of the declared classes", "another label", hint))
+                raise InvalidParameter.must_be("y", "made of the declared classes", "another label", hint)
         self.classes_ = known
         return Records(data.rows, np.searchsorted(known, labels).astype(np.float64)), facts
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import DryRun, once_called_n, sizes_of_forecast
 from curador.learn.estimators.arrays import Records, centre_rows, read_matrix, read_more, records_of_columns, width_of
@@ -20,6 +20,7 @@ from curador.learn.estimators.components import choose, find, forecast, parts_of
 from curador.learn.plan import STEPS, FitGoal, PlannedRelease
 from curador.learn.sums import Floats, Whole, sensitivity_steps, total, whole_rows
 from curador.numerics.exact import Number, positive, rational, whole
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -52,7 +53,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
                   "oja": the gradient steps of [FM22], to reproduce them
                   "auto": "bingham" where δ = 0, else "analyze_gauss" up to 5000 features and "lanczos" beyond; through a
                   curator always a method of exact noise, unless its owner allows others
-    neighbours    "add_remove" or "replace_one"
+    adjacency     "add_or_remove_one" or "replace_one"
     center        None: directions through the origin; an array: a public centre; "private": a tenth of the budget buys the
                   mean of the records, each shortened to row_norm; less that mean m, to √(row_norm² − |m|²)
     n_nominal     a declared number of records, by which sums are divided; None: counted where records are replaced, else
@@ -89,7 +90,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         delta: Number | None = None,
         row_norm: float = 1.0,
         method: Method = "auto",
-        neighbours: Literal["add_remove", "replace_one"] = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         center: Any = None,
         n_nominal: int | None = None,
         debias: bool = True,
@@ -99,7 +100,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.delta = delta
         self.row_norm = row_norm
         self.method = method
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.center = center
         self.n_nominal = n_nominal
         self.debias = debias
@@ -195,13 +196,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         require(_NORMS[0] <= norm <= _NORMS[1], "row_norm", "between 1e-50 and 1e50", self.row_norm)
         count = whole(self.n_components, "n_components", least=1)
         if count > facts.features:
-            raise InvalidParameter(sentence("n_components", f"at most {facts.features}, the number of features", count))
+            raise InvalidParameter.must_be("n_components", f"at most {facts.features}, the number of features", count)
         self._public_centre(facts)
         chosen = self._chosen(facts.features)
         if chosen == "oja" and count > 1:
-            raise InvalidParameter(sentence("n_components", "1 for 'oja', which finds one direction", count))
+            raise InvalidParameter.must_be("n_components", "1 for 'oja', which finds one direction", count)
         if chosen == "oja" and self._pure:
-            raise InvalidParameter(sentence("delta", "above 0 for 'oja', whose noise is Gaussian", self.delta))
+            raise InvalidParameter.must_be("delta", "above 0 for 'oja', whose noise is Gaussian", self.delta)
         parts = [PlannedRelease("centre", _CENTRE_SHARE)] if isinstance(self.center, str) else []
         if facts.records is None:
             parts.append(PlannedRelease("count", _COUNT_SHARE))
@@ -215,14 +216,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         rule = "None, 'private' or a finite number for each feature"
         if isinstance(self.center, str):
             if self.center != "private":
-                raise InvalidParameter(sentence("center", rule, self.center))
+                raise InvalidParameter.must_be("center", rule, self.center)
             return None
         try:
             centre = np.broadcast_to(np.asarray(self.center, np.float64), (facts.features,)).copy()
         except (TypeError, ValueError):
-            raise InvalidParameter(sentence("center", rule, self.center)) from None
+            raise InvalidParameter.must_be("center", rule, self.center) from None
         if not np.isfinite(centre).all():
-            raise InvalidParameter(sentence("center", rule, self.center))
+            raise InvalidParameter.must_be("center", rule, self.center)
         return centre
 
     def _learn(self, data: Records, facts: Facts, releaser: Releaser) -> None:
@@ -260,7 +261,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         check_is_fitted(self)
         places = np.asarray(check_array(X), np.float64)
         if places.shape[1] != len(self.components_):
-            raise InvalidParameter(sentence("X", f"of {len(self.components_)} columns, one a component", places.shape[1]))
+            raise InvalidParameter.must_be("X", f"of {len(self.components_)} columns, one a component", places.shape[1])
         return places @ self.components_ + self.center_
 
     def _columns(self) -> int | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import validation
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.plan import concentrated_plan, make_plan
 from curador.learn.ratings import Catalogue, Ratings, Scale, catalogue_of, number_users, ratings_of, scale_of
@@ -28,7 +28,7 @@ from curador.learn.recommend.fits import (
     predict_ratings,
 )
 from curador.numerics.exact import Number, positive, whole
-from curador.privacy.adjacency import REPLACE_ONE
+from curador.privacy.adjacency import REPLACE_ONE, Adjacency
 from curador.privacy.gaussian import gaussian_mu
 from curador.study.values import Type
 
@@ -64,7 +64,7 @@ def read_table(table: Any, y: Any, catalogue: Catalogue, scale: Scale) -> Rating
         return _of_matrix(table, y, catalogue, scale)
     columns = _columns(table)
     if columns is None or not 2 <= len(columns) <= 3:
-        raise InvalidParameter(sentence("X", _RULE, _shape(table)))
+        raise InvalidParameter.must_be("X", _RULE, _shape(table))
     if y is None:
         require(len(columns) == 3, "y", "given where X has no third column", "nothing")
     given = columns[2] if y is None else np.asarray(y)
@@ -95,7 +95,7 @@ def read_user(own: Any, catalogue: Catalogue, scale: Scale) -> Ratings:
     elif isinstance(own, tuple) and len(own) == 2:
         pairs = own
     else:
-        raise InvalidParameter(sentence("ratings_of_user", rule, type(own).__name__))
+        raise InvalidParameter.must_be("ratings_of_user", rule, type(own).__name__)
     items, values = _ids(pairs[0]), np.asarray(pairs[1])
     fits = items.ndim == 1 and values.shape == items.shape and (values.dtype.kind in "biufO" or not len(values))
     require(fits, "ratings_of_user", rule, f"{_shape(items)} items and {_shape(values)} ratings")
@@ -110,7 +110,7 @@ def read_items(given: Any, catalogue: Catalogue) -> NDArray[np.int64]:
     rule = "a list of items"
     several: Any = given
     if isinstance(given, (str, bytes)) or not hasattr(several, "__iter__"):
-        raise InvalidParameter(sentence("items", rule, several))
+        raise InvalidParameter.must_be("items", rule, several)
     found = _ids(several if hasattr(several, "dtype") else list(several))
     require(found.ndim == 1, "items", rule, _shape(found))
     return catalogue.codes(found)
@@ -176,7 +176,7 @@ class PrivateRecommender(PrivateEstimator):
                       "frank_wolfe": alternating least squares and Frank-Wolfe, to compare with
     rating_range      (low, high) of ratings: declared; what lies beyond is clipped
     items             the catalogue: an array of items, or how many there are (0, 1, 2, …); other items are dropped
-    n_nominal         about how many users there are: declared, needed unless neighbours="replace_one"
+    n_nominal         about how many users there are: declared, needed unless adjacency="replace_one"
     ratings_per_user  about how many ratings a user has: declared. With it the split of the budget is decided before any
                       data is read; without it by the first release
     rank              "auto", or how many factors at most (frank_wolfe: steps)
@@ -201,7 +201,7 @@ class PrivateRecommender(PrivateEstimator):
         n_nominal: Number | None = None,
         ratings_per_user: Number | None = None,
         rank: Any = "auto",
-        neighbours: str = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
     ) -> None:
         self.method = method
         self.epsilon = epsilon
@@ -211,7 +211,7 @@ class PrivateRecommender(PrivateEstimator):
         self.n_nominal = n_nominal
         self.ratings_per_user = ratings_per_user
         self.rank = rank
-        self.neighbours = neighbours
+        self.adjacency = adjacency
 
     # ---- what the base asks -------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class PrivateRecommender(PrivateEstimator):
         require(not goal.pure, "delta", "above 0 for a recommender", 0, "noise is Gaussian: what users add is bounded in l2")
         if facts.records is None:
             hint = "about how many users there are; it must not be counted, for one more would change it"
-            raise InvalidParameter(sentence("n_nominal", "declared", "nothing", hint))
+            raise InvalidParameter.must_be("n_nominal", "declared", "nothing", hint)
         items, scale = len(catalogue_of(self.items).ids), self._scale(facts)
         components = True
         if self.ratings_per_user is not None and self.method == "spectral":
@@ -381,5 +381,5 @@ class PrivateRecommender(PrivateEstimator):
 def _given_or_declared(given: Number | None, declared: Number | None, name: str) -> Number:
     found = declared if given is None else given
     if found is None:
-        raise InvalidParameter(sentence(name, "given, or declared as a parameter", "nothing"))
+        raise InvalidParameter.must_be(name, "given, or declared as a parameter", "nothing")
     return found

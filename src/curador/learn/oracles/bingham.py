@@ -56,7 +56,7 @@ class BinghamDirection:
 
     span: Fraction
     extent: float
-    relation: Adjacency | None = None
+    adjacency: Adjacency | None = None
 
     @property
     def concentration(self) -> float:
@@ -66,7 +66,7 @@ class BinghamDirection:
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return BoundedRange(epsilon=self.span, relation=self.relation)
+        return BoundedRange(epsilon=self.span, adjacency=self.adjacency)
 
     def release(self, matrix: Floats) -> Floats:
         """Return one direction, a unit vector."""
