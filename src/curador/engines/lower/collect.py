@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from curador.engines.base import Cells, Tallied
-from curador.engines.lower.block import FIRST_TALLY, GROUPS, SCALAR, SELECTION, WIDE
+from curador.engines.lower.aggregates import TALLIES, BesideOthers, results_of
+from curador.engines.lower.block import FIRST_TALLY, GROUPS, SELECTION
 from curador.errors import Failed
 
 if TYPE_CHECKING:
@@ -31,14 +32,15 @@ def collect(block: BlockPlan, table: Arrow) -> Tallied:
     cells: dict[int, Cells] = {}
     taken = 0
     for place, tally in enumerate(block.tallies):
-        if tally.kind in SCALAR:
-            tallies[place] = _number(groups, taken, wide=tally.kind in WIDE)
-            taken += 2 if tally.kind in WIDE else 1
+        made = TALLIES[tally.kind]
+        if isinstance(made, BesideOthers):
+            tallies[place] = _number(groups, taken, wide=made.wide)
+            taken += results_of(tally.kind)
             continue
         rows = _rows(table, part == FIRST_TALLY + place)
         at = _places(rows, groups, keys)
         counts = _integers(rows.column("n0"))
-        if tally.kind == "cells":
+        if made.by_cell:
             cells[place] = Cells(at, _integers(rows.column("cell")), counts)
         else:
             tallies[place] = _spread(at, counts, groups.num_rows)
