@@ -30,7 +30,13 @@ FOLDERS = {
 }
 
 FILES = {
-    "numerics": ["unit/test_balls.py", "unit/test_exact.py", "unit/test_rounding.py", "unit/test_hostile_amounts.py"],
+    "numerics": [
+        "unit/test_balls.py",
+        "unit/test_errors.py",
+        "unit/test_exact.py",
+        "unit/test_rounding.py",
+        "unit/test_hostile_amounts.py",
+    ],
     "randomness": [
         "oracle/test_randomness_oracle.py",
         "statistical/test_samplers.py",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.nuclear.noise import ladder_for
 from curador.learn.oracles.directions import alignment
 from curador.learn.oracles.oja import thesis_sigma
@@ -134,7 +134,7 @@ def oracle_noise(
         goal = epsilon / (2.0 * math.sqrt(records * math.log(1.0 / each)))
         return thesis_sigma(goal, each, 1, sensitivity) * math.sqrt(size)  # σ grows with √T
     if how not in NOISES:
-        raise InvalidParameter(sentence("how", ", ".join(map(repr, NOISES)), how))
+        raise InvalidParameter.must_be("how", ", ".join(map(repr, NOISES)), how)
     factor = 1.0 / math.sqrt(2.0 * eta - eta**2) if how == "composed at once" else root_square(records / 2.0, eta)
     mu = float(gaussian_mu(epsilon=epsilon, delta=delta))
     return sensitivity * factor / mu * sum(map(math.sqrt, shape))
@@ -271,7 +271,7 @@ def excess(results: Mapping[str, Mapping[int, Sequence[float]]], *, trivial: flo
     trivial  that of a model that learned nothing
     """
     if not results:
-        raise InvalidParameter(sentence("results", "excesses by name", results))
+        raise InvalidParameter.must_be("results", "excesses by name", results)
     runs = {name: _runs(name, found) for name, found in results.items()}
     with style():
         drawn, (axes,) = figure(height=3.8)
@@ -309,7 +309,7 @@ def _runs(name: str, found: Mapping[int, Sequence[float]]) -> tuple[FloatArray, 
     counts = sorted(found)
     values = [np.atleast_1d(np.asarray(found[count], np.float64)) for count in counts]
     if not counts or not all(len(one) and np.isfinite(one).all() for one in values):
-        raise InvalidParameter(sentence(f"results[{name!r}]", "finite numbers for each number of records", found))
+        raise InvalidParameter.must_be(f"results[{name!r}]", "finite numbers for each number of records", found)
     least = 1e-7
     low, mean, high = (np.array([max(float(pick(one)), least) for one in values]) for pick in (np.min, np.mean, np.max))
     return np.asarray(counts, np.float64), low, mean, high

@@ -1,6 +1,6 @@
 """Values of ε for Poisson-subsampled Gaussian noise, computed with 34 digits and kept in subsampled_grid.json.
 
-    python tests/oracle/subsampled_grid.py            every cell that the file does not hold yet (an hour of CPU in all)
+    python tests/oracle/subsampled_grid.py            every cell that the file does not hold yet (90 minutes of CPU in all)
     python tests/oracle/subsampled_grid.py 0.1 7      a tenth of the cells, drawn with seed 7, against the file
 
 It knows nothing of curador. One step is the closed form. More steps: with one step's loss
@@ -15,10 +15,24 @@ removes what the sum could not reach, and nothing of a curve that is smooth on t
 what was cut off, Chernoff's bound of the neighbouring periods, the last terms, and the difference between J = 12 and J = 9.
 The first two are proved, the last two observed. The value is the larger of both directions'; the one that adds a record is
 computed only where Chernoff's bound does not already show that it lies lower.
+
+At few steps of a small rate the law is nearly an atom with a tail like a lognormal's, whose transform falls too slowly for
+that sum. Where its doubt is above 1e-6 the densities themselves are added up. y = (sum of n losses) − n log(1 − q) is
+positive and smooth on the scale t = log y; g_n(t) = y f_n(y) is in closed form for n = 1, and
+
+    g_{m+n}(t) = ∫ g_m(t + log p) g_n(t + log(1 − p)) dw,     p = 1/(1 + e^(−w)),
+    D(ε) = ∫ f_n(d + u) (1 − e^(−u)) du,                      d = ε − n log(1 − q)       a record removed
+    D(ε) = ∫ f_n(d' − u) e^ε (e^u − 1) du,                    d' = −ε − n log(1 − q)     a record added
+
+by the trapezoidal rule (in w; u = d e^w; u = d' p), whose integrands are analytic and die out at both ends. g_n is kept on
+equidistant t as integers of 145 bits and read between them by Lagrange's formula of 36 to 40 points; its ends are cut where
+it is below 1e-32. `doubt` adds up, relative to δ: the difference of D between two resolutions (points, taps, steps in w),
+and by how much P's and Q's totals miss 1 in either, which is what all cuts have removed.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
@@ -39,6 +53,11 @@ BITS = 145
 ORDERS = (12, 9)
 ENOUGH = 1e-6
 """The largest doubt, relative to δ, of a value that is kept."""
+
+FINEST = 10_000
+"""Nodes per unit of the double-exponential rule: a sum that would need more is refused."""
+MOST = 10_000
+"""The most steps of which a density is made: the law of more is narrow, and the sums do it."""
 
 mp = mpmath.mp
 
@@ -160,6 +179,8 @@ def nodes(line, sigma, q, frequency):
     low, high = mp.mpf(line.low), mp.mpf(line.high)
     steep = np.abs(np.diff(line.loss)).max() * 20000 / 4  # per unit of u, about
     fineness = int(40 + 0.35 * frequency * min(steep, np.ptp(line.loss) * 1.2))
+    if fineness > FINEST:
+        raise ValueError("more nodes than the sum is worth")
     s2, root = sigma**2, sigma * mp.sqrt(2 * mp.pi)
     found = []
     for k in range(-int(4.6 * fineness), int(4.6 * fineness) + 1):
@@ -267,19 +288,241 @@ class Curve:
         return self.share + tail + order + alias
 
 
+# ---- densities, for the laws that the sum cannot do -----------------------------------------------------------------------
+
+
+@functools.cache
+def _products(taps):
+    """What Lagrange's weights are divided by: the product of a tap's distances from the others."""
+    return [(-1) ** (taps - 1 - j) * math.factorial(j) * math.factorial(taps - 1 - j) for j in range(taps)]
+
+
+def weights(fraction, taps):
+    """Lagrange's weights, as integers, for a point `fraction` of a step to the right of tap taps/2 − 1."""
+    one, middle = 1 << BITS, taps // 2 - 1
+    away = [int(fraction * one) + (middle - j) * one for j in range(taps)]
+    far = one  # the product of all but the two near taps, whose distances may be tiny
+    for j, distance in enumerate(away):
+        far = far if middle <= j <= middle + 1 else far * distance >> BITS
+    left, right = away[middle], away[middle + 1]
+    whole = far * left * right >> BITS
+    found = [whole // distance if distance else 0 for distance in away]
+    found[middle], found[middle + 1] = far * right >> BITS, far * left >> BITS
+    return np.array([value // product for value, product in zip(found, _products(taps), strict=True)], dtype=object)
+
+
+class Density:
+    """g(t) = y f(y), y = e^t, on the points t = m·step: f is the density of y = the steps' losses − steps·log(1 − q)."""
+
+    def __init__(self, step, first, values, taps):
+        large = np.flatnonzero(values > TINY)
+        self.step, self.first, self.taps = step, first + int(large[0]), taps
+        self.values = values[large[0] : large[-1] + 1]
+        self.last = self.first + len(self.values) - 1
+        with np.errstate(divide="ignore"):
+            self.logs = np.log(np.maximum(self.values.astype(float) / 2.0**BITS, 1e-60))
+
+    def moved(self, low, high, shift):
+        """g at (m + shift)·step for low ≤ m ≤ high, as integers; 0 beyond the ends."""
+        whole = int(mp.floor(shift))
+        first = low + whole - self.taps // 2 + 1
+        last = high + whole + self.taps // 2
+        inside = self.values[max(first - self.first, 0) : max(last - self.first + 1, 0)]
+        before = min(max(self.first - first, 0), last - first + 1)
+        zeros = [np.zeros(n, dtype=object) for n in (before, last - first + 1 - before - len(inside))]
+        row = np.concatenate([zeros[0], inside, zeros[1]])
+        return np.correlate(row, weights(shift - whole, self.taps), "valid") >> BITS
+
+    def refined(self, step):
+        """The same on points that lie closer by a power of two."""
+        here = self
+        while here.step > step:
+            values = np.zeros(2 * len(here.values) - 1, dtype=object)
+            values[::2] = here.values
+            values[1::2] = here.moved(here.first, here.last - 1, mp.mpf(1) / 2)
+            here = Density(here.step / 2, 2 * here.first, values, here.taps)
+        return here
+
+    def plus(self, other, stride):
+        """The density of the sum of both: ∫ g(t + log p) h(t + log(1 − p)) dw, p = 1/(1 + e^(−w)), by steps in w."""
+        ends = [(d.first * float(d.step), d.last * float(d.step)) for d in (self, other)]
+        step = float(self.step)
+        low = math.floor(np.logaddexp(ends[0][0], ends[1][0]) / step) - 1
+        high = math.ceil(np.logaddexp(ends[0][1], ends[1][1]) / step) + 1
+        total = np.zeros(high - low + 1, dtype=object)
+        rows = np.arange(low, high + 1)
+        reach = int((max(ends[0][1], ends[1][1]) + 1 - min(ends[0][0], ends[1][0])) / float(stride)) + 1
+        for k in range(0 if self is other else -reach, reach + 1):
+            w = stride * k
+            shifts = [-mp.log1p(mp.exp(-w)) / self.step, -mp.log1p(mp.exp(w)) / self.step]
+            guess = sum(
+                np.interp(rows + float(s), np.arange(d.first, d.last + 1), d.logs, left=-400.0, right=-400.0)
+                for d, s in zip((self, other), shifts, strict=True)
+            )
+            kept = np.flatnonzero(guess > LOWEST)
+            if len(kept) == 0:
+                continue
+            first, last = int(kept[0]), int(kept[-1])
+            a, b = (d.moved(low + first, low + last, s) for d, s in zip((self, other), shifts, strict=True))
+            total[first : last + 1] += a * b * (2 if self is other and k else 1)
+        return Density(self.step, low, (total * int(stride * (1 << BITS))) >> 2 * BITS, self.taps)
+
+    def at(self, t):
+        """g at any t."""
+        shift = t / self.step
+        whole = int(mp.floor(shift))
+        return mp.mpf(int(self.moved(whole, whole, shift - whole)[0])) / (1 << BITS)
+
+    def total(self, tilt):
+        """∫ f(y) e^(−tilt·y) dy."""
+        points = (mp.exp((self.first + m) * self.step) for m in range(len(self.values)))
+        return self.step * mp.fsum(int(v) * mp.exp(-tilt * y) for v, y in zip(self.values, points, strict=True)) / (1 << BITS)
+
+
+TINY = int(mpmath.mpf(10) ** -32 * (1 << BITS))
+"""What the ends of a density are cut at; what this removes shows in its total."""
+
+LOWEST = math.log(1e-35)
+"""Products below this add nothing to a density."""
+
+WRITTEN = mpmath.mpf("1e-20")
+"""Doubt of a value that is right to the digits which the file keeps; the secants stop at 1e-22 of δ."""
+
+RESOLUTIONS = (("0.065", 36, "0.25"), ("0.055", 40, "0.21"))
+"""The points' distance and the step in w, in units of the law's width on the scale of log y, and Lagrange's taps."""
+
+
+class Steps:
+    """The densities of 1, 2, … steps, each made from two smaller ones, at one resolution."""
+
+    def __init__(self, sigma, q, resolution):
+        self.sigma, self.q = sigma, q
+        self.fine, self.taps, self.stride = mp.mpf(resolution[0]), resolution[1], mp.mpf(resolution[2])
+        z = np.linspace(-12, 12 + 1 / float(sigma), 4001)
+        y = np.log1p(float(q / (1 - q)) * np.exp(z / float(sigma) - 0.5 / float(sigma) ** 2))
+        mass = np.exp(-z * z / 2 + y)
+        mean = (mass * y).sum() / mass.sum()
+        self.width = math.sqrt((mass * (y - mean) ** 2).sum() / mass.sum()) / mean
+        self.made = {}
+
+    def scale(self, steps):
+        """A power of two below the width of the law of log y."""
+        return mp.mpf(2) ** math.floor(math.log2(min(1.0, 1 / float(self.sigma), self.width / math.sqrt(steps))))
+
+    def single(self):
+        """One step's density, in closed form."""
+        step, values = self.fine * self.scale(1), []
+        root = self.sigma * mp.sqrt(2 * mp.pi)
+        first = int(mp.floor((mp.log(self.q) - (14 + 1 / self.sigma) / self.sigma) / step))
+        last = int(mp.ceil(mp.log(14 / self.sigma + 1 / self.sigma**2) / step))
+        for m in range(first, last + 1):
+            y = mp.exp(m * step)
+            gain = mp.expm1(y)
+            x = self.sigma**2 * mp.log((1 - self.q) * gain / self.q) + mp.mpf(1) / 2
+            p = mp.exp(-x * x / (2 * self.sigma**2)) / root * (1 - self.q) * (1 + gain)
+            values.append(int(y * p * self.sigma**2 * (1 + gain) / gain * (1 << BITS)))
+        return Density(step, first, np.array(values, dtype=object), self.taps)
+
+    def density(self, steps):
+        """The density of that many steps."""
+        if steps not in self.made:
+            if steps == 1:
+                self.made[1] = self.single()
+            else:
+                part = steps // 2 if steps % 2 == 0 else steps // 5 if steps % 5 == 0 else 1
+                scale = self.scale(steps)
+                a = self.density(part).refined(self.fine * scale)
+                b = a if 2 * part == steps else self.density(steps - part).refined(self.fine * scale)
+                self.made[steps] = a.plus(b, self.stride * scale)
+        return self.made[steps]
+
+    def delta(self, steps, epsilon, *, adds):
+        """D(ε): the same density serves both directions, as Q has 1/e^loss of P."""
+        g = self.density(steps)
+        distance = epsilon - steps * mp.log1p(-self.q)  # of ε from the smallest loss
+        stride, total = self.stride * self.scale(steps), mp.mpf(0)
+        if not adds:  # ∫ f(distance + u) (1 − e^(−u)) du, u = distance·e^w
+            start = int(-38 / stride)
+            stop = int(max(g.last * g.step - mp.log(distance), 0) / stride) + 1
+            for k in range(start, stop + 1):
+                u = distance * mp.exp(k * stride)
+                y = distance + u
+                total -= g.at(mp.log(y)) / y * mp.expm1(-u) * u
+            return total * stride
+        distance -= 2 * epsilon
+        if distance <= 0:
+            return mp.mpf(0)
+        for k in range(-int(90 / stride), int(90 / stride) + 1):  # ∫ f(distance − u) e^ε (e^u − 1) du, u = distance·p(w)
+            w = k * stride
+            t = mp.log(distance) - mp.log1p(mp.exp(w))
+            if g.first * g.step <= t <= g.last * g.step:
+                p = 1 / (1 + mp.exp(-w))
+                total += g.at(t) * p * mp.expm1(distance * p)
+        return total * stride * mp.exp(epsilon)
+
+    def epsilon(self, steps, delta, *, adds):
+        """The ε ≥ 0 at which D is δ: bisection in floats on the points alone, then secants with all digits."""
+        if self.delta(steps, mp.mpf(0), adds=adds) <= delta:
+            return mp.mpf(0)
+        g = self.density(steps)
+        mass = g.values.astype(float) / 2.0**BITS * float(g.step)
+        loss = np.exp(np.arange(g.first, g.last + 1) * float(g.step)) + steps * math.log1p(-float(self.q))
+        mass, loss = (mass * np.exp(-loss), -loss) if adds else (mass, loss)
+        low, high = -30.0, 10.0  # of log ε
+        for _ in range(60):
+            middle = (low + high) / 2
+            above = float((mass * -np.expm1(np.minimum(math.exp(middle) - loss, 0.0))).sum()) > delta
+            low, high = (middle, high) if above else (low, middle)
+
+        def apart(log):
+            return mp.log(self.delta(steps, mp.exp(log), adds=adds) / delta)
+
+        return mp.exp(mp.findroot(apart, (low, low + 1e-4), solver="secant", tol=mp.mpf(10) ** -44, maxsteps=30))
+
+    def missing(self, steps):
+        """What P and Q have outside the density, as far as their totals show it."""
+        g = self.density(steps)
+        return abs(1 - g.total(0)) + abs(1 - g.total(1) / (1 - self.q) ** steps)
+
+
+@functools.cache
+def _steps(sigma, q, resolution):
+    return Steps(sigma, q, resolution)
+
+
+def by_densities(sigma, q, steps, delta):
+    """Return (ε, doubt relative to δ) of a cell, by the densities of the sum of losses."""
+    one, two = (_steps(sigma, q, resolution) for resolution in RESOLUTIONS)
+    adds, found = False, two.epsilon(steps, delta, adds=False)
+    if two.delta(steps, found, adds=True) > delta * (1 + mp.mpf(10) ** -20):
+        adds, found = True, two.epsilon(steps, delta, adds=True)
+    apart = abs(one.delta(steps, found, adds=adds) - two.delta(steps, found, adds=adds))
+    return found, (apart + one.missing(steps) + two.missing(steps)) / delta + WRITTEN
+
+
 def epsilon_of(sigma, q, steps, delta):
     """Return (ε, doubt relative to δ) of a cell."""
     sigma, q, delta = mp.mpf(sigma), mp.mpf(q), mp.mpf(delta)
     if steps == 1:
         return closed_epsilon(sigma, q, delta), mp.mpf("1e-25")
+    found, doubt = by_sums(sigma, q, steps, delta)
+    if doubt > ENOUGH and steps <= MOST:
+        return by_densities(sigma, q, steps, delta)
+    return found, doubt
+
+
+def by_sums(sigma, q, steps, delta):
+    """Return (ε, doubt relative to δ) of a cell, by the filtered sums."""
     found, doubt = _laddered(sigma, q, steps, delta, adds=False)
+    if doubt > ENOUGH:
+        return found, doubt
     other = Line(float(sigma), float(q), steps, float(delta), adds=True, epsilon=float(found))
     bound = float(np.nanmin(other.chernoff - other.theta * float(found)))
     top = -steps * mp.log1p(-q)
     if bound > math.log(float(delta)) and top > found:
         added, doubted = _laddered(sigma, q, steps, delta, adds=True, epsilon=float(found))
-        if added > found:
-            found, doubt = added, doubted
+        if added > found or doubted > ENOUGH:
+            found, doubt = max(found, added), doubted
     return found, doubt
 
 
@@ -288,17 +531,17 @@ LADDER = (("1e-12", 110, 3e-12), ("1e-11", 320, 1e-10), ("1e-9", 700, 5e-8), ("1
 
 
 def _laddered(sigma, q, steps, delta, *, adds, epsilon=None):
-    best = None
+    best = (mp.mpf(0), mp.inf)
     for share, size, enough in LADDER:
         try:
             curve = Curve(sigma, q, steps, delta, adds=adds, epsilon=epsilon, size=size, share=share)
             found, doubt = curve.solve(delta)
         except (ValueError, ZeroDivisionError, OverflowError):
             continue
-        if mp.isfinite(doubt) and (best is None or doubt < best[1]):
+        if doubt < best[1]:
             best = (found, doubt)
             epsilon = float(found) if doubt < 0.1 else epsilon
-        if best is not None and best[1] < enough:
+        if best[1] < enough:
             break
     return best
 

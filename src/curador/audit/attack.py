@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.mechanisms.exponential import Exponential
 from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace, TruncatedLaplace
@@ -78,7 +78,7 @@ class Attack:
         try:
             found = np.asarray(self.score(outputs), np.float64)
         except (TypeError, ValueError):
-            raise InvalidParameter(sentence("attack", "a score that gives numbers", "something else")) from None
+            raise InvalidParameter.must_be("attack", "a score that gives numbers", "something else") from None
         require(found.shape == (size,), "attack", f"a score that gives {size} numbers for {size} releases", found.shape)
         require(not bool(np.isnan(found).any()), "attack", "a score without NaN", "a NaN")
         return found
@@ -115,7 +115,7 @@ def _array(output: Any) -> NDArray[Any]:
     try:
         array = np.asarray(output)
     except ValueError:
-        raise InvalidParameter(sentence("mechanism", "a function whose outputs are rectangular", "ragged ones")) from None
+        raise InvalidParameter.must_be("mechanism", "a function whose outputs are rectangular", "ragged ones") from None
     if array.dtype.kind == "O" and all(isinstance(one, int) for one in array.ravel().tolist()):  # beyond 64 bits
         parts = [(float(min(max(one >> 52, -LARGEST), LARGEST)), float(one & LOW)) for one in array.ravel().tolist()]
         return np.array(parts).reshape(*array.shape, 2)
@@ -145,7 +145,7 @@ def arrays_of(outputs: Any) -> tuple[NDArray[Any] | None, ...]:
         return tuple(None if one is None else np.asarray(one) for one in cast("tuple[Any, ...]", outputs))
     slots = getattr(type(outputs), "__dataclass_fields__", None)
     if slots is None:
-        raise InvalidParameter(sentence("outputs", "arrays", type(outputs).__name__, "give a function that returns arrays"))
+        raise InvalidParameter.must_be("outputs", "arrays", type(outputs).__name__, "give a function that returns arrays")
     return tuple(None if (one := getattr(outputs, name)) is None else np.asarray(one) for name in slots)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from curador.audit.attack import Attack, arrays_of, first_releases, later_releases
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,8 +169,8 @@ def columns_of(outputs: Any) -> list[NDArray[Any]]:
     elif array.dtype.kind == "O":
         array = _numbers(array)
     if array.dtype.kind not in "fiub":
-        raise InvalidParameter(
-            sentence("outputs", "numbers", f"an array of {array.dtype}", "give a score of your own as attack")
+        raise InvalidParameter.must_be(
+            "outputs", "numbers", f"an array of {array.dtype}", "give a score of your own as attack"
         )
     table = array.reshape(len(array), -1)
     hint = "give a score of your own as attack"
@@ -183,7 +183,7 @@ def _numbers(array: NDArray[Any]) -> FloatArray:
     try:
         return np.array([np.nan if one is None else float(one) for one in array.ravel().tolist()]).reshape(array.shape)
     except (TypeError, ValueError):
-        raise InvalidParameter(sentence("outputs", "numbers", "objects", "give a score of your own as attack")) from None
+        raise InvalidParameter.must_be("outputs", "numbers", "objects", "give a score of your own as attack") from None
 
 
 def _plain(column: NDArray[Any]) -> FloatArray:

@@ -24,7 +24,7 @@ import numpy as np
 from curador.audit.attack import Attack, as_attack, draw_outputs, likelihood, name_of
 from curador.audit.bounds import Bound, clopper_pearson, lower_bound
 from curador.audit.distinguisher import learn_attack, split_outputs
-from curador.errors import InvalidParameter, require, sentence, shown
+from curador.errors import InvalidParameter, require, shown
 from curador.numerics.exact import Number, open_probability, probability, whole
 from curador.numerics.rounding import float_down, float_up
 from curador.privacy.loss import Loss
@@ -469,7 +469,7 @@ def _claim(mechanism: Any, loss: object) -> Loss:
     own = getattr(mechanism, "loss", None) if loss is None else loss
     if not isinstance(own, Loss):
         hint = "give loss=, such as curador.losses.Pure(epsilon=1): a game needs a bound to be compared with"
-        raise InvalidParameter(sentence("loss", "what is proved of the mechanism", own, hint))
+        raise InvalidParameter.must_be("loss", "what is proved of the mechanism", own, hint)
     return own
 
 
@@ -488,5 +488,5 @@ def _known(attack: object, mechanism: Any, world0: Any, world1: Any) -> Attack |
         require(found is not None or attack != "likelihood", "attack", "one that is known for the mechanism", attack, hint)
         return found
     if not callable(attack):
-        raise InvalidParameter(sentence("attack", '"auto", "likelihood", "learned" or a score', attack))
+        raise InvalidParameter.must_be("attack", '"auto", "likelihood", "learned" or a score', attack)
     return as_attack(attack)

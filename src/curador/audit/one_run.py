@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability, probability, whole
 from curador.numerics.rounding import LIBM_ULPS, float_down, float_up, up
@@ -392,7 +392,7 @@ def _marks(scores: ArrayLike) -> FloatArray:
 def _coins(included: ArrayLike) -> NDArray[np.bool_]:
     coins = np.asarray(included)
     if coins.dtype != np.bool_ or coins.ndim != 1:
-        raise InvalidParameter(sentence("included", "booleans, one a canary", f"an array of {coins.dtype}"))
+        raise InvalidParameter.must_be("included", "booleans, one a canary", f"an array of {coins.dtype}")
     return cast("NDArray[np.bool_]", coins)
 
 
@@ -408,7 +408,7 @@ def _read_options(
     if loss is None:
         return failure, level, None
     if not isinstance(loss, Loss):
-        raise InvalidParameter(sentence("loss", "a loss", loss))
+        raise InvalidParameter.must_be("loss", "a loss", loss)
     return failure, level, loss.epsilon(failure)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.audit.distinguisher import LEAST, train
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def _numbers(samples: object, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(samples)
     except ValueError as error:  # rows of different lengths
-        raise InvalidParameter(sentence(name, "an array of numbers", type(samples).__name__)) from error
+        raise InvalidParameter.must_be(name, "an array of numbers", type(samples).__name__) from error
     require(array.dtype.kind in "biuf", name, "an array of numbers", array.dtype)
     require(array.ndim in (1, 2), name, "an array of one or two dimensions", array.ndim)
     least = FEWEST if array.ndim == 1 else FEWEST_ROWS

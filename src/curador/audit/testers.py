@@ -16,7 +16,7 @@ import numpy as np
 from curador.audit.hockey_stick import CONFIDENCE, DeltaBound, bounded_epsilon, delta_bound, error_of
 from curador.audit.partition import FEWEST, Parted, part_scores
 from curador.audit.renyi_tester import RenyiBound, renyi_bound
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.exact import Number, whole
 from curador.privacy.loss import Loss
 from curador.privacy.renyi import order_of
@@ -117,7 +117,7 @@ def divergences(
     loss: Any = getattr(mechanism, "loss", None)
     release: Any = getattr(mechanism, "release_many", None)
     if not isinstance(loss, Loss) or not callable(release):
-        raise InvalidParameter(sentence("mechanism", "one with a loss and release_many", type(mechanism).__name__))
+        raise InvalidParameter.must_be("mechanism", "one with a loss and release_many", type(mechanism).__name__)
     drawn: list[Any] = [release(world, size=size) for world in (world0, world1)]
     scored = drawn if score is None else [score(outputs) for outputs in drawn]
     name = type(mechanism).__name__

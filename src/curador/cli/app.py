@@ -17,7 +17,7 @@ from curador.cli.plotting import plot
 from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
 from curador.cli.study import add_commands
 from curador.cli.training import train
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 
 # ---- collecting ------------------------------------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ def collect(
     try:
         text = protocol.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise InvalidParameter(sentence("PROTOCOL.json", "a file that can be read", str(protocol))) from None
+        raise InvalidParameter.must_be("PROTOCOL.json", "a file that can be read", str(protocol)) from None
     collector = from_json(text).collector()
     shows = sys.stderr.isatty()
     collector.add_files(*files, progress=_tell_progress if shows else None)

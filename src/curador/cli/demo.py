@@ -21,7 +21,7 @@ from rich.table import Table
 import curador as cu
 from curador.cli.demo_data import PEOPLE, STUDY, VISITS, write_demo
 from curador.cli.demo_mathematics import mathematics as show_mathematics
-from curador.errors import InvalidParameter, Refused, sentence
+from curador.errors import InvalidParameter, Refused
 from curador.text.numbers import key_text, reach_text, released_text
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _fresh(folder: Path) -> None:
     own = folder / "study.toml"
     if not own.is_file() or own.read_text(encoding="utf-8") != STUDY:
         rule, hint = "a new folder, or that of an earlier demonstration", "run it from another place"
-        raise InvalidParameter(sentence("the folder", rule, str(folder), hint))
+        raise InvalidParameter.must_be("the folder", rule, str(folder), hint)
     shutil.rmtree(folder)
 
 

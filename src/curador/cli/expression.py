@@ -51,13 +51,15 @@ def calibrate_mechanism(
             **goal,
         )
     if accuracy is not None or rate is not None:
-        raise InvalidParameter(f"accuracy and rate must be given for noise mechanisms only; got {mechanism}.")
+        raise InvalidParameter(
+            subject="accuracy and rate", rule="must be given for noise mechanisms only", got=str(mechanism)
+        )
     if mechanism == "rr":
         return RandomizedResponse.calibrate(**goal)
     if mechanism == "exponential":
         return Exponential.calibrate(sensitivity=sensitivity, **goal)
     names = ", ".join([*_NOISE, "rr", "exponential"])
-    raise InvalidParameter(f"mechanism must be one of {names}; got {mechanism}.")
+    raise InvalidParameter(subject="mechanism", rule=f"must be one of {names}", got=str(mechanism))
 
 
 # ---- expression ------------------------------------------------------------------------------------------------------------
@@ -110,7 +112,7 @@ def loss_of(text: str) -> Loss:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, RecursionError, MemoryError, ValueError):
         raise InvalidParameter(
-            f"expression must be a sum such as 100*gaussian(sigma=20) + laplace(scale=5); got {text[:80]!r}."
+            subject="expression", rule="must be a sum such as 100*gaussian(sigma=20) + laplace(scale=5)", got=f"{text[:80]!r}"
         ) from None
     try:
         return _loss(tree.body, text.strip())
@@ -139,7 +141,7 @@ def _loss(node: ast.expr, text: str) -> Loss:
 
 def _mechanism(name: str, arguments: dict[str, str]) -> Loss:
     if name not in MECHANISMS:
-        raise InvalidParameter(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}; got {name}.")
+        raise InvalidParameter(subject="mechanism", rule=f"must be one of {', '.join(sorted(MECHANISMS))}", got=str(name))
     return _build_loss(MECHANISMS[name], name, arguments)
 
 
@@ -148,7 +150,9 @@ def _build_loss(build: Builder, name: str, arguments: dict[str, str]) -> Loss:
         return build(**arguments)
     except TypeError:
         given = ", ".join(arguments) or "nothing"
-        raise InvalidParameter(f"arguments of {name} must be its parameters by name; got {given}.") from None
+        raise InvalidParameter(
+            subject=f"arguments of {name}", rule="must be its parameters by name", got=str(given)
+        ) from None
 
 
 def _arguments(node: ast.Call, text: str) -> dict[str, str]:
@@ -180,4 +184,6 @@ def _number(node: ast.expr, text: str) -> str:
 def _refuse(node: ast.expr, text: str) -> NoReturn:
     part = ast.get_source_segment(text, node) or text
     place = f"{part[:60]!r} at column {node.col_offset + 1}"
-    raise InvalidParameter(f"expression must be made of counts, mechanisms, subsample and group; got {place}.")
+    raise InvalidParameter(
+        subject="expression", rule="must be made of counts, mechanisms, subsample and group", got=str(place)
+    )

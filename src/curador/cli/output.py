@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.study.values import number_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Format(enum.StrEnum):
 def check_output(shape: Format, out: Path | None, receipt: Path | None) -> None:
     """Refuse what could not be written, before anything is spent."""
     if shape is Format.PARQUET and out is None and sys.stdout.isatty():
-        raise InvalidParameter(sentence("--out", "given for Parquet on a terminal", "nothing", "write --out answer.parquet"))
+        raise InvalidParameter.must_be("--out", "given for Parquet on a terminal", "nothing", "write --out answer.parquet")
     for name, path in (("--out", out), ("--receipt", receipt)):
         if path is not None:
             require_writable(name, path)
@@ -42,7 +42,7 @@ def require_writable(option: str, path: Path) -> None:
     """Refuse a file that cannot be written, by opening it; one that was not there is not there afterwards."""
     try:
         if not path.absolute().parent.is_dir():
-            raise InvalidParameter(sentence(option, "a file in a folder that exists", str(path)))
+            raise InvalidParameter.must_be(option, "a file in a folder that exists", str(path))
         there = path.exists()
         if there and not (path.is_file() or path.is_dir()):
             return  # a pipe or a device: opening it could wait, or be seen
@@ -50,12 +50,13 @@ def require_writable(option: str, path: Path) -> None:
         if not there:
             path.unlink()
     except OSError as problem:
-        raise InvalidParameter(unwritable_sentence(option, path, problem)) from None
+        raise unwritable(option, path, problem) from None
 
 
-def unwritable_sentence(option: str, path: Path, problem: OSError) -> str:
-    """Return the sentence for a file that cannot be written."""
-    return sentence(option, "a file that can be written", str(path), f"the system says: {problem.strerror}")
+def unwritable(option: str, path: Path, problem: OSError, more: str = "") -> InvalidParameter:
+    """Return the refusal of a file that cannot be written."""
+    hint = f"the system says: {problem.strerror}{more}"
+    return InvalidParameter.must_be(option, "a file that can be written", str(path), hint)
 
 
 def write_all(answer: Answer, shape: Format, out: Path | None, receipt: Path | None) -> None:
@@ -75,7 +76,7 @@ def _storing(option: str, path: Path | None) -> Generator[None]:
         if path is None:
             raise
         hint = "; the answer is stored: the same question again is free"
-        raise InvalidParameter(unwritable_sentence(option, path, problem) + hint) from None
+        raise unwritable(option, path, problem, hint) from None
 
 
 def write_answer(answer: Answer, shape: Format, out: Path | None) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curador.cli.output import require_writable, unwritable_sentence
-from curador.errors import InvalidParameter, sentence
+from curador.cli.output import require_writable, unwritable
+from curador.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from curador.plots.catalogue import CatalogueFigure
@@ -51,7 +51,7 @@ def plot(name: Name = None, of: Subject = None, out: Out = None, width: Width = 
     entry = figure_named(name)
     path = Path(f"{name}.png") if out is None else out
     if path.suffix.lower() not in FORMATS:
-        raise InvalidParameter(sentence("--out", f"a file that ends in {', '.join(FORMATS)}", str(path)))
+        raise InvalidParameter.must_be("--out", f"a file that ends in {', '.join(FORMATS)}", str(path))
     require_writable("--out", path)
     given, options = _subject(entry, of, analyst)
     _write(entry, path, width, given, options)
@@ -67,31 +67,31 @@ def _list(entries: Any) -> None:
 
 def _check(width: float | None) -> None:
     if importlib.util.find_spec("matplotlib") is None:
-        raise InvalidParameter("figures need matplotlib.\nHint: install curador[plots].")
+        raise InvalidParameter("figures need matplotlib.", hint="install curador[plots].")
     if width is not None and not (math.isfinite(width) and _NARROWEST <= width <= _WIDEST):
-        raise InvalidParameter(sentence("--width", f"{_NARROWEST:g} to {_WIDEST:g} inches", width))
+        raise InvalidParameter.must_be("--width", f"{_NARROWEST:g} to {_WIDEST:g} inches", width)
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as problem:
-        raise InvalidParameter(unwritable_sentence("--out", folder, problem)) from None
+        raise unwritable("--out", folder, problem) from None
 
 
 def _require_nothing(name: str, of: str | None, analyst: str | None) -> None:
     if of is not None:
-        raise InvalidParameter(sentence("OF", f"left out: {name} is drawn of nothing else", of))
+        raise InvalidParameter.must_be("OF", f"left out: {name} is drawn of nothing else", of)
     if analyst is not None:
-        raise InvalidParameter(sentence("--as", "left out where no study is drawn", analyst))
+        raise InvalidParameter.must_be("--as", "left out where no study is drawn", analyst)
 
 
 def _subject(entry: CatalogueFigure, of: str | None, analyst: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the figure is of: arguments and options of the function that draws it."""
     if entry.takes == "values":
-        raise InvalidParameter(f"{entry.name} is drawn in Python, of values that no command has.\nHint: {entry.call}.")
+        raise InvalidParameter(f"{entry.name} is drawn in Python, of values that no command has.", hint=f"{entry.call}.")
     if of is None and entry.takes == "log":
-        raise InvalidParameter(f"{entry.name} is drawn of a study.\nHint: curador plot {entry.name} study.toml.")
+        raise InvalidParameter(f"{entry.name} is drawn of a study.", hint=f"curador plot {entry.name} study.toml.")
     if of is None or entry.takes == "nothing":
         _require_nothing(entry.name, of, analyst)
         return (), {}
@@ -128,5 +128,5 @@ def _write(entry: CatalogueFigure, path: Path, width: float | None, given: tuple
         with style():
             drawn.savefig(path, dpi=_DOTS, metadata={"Title": entry.description, **about})
     except OSError as problem:
-        raise InvalidParameter(unwritable_sentence("--out", path, problem)) from None
+        raise unwritable("--out", path, problem) from None
     print(f"{path}: {entry.description}")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curador.cli.output import Format, check_output, unwritable_sentence, write_all
-from curador.errors import InvalidParameter, InvalidStudy, sentence
+from curador.cli.output import Format, check_output, unwritable, write_all
+from curador.errors import InvalidParameter, InvalidStudy
 
 if TYPE_CHECKING:
     from curador.curator.answer import Answer
@@ -68,9 +68,9 @@ def init(
         with out.open("x", encoding="utf-8") as file:
             file.write(draft)
     except FileExistsError:
-        raise InvalidStudy(sentence("--out", "a file that does not exist yet", str(out))) from None
+        raise InvalidStudy.must_be("--out", "a file that does not exist yet", str(out)) from None
     except OSError as problem:
-        raise InvalidStudy(unwritable_sentence("--out", out, problem)) from None
+        raise unwritable("--out", out, problem) from None
     print(f"wrote {out}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
 
 
@@ -195,7 +195,7 @@ def budget(
     from curador.curator.budget import budget_view
 
     if by not in {None, "analyst"}:
-        raise InvalidParameter(sentence("--by", '"analyst"', by))
+        raise InvalidParameter.must_be("--by", '"analyst"', by)
     declared = _read(study)
     with _ledger(declared) as ledger:
         found = budget_view(ledger, declared, _known_name(declared, analyst))
@@ -300,7 +300,7 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, str] | None:
     for one in given:
         name, sign, value = one.rpartition("=")
         if not sign or not name.strip() or name.strip() in found:
-            raise InvalidParameter(sentence(option, "a column and a number, such as n=50, each column once", one))
+            raise InvalidParameter.must_be(option, "a column and a number, such as n=50, each column once", one)
         found[name.strip()] = value.strip()
     return found
 

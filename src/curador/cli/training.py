@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curador.cli.output import unwritable_sentence
+from curador.cli.output import unwritable
 from curador.cli.study import Analyst, Rho, Spend, StudyFile, open_from_file, tell, voice_of
-from curador.errors import InvalidParameter, InvalidStudy, sentence
+from curador.errors import InvalidParameter, InvalidStudy
 
 if TYPE_CHECKING:
     from curador.curator.training import TrainingRows
@@ -45,7 +45,7 @@ def train(
 ) -> None:
     """Fit an estimator privately and charge it to the ledger; the identical fit again is free."""
     if out.exists():
-        raise InvalidStudy(sentence("--out", "a file that does not exist yet", str(out)))
+        raise InvalidStudy.must_be("--out", "a file that does not exist yet", str(out))
     names = [name.strip() for name in columns.split(",") if name.strip()]
     wanted = [*names, *([target] if target is not None and target not in names else [])]
     model = _made(estimator, epsilon, delta, n_nominal, parameter)
@@ -60,7 +60,7 @@ def train(
         try:
             model.save(out)
         except OSError as problem:
-            raise InvalidStudy(unwritable_sentence("--out", out, problem)) from None
+            raise unwritable("--out", out, problem) from None
     except KeyboardInterrupt as stop:
         tell(str(stop) or "interrupted")
         raise typer.Exit(130) from None
@@ -74,7 +74,7 @@ def _made(estimator: str, epsilon: str | None, delta: str | None, n_nominal: int
     from curador import learn
 
     if estimator not in ESTIMATORS:
-        raise InvalidParameter(sentence("ESTIMATOR", f"one of {', '.join(ESTIMATORS)}", estimator))
+        raise InvalidParameter.must_be("ESTIMATOR", f"one of {', '.join(ESTIMATORS)}", estimator)
     kind = getattr(learn, ESTIMATORS[estimator])
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n_nominal": n_nominal}
     known = set(kind().get_params())
@@ -82,7 +82,7 @@ def _made(estimator: str, epsilon: str | None, delta: str | None, n_nominal: int
         name, sign, value = one.partition("=")
         if not sign or name not in known or name in given:
             hint = ", ".join(sorted(known - set(given)))
-            raise InvalidParameter(sentence("--set", "a parameter of the estimator and its value", one, hint))
+            raise InvalidParameter.must_be("--set", "a parameter of the estimator and its value", one, hint)
         given[name] = _value(value)
     return kind(**given)
 

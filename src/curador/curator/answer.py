@@ -46,7 +46,7 @@ def answer_figure(answer: Answer) -> Figure:
 
     released = [part for part in answer.parts if part.low is not None]
     if not released:
-        raise InvalidParameter("an answer must have a released number to be drawn; got keys only.")
+        raise InvalidParameter(subject="an answer", rule="must have a released number to be drawn", got="keys only")
     labels = _labels(answer)
     wide = min(3.6 * len(released) + 1.4, 16.0)
     made = Figure(figsize=(wide, 1.3 + 0.26 * max(len(labels), 2)), layout="constrained")

@@ -18,7 +18,7 @@ from curador.curator.preview import Preview, Previews, preview_of, previews_of
 from curador.curator.price import QuestionOptions, plan_question, price_question
 from curador.curator.session import Session, schema_for_analyst
 from curador.curator.training import TrainingRows, rows_of
-from curador.errors import InvalidParameter, NotAllowed, sentence
+from curador.errors import InvalidParameter, NotAllowed
 from curador.plan.words import explain
 from curador.study.check import opening_warnings
 from curador.study.rules import did_you_mean
@@ -120,7 +120,7 @@ class Asker:
             if isinstance(question, str):
                 return _preview(session, question, options)
             if len(question) == 0:
-                raise InvalidParameter(sentence("questions", "at least one", "none"))
+                raise InvalidParameter.must_be("questions", "at least one", "none")
             return previews_of([_preview(session, one, options) for one in question])
 
     def ask(
@@ -286,7 +286,7 @@ def known_analyst(study: Study, name: str) -> Analyst:
     found = study.analyst(name)
     if found is None:
         hint = did_you_mean(name, [one.name for one in study.analysts]) or "the owner declares analysts in the study"
-        raise NotAllowed(sentence("the analyst", "one whom the study declares", name, hint))
+        raise NotAllowed.must_be("the analyst", "one whom the study declares", name, hint)
     return found
 
 

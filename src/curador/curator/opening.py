@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from curador.engines.base import Sources, engine_kind
-from curador.errors import InvalidParameter, InvalidStudy, sentence
+from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger.entry import EntryKind
 from curador.ledger.ledger import Ledger
 from curador.study.build import build_study, override
@@ -35,12 +35,12 @@ def study_of(source: Any, options: Mapping[str, Any]) -> Study:
         own = {name: given.pop(name, None) for name in ("ledger", "engine")}
         if given:
             rule, hint = "said in the study itself", "only ledger= and engine= may be given beside a study"
-            raise InvalidParameter(sentence(", ".join(sorted(given)), rule, Plain("keyword arguments"), hint))
+            raise InvalidParameter.must_be(", ".join(sorted(given)), rule, Plain("keyword arguments"), hint)
         return override(source if isinstance(source, Study) else read_study(source), **own)
     for name, example in (("unit", 'unit="user_id", or unit="row"'), ("budget", "budget=cu.Budget(epsilon=3, delta=1e-6)")):
         if name not in given:
             hint = f"write {example}; or open a study file"
-            raise InvalidStudy(sentence(name, "declared for a table", NOTHING, hint))
+            raise InvalidStudy.must_be(name, "declared for a table", NOTHING, hint)
     return build_study(source, physical=_physical(source), **given)
 
 
@@ -94,7 +94,7 @@ def existing_ledger(study: Study) -> Ledger:
     """Return the ledger of a study that was opened before."""
     if not study.ledger_path.exists():
         hint = "it is made when the study is first opened: run `curador prepare`, or ask"
-        raise InvalidStudy(sentence("ledger", "a file that exists", str(study.ledger_path), hint))
+        raise InvalidStudy.must_be("ledger", "a file that exists", str(study.ledger_path), hint)
     return ledger_of(study, new_ledger=None, verify=False)
 
 
@@ -110,9 +110,9 @@ def engine_of(
     engine = kind.open(study, version)
     sources = None if refreshed else kind.sources(study, version)
     if sources is Sources.UNKNOWN and _asked_about(ledger, version):
-        raise InvalidStudy(_not_the_same(version, "what it was made from is not known any more"))
+        raise _not_the_same(version, "what it was made from is not known any more")
     if sources is Sources.CHANGED:
-        raise InvalidStudy(_not_the_same(version, "a source has changed since"))
+        raise _not_the_same(version, "a source has changed since")
     if sources is not Sources.SAME or not engine.ready:
         engine.prepare(version, progress=progress)
     return engine
@@ -144,9 +144,9 @@ def _asked_about(ledger: Ledger, version: int) -> bool:
     return any(entry.kind is EntryKind.RESERVED and entry.data_version == version for entry in ledger.entries())
 
 
-def _not_the_same(version: int, why: str) -> str:
+def _not_the_same(version: int, why: str) -> InvalidStudy:
     hint = "run `curador refresh`, or open with refresh=True: that declares a new data version"
-    return f"the data must be those of data version {version}; {why}.\nHint: {hint}."
+    return InvalidStudy(f"the data must be those of data version {version}; {why}.", hint=f"{hint}.")
 
 
 def _beside(study: Study) -> Path:
@@ -177,4 +177,4 @@ def require_units_that_last(study: Study) -> None:
     """
     if any(isinstance(table.unit, UnitRow) for table in study.tables):
         hint = "give rows a column that names them in every version, and make it the unit; or begin another study"
-        raise InvalidStudy(f"a study whose units are rows must keep its first data version.\nHint: {hint}.")
+        raise InvalidStudy("a study whose units are rows must keep its first data version.", hint=f"{hint}.")

@@ -24,7 +24,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from curador.answers.identity import Identity, identity, question_key
-from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require, sentence
+from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
 from curador.plan.caps import RequestedCaps
@@ -89,7 +89,7 @@ def priced_plan(plan: Plan, options: QuestionOptions, limits: Limits, share: Fra
     """
     if len(options.given) != 1:
         got = " and ".join(options.given) or "none of them"
-        raise InvalidParameter(sentence("the cost", "given as one of spend, rho, epsilon and accuracy", Plain(got)))
+        raise InvalidParameter.must_be("the cost", "given as one of spend, rho, epsilon and accuracy", Plain(got))
     require(options.at is None or options.accuracy is not None, "at", "given together with accuracy", options.at)
     weights = _weights(plan, options.weights)
     if options.accuracy is not None:
@@ -113,14 +113,14 @@ def amount_of(options: QuestionOptions, limits: Limits, share: Fraction) -> tupl
         part = read_share(options.spend)
         if part is None:
             rule, hint = "a percentage above 0 % and at most 100 %", 'write spend="5%"'
-            raise InvalidParameter(sentence("spend", rule, options.spend, hint))
+            raise InvalidParameter.must_be("spend", rule, options.spend, hint)
         amounts = limits.share(part * share)
         return ("pure", amounts.epsilon, part * share) if pure else ("concentrated", amounts.rho, part * share)
     if options.rho is not None:
         asked = positive(options.rho, "rho")
         if pure:
             hint = "give epsilon=, or spend= as a percentage"
-            raise NotPrivate(sentence("rho", "absent under a pure budget, which has no rho", options.rho, hint))
+            raise NotPrivate.must_be("rho", "absent under a pure budget, which has no rho", options.rho, hint)
         _within_reach(asked, limits.rho_limit, "rho", options.rho)
         return "concentrated", down_to_tick(asked), asked / limits.rho_limit
     asked = positive(options.epsilon, "epsilon")
@@ -143,13 +143,13 @@ def refuse_too_little(name: str, got: object, least: Amounts, least_spend: Fract
     unit, amount = ("epsilon", least.epsilon) if least.epsilon else ("rho", least.rho)
     part = share_text(least_spend)
     rule = f"at least the study's least spend, {part} of your whole limit ({unit} {rounded_text(amount, up=True)})"
-    raise InvalidParameter(sentence(name, rule, got, f'spend="{part}" would give {gives}.' if gives else None))
+    raise InvalidParameter.must_be(name, rule, got, f'spend="{part}" would give {gives}.' if gives else None)
 
 
 def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> None:
     """Refuse what no budget could pay, before its noise is made: there is none so small."""
     if asked > whole * _WHOLES:
-        raise BudgetExceeded(sentence(name, f"at most the study's whole limit ({rounded_text(whole, up=False)})", got))
+        raise BudgetExceeded.must_be(name, f"at most the study's whole limit ({rounded_text(whole, up=False)})", got)
 
 
 def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits: Limits, share: Fraction) -> Grant:
@@ -163,7 +163,7 @@ def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits
     keys = down_to_tick(min(part, MOST_KEYS * share) * limits.delta_keys, DELTA_TICK)
     if keys <= 0:
         hint = "declare `values` for the columns of GROUP BY: keys that are known cost no delta"
-        raise NotPrivate(f"keys that are selected privately need delta, and this study keeps none for them.\nHint: {hint}.")
+        raise NotPrivate("keys that are selected privately need delta, and this study keeps none for them.", hint=f"{hint}.")
     return Grant(kind, amount, keys)
 
 
@@ -237,7 +237,7 @@ def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> lis
     for name, value in accuracy.items():
         error = positive(value, f"accuracy[{name!r}]")
         if name not in names:
-            raise InvalidParameter(sentence("accuracy", f"of released columns ({', '.join(names)})", name))
+            raise InvalidParameter.must_be("accuracy", f"of released columns ({', '.join(names)})", name)
         for place, block in enumerate(plan.blocks):
             own = [item for item in block.items if item.name == name and item.released]
             goals += [_goal(place, _estimate(block, item), name, error, rows) for item in own]
@@ -253,10 +253,10 @@ def _goal(place: int, estimate: Estimate | None, name: str, error: Fraction, row
         return _Goal(place, estimate, error, 0)
     if not isinstance(estimate, Mean):
         hint = "only counts, sums and means have an error that is known without data; give spend= instead"
-        raise InvalidParameter(sentence("accuracy", "of a count, a sum or a mean", name, hint))
+        raise InvalidParameter.must_be("accuracy", "of a count, a sum or a mean", name, hint)
     if rows is None:
         hint = f"the error of {name} depends on how many rows a group has: at=1000 says for which size it is meant"
-        raise InvalidParameter(sentence("at", "given with the accuracy of a mean", Plain("nothing"), hint))
+        raise InvalidParameter.must_be("at", "given with the accuracy of a mean", Plain("nothing"), hint)
     return _Goal(place, estimate, error, rows)
 
 
@@ -268,7 +268,7 @@ def smallest(kept: Callable[[Fraction], bool], *, start: Fraction, most: Fractio
         low, high = high, high * 4
         if high > most:
             raise InvalidParameter(
-                "accuracy must be within reach of the budget; got far less error than all of it could buy."
+                subject="accuracy", rule="must be within reach of the budget", got="far less error than all of it could buy"
             )
     while high - low > max(high * FINENESS, TICK):
         middle = down_to_tick((low + high) / 2 if low else high / 4)
@@ -350,7 +350,7 @@ def price_at(session: Session, text: str, options: QuestionOptions, *, raised: b
     question, plan, compiled = plan_question(session, text, options)
     options = _with_statement(options, question)
     if not options.given:
-        raise InvalidParameter(_what_it_would_cost(session, plan, options, confidence))
+        raise _cost_not_given(session, plan, options, confidence)
     main = priced_plan(plan, options, session.limits, session.share)
     notes: tuple[str, ...] = ()
     enough = is_enough(main.grant, session.least)
@@ -392,7 +392,7 @@ def _parsed(session: Session, text: str, dialect: str) -> Question:
     from curador.query.sql import parse
 
     if type(text) is not str:
-        raise InvalidQuery(sentence("the question", "SQL as text", type(text).__name__))
+        raise InvalidQuery.must_be("the question", "SQL as text", type(text).__name__)
     return parse(text, session.visible_schema, dialect=dialect)  # another table is one that does not exist
 
 
@@ -434,14 +434,15 @@ def _raised(session: Session, plan: Plan, options: QuestionOptions, confidence: 
     return priced, (note,)
 
 
-def _what_it_would_cost(session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction) -> str:
-    """The sentence for a question without a cost: what 5 % would give."""
+def _cost_not_given(session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction) -> InvalidParameter:
+    """Return the refusal of a question without a cost, with what 5 % would give."""
     from curador.curator.preview import expected_errors
 
-    text = 'the cost must be given: spend="5%", rho=, epsilon= or accuracy={…}; got none of them.'
     priced = priced_plan(plan, replace(options, spend="5%"), session.limits, session.share)
     told = "; ".join(one.sentence() for one in expected_errors(priced, confidence))
-    return f'{text}\nHint: spend="5%" would give {told}.' if told else text
+    rule = 'must be given: spend="5%", rho=, epsilon= or accuracy={…}'
+    hint = f'spend="5%" would give {told}.' if told else None
+    return InvalidParameter(subject="the cost", rule=rule, got="none of them", hint=hint)
 
 
 def cost_of(priced: tuple[Priced, ...]) -> Amounts:
@@ -460,7 +461,7 @@ def _with_statement(options: QuestionOptions, question: Question) -> QuestionOpt
         return options
     if options.given:
         got = f"epsilon in the statement and {' and '.join(options.given)}"
-        raise InvalidParameter(f"the cost must be given once; got {got}.")
+        raise InvalidParameter(subject="the cost", rule="must be given once", got=str(got))
     return replace(options, epsilon=epsilon)
 
 
@@ -470,16 +471,16 @@ def _asked(caps: Caps | Mapping[str, int] | str | None) -> RequestedCaps | None:
     if isinstance(caps, str):
         if caps == PREPARED:
             return RequestedCaps(prepared=True)
-        raise InvalidParameter(sentence("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps))
+        raise InvalidParameter.must_be("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps)
     if isinstance(caps, Caps):
         return RequestedCaps(caps.rows, caps.groups, caps.rows_per_group)
     if not isinstance(cast("object", caps), Mapping):
-        raise InvalidParameter(sentence("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps))
+        raise InvalidParameter.must_be("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps)
     named = dict(caps)
     prepared = named.pop(PREPARED, False)
     for name in named:
         if name not in _CAPS:
-            raise InvalidParameter(sentence("caps", f"made of {', '.join(_CAPS)}", name))
+            raise InvalidParameter.must_be("caps", f"made of {', '.join(_CAPS)}", name)
     numbers = {name: whole(value, f"caps.{name}") for name, value in named.items()}
     return RequestedCaps(**numbers, prepared=bool(prepared))
 
@@ -488,12 +489,12 @@ def _bounds(bounds: Mapping[str, tuple[Number, Number]] | None) -> dict[str, tup
     if bounds is None:
         return None
     if not isinstance(cast("object", bounds), Mapping):
-        raise InvalidParameter(sentence("bounds", 'of columns, such as {"mean": (0, 100)}', bounds))
+        raise InvalidParameter.must_be("bounds", 'of columns, such as {"mean": (0, 100)}', bounds)
     out: dict[str, tuple[Fraction, Fraction]] = {}
     for name, pair in bounds.items():
         ends = list(cast("Any", pair)) if isinstance(cast("object", pair), (tuple, list)) else []
         if len(ends) != 2:
-            raise InvalidParameter(sentence(f"bounds[{name!r}]", "a lower and an upper one", pair))
+            raise InvalidParameter.must_be(f"bounds[{name!r}]", "a lower and an upper one", pair)
         lower, upper = (rational(end, f"bounds[{name!r}]") for end in ends)
         inside = max(abs(lower), abs(upper)) <= LARGEST[Type.FLOAT]
         require(inside, f"bounds[{name!r}]", f"between {RANGES[Type.FLOAT]}", pair)

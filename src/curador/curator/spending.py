@@ -148,7 +148,7 @@ def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:
         incident = _record_failure(session, error)
         hint = f"ask it in another way; the owner finds the reason under incident {incident}"
         rule = f"the {purchase.what} must be one that can be computed, even without rows; nothing was charged"
-        raise InvalidQuery(f"{rule}.\nHint: {hint}.") from None
+        raise InvalidQuery(f"{rule}.", hint=f"{hint}.") from None
 
 
 # ---- before the charge ----------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def _require_means(session: Session) -> None:
     if not is_private():
         raise Failed("noise must come from the operating system's entropy")
     if not session.engine.ready:
-        raise InvalidStudy("the current data version must be prepared.\nHint: the owner runs `curador prepare`.")
+        raise InvalidStudy("the current data version must be prepared.", hint="the owner runs `curador prepare`.")
 
 
 def _imagined(session: Session, request: Request) -> Spent:

@@ -18,7 +18,7 @@ import numpy as np
 from curador.curator.price import QuestionOptions, amount_of, refuse_too_little
 from curador.curator.receipt import fit_receipt
 from curador.curator.spending import Restored, Shown, spend
-from curador.errors import InvalidParameter, NotAllowed, NotPrivate, sentence
+from curador.errors import InvalidParameter, NotAllowed, NotPrivate
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.ledger.request import Request, least_cost
 from curador.privacy.losses import Concentrated
@@ -99,7 +99,7 @@ def rows_of(
     """Return the handle, or refuse: nothing is read."""
     found = _require_permitted(session, table, inexact=inexact)
     if isinstance(columns, str) or not columns or len(set(columns)) != len(tuple(columns)):
-        raise InvalidParameter(sentence("columns", "a list of names, each once", columns))
+        raise InvalidParameter.must_be("columns", "a list of names, each once", columns)
     fields = {name: _field(found, name) for name in columns}
     study = session.study
     return TrainingRows(
@@ -129,7 +129,7 @@ def train(
     if not exact and not rows.inexact:
         hint = "choose a method of exact noise, or let the owner ask for rows(…, inexact=True)"
         raise NotPrivate(
-            f"a fit through a curator must draw exact noise; this method draws in floating point.\nHint: {hint}."
+            "a fit through a curator must draw exact noise; this method draws in floating point.", hint=f"{hint}."
         )
     request = _request(session, rows, description, plan)
     with session.still():
@@ -228,9 +228,9 @@ def _require_permitted(session: Session, table: str, *, inexact: bool) -> TableS
     analyst = session.analyst
     if analyst is not None and not analyst.train:
         hint = "the owner allows it in the study: analysts.<name> = { train = true, … }"
-        raise NotAllowed(sentence("the analyst", "one who may train", analyst.name, hint))
+        raise NotAllowed.must_be("the analyst", "one who may train", analyst.name, hint)
     if inexact and analyst is not None:
-        raise NotAllowed("inexact must be allowed by the owner; an analyst cannot.\nHint: choose a method of exact noise.")
+        raise NotAllowed("inexact must be allowed by the owner; an analyst cannot.", hint="choose a method of exact noise.")
     return found
 
 
@@ -239,7 +239,7 @@ def _table(session: Session, name: str) -> TableSchema:
     names = [one.table.name for one in schema.tables if not one.table.public]
     if name not in names:
         rule = "a private table that may be asked about"
-        raise InvalidParameter(sentence("table", rule, name, did_you_mean(name, names) or ", ".join(names)))
+        raise InvalidParameter.must_be("table", rule, name, did_you_mean(name, names) or ", ".join(names))
     return next(one for one in schema.tables if one.table.name == name)
 
 
@@ -247,10 +247,10 @@ def _field(table: TableSchema, name: str) -> Field:
     place = table.index(name)
     if place is None:
         names = [one.name for one in table.fields]
-        raise InvalidParameter(sentence("columns", f"columns of {table.table.name}", name, did_you_mean(name, names)))
+        raise InvalidParameter.must_be("columns", f"columns of {table.table.name}", name, did_you_mean(name, names))
     one = table.fields[place]
     if one.type in {Type.DATE, Type.TIMESTAMP}:
-        raise InvalidParameter(sentence("columns", "numbers, booleans or texts", f"{name}, a {one.type}"))
+        raise InvalidParameter.must_be("columns", "numbers, booleans or texts", f"{name}, a {one.type}")
     return one
 
 
@@ -267,6 +267,6 @@ def _granted(session: Session, spend: str | None, rho: Number | None) -> Amounts
     if not options.given:
         return None
     if len(options.given) > 1:
-        raise InvalidParameter(sentence("the cost", "given once", "spend and rho"))
+        raise InvalidParameter.must_be("the cost", "given once", "spend and rho")
     kind, amount, _ = amount_of(options, session.limits, session.share)
     return Amounts(epsilon=amount) if kind == "pure" else Amounts(rho=amount)

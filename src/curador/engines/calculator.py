@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from curador.engines.duckdb.connection import close_doors, connect
 from curador.engines.lower.sql import GeneratedSQL
-from curador.errors import Failed, sentence
+from curador.errors import Failed
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,7 +60,7 @@ if hasattr(os, "register_at_fork"):
 def calculate(statement: GeneratedSQL, table: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a statement over an Arrow table, in its order, as Python's own values."""
     if type(statement) is not GeneratedSQL:
-        raise Failed(sentence("a statement", "made by the lowering", type(statement).__name__))
+        raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
     connection = CALCULATORS.taken()
     finished = False
     try:

@@ -52,5 +52,5 @@ def __getattr__(name: str) -> Any:
             raise
         from curador.errors import InvalidParameter
 
-        text = "scikit-learn must be installed for estimators; it is not.\nHint: install curador[learn]."
-        raise InvalidParameter(text) from None
+        text = "scikit-learn must be installed for estimators; it is not."
+        raise InvalidParameter(text, hint="install curador[learn].") from None

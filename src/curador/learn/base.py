@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.card import PrivacyCard, make_card
 from curador.learn.plan import FitGoal, FitPlan, PlannedRelease, concentrated_plan, goal_of, make_plan
 from curador.learn.release import Releaser
@@ -96,7 +96,7 @@ def no_numbers(name: str, kind: str, column: object = None) -> InvalidParameter:
     """Return the refusal of a column that holds something else than numbers: it says the column and no value of it."""
     where = "" if column is None else f" in column {column!r}"
     hint = "write a category as columns of 0 and 1, a date as a number, or leave the column out"
-    return InvalidParameter(f"{name} must be made of numbers; got {kind}{where}.\nHint: {hint}.")
+    return InvalidParameter(subject=str(name), rule="must be made of numbers", got=f"{kind}{where}", hint=f"{hint}.")
 
 
 class PrivateEstimator(BaseEstimator):
@@ -214,19 +214,19 @@ class PrivateEstimator(BaseEstimator):
 
     def _planned_through(self, rows: TrainingRows, y: Any) -> tuple[Facts, FitPlan]:
         if y is not None and (not isinstance(y, str) or y not in rows.columns):
-            raise InvalidParameter(sentence("y", "the name of one of the columns", y, ", ".join(rows.columns)))
+            raise InvalidParameter.must_be("y", "the name of one of the columns", y, ", ".join(rows.columns))
         if self._supervised is True and y is None:
-            raise InvalidParameter(sentence("y", "the name of the target's column", "nothing"))
+            raise InvalidParameter.must_be("y", "the name of the target's column", "nothing")
         if self._supervised is False and y is not None:
-            raise InvalidParameter(sentence("y", "nothing: this estimator has no target", y))
+            raise InvalidParameter.must_be("y", "nothing: this estimator has no target", y)
         if len(rows.columns) == (y is not None):
-            raise InvalidParameter(sentence("columns", "at least one besides the target", ", ".join(rows.columns)))
+            raise InvalidParameter.must_be("columns", "at least one besides the target", ", ".join(rows.columns))
         for name in self._numbers(rows, y):
             if rows.types.get(name) is Type.STRING:
                 raise no_numbers("columns", "texts", name)
         if getattr(self, "n_nominal", None) is None:
             hint = "how many there really are is not public; step counts and normalisations must not follow it"
-            raise InvalidParameter(sentence("n_nominal", "declared for a fit through a curator", None, hint))
+            raise InvalidParameter.must_be("n_nominal", "declared for a fit through a curator", None, hint)
         goal = self._goal_through(rows)
         names = tuple(name for name in rows.columns if name != y)
         bounds = tuple(rows.bounds[name] for name in names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.learn.release import ReleaseSummary
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class PrivacyCard:
                 entry=record.get("entry"),
             )
         except (KeyError, TypeError, AttributeError) as problem:
-            raise InvalidParameter(sentence("a privacy card", "as it was written", type(problem).__name__)) from None
+            raise InvalidParameter.must_be("a privacy card", "as it was written", type(problem).__name__) from None
         if not set(record) <= set(made.to_record()):  # unknown fields are refused, never guessed
-            raise InvalidParameter(sentence("a privacy card", "as it was written", "other fields"))
+            raise InvalidParameter.must_be("a privacy card", "as it was written", "other fields")
         return made
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.numerics.exact import whole
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def sizes_of_forecast(estimator: Any, n_records: object, n_features: object) -> 
     """Return how many records and features a forecast is for: as given, else as parameters declare them."""
     records = estimator.n_nominal if n_records is None else n_records
     if records is None:
-        raise InvalidParameter(sentence("n_records", "given, here or as n_nominal", "nothing"))
+        raise InvalidParameter.must_be("n_records", "given, here or as n_nominal", "nothing")
     features = estimator._columns() if n_features is None else n_features  # noqa: SLF001 -- what its bounds are of
     if features is None:
-        raise InvalidParameter(sentence("n_features", "given, here or by bounds of each column", "nothing"))
+        raise InvalidParameter.must_be("n_features", "given, here or by bounds of each column", "nothing")
     return whole(records, "n_records", least=1), whole(features, "n_features", least=1)
 
 

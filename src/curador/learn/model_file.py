@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.learn import WHERE
 from curador.learn.card import PrivacyCard
 
@@ -69,7 +69,7 @@ def _kept(estimator: PrivateEstimator, known: frozenset[str]) -> dict[str, Any]:
     kept = {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
     for name in kept:
         if name not in known:
-            raise InvalidParameter(sentence(f"what a fit of {type(estimator).__name__} keeps", "listed in FITTED", name))
+            raise InvalidParameter.must_be(f"what a fit of {type(estimator).__name__} keeps", "listed in FITTED", name)
     return kept
 
 
@@ -79,7 +79,7 @@ def from_json(text: str | bytes) -> PrivateEstimator:
         return _made(json.loads(text))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as problem:
         hint = "models are the JSON files that `save` writes"
-        raise InvalidParameter(sentence("a model", "a readable file", type(problem).__name__, hint)) from None
+        raise InvalidParameter.must_be("a model", "a readable file", type(problem).__name__, hint) from None
 
 
 def _made(body: Any) -> PrivateEstimator:
@@ -112,7 +112,7 @@ def load(path: str | Path) -> Any:
     try:
         return from_json(Path(path).read_bytes())
     except OSError as problem:
-        raise InvalidParameter(sentence("path", "a readable file", str(path), problem.strerror)) from None
+        raise InvalidParameter.must_be("path", "a readable file", str(path), problem.strerror) from None
 
 
 def write_value(value: Any) -> Any:
@@ -122,7 +122,7 @@ def write_value(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         kind = _KINDS.get(value.dtype.kind)
         if kind is None:
-            raise InvalidParameter(sentence("a fitted array", "of numbers or texts", str(value.dtype)))
+            raise InvalidParameter.must_be("a fitted array", "of numbers or texts", str(value.dtype))
         flat = [write_value(one) for one in value.ravel().tolist()] if kind == "float64" else value.ravel().tolist()
         return {"array": flat, "kind": kind, "shape": list(value.shape)}
     if isinstance(value, np.generic):
@@ -137,7 +137,7 @@ def write_value(value: Any) -> Any:
         return value
     if hasattr(value, "numerator"):  # an exact number
         return {"exact": str(value)}
-    raise InvalidParameter(sentence("what is saved", "numbers, texts and arrays", type(value).__name__))
+    raise InvalidParameter.must_be("what is saved", "numbers, texts and arrays", type(value).__name__)
 
 
 def _read_value(value: Any) -> Any:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.oracles.bingham import BinghamDirection
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
@@ -55,21 +55,21 @@ class FitGoal:
 def goal_of(epsilon: Number | None, delta: Number | None, neighbours: str) -> FitGoal:
     """Return the goal that an estimator's parameters state, or refuse: nothing about privacy has a default."""
     if epsilon is None:
-        raise InvalidParameter(sentence("epsilon", "given", "nothing", "how much one record may change what is released"))
+        raise InvalidParameter.must_be("epsilon", "given", "nothing", "how much one record may change what is released")
     if delta is None:
-        raise InvalidParameter(
-            sentence("delta", "given", "nothing", "0 for pure privacy, else far below one in the number of records")
+        raise InvalidParameter.must_be(
+            "delta", "given", "nothing", "0 for pure privacy, else far below one in the number of records"
         )
     spent = rational(delta, "delta")
     if not 0 <= spent < 1:
-        raise InvalidParameter(sentence("delta", "at least 0 and below 1", delta))
+        raise InvalidParameter.must_be("delta", "at least 0 and below 1", delta)
     return FitGoal(positive(epsilon, "epsilon"), spent, neighbours_of(neighbours))
 
 
 def neighbours_of(word: object) -> Adjacency:
     """Return the adjacency that a parameter names."""
     if not isinstance(word, str) or word not in _WORDS:
-        raise InvalidParameter(sentence("neighbours", "'add_remove' or 'replace_one'", word))
+        raise InvalidParameter.must_be("neighbours", "'add_remove' or 'replace_one'", word)
     return _WORDS[word]
 
 
@@ -193,14 +193,14 @@ class FitPlan:
         """
         part = self._by_name[name]
         if isinstance(part.mechanism, BinghamDirection):
-            raise InvalidParameter(sentence("noise", "added under a plan of noise", "one of directions"))
+            raise InvalidParameter.must_be("noise", "added under a plan of noise", "one of directions")
         return _on_grid(part.mechanism, self.goal.adjacency, length, numbers)
 
     def direction(self, name: str, extent: float) -> BinghamDirection:
         """Return what draws one direction of this part, of a matrix whose change by one record has the range `extent`."""
         part = self._by_name[name]
         if not isinstance(part.mechanism, BinghamDirection):
-            raise InvalidParameter(sentence("a direction", "drawn under a plan of directions", "one of noise"))
+            raise InvalidParameter.must_be("a direction", "drawn under a plan of directions", "one of noise")
         return BinghamDirection(span=part.mechanism.span, extent=extent, relation=part.mechanism.relation)
 
     def deviation(self, name: str, sensitivity: float) -> float:
@@ -232,7 +232,7 @@ def _least(goal: FitGoal, wanted: tuple[PlannedRelease, ...]) -> FitPlan:
             return plan
         slack *= 4
     given = f"{float(goal.epsilon)} and {float(goal.delta)}"
-    raise InvalidParameter(sentence("epsilon and delta", "within reach of Gaussian noise", given))
+    raise InvalidParameter.must_be("epsilon and delta", "within reach of Gaussian noise", given)
 
 
 def concentrated_plan(goal: FitGoal, rho: Fraction, parts: Sequence[PlannedRelease]) -> FitPlan:
@@ -276,7 +276,7 @@ def _check_parts(goal: FitGoal, parts: Sequence[PlannedRelease]) -> tuple[Planne
         message = "a plan needs parts with shares above 0 and at least one release each"
         raise AssertionError(message)
     if not goal.pure and any(one.drawn for one in parts):
-        raise InvalidParameter(sentence("a direction", "drawn under a plan of directions", "one of Gaussian noise"))
+        raise InvalidParameter.must_be("a direction", "drawn under a plan of directions", "one of Gaussian noise")
     shares = [Fraction(one.share) / Fraction(math.nextafter(total, math.inf)) for one in parts]
     # down, so that shares add up to at most 1
     floats = [math.nextafter(float(share), 0.0) if len(parts) > 1 else 1.0 for share in shares]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.exact import rational, whole
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def scale_of(rating_range: Any) -> Scale:
     rule = "a pair (low, high) of numbers within ±1e9, low below high by at least 1e-6"
     if rating_range is None:
         hint = "the least and the greatest rating that can be given; it must not be taken from the data"
-        raise InvalidParameter(sentence("rating_range", rule, "nothing", hint))
+        raise InvalidParameter.must_be("rating_range", rule, "nothing", hint)
     try:
         low, high = (float(rational(end, "rating_range")) for end in rating_range)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidParameter(sentence("rating_range", rule, rating_range)) from None
+        raise InvalidParameter.must_be("rating_range", rule, rating_range) from None
     require(high - low >= 1e-6 and max(abs(low), abs(high)) <= 1e9, "rating_range", rule, rating_range)
     return Scale(low, high)
 
@@ -102,7 +102,7 @@ def catalogue_of(items: Any) -> Catalogue:
     rule = "the catalogue: an array of distinct whole numbers or texts, or how many items there are"
     if items is None:
         hint = "items that are not declared must not appear because somebody rated them"
-        raise InvalidParameter(sentence("items", rule, "nothing", hint))
+        raise InvalidParameter.must_be("items", rule, "nothing", hint)
     if isinstance(items, (int, np.integer)) and not isinstance(items, bool):
         require(2 <= int(items) <= _MOST_ITEMS, "items", "at least 2", items)
         return Catalogue(np.arange(int(items), dtype=np.int64))
@@ -111,7 +111,7 @@ def catalogue_of(items: Any) -> Catalogue:
     try:
         found = np.asarray(several if hasattr(several, "dtype") else list(several))
     except (TypeError, ValueError):
-        raise InvalidParameter(sentence("items", rule, items)) from None
+        raise InvalidParameter.must_be("items", rule, items) from None
     if found.dtype.kind == "O" and all(isinstance(one, str) for one in found.ravel().tolist()):
         found = found.astype(str)
     kind = found.dtype.kind
@@ -214,11 +214,11 @@ def number_users(users: Any) -> tuple[Integers, int]:
             pairs = zip(nobody, given.tolist(), strict=True)
             return np.array([-1 if no else seen.setdefault(one, len(seen)) for no, one in pairs], np.int64), len(seen)
         except TypeError:
-            raise InvalidParameter(sentence("users", "numbers or texts", "something that cannot be compared")) from None
+            raise InvalidParameter.must_be("users", "numbers or texts", "something that cannot be compared") from None
     known = np.isfinite(given) if given.dtype.kind == "f" else np.ones(len(given), bool)
     if given.dtype.kind == "f" and bool((np.abs(given[known]) >= _MOST_ID).any()):
         hint = "floats beyond it stand for several users each; give whole numbers or texts"
-        raise InvalidParameter(sentence("users", "below 2⁵³ where they are floats", "a larger one", hint))
+        raise InvalidParameter.must_be("users", "below 2⁵³ where they are floats", "a larger one", hint)
     ids, places = np.unique(given[known], return_inverse=True)
     codes = np.full(len(given), -1, np.int64)
     codes[known] = places.reshape(-1)
@@ -250,7 +250,7 @@ def read_movielens(path: str | Path) -> RatingFile:
     rule = "a MovieLens folder, or its u.data, ratings.dat or ratings.csv"
     found = next((given / name for name in _FILES if (given / name).is_file()), None) if given.is_dir() else given
     if found is None or found.name not in _FILES or not found.is_file():
-        raise InvalidParameter(sentence("path", rule, str(path)))
+        raise InvalidParameter.must_be("path", rule, str(path))
     separator, beside, mark = _FILES[found.name]
     try:
         users, items, ratings = _columns(found.read_bytes(), separator, header=found.suffix == ".csv")
@@ -258,7 +258,7 @@ def read_movielens(path: str | Path) -> RatingFile:
         catalogue = _first_numbers(films.read_bytes(), mark, header=films.suffix == ".csv") if films.is_file() else None
         return RatingFile(users.astype(np.int64), items.astype(np.int64), ratings, catalogue)
     except (OSError, ValueError) as problem:
-        raise InvalidParameter(sentence("path", rule, str(path), str(problem).partition("\n")[0])) from None
+        raise InvalidParameter.must_be("path", rule, str(path), str(problem).partition("\n")[0]) from None
 
 
 def _columns(content: bytes, separator: str, *, header: bool) -> list[Floats]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.text.numbers import rounded_text
 
 ZERO: Final = Fraction(0)
@@ -105,7 +105,7 @@ class Amounts:
         """Read what `record` wrote; anything else is refused."""
         texts = [record.get(name) for name in ("epsilon", "rho", "delta")]
         if len(record) != 3 or not all(type(text) is str and _EXACT.fullmatch(text) for text in texts):
-            raise InvalidParameter(sentence("amounts", "an epsilon, a rho and a delta, exact rationals as texts", record))
+            raise InvalidParameter.must_be("amounts", "an epsilon, a rho and a delta, exact rationals as texts", record)
         return _read(*map(str, texts))
 
     def digits(self) -> tuple[str, str, str]:
@@ -122,7 +122,7 @@ def _exact(amount: object, name: str, tick: Fraction) -> None:
     """Refuse what is no exact amount: a float, a boolean, a text or a negative one would spend less than it should."""
     if type(amount) is not Fraction or amount.numerator < 0 or tick.denominator % amount.denominator:
         rule = f"a Fraction of at least 0 and a multiple of {tick}"
-        raise InvalidParameter(sentence(name, rule, amount, "Amounts.cost rounds what must be charged up to the tick"))
+        raise InvalidParameter.must_be(name, rule, amount, "Amounts.cost rounds what must be charged up to the tick")
 
 
 @lru_cache(maxsize=4096)
@@ -133,7 +133,7 @@ def _read(epsilon: str, rho: str, delta: str) -> Amounts:
 def _digits(amount: Fraction, tick: Fraction) -> str:
     text = f"{amount.numerator * (tick.denominator // amount.denominator):0{DIGITS}d}"
     if len(text) > DIGITS:
-        raise InvalidParameter(sentence("amounts", f"of at most {DIGITS} digits in ticks", amount))
+        raise InvalidParameter.must_be("amounts", f"of at most {DIGITS} digits in ticks", amount)
     return text
 
 

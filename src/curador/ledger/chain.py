@@ -72,7 +72,7 @@ def holder_of(analyst: str | None) -> str:
 
 def refuse_entry(sequence: int, rule: str) -> NoReturn:
     """Refuse the ledger because of one entry."""
-    raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.\nHint: {DAMAGED}.")
+    raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.", hint=f"{DAMAGED}.")
 
 
 class Earlier(Protocol):

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require, sentence
+from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
 from curador.ledger.chain import STUDY, holder_of, refuse_entry, row_of
@@ -219,7 +219,7 @@ class Ledger:
         """
         if reservation.id not in self._unsettled:
             hint = "after a restart nobody knows whether an engine ran; the charge is kept"
-            raise InvalidParameter(sentence("reservation", "an open one of this session", reservation.id, hint))
+            raise InvalidParameter.must_be("reservation", "an open one of this session", reservation.id, hint)
         return self._settle(EntryKind.VOIDED, reservation)
 
     def _settle(
@@ -236,7 +236,7 @@ class Ledger:
         with self._store.writing(charged=_CHARGED, patience=SETTLING) as page:
             head, found = self._head(page), page.at(own.sequence)
             if found != own or own.kind is not EntryKind.RESERVED or page.settled(own.id) is not None:
-                raise InvalidParameter(sentence("reservation", "an open one of this ledger", own.id))
+                raise InvalidParameter.must_be("reservation", "an open one of this ledger", own.id)
             next_one = next_entry(head, kind)
             spent, failures = head.after.spent, head.after.failures + (kind is EntryKind.FAILED)
             if kind is EntryKind.VOIDED:
@@ -299,7 +299,7 @@ class Ledger:
         with self._store.writing() as page:
             head, found = self._head(page), page.at(own.sequence)
             if found != own or own.kind is not EntryKind.COMMITTED:
-                raise InvalidParameter(sentence("stored", "an answer of this ledger", own.id))
+                raise InvalidParameter.must_be("stored", "an answer of this ledger", own.id)
             entry = _append(
                 page,
                 replace(
@@ -416,7 +416,7 @@ class Ledger:
         """Return the last entry before a change; a ledger that forgot what this object has seen is refused."""
         head = page.head()
         if head.ledger != self.id or head.sequence < self._seen:
-            raise InvalidStudy(sentence("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced"))
+            raise InvalidStudy.must_be("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced")
         self._seen = head.sequence
         return head
 
@@ -441,7 +441,7 @@ def _admits(head: Entry, analyst: str | None, version: int) -> None:
     if analyst is not None and head.after.failures >= CLOSED_AFTER:
         hint = "the owner looks into the failures and reopens the study"
         told = f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures"
-        raise NotAllowed(f"{told}.\nHint: {hint}.")
+        raise NotAllowed(f"{told}.", hint=f"{hint}.")
     current, hint = head.after.data_version, "the owner declared a new data version; open the study again"
     require(version == current, "data_version", f"the current one ({current})", version, hint)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, cast
 
-from curador.errors import InvalidParameter, InvalidStudy, require, sentence
+from curador.errors import InvalidParameter, InvalidStudy, require
 from curador.ledger.amounts import DELTA_TICK, ZERO, Amounts, down_to_tick
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.filters import Amounts as Concentration
@@ -116,14 +116,14 @@ class Limits:
             ("unit", unit, self.unit),
         ):
             if asked != own:
-                raise InvalidStudy(sentence(name, f"that of the ledger ({own})", asked, hint))
+                raise InvalidStudy.must_be(name, f"that of the ledger ({own})", asked, hint)
         known = dict(self.owners)
         for table, owner in owners:
             if table in known and known[table] != owner:
-                raise InvalidStudy(sentence(f"tables.{table}.unit", f"that of the ledger ({known[table]})", owner, hint))
+                raise InvalidStudy.must_be(f"tables.{table}.unit", f"that of the ledger ({known[table]})", owner, hint)
         private = [[owner for _, owner in some if owner != PUBLIC] for some in (self.owners, owners)]
         if all(private) and (ROW in private[0]) != (ROW in private[1]):
-            raise InvalidStudy(sentence("unit", f"of the ledger's kind ({private[0][0]})", private[1][0], hint))
+            raise InvalidStudy.must_be("unit", f"of the ledger's kind ({private[0][0]})", private[1][0], hint)
 
     def record(self) -> dict[str, object]:
         """Return the limits as plain values; rationals as strings."""
@@ -142,11 +142,11 @@ class Limits:
         """Read what `record` wrote, and prove it again."""
         kind = record["kind"]
         if kind not in ("pure", "concentrated"):
-            raise InvalidParameter(sentence("limits.kind", '"pure" or "concentrated"', kind))
+            raise InvalidParameter.must_be("limits.kind", '"pure" or "concentrated"', kind)
         epsilon, delta, keys, rho = (Fraction(str(record[name])) for name in ("epsilon", "delta", "delta_keys", "rho_limit"))
         unit, units = record["unit"], record["max_units"]
         if type(unit) is not str or type(units) is not int:
-            raise InvalidParameter(sentence("limits", "those of a ledger", record))
+            raise InvalidParameter.must_be("limits", "those of a ledger", record)
         require(kind != "pure" or not (delta or keys or rho), "limits", "without delta and rho where they are pure", record)
         owners = tuple((str(table), str(owner)) for table, owner in cast("list[list[object]]", record.get("owners", [])))
         return cls(kind, epsilon, delta, keys, rho, as_adjacency(record["adjacency"]), unit, units, owners)

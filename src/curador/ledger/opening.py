@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from curador.errors import InvalidStudy, require, sentence
+from curador.errors import InvalidStudy, require
 from curador.ledger import checkpoint as points
 from curador.ledger import witness as mirror
 from curador.ledger.amounts import NOTHING
@@ -30,7 +30,7 @@ from curador.ledger.witness import Head, WitnessedHead, sync_folder, write_priva
 def marker_of(folder: Path, study_name: str) -> Path:
     """Return the place of a study's marker."""
     if not is_label(study_name) or any(one in study_name for one in "/\\\0"):
-        raise InvalidStudy(sentence("name", "one that a file can have", study_name))
+        raise InvalidStudy.must_be("name", "one that a file can have", study_name)
     return folder / f".{study_name}.ledger-id"
 
 
@@ -45,7 +45,7 @@ def read_marker(folder: Path, study_name: str) -> str | None:
         text = ""
     if not is_label(text):
         hint = "restore the file: it says which ledger these data belong to"
-        raise InvalidStudy(sentence("the marker beside the data", "a readable file", str(path), hint))
+        raise InvalidStudy.must_be("the marker beside the data", "a readable file", str(path), hint)
     return text
 
 
@@ -62,7 +62,7 @@ def claim(folder: Path, study_name: str, ledger_id: str, *, instead_of: str | No
         refuse_other(read_marker(folder, study_name), ledger_id)
     except OSError:
         hint = "the ledger's id is left beside the data, so that they never start again with an empty one"
-        raise InvalidStudy(sentence("the folder of the data", "one that can be written to", str(folder), hint)) from None
+        raise InvalidStudy.must_be("the folder of the data", "one that can be written to", str(folder), hint) from None
     sync_folder(folder)
 
 
@@ -70,7 +70,7 @@ def refuse_other(own: str | None, ledger_id: str | None) -> None:
     """Refuse a ledger that is not the one which the data belong to."""
     if own is not None and own != ledger_id:
         hint = "use the ledger that the data had, or start a new one and give the reason: it becomes an entry"
-        raise InvalidStudy(sentence("ledger", f"the one that these data had ({own})", ledger_id or "none", hint))
+        raise InvalidStudy.must_be("ledger", f"the one that these data had ({own})", ledger_id or "none", hint)
 
 
 # ---- opening ---------------------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def create(places: LedgerPlaces, limits: Limits, *, study_name: str, study_diges
     require_local(places.ledger)
     for folder, name in ((places.ledger.parent, "the folder of the ledger"), (places.folder, "the folder of the data")):
         if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise InvalidStudy(sentence(name, "one that can be written to", str(folder)))
+            raise InvalidStudy.must_be(name, "one that can be written to", str(folder))
     if places.ledger.exists() or places.ledger.is_symlink():
         raise _refusal_of_taken_place(places)
     seen = mirror.recall(places.witness)
@@ -155,13 +155,13 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
             raise _refusal_of_taken_place(places) from None
         if isinstance(error, OSError):
             hint = "its file system must know hard links and have room"
-            raise InvalidStudy(sentence("a new ledger", "where it can be written", str(places.ledger), hint)) from error
+            raise InvalidStudy.must_be("a new ledger", "where it can be written", str(places.ledger), hint) from error
         raise
 
 
 def _refusal_of_taken_place(places: LedgerPlaces) -> InvalidStudy:
     hint = "open it; to start again, give another name and the reason"
-    return InvalidStudy(sentence("a new ledger", "where no file is", str(places.ledger), hint))
+    return InvalidStudy.must_be("a new ledger", "where no file is", str(places.ledger), hint)
 
 
 def open_store(places: LedgerPlaces) -> tuple[SQLiteStore, Entry, Limits, Path]:
@@ -185,7 +185,7 @@ def _first(store: SQLiteStore) -> tuple[Entry, Limits]:
     if spent != head.after.spent:
         refuse_entry(head.sequence, "must agree with the running total")
     if store.schema() != replay.schema:
-        raise InvalidStudy(sentence("ledger", "with the tables that it was created with", str(store.path), DAMAGED))
+        raise InvalidStudy.must_be("ledger", "with the tables that it was created with", str(store.path), DAMAGED)
     return first, replay.limits
 
 
@@ -196,21 +196,19 @@ def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused
     if seen is None:
         hint = "restore the file; or, as the owner, open the ledger once with the reason why it is lost"
         if not excused:
-            raise InvalidStudy(sentence("the ledger's witness", "a file that exists", str(places.witness), hint))
+            raise InvalidStudy.must_be("the ledger's witness", "a file that exists", str(places.witness), hint)
         return None
     hint = "it was restored from a backup or replaced, and forgot charges; find the right one, or start anew with a reason"
     if seen.ledger != ledger_id:
-        raise InvalidStudy(
-            sentence("ledger", f"the one that its witness saw ({seen.ledger})", f"{ledger_id} in {name}", hint)
-        )
+        raise InvalidStudy.must_be("ledger", f"the one that its witness saw ({seen.ledger})", f"{ledger_id} in {name}", hint)
     behind = seen.head.sequence - last.sequence
     if behind > 0:
         entries = "1 entry" if behind == 1 else f"{behind} entries"
-        raise InvalidStudy(f"the ledger is behind its witness by {entries}: {name}.\nHint: {hint}.")
+        raise InvalidStudy(f"the ledger is behind its witness by {entries}: {name}.", hint=f"{hint}.")
     entry = page.at(seen.head.sequence)
     if entry is None or entry.hash != seen.head.hash:
         rule = f"the same as its witness up to entry {seen.head.sequence}"
-        raise InvalidStudy(sentence("ledger", rule, name, hint))
+        raise InvalidStudy.must_be("ledger", rule, name, hint)
     return seen.head.sequence
 
 

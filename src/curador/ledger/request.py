@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require, sentence
+from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require
 from curador.ledger.amounts import Amounts
 from curador.ledger.entry import Entry, EntryKind, now
 from curador.ledger.limits import Limits
@@ -132,7 +132,7 @@ def admit(request: Request, limits: Limits) -> None:
     amounts = replace(request.amounts)  # checked once more: a frozen value can be forged
     if limits.kind == "pure":
         if amounts.delta:
-            raise NotPrivate(sentence("amounts.delta", "0 under a pure budget", amounts.delta))
+            raise NotPrivate.must_be("amounts.delta", "0 under a pure budget", amounts.delta)
         require(not amounts.rho, "amounts.rho", "0 under a pure budget", amounts.rho)
     else:
         require(not amounts.epsilon, "amounts.epsilon", "0 under an (epsilon, delta) budget", amounts.epsilon)
@@ -152,11 +152,13 @@ def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts
     try:
         json.dumps(losses, allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidParameter(sentence("losses", "records of plain values", losses)) from None
+        raise InvalidParameter.must_be("losses", "records of plain values", losses) from None
     if limits.kind == "pure":
         epsilon = loss.pure_epsilon
         if epsilon is None:
-            raise NotPrivate("the losses have no known epsilon of pure privacy.\nHint: a pure budget pays for Laplace noise.")
+            raise NotPrivate(
+                "the losses have no known epsilon of pure privacy.", hint="a pure budget pays for Laplace noise."
+            )
         return Amounts.cost(epsilon=epsilon)
     pair = loss.concentrated
     if pair is None:
@@ -181,7 +183,7 @@ def is_sha256(value: object) -> bool:
 def note_text(value: object, name: str) -> str:
     """Return an owner's note, refused unless it says something in at most 1,000 letters."""
     if type(value) is not str or not value.strip() or len(value) > 1000:
-        raise InvalidParameter(sentence(name, "a sentence of at most 1,000 letters", value))
+        raise InvalidParameter.must_be(name, "a sentence of at most 1,000 letters", value)
     return value
 
 
@@ -226,23 +228,22 @@ def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts
     """
     asked = request.amounts
     if request.analyst is not None and not (own + asked).within(limit):
-        raise BudgetExceeded(_refusal_text(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit))
+        raise _no_room(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit)
     if not limits.judge(total).fits(Charge(asked, request.adjacency)):
         whole = limits.total
         room = total.room_below(whole)
-        raise BudgetExceeded(
-            _refusal_text(asked, room, whole, "the study's budget", room.least(own.room_below(limit)), limit)
-        )
+        raise _no_room(asked, room, whole, "the study's budget", room.least(own.room_below(limit)), limit)
 
 
-def _refusal_text(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Amounts, share: Amounts) -> str:
-    """Return the sentence: the first amount that does not fit, what is left of it, and what share would still fit."""
+def _no_room(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Amounts, share: Amounts) -> BudgetExceeded:
+    """Return the refusal: the first amount that does not fit, what is left of it, and what share would still fit."""
     for name in ("epsilon", "rho", "delta"):
         wanted, room, bound = (getattr(amounts, name) for amounts in (asked, left, limit))
         if wanted > room:
-            text = f"{name} must be at most {_short(room, _MOST)}, what is left of {whose} ({_short(bound, _MOST)}); "
-            return f"{text}got {_short(wanted, _LEAST)}.\nHint: {_hint(name, asked, fits, share)}."
-    return "the charge must fit into what is left of the budget."
+            rule = f"must be at most {_short(room, _MOST)}, what is left of {whose} ({_short(bound, _MOST)})"
+            hint = f"{_hint(name, asked, fits, share)}."
+            return BudgetExceeded(subject=name, rule=rule, got=_short(wanted, _LEAST), hint=hint)
+    return BudgetExceeded("the charge must fit into what is left of the budget.")
 
 
 def _hint(name: str, asked: Amounts, fits: Amounts, share: Amounts) -> str:

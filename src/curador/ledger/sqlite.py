@@ -27,7 +27,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy, sentence
+from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
 from curador.ledger.chain import DAMAGED
 from curador.ledger.store import CompiledStatement, Cursor, Page, statements, tables
 from curador.ledger.witness import Head, sync_folder
@@ -57,12 +57,12 @@ def resolve_path(path: Path | str) -> Path:
 def require_regular(path: Path) -> None:
     """Refuse what is not a plain file: a link would give one ledger two names, and so two witnesses."""
     if path.is_symlink():
-        raise InvalidStudy(sentence("ledger", "a file, not a symbolic link", str(path), "name the file itself"))
+        raise InvalidStudy.must_be("ledger", "a file, not a symbolic link", str(path), "name the file itself")
     if not path.exists():
         hint = "check the name; a study that had a ledger starts without it only as a new one, with a reason"
-        raise InvalidStudy(sentence("ledger", "a file that exists", str(path), hint))
+        raise InvalidStudy.must_be("ledger", "a file that exists", str(path), hint)
     if not path.is_file():
-        raise InvalidStudy(sentence("ledger", "a plain file", str(path)))
+        raise InvalidStudy.must_be("ledger", "a plain file", str(path))
 
 
 def require_local(path: Path) -> None:
@@ -74,7 +74,7 @@ def require_local(path: Path) -> None:
     kind = kind_of(path, mounts)
     if kind in REMOTE:
         hint = "locks do not hold between machines; put the ledger on a local disk"
-        raise InvalidStudy(sentence("ledger", "on a local file system", f"{path} on {kind}", hint))
+        raise InvalidStudy.must_be("ledger", "on a local file system", f"{path} on {kind}", hint)
 
 
 def kind_of(path: Path, mounts: str) -> str | None:
@@ -199,7 +199,7 @@ class SQLiteStore:
         """Refuse to write into a file that lost its name: SQLite would not notice, and the charges would go with it."""
         if _identity(self.path) != self._file:
             hint = "it was moved, deleted or replaced while it was open"
-            raise InvalidStudy(sentence("ledger", "the file that was opened", str(self.path), hint))
+            raise InvalidStudy.must_be("ledger", "the file that was opened", str(self.path), hint)
 
     def _renew_after_fork(self) -> None:
         if self._pid != os.getpid():
@@ -283,7 +283,7 @@ def require_durable(connection: sqlite3.Connection) -> None:
     for name, value in REQUIRED.items():
         (got,) = connection.execute(f"PRAGMA {name}").fetchone()
         if got != value:
-            raise InvalidStudy(sentence(f"{name} of the ledger's connection", str(value), got))
+            raise InvalidStudy.must_be(f"{name} of the ledger's connection", str(value), got)
 
 
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:
@@ -330,7 +330,7 @@ def _translating_errors(path: Path, charged: str | None) -> Generator[None]:
 
 def _too_busy(charged: str | None) -> CuradorError:
     if charged is None:
-        return LedgerBusy("the ledger must be free; another writer held it too long, nothing was spent.\nHint: ask again.")
+        return LedgerBusy("the ledger must be free; another writer held it too long, nothing was spent.", hint="ask again.")
     return Failed(f"the ledger was busy for too long; {charged}.")
 
 
@@ -339,7 +339,7 @@ def _sentence_of(cause: BaseException | None, path: Path, charged: str | None) -
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return _too_busy(charged)
     if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH}:
-        return InvalidStudy(sentence("ledger", "a file that can be read and written", str(path)))
+        return InvalidStudy.must_be("ledger", "a file that can be read and written", str(path))
     if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG}:
         return Failed(f"the ledger could not be written; {charged or 'nothing was released'}.")
     return _corrupt(path)
@@ -351,7 +351,7 @@ def _roll_back(cursor: Cursor) -> None:
 
 
 def _corrupt(path: Path) -> InvalidStudy:
-    return InvalidStudy(sentence("ledger", "a whole ledger file", str(path), DAMAGED))
+    return InvalidStudy.must_be("ledger", "a whole ledger file", str(path), DAMAGED)
 
 
 def _busy(error: BaseException | None) -> bool:

@@ -302,4 +302,6 @@ def _read_amounts(digits: Sequence[Any]) -> Amounts:
     try:
         return Amounts.from_digits(*digits)
     except (TypeError, ValueError):
-        raise InvalidStudy(f"the running totals of the ledger must be whole ticks; they are not.\nHint: {DAMAGED}.") from None
+        raise InvalidStudy(
+            "the running totals of the ledger must be whole ticks; they are not.", hint=f"{DAMAGED}."
+        ) from None

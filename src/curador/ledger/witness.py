@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from curador.errors import InvalidStudy, sentence
+from curador.errors import InvalidStudy
 
 _STALE = 3600  # seconds after which a temporary file belongs to a process that was killed
 
@@ -64,7 +64,7 @@ def recall(path: Path) -> WitnessedHead | None:
             return WitnessedHead(ledger, Head(sequence, hash_))
         case _:
             hint = "restore the file; without it nobody knows whether the ledger forgot charges"
-            raise InvalidStudy(sentence("the ledger's witness", "a readable file", str(path), hint))
+            raise InvalidStudy.must_be("the ledger's witness", "a readable file", str(path), hint)
 
 
 def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:

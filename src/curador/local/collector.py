@@ -31,14 +31,16 @@ def list_reports(reports: Any) -> list[Any]:
     try:
         return list(reports)
     except TypeError:
-        raise InvalidParameter(f"reports must be a list or an array of reports; got a {type(reports).__name__}.") from None
+        raise InvalidParameter(
+            subject="reports", rule="must be a list or an array of reports", got=f"a {type(reports).__name__}"
+        ) from None
 
 
 def integers(reports: Any, low: int, high: int) -> tuple[IntArray, int]:
     """Return the reports that are whole numbers in [low, high), and how many were not."""
     if isinstance(reports, np.ndarray):
         if reports.ndim != 1:
-            raise InvalidParameter(f"reports must be an array of one dimension; got {reports.ndim}.")
+            raise InvalidParameter(subject="reports", rule="must be an array of one dimension", got=str(reports.ndim))
         if reports.dtype.kind in "iu":
             inside = (reports >= low) & (reports < high)
             good = reports if inside.all() else reports[inside]
@@ -59,7 +61,9 @@ def rows_of_bytes(reports: Any, width: int) -> tuple[NDArray[np.uint8], int]:
     if isinstance(reports, np.ndarray):
         if reports.ndim != 2 or reports.dtype != np.uint8 or reports.shape[1] != width:
             raise InvalidParameter(
-                f"reports must be an array of uint8 with {width} columns; got {reports.dtype}, {reports.shape}."
+                subject="reports",
+                rule=f"must be an array of uint8 with {width} columns",
+                got=f"{reports.dtype}, {reports.shape}",
             )
         return reports, 0
     items = list_reports(reports)
@@ -72,7 +76,7 @@ def rows_of_integers(reports: Any, low: Sequence[int], high: Sequence[int]) -> t
     width = len(low)
     if isinstance(reports, np.ndarray) and reports.dtype.kind in "iu":
         if reports.ndim != 2 or reports.shape[1] != width:
-            raise InvalidParameter(f"reports must be an array with {width} columns; got {reports.shape}.")
+            raise InvalidParameter(subject="reports", rule=f"must be an array with {width} columns", got=str(reports.shape))
         inside = ((reports >= np.array(low)) & (reports < np.array(high))).all(axis=1)
         good = reports if inside.all() else reports[inside]
         return good.astype(np.int64, copy=False), len(reports) - len(good)
@@ -112,8 +116,10 @@ class Collector:
     def __init__(self, protocol: Any) -> None:
         if getattr(protocol, "size", 0) > MOST_VALUES:
             raise InvalidParameter(
-                f"domain must have at most {MOST_VALUES:,} values to be counted whole; got {protocol.size:,}.\n"
-                "Hint: HeavyHitters finds the frequent ones of a huge domain."
+                subject="domain",
+                rule=f"must have at most {MOST_VALUES:,} values to be counted whole",
+                got=f"{protocol.size:,}",
+                hint="HeavyHitters finds the frequent ones of a huge domain.",
             )
         self.protocol = protocol
         self.reports = 0
@@ -144,7 +150,7 @@ class Collector:
         """Add what other collectors of the same protocol counted."""
         for other in others:
             if getattr(other, "protocol", None) != self.protocol:
-                raise InvalidParameter("merge must be given collectors of the same protocol; got another.")
+                raise InvalidParameter(subject="merge", rule="must be given collectors of the same protocol", got="another")
             self._statistic = self._statistic + other._statistic  # noqa: SLF001 -- of its own kind
             self.reports += other.reports
             self.rejected += other.rejected
@@ -153,7 +159,7 @@ class Collector:
     def estimate(self, *, confidence: Number = "0.95") -> Any:
         """Return the estimates with error bars. Asking costs nothing and changes nothing."""
         if not self.reports:
-            raise InvalidParameter("estimate must follow at least one well-formed report; got none.")
+            raise InvalidParameter(subject="estimate", rule="must follow at least one well-formed report", got="none")
         return self.protocol.estimated(self._statistic, self.reports, self.rejected, confidence)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.local.direct import Direct
 from curador.local.hadamard import Hadamard
 from curador.local.hashing import Hashing
@@ -158,12 +158,16 @@ def to_json(protocol: Reporting) -> str:
     """Return the protocol as text. Public: no person's value is in it."""
     name = _NAMES.get(type(protocol))
     if name is None:
-        raise InvalidParameter(f"protocol must be one of {', '.join(FORMS)}; got a {type(protocol).__name__}.")
+        raise InvalidParameter(
+            subject="protocol", rule=f"must be one of {', '.join(FORMS)}", got=f"a {type(protocol).__name__}"
+        )
     body = FORMS[name].write(protocol)
     try:
         return json.dumps({"curador": "local protocol", "version": VERSION, "protocol": name, **body})
     except TypeError:
-        raise InvalidParameter("protocol must have a domain of texts, numbers and truth values; got another.") from None
+        raise InvalidParameter(
+            subject="protocol", rule="must have a domain of texts, numbers and truth values", got="another"
+        ) from None
 
 
 def from_json(text: str) -> Any:
@@ -171,18 +175,22 @@ def from_json(text: str) -> Any:
     try:
         body = json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        raise InvalidParameter("text must be what to_json wrote of a protocol; got something else.") from None
+        raise InvalidParameter(
+            subject="text", rule="must be what to_json wrote of a protocol", got="something else"
+        ) from None
     known = isinstance(body, dict) and body.pop("curador", None) == "local protocol" and body.pop("version", None) == VERSION
     kind = body.pop("protocol", None) if known else None
     if not isinstance(kind, str) or kind not in FORMS:
-        raise InvalidParameter(f"text must be a protocol of version {VERSION} and a known name; got another.")
+        raise InvalidParameter(
+            subject="text", rule=f"must be a protocol of version {VERSION} and a known name", got="another"
+        )
     form = FORMS[kind]
     if not set(body) <= set(form.names):
-        raise InvalidParameter(f"text must hold the parameters of {kind}; got others.")
+        raise InvalidParameter(subject="text", rule=f"must hold the parameters of {kind}", got="others")
     try:
         return form.read(body)
     except (KeyError, TypeError):
-        raise InvalidParameter(f"text must hold the parameters of {kind}; got others.") from None
+        raise InvalidParameter(subject="text", rule=f"must hold the parameters of {kind}", got="others") from None
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------------
@@ -236,10 +244,10 @@ def write_reports(protocol: Reporting, reports: Any, path: str | os.PathLike[str
 
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
-        raise InvalidParameter(sentence("path", f"a name that ends in {', '.join(sorted(SUFFIXES))}", str(path)))
+        raise InvalidParameter.must_be("path", f"a name that ends in {', '.join(sorted(SUFFIXES))}", str(path))
     good, bad = protocol.accept(reports)
     if bad:
-        raise InvalidParameter(f"reports must be well-formed; got {bad:,} that are not.")
+        raise InvalidParameter(subject="reports", rule="must be well-formed", got=f"{bad:,} that are not")
     table = pa.table(_arrays(protocol, good), schema=_schema(protocol).with_metadata({_KEY: to_json(protocol)}))
     if target.suffix.lower() in _PARQUET:
         parquet.write_table(table, target, row_group_size=BATCH)
@@ -260,18 +268,20 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
         if path.is_dir():
             inside = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES and one.is_file())
             if not inside:
-                raise InvalidParameter(f"folder must be one with Arrow or Parquet files; got {path}.")
+                raise InvalidParameter(subject="folder", rule="must be one with Arrow or Parquet files", got=str(path))
             found += inside
         elif not path.is_file():
-            raise InvalidParameter(f"file must be a file or folder that exists; got {path}.")
+            raise InvalidParameter(subject="file", rule="must be a file or folder that exists", got=str(path))
         elif path.suffix.lower() not in SUFFIXES:
-            raise InvalidParameter(f"file must be one that ends in {', '.join(sorted(SUFFIXES))}; got {path}.")
+            raise InvalidParameter(
+                subject="file", rule=f"must be one that ends in {', '.join(sorted(SUFFIXES))}", got=str(path)
+            )
         else:
             found.append(path)
     seen = [one.resolve() for one in found]
     twice = next((one for place, one in enumerate(seen) if one in seen[:place]), None)
     if twice is not None:
-        raise InvalidParameter(f"files must be different ones, for reports count once; got {twice} twice.")
+        raise InvalidParameter(subject="files", rule="must be different ones, for reports count once", got=f"{twice} twice")
     return found
 
 
@@ -294,7 +304,7 @@ def _open_file(path: Path) -> Generator[tuple[Schema, Parts]]:
             with pa.ipc.open_file(source) as file:
                 yield file.schema, partial(_select_columns, map(file.get_batch, range(file.num_record_batches)))
     except (pa.ArrowException, OSError):  # damaged at the beginning or further on
-        raise InvalidParameter(f"file must be a {path.suffix} file that can be read; got {path}.") from None
+        raise InvalidParameter(subject="file", rule=f"must be a {path.suffix} file that can be read", got=str(path)) from None
 
 
 def _select_columns(parts: Iterable[Part], names: list[str]) -> Iterator[Part]:
@@ -320,17 +330,21 @@ def _check(protocol: Reporting, path: Path, schema: Schema) -> None:
     """Refuse a file without the protocol's columns, and one that says that its reports are of another protocol."""
     said = (schema.metadata or {}).get(_KEY.encode())
     if said is not None and said.decode(errors="replace") != to_json(protocol):
-        raise InvalidParameter(f"{path} must hold reports of this protocol; got those of {said.decode(errors='replace')}.")
+        raise InvalidParameter(
+            subject=str(path), rule="must hold reports of this protocol", got=f"those of {said.decode(errors='replace')}"
+        )
     for (name, kind), wanted in zip(protocol.columns, _schema(protocol), strict=True):
         places = schema.get_all_field_indices(name)
         if len(places) != 1:
             raise InvalidParameter(
-                f"{path} must have one column {name!r} of {wanted.type}; got {', '.join(schema.names) or 'no column'}."
+                subject=str(path),
+                rule=f"must have one column {name!r} of {wanted.type}",
+                got=str(", ".join(schema.names) or "no column"),
             )
         found = schema.field(places[0]).type
         fits = str(found) in _INTEGERS if kind == "int64" else found == wanted.type
         if not fits:
-            raise InvalidParameter(f"column {name!r} of {path} must be of {wanted.type}; got {found}.")
+            raise InvalidParameter(subject=f"column {name!r} of {path}", rule=f"must be of {wanted.type}", got=str(found))
 
 
 # ---- arrays -------------------------------------------------------------------------------------------------------------

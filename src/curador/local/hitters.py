@@ -77,8 +77,10 @@ class HeavyHitters(Reporting):
     ) -> None:
         if (bits is None) == (length is None):
             raise InvalidParameter(
-                "HeavyHitters must be given exactly one of bits and length; got "
-                f"{'both' if bits is not None else 'neither'}.\nHint: bits for whole numbers, length for texts."
+                subject="HeavyHitters",
+                rule="must be given exactly one of bits and length",
+                got=str("both" if bits is not None else "neither"),
+                hint="bits for whole numbers, length for texts.",
             )
         object.__setattr__(self, "epsilon", exact_epsilon(epsilon))
         object.__setattr__(self, "bits", whole(bits, "bits", least=2) if length is None else 8 * whole(length, "length"))
@@ -138,14 +140,14 @@ class HeavyHitters(Reporting):
         """Return the values as whole numbers of `bits` bits; one that is none is refused, and not repeated."""
         if not self.text and isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
             if len(values) and not (int(values.min()) >= 0 and int(values.max()) < 1 << self.bits):
-                raise InvalidParameter(f"values must be whole numbers of {self.bits} bits; got another.")
+                raise InvalidParameter(subject="values", rule=f"must be whole numbers of {self.bits} bits", got="another")
             codes = values.astype(np.uint64)
         else:
             client = self.client()
             items = [client.code(value) for value in (values.tolist() if hasattr(values, "tolist") else values)]
             codes = np.array(items, np.uint64 if self.bits <= 64 else object)
         if not len(codes):
-            raise InvalidParameter("values must be at least one; got none.")
+            raise InvalidParameter(subject="values", rule="must be at least one", got="none")
         return codes if self.bits <= 64 else codes.astype(object)
 
     def privatise(self, values: Any) -> Reports:

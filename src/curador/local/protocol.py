@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.local.client.base import LARGEST_SIZE
 from curador.local.client.chance import epsilon_of
 from curador.local.collector import Collector
@@ -58,13 +58,13 @@ class Domain:
                 return np.fromiter((place[item] for item in items), np.int64)
             except (KeyError, TypeError):
                 raise InvalidParameter(
-                    "values must be of the domain; got another.\nHint: add a value for the rest."
+                    subject="values", rule="must be of the domain", got="another", hint="add a value for the rest."
                 ) from None
         array = np.asarray(values)
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise InvalidParameter(sentence("values", "a list of whole numbers", f"an array of {array.dtype}, {array.shape}"))
+            raise InvalidParameter.must_be("values", "a list of whole numbers", f"an array of {array.dtype}, {array.shape}")
         if len(array) and not (int(array.min()) >= 0 and int(array.max()) < self.size):
-            raise InvalidParameter(f"values must be whole numbers from 0 to {self.size - 1}; got another.")
+            raise InvalidParameter(subject="values", rule=f"must be whole numbers from 0 to {self.size - 1}", got="another")
         return array.astype(np.int64)
 
 
@@ -77,13 +77,13 @@ def domain_of(domain: object) -> Domain:
         require(2 <= size <= LARGEST_SIZE, "domain", "2 to 2^31 values", domain)
         return Domain(size)
     if isinstance(domain, (str, bytes)) or not isinstance(domain, Sequence | np.ndarray | range):
-        raise InvalidParameter(sentence("domain", "a number of values or a list of them", domain))
+        raise InvalidParameter.must_be("domain", "a number of values or a list of them", domain)
     listed = domain.tolist() if isinstance(domain, np.ndarray) else list(domain)
     labels = tuple(label.item() if isinstance(label, np.generic) else label for label in listed)
     try:
         distinct = len(set(labels)) == len(labels) and all(label == label for label in labels)  # noqa: PLR0124 -- no NaN
     except TypeError:
-        raise InvalidParameter(sentence("domain", "a list of plain values", domain)) from None
+        raise InvalidParameter.must_be("domain", "a list of plain values", domain) from None
     nested = any(isinstance(label, (tuple, frozenset)) for label in labels)  # files and tables have no such values
     require(not nested, "domain", "a list of plain values", domain)
     require(len(labels) >= 2 and distinct, "domain", "at least two distinct values", domain)
@@ -172,7 +172,7 @@ class Frequencies(Reporting):
         """Return one report for each person's value, drawn as the client would."""
         codes = self.domain.codes(values)
         if not len(codes):
-            raise InvalidParameter("values must be at least one; got none.")
+            raise InvalidParameter(subject="values", rule="must be at least one", got="none")
         return perform(self, codes)
 
     def release_many(self, value: Any, size: int) -> Reports:

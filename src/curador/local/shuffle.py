@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from curador.errors import InvalidParameter, NotPrivate, sentence
+from curador.errors import InvalidParameter, NotPrivate
 from curador.local.client.chance import exp_below
 from curador.local.protocol import Reporting
 from curador.local.rappor import Rappor
@@ -28,11 +28,11 @@ def shuffled(protocol: object, *, reports: Number) -> Loss:
     Rounds  Up.
     """
     if not isinstance(protocol, Reporting):
-        raise InvalidParameter(sentence("protocol", "a protocol of curador.local", protocol))
+        raise InvalidParameter.must_be("protocol", "a protocol of curador.local", protocol)
     if isinstance(protocol, Rappor):
         raise NotPrivate(
-            "protocol must draw every report anew to be shuffled: no theorem adds up rounds of reports on kept bits.\n"
-            "Hint: account for all rounds of a value by loss_forever."
+            "protocol must draw every report anew to be shuffled: no theorem adds up rounds of reports on kept bits.",
+            hint="account for all rounds of a value by loss_forever.",
         )
     number = whole(reports, "reports", least=2)
     variation = min(Fraction(protocol.loss.delta(0)), Fraction(1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.mechanisms.grid import (
     MOST_FLOAT,
     FloatValues,
@@ -321,5 +321,5 @@ def read_dimension(value: Number) -> int:
     """Return how many numbers a value has."""
     count = whole(value, "dimension")
     if count > 1 << 40:
-        raise InvalidParameter(sentence("dimension", "at most 2^40", value))
+        raise InvalidParameter.must_be("dimension", "at most 2^40", value)
     return count

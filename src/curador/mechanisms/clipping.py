@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.mechanisms.grid import refusal_of_value, unwrap_value
 from curador.numerics.exact import Number, positive, rational
 from curador.numerics.rounding import UNIT, float_down, float_up
@@ -57,7 +57,7 @@ def clamp(values: ArrayLike, lower: Number, upper: Number, *, missing: Number | 
     require(low <= high, "lower", "at most upper", lower)
     least, most = float_up(low), float_down(high)
     if not (least <= most and math.isfinite(least) and math.isfinite(most)):
-        raise InvalidParameter(sentence("lower and upper", "bounds with a float between them", f"{lower} and {upper}"))
+        raise InvalidParameter.must_be("lower and upper", "bounds with a float between them", f"{lower} and {upper}")
     middle = (low + high) / 2 if missing is None else rational(missing, "missing")
     require(low <= middle <= high, "missing", "between lower and upper", missing)
     stand_in = min(max(float_down(middle), least), most)

@@ -174,11 +174,11 @@ class Gaussian(RealNoise):
 
 def _first_guess(epsilon: float, delta: float, count: int, rate: Fraction | None) -> float:
     """σ/sensitivity of the right size; a subsample at rate q behaves about like q√count releases."""
-    from curador.errors import InvalidParameter, NumericalFailure, sentence
+    from curador.errors import InvalidParameter, NumericalFailure
     from curador.privacy.gaussian import gaussian_mu
 
     if delta <= 0.0:
-        raise InvalidParameter(sentence("delta", "above 0 for Gaussian noise", delta, "Laplace noise needs no delta"))
+        raise InvalidParameter.must_be("delta", "above 0 for Gaussian noise", delta, "Laplace noise needs no delta")
     mu = gaussian_mu(epsilon=epsilon, delta=delta)
     if not mu > 0.0:  # the goal is beyond what floats can tell from no release at all
         raise NumericalFailure("no scale of noise reaches the goal")

@@ -45,8 +45,7 @@ _KINDS = {
 
 def refusal_of_value(name: str, rule: str, kind: str, hint: str | None = None) -> InvalidParameter:
     """Return the refusal of a private value: its kind is told, never the value."""
-    text = f"{name} must be {rule}; got {kind}."
-    return InvalidParameter(f"{text}\nHint: {hint}" if hint else text)
+    return InvalidParameter(subject=name, rule=f"must be {rule}", got=kind, hint=hint)
 
 
 def exact_number(value: object, name: str = "value") -> Fraction | int:

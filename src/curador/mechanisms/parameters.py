@@ -208,9 +208,8 @@ def read_goal(
 ) -> Goal:
     """Return the goal, refused unless exactly one of epsilon and rho is given."""
     if (epsilon is None) == (rho is None):
-        raise InvalidParameter(
-            "calibrate needs exactly one of epsilon, rho and accuracy; got " + ("none." if rho is None else "two.")
-        )
+        given = "none" if rho is None else "two"
+        raise InvalidParameter(subject="calibrate", rule="needs exactly one of epsilon, rho and accuracy", got=given)
     require(rho is None or (delta is None and rate is None), "rho", "given without delta and rate", rho)
     found = Goal(
         epsilon=None if epsilon is None else _require_moderate(epsilon, "epsilon"),
@@ -223,8 +222,10 @@ def read_goal(
     )
     if found.rate is not None and found.count * found.rate <= found.delta:
         raise InvalidParameter(
-            f"delta must be below count · rate, the chance that a person is in a sample at all; got {delta}.\n"
-            "Hint: with so large a delta no noise would be asked for, and whoever is sampled could be published as they are."
+            subject="delta",
+            rule="must be below count · rate, the chance that a person is in a sample at all",
+            got=str(delta),
+            hint="with so large a delta no noise would be asked for, and whoever is sampled could be published as they are.",
         )
     return found
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.mechanisms.grid import array_steps, as_array, refusal_of_value, score_exponent, to_steps
 from curador.mechanisms.parameters import (
     decimal_text,
@@ -249,7 +249,7 @@ class Chooser(ABC):
         """Return the index of the candidate chosen, or the candidate itself where the candidates are given."""
         exact = self._on_grid(scores)
         if candidates is not None and len(candidates) != len(exact):
-            raise InvalidParameter(sentence("candidates", f"as many as the scores ({len(exact)})", len(candidates)))
+            raise InvalidParameter.must_be("candidates", f"as many as the scores ({len(exact)})", len(candidates))
         place = int(perform(self, exact))
         return place if candidates is None else candidates[place]
 

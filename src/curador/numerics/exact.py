@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ def rational(value: object, name: str) -> Fraction:
     if type(value) is int:
         return _short(coprime(value, 1), name)
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
-        raise InvalidParameter(sentence(name, "a number", value))
+        raise InvalidParameter.must_be(name, "a number", value)
     if isinstance(value, numbers.Integral):
         return _short(Fraction(int(value)), name)
     if isinstance(value, numbers.Real) and not isinstance(value, Decimal):
@@ -72,11 +72,11 @@ def _rational_of_text(value: object, name: str) -> Fraction:
     text = str(value) if isinstance(value, (str, Decimal)) else ""
     found = _NUMBER.fullmatch(text)
     if found is not None and not (len(text) <= _LONGEST and _near(found[1] or "0")):
-        raise InvalidParameter(sentence(name, _WRITABLE, value))
+        raise InvalidParameter.must_be(name, _WRITABLE, value)
     try:
         return Fraction(text.strip() if found is not None else "")
     except (ValueError, ZeroDivisionError):
-        raise InvalidParameter(sentence(name, "a number", value, 'write 0.1, "1e-6", "1/3" or a Fraction')) from None
+        raise InvalidParameter.must_be(name, "a number", value, 'write 0.1, "1e-6", "1/3" or a Fraction') from None
 
 
 def _near(exponent: str) -> bool:
@@ -87,7 +87,7 @@ def _short(exact: Fraction, name: str) -> Fraction:
     """Refuse a rational that nobody could write: what is printed, stored or charged later is made of it."""
     top, bottom = exact.as_integer_ratio()
     if top.bit_length() > _MOST_BITS or bottom.bit_length() > _MOST_BITS:
-        raise InvalidParameter(f"{name} must be {_WRITABLE}; got a longer one.")
+        raise InvalidParameter(subject=str(name), rule=f"must be {_WRITABLE}", got="a longer one")
     return exact
 
 
@@ -95,7 +95,7 @@ def positive(value: object, name: str) -> Fraction:
     """Return the rational, refused unless it is above 0."""
     exact = rational(value, name)
     if exact.numerator <= 0:
-        raise InvalidParameter(sentence(name, "positive", value))
+        raise InvalidParameter.must_be(name, "positive", value)
     return exact
 
 
@@ -103,7 +103,7 @@ def at_least_zero(value: object, name: str) -> Fraction:
     """Return the rational, refused if it is negative."""
     exact = rational(value, name)
     if exact.numerator < 0:
-        raise InvalidParameter(sentence(name, "at least 0", value))
+        raise InvalidParameter.must_be(name, "at least 0", value)
     return exact
 
 

@@ -42,7 +42,7 @@ from curador.plan.model import (
     aggregates_of,
     grid_between,
 )
-from curador.plan.ownership import is_unit, text_at
+from curador.plan.ownership import is_unit
 from curador.plan.ranges import Ranges
 from curador.plan.sensitivity import moves, presence_moves
 from curador.plan.words import both_ends, expression_text, key_names, range_text
@@ -98,7 +98,9 @@ def build_plan(
             orders.append(OrderPlan(None, one.expression.index, one.descending, one.nulls_first))
     unknown = set(narrow) - {item.name for block in blocks for item in block.items}
     if unknown:
-        raise InvalidQuery(f"bounds must be of columns of the answer; got {', '.join(sorted(map(str, unknown)))}.")
+        raise InvalidQuery(
+            subject="bounds", rule="must be of columns of the answer", got=str(", ".join(sorted(map(str, unknown))))
+        )
     adjacency = schema.study.adjacency
     return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
 
@@ -206,7 +208,7 @@ class _Builder:
             counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
             rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
             raise NotPrivate(
-                text_at(self.block.place, f"{rule}\nHint: group by fewer columns, or restrict them with WHERE … IN.")
+                str(rule), hint="group by fewer columns, or restrict them with WHERE … IN.", place=self.block.place
             )
         return tuple(found)
 
@@ -272,7 +274,7 @@ class _Builder:
             case "quantile":
                 return self._quantile(one)
             case _:
-                raise NotPrivate(text_at(one.place, f"{one.function} has no private form over all rows."))
+                raise NotPrivate(f"{one.function} has no private form over all rows.", place=one.place)
 
     def _pattern(self, one: Aggregate) -> _Pattern:
         argument = one.argument
@@ -305,7 +307,7 @@ class _Builder:
 
     def _distinct(self, one: Aggregate) -> int:
         if one.argument is None:
-            raise InvalidQuery(text_at(one.place, "COUNT(DISTINCT …) needs a column."))
+            raise InvalidQuery("COUNT(DISTINCT …) needs a column.", place=one.place)
         most = min(self.caps.most_groups, self.cap.rows)
         tally = self._tally(Tally("distinct", one.argument, one.filter, most=most))
         first, second = presence_moves(self.contribution, most, self.adjacency)
@@ -366,10 +368,8 @@ class _Builder:
         lower, upper = both_ends(known)
         if lower == upper:
             raise NotPrivate(
-                text_at(
-                    one.place,
-                    f"a quantile needs a range of values; {expression_text(argument, self.relation)} has one value.",
-                )
+                f"a quantile needs a range of values; {expression_text(argument, self.relation)} has one value.",
+                place=one.place,
             )
         grid = grid_between(lower, upper, integer=known.integer, most=CELL_STEPS)
         cells = self._tally(Tally("cells", argument, one.filter, grid))
@@ -396,7 +396,7 @@ class _Builder:
         argument = one.argument
         if argument is None or argument.type is None or not argument.type.numeric:
             hint = "ask for EXTRACT(year FROM …), or DATE_DIFF('day', DATE '2000-01-01', …), of a date"
-            raise InvalidQuery(text_at(one.place, f"{one.function.upper()} needs numbers.\nHint: {hint}."))
+            raise InvalidQuery(f"{one.function.upper()} needs numbers.", hint=f"{hint}.", place=one.place)
         known = self._range(argument, one.filter)
         if self.bounds is not None:
             lower, upper = self.bounds
@@ -404,13 +404,13 @@ class _Builder:
             if not (inside and lower < upper):
                 wanted = f"[{float(lower):g}, {float(upper):g}]"
                 text = f"bounds must be narrower than those known ({range_text(known)}); got {wanted}."
-                raise NotPrivate(text_at(one.place, text))
+                raise NotPrivate(text, place=one.place)
             known = Range(lower, upper, known.integer and lower.denominator == upper.denominator == 1, "asked for")
         name = expression_text(argument, self.relation)
         if not known.bounded:
             text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {range_text(known)}."
             hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
-            raise NotPrivate(text_at(one.place, f"{text}\nHint: {hint}."))
+            raise NotPrivate(str(text), hint=f"{hint}.", place=one.place)
         self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known
 
@@ -428,8 +428,8 @@ class _Builder:
         most = max(abs(grid.start), abs(grid.start + grid.steps), grid.steps)
         if most * self.contribution.rows * self.schema.study.max_units >= _WIDEST:
             raise NotPrivate(
-                "sums must stay below 2^126 for every number of units the owner allows.\n"
-                "Hint: narrower bounds, or a smaller max_units in the study."
+                "sums must stay below 2^126 for every number of units the owner allows.",
+                hint="narrower bounds, or a smaller max_units in the study.",
             )
         return grid
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from curador.errors import InvalidParameter, NotPrivate, sentence
+from curador.errors import InvalidParameter, NotPrivate
 from curador.plan.model import Cap, Contribution
 from curador.plan.ownership import ownership_of, scans_of
 from curador.query.tree import Distinct, Project, Scan, Window
@@ -51,7 +51,7 @@ def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     for name, (value, most) in wanted.items():
         if value is not None:
             if not 1 <= value <= most:
-                raise InvalidParameter(sentence(f"caps.{name}", f"from 1 to {most}, what the owner allows", value))
+                raise InvalidParameter.must_be(f"caps.{name}", f"from 1 to {most}, what the owner allows", value)
             own = replace(own, **{name: value})
     if asked.rows is not None and asked.rows_per_group is None:
         own = replace(own, rows_per_group=min(own.most_in_group, asked.rows))
@@ -80,8 +80,8 @@ def bound_contribution(
     reach = ownership_of(relation, schema, cap=height)
     if not reach.private:
         raise NotPrivate(
-            "a question must be about a private table; this one reads public tables only.\n"
-            "Hint: public tables are no secret: read them directly."
+            "a question must be about a private table; this one reads public tables only.",
+            hint="public tables are no secret: read them directly.",
         )
     cap = replace(_row_cap(relation, schema, caps.rows, asked, reach.rows), height=height)
     if not needs.keyed:

@@ -38,7 +38,7 @@ from curador.study.model import UnitPath, UnitRow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from curador.query.tree import Node, Place, Relation
+    from curador.query.tree import Node, Relation
     from curador.study.schema import Schema
 
 
@@ -97,7 +97,7 @@ class _Owners:
     def _union(self, union: UnionAll) -> Owned:
         branches = [self.of(branch) for branch in union.inputs]
         if len({branch.private for branch in branches}) > 1:
-            raise NotPrivate(text_at(union.place, "UNION ALL must not mix public rows with rows of people."))
+            raise NotPrivate("UNION ALL must not mix public rows with rows of people.", place=union.place)
         rows = [branch.rows for branch in branches]
         return Owned(branches[0].private, None if None in rows else sum(row for row in rows if row is not None))
 
@@ -107,7 +107,7 @@ class _Owners:
             return PUBLIC
         if join.kind in {"semi", "anti"}:
             if not left.private:
-                raise NotPrivate(text_at(join.place, "a public table must not be filtered by rows of people."))
+                raise NotPrivate("a public table must not be filtered by rows of people.", place=join.place)
             return left
         if left.private and right.private:
             return Owned(private=True, rows=_both(join.kind, left.rows, right.rows, *self.fans(join)))
@@ -115,7 +115,7 @@ class _Owners:
         if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
             rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
             raise NotPrivate(
-                text_at(join.place, f"{rule}\nHint: use an inner join, or put the private table on the kept side.")
+                str(rule), hint="use an inner join, or put the private table on the kept side.", place=join.place
             )
         private, public = (left, join.right) if left.private else (right, join.left)
         matches = public_matches(join, public, self.schema)
@@ -311,8 +311,3 @@ def scans_of(relation: Relation) -> Iterator[Scan]:
                 yield from scans_of(branch)
         case _:
             yield from scans_of(relation.input)
-
-
-def text_at(place: Place | None, text: str) -> str:
-    """Return the text with the place it is about."""
-    return f"{place}: {text}" if place is not None else text

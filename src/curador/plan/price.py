@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 from typing import Literal as OneOf
 
-from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.errors import InvalidParameter, NotPrivate, require
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.keys.noisy import GaussianKeys, LaplaceKeys
 from curador.mechanisms.laplace import DiscreteLaplace
@@ -119,8 +119,8 @@ def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = Non
     selecting = [place for place, block in enumerate(plan.blocks) if block.private_keys]
     if selecting and grant.kind == "pure":
         raise NotPrivate(
-            "keys must be known without data under a pure budget: selecting them privately costs delta.\n"
-            "Hint: declare `values` for the columns of GROUP BY, or give the study a budget with delta."
+            "keys must be known without data under a pure budget: selecting them privately costs delta.",
+            hint="declare `values` for the columns of GROUP BY, or give the study a budget with delta.",
         )
     if selecting and grant.delta <= 0:
         raise NotPrivate("keys that are selected privately need a grant of delta; got 0.")
@@ -158,7 +158,7 @@ def check_weights(plan: Plan, weights: Mapping[str, Fraction]) -> None:
     names = {item.name for block in plan.blocks for item in block.items if item.released}
     for name, weight in weights.items():
         if name not in names:
-            raise InvalidParameter(sentence("weights", f"of released columns ({', '.join(sorted(names))})", name))
+            raise InvalidParameter.must_be("weights", f"of released columns ({', '.join(sorted(names))})", name)
         require(Fraction(1, MOST_WEIGHT) <= weight <= MOST_WEIGHT, f"weights[{name!r}]", "from 1/1000 to 1000", weight)
 
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from curador.errors import NotPrivate
 from curador.plan.model import Step, Work
-from curador.plan.ownership import conjuncts, fans_of, ownership_of, public_matches, refs_of, scans_of, text_at
+from curador.plan.ownership import conjuncts, fans_of, ownership_of, public_matches, refs_of, scans_of
 from curador.query.functions import FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
@@ -251,7 +251,7 @@ def fit_height(
         if found.nanoseconds <= limit:
             return found
         if height <= min(LEAST_HEIGHT, most):
-            raise NotPrivate(_refusal(found, schema.study, block.relation, blocks))
+            raise _too_much_work(found, schema.study, block.relation, blocks)
         height = (1 << (height - 1).bit_length()) // 2
 
 
@@ -279,7 +279,7 @@ def most_stored(relation: Relation, schema: Schema) -> int:
     return max((stored_rows(one, schema.study) for one in tables if not one.public), default=1)
 
 
-def _refusal(work: Work, study: Study, relation: Relation, blocks: int) -> str:
+def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) -> NotPrivate:
     dearest = max(work.steps, key=lambda step: step.nanoseconds)
     unit, limit = study.unit_name, float(study.engine.unit_work * 1000)
     needed = f"{blocks * work.nanoseconds / 1_000_000:,.3g}"
@@ -287,7 +287,7 @@ def _refusal(work: Work, study: Study, relation: Relation, blocks: int) -> str:
     part = f"most of it by {dearest.what}, on up to {dearest.rows:,} rows"
     why = f"how long an answer takes would tell about one {unit}"
     hint = "join fewer tables, or on keys; compute less with each row; the owner can raise engine.unit_work"
-    return text_at(dearest.place or relation.place, f"{rule}\n{part}: {why}.\nHint: {hint}.")
+    return NotPrivate(f"{rule}\n{part}: {why}.", hint=f"{hint}.", place=dearest.place or relation.place)
 
 
 def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int) -> Work:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from curador.audit.exhibits import METHODS
 from curador.audit.run import Report
 from curador.audit.trial import LIMIT
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.plots.page import TableCell, drawing, items, number, page, paragraph, table, text
 from curador.plots.style import BLUE, CYCLE, DARK, GREEN, GREY, MARKS, PATTERNS, RED, key_below, side_by_side, style
 
@@ -365,7 +365,7 @@ def document(
 
 def _checked(report: object) -> Report:
     if not isinstance(report, Report):
-        raise InvalidParameter(sentence("report", "a report of curador.audit.audit", type(report).__name__))
+        raise InvalidParameter.must_be("report", "a report of curador.audit.audit", type(report).__name__)
     return report
 
 

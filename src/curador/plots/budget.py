@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.ledger.amounts import Amounts
 from curador.plots.style import CYCLE, DARK, HATCHES, PATTERNS, figure, key_beside, style
 
@@ -57,7 +57,7 @@ def spending(lines: Lines) -> Spending:
                 who, cost = charged[line["refers"]]
                 steps.append((who, {name: -value for name, value in cost.items()}))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InvalidParameter(sentence("source", _RULE, type(lines).__name__)) from None
+        raise InvalidParameter.must_be("source", _RULE, type(lines).__name__) from None
     askers = tuple(dict.fromkeys(who for who, _ in steps))
     charges = len(charged)
     names = [name for name in _WORDS if any(cost.get(name) for _, cost in steps)]
@@ -83,7 +83,7 @@ def budget(source: Asker | Lines, *, limit: Amounts | None = None) -> Figure:
     whole: Amounts | None = limit if ask is None else cast("Any", source).budget.limit
     found = spending(lines)
     if not found.sums:
-        raise InvalidParameter(sentence("source", "a log with a charge in it", "none"))
+        raise InvalidParameter.must_be("source", "a log with a charge in it", "none")
     with style():
         drawn, panels = figure(len(found.sums), height=1.2 + 2.2 * len(found.sums))
         for axes, (name, rows) in zip(panels, found.sums.items(), strict=True):

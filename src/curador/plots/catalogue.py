@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,5 +90,5 @@ def figure_named(name: str) -> CatalogueFigure:
 
         near = difflib.get_close_matches(name, NAMES, 1)
         hint = f"did you mean {near[0]}?" if near else "curador plot lists them"
-        raise InvalidParameter(sentence("name", "that of a figure", name, hint))
+        raise InvalidParameter.must_be("name", "that of a figure", name, hint)
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.plots.style import BLUE, DARK, GREY, PATTERNS, RED, key_below, side_by_side, style
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def game(played: Game) -> Figure:
     one for each release that was tested.
     """
     if not all(hasattr(played, one) for one in ("roc", "posterior", "proved", "refuted")):
-        raise InvalidParameter(sentence("played", "a game of curador.audit", type(played).__name__))
+        raise InvalidParameter.must_be("played", "a game of curador.audit", type(played).__name__)
     with style():
         drawn, (left, right) = side_by_side(2, height=4.7)
         _roc(left, played)

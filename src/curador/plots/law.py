@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.mechanisms.above_threshold import AboveThreshold
 from curador.mechanisms.additive import IntegerNoise, RealNoise
 from curador.mechanisms.exponential import Exponential
@@ -144,7 +144,7 @@ def laws(mechanism: object, one: Any, other: Any, *, labels: Sequence[str] | Non
         case GaussianKeys() | LaplaceKeys() | OptimalKeys():
             return _keys(mechanism, int(one), int(other))
         case _:
-            raise InvalidParameter(sentence("mechanism", "one of curador's", type(mechanism).__name__))
+            raise InvalidParameter.must_be("mechanism", "one of curador's", type(mechanism).__name__)
 
 
 def _real(mechanism: RealNoise, one: float, other: float) -> Laws:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.plots.style import BLUE, CYCLE, DARK, GREY, MARKS, PATTERNS, RED, figure, key_above, style
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def history(estimator: object) -> dict[str, FloatArray]:
     elif isinstance(kept, Sequence) and kept and all(isinstance(one, Mapping) for one in kept):
         series = {str(name): [one[name] for one in kept if name in one] for name in kept[0]}
     else:
-        raise InvalidParameter(sentence("estimator", rule, type(estimator).__name__))
+        raise InvalidParameter.must_be("estimator", rule, type(estimator).__name__)
     found: dict[str, FloatArray] = {}
     for name, values in series.items():
         try:
@@ -85,7 +85,7 @@ def history(estimator: object) -> dict[str, FloatArray]:
         if numbers.ndim == 1 and numbers.size and np.isfinite(numbers).all():
             found[name] = numbers
     if not found:
-        raise InvalidParameter(sentence("estimator", rule, type(estimator).__name__))
+        raise InvalidParameter.must_be("estimator", rule, type(estimator).__name__)
     return found
 
 
@@ -97,7 +97,7 @@ def spectrum(pca: object) -> Figure:
     values: Any = getattr(pca, "spectrum_", None)
     edge: Any = getattr(pca, "noise_edge_", None)
     if values is None or edge is None or getattr(pca, "explained_variance_", None) is None:
-        raise InvalidParameter(sentence("pca", "a fitted PrivatePCA", type(pca).__name__))
+        raise InvalidParameter.must_be("pca", "a fitted PrivatePCA", type(pca).__name__)
     fitted: Any = pca
     released = np.asarray(values, np.float64)
     explained = np.asarray(fitted.explained_variance_, np.float64)
@@ -146,9 +146,9 @@ def lost_variance(epsilons: Sequence[float], losses: Mapping[str, Any], *, targe
     """
     places = np.asarray(epsilons, np.float64)
     if places.ndim != 1 or not places.size or not (np.isfinite(places).all() and (places > 0).all()):
-        raise InvalidParameter(sentence("epsilons", "positive numbers", epsilons))
+        raise InvalidParameter.must_be("epsilons", "positive numbers", epsilons)
     if not losses:
-        raise InvalidParameter(sentence("losses", "losses by name", losses))
+        raise InvalidParameter.must_be("losses", "losses by name", losses)
     runs = {name: _runs(name, values, len(places)) for name, values in losses.items()}
     with style():
         drawn, (axes,) = figure(height=3.4)
@@ -189,7 +189,7 @@ def _runs(name: str, values: Any, many: int) -> FloatArray:
     except (TypeError, ValueError):
         found = np.zeros((0, 0))
     if found.ndim != 2 or not len(found) or found.shape[1] != many or not (np.isfinite(found).all() and (found >= 0).all()):
-        raise InvalidParameter(sentence(f"losses[{name!r}]", f"runs of {many} losses of at least 0", np.shape(values)))
+        raise InvalidParameter.must_be(f"losses[{name!r}]", f"runs of {many} losses of at least 0", np.shape(values))
     return np.maximum(found, _FLAT)
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.mechanisms.randomized_response import RandomizedResponse
 from curador.numerics.exact import Number, open_probability, whole
 from curador.plots.style import (
@@ -78,7 +78,7 @@ def losses_by_name(losses: object, example: Callable[[], Mapping[str, Loss]]) ->
         found = cast("Mapping[Any, Any]", losses)
         if found and all(isinstance(one, Loss) for one in found.values()):
             return {str(name): one for name, one in found.items()}
-    raise InvalidParameter(sentence("losses", "a loss, or losses by name", losses))
+    raise InvalidParameter.must_be("losses", "a loss, or losses by name", losses)
 
 
 # ---- epsilon delta ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 
 
 class Adjacency(enum.Enum):
@@ -35,4 +35,4 @@ def as_adjacency(value: object, name: str = "adjacency") -> Adjacency:
     for adjacency in Adjacency:
         if value == adjacency.value:
             return adjacency
-    raise InvalidParameter(sentence(name, '"add_or_remove_one" or "replace_one"', value))
+    raise InvalidParameter.must_be(name, '"add_or_remove_one" or "replace_one"', value)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from curador.errors import InvalidParameter, NotPrivate, NumericalFailure, require, sentence
+from curador.errors import InvalidParameter, NotPrivate, NumericalFailure, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, probability, rational, whole
 from curador.numerics.rounding import UNIT, FloatArray, down, float_down, float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, Adjacency, as_adjacency
@@ -278,7 +278,7 @@ def kov_epsilon(epsilon: Number, *, count: Number, delta_prime: Number, form: Li
         share = loss * math.sqrt(times) / max(float_down(open_probability(delta_prime, "delta_prime")), 1e-300)
         log_inverse = up(math.log(up(math.e + share, 8)), 6)
     elif form != "plain":
-        raise InvalidParameter(sentence("form", '"plain" or "sharp"', form))
+        raise InvalidParameter.must_be("form", '"plain" or "sharp"', form)
     return up(_spread(loss, times, log_inverse) + times * loss * math.tanh(0.5 * loss), 20)
 
 
@@ -295,7 +295,7 @@ def per_step(epsilon: Number, *, count: Number, delta_prime: Number) -> float:
     step = down(total * (1 - 4 * UNIT) / (2.0 * math.sqrt(2.0 * times * log_inverse)), 12)
     if drv_epsilon(Fraction(step), count=times, delta_prime=delta_prime) > float_down(positive(epsilon, "epsilon")):
         hint = "search with optimal_epsilon, which has no such limit"
-        raise NotPrivate(sentence("epsilon", "small enough for the textbook's step", epsilon, hint))
+        raise NotPrivate.must_be("epsilon", "small enough for the textbook's step", epsilon, hint)
     return step
 
 
@@ -310,7 +310,7 @@ def mironov_corollary(epsilon: Number, *, count: Number, delta: Number) -> float
     loss, times, log_inverse = _parts(epsilon, count, delta, "delta")
     if not times * loss * loss * (1 + 8 * UNIT) <= log_inverse * (1 - 32 * UNIT):
         hint = "optimal_epsilon holds everywhere"
-        raise NotPrivate(sentence("count · epsilon²", "at most log(1/delta)", f"{times * loss * loss:g}", hint))
+        raise NotPrivate.must_be("count · epsilon²", "at most log(1/delta)", f"{times * loss * loss:g}", hint)
     return up(4.0 * _spread(loss, times, log_inverse), 4)
 
 
@@ -327,7 +327,7 @@ def mironov_factor(
     """
     loss, times, log_inverse = _parts(epsilon, count, probability, "probability")
     if form not in ("printed", "improved"):
-        raise InvalidParameter(sentence("form", '"printed" or "improved"', form))
+        raise InvalidParameter.must_be("form", '"printed" or "improved"', form)
     if form == "printed":
         exponent = 2.0 * loss * math.sqrt(times * log_inverse)
     elif times * loss * loss > 2.0 * log_inverse:
@@ -467,7 +467,7 @@ def group_renyi(alpha: Number, zeta: Number, *, doublings: Number) -> tuple[Frac
     times = whole(doublings, "doublings", least=0)
     require(times <= 1000 and order > 1, "alpha", "above 1, with at most 1000 doublings", alpha)
     if times > 0 and order / 2**times < Fraction(3, 2):
-        raise NotPrivate(sentence("alpha", f"at least 3/2 · 2^{times}", alpha, "start from a higher order"))
+        raise NotPrivate.must_be("alpha", f"at least 3/2 · 2^{times}", alpha, "start from a higher order")
     return order / 2**times, 3**times * budget
 
 

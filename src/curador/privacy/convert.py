@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, probability, rational
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, down, float_down, float_up, up, ups
@@ -351,7 +351,7 @@ def _values(curve: Callable[[FloatArray], FloatArray], alpha: FloatArray) -> Flo
     with np.errstate(all="ignore"):
         zeta = np.asarray(curve(alpha), dtype=np.float64)
     if zeta.shape != alpha.shape:
-        raise InvalidParameter(sentence("curve", f"a function that keeps the shape {alpha.shape}", zeta.shape))
+        raise InvalidParameter.must_be("curve", f"a function that keeps the shape {alpha.shape}", zeta.shape)
     return np.where(zeta >= 0.0, zeta, np.inf)  # NaN and negative values are doubt
 
 
@@ -386,7 +386,7 @@ def rho_to_epsilon(rho: Number, *, delta: Number, method: Literal["cks", "bs16"]
     """
     exact, target = at_least_zero(rho, "rho"), probability(delta, "delta")
     if method not in ("cks", "bs16"):
-        raise InvalidParameter(sentence("method", '"cks" or "bs16"', method))
+        raise InvalidParameter.must_be("method", '"cks" or "bs16"', method)
     if exact == 0 or target == 0:
         return math.inf if exact > 0 else 0.0
     log_delta, doubt = log_of(target)
@@ -521,7 +521,7 @@ def _order(alpha: object) -> Fraction | None:
 
 def _check_method(method: str) -> None:
     if method not in ("optimal", "cks", "mironov"):
-        raise InvalidParameter(sentence("method", '"optimal", "cks" or "mironov"', method))
+        raise InvalidParameter.must_be("method", '"optimal", "cks" or "mironov"', method)
 
 
 def _exp_up(log_delta: float) -> float:

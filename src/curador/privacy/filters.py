@@ -96,7 +96,7 @@ class PureFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            raise BudgetExceeded(_refusal_text("epsilon", asked, self.left, self.limit))
+            raise _no_room("epsilon", asked, self.left, self.limit)
         return replace(self, spent=self.spent + asked, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self) -> float:
@@ -194,9 +194,9 @@ class ConcentratedFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked, left = self._asked(loss), self.left
         if asked.rho > left.rho:
-            raise BudgetExceeded(_refusal_text("rho", asked.rho, left.rho, self.rho_limit))
+            raise _no_room("rho", asked.rho, left.rho, self.rho_limit)
         if asked.delta > left.delta:
-            raise BudgetExceeded(_refusal_text("delta", asked.delta, left.delta, self.delta_keys))
+            raise _no_room("delta", asked.delta, left.delta, self.delta_keys)
         total = Amounts(self.spent.rho + asked.rho, self.spent.delta + asked.delta)
         return replace(self, spent=total, adjacency=_join_adjacency(self.adjacency, loss))
 
@@ -267,7 +267,7 @@ class RenyiFilter:
         """Return the filter after the loss, or refuse and change nothing."""
         asked = self._asked(loss)
         if asked > self.left:
-            raise BudgetExceeded(_refusal_text(f"zeta of order {self.alpha}", asked, self.left, self.limit))
+            raise _no_room(f"zeta of order {self.alpha}", asked, self.left, self.limit)
         return replace(self, spent=self.spent + asked, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self, *, delta: Number) -> float:
@@ -363,8 +363,10 @@ def _join_adjacency(own: Adjacency | None, loss: Chargeable) -> Adjacency | None
     other = _read_adjacency(loss.adjacency)
     if own is not None and other is not None and own is not other:
         raise InvalidParameter(
-            f"the loss must be about the filter's neighbours ({own}); got {other}.\n"
-            "Hint: an add_or_remove_one loss becomes one for replace_one by .group(2)."
+            subject="the loss",
+            rule=f"must be about the filter's neighbours ({own})",
+            got=str(other),
+            hint="an add_or_remove_one loss becomes one for replace_one by .group(2).",
         )
     return own or other
 
@@ -392,12 +394,12 @@ def _share(delta_keys: Number, delta: Fraction) -> Fraction:
     return share
 
 
-def _refusal_text(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> str:
+def _no_room(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> BudgetExceeded:
     """The refusal in one sentence: short decimals, exact ratios where the decimals would look alike."""
     shown = [_short(amount) for amount in (left, limit, asked)]
     if shown[0] == shown[2]:
         shown = [str(amount) for amount in (left, limit, asked)]
-    return f"{name} must be at most {shown[0]}, what is left of {shown[1]}; got {shown[2]}."
+    return BudgetExceeded(subject=name, rule=f"must be at most {shown[0]}, what is left of {shown[1]}", got=shown[2])
 
 
 def _short(amount: Fraction) -> str:

@@ -19,7 +19,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from curador.errors import NotPrivate, NumericalFailure, sentence
+from curador.errors import NotPrivate, NumericalFailure
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, probability
 from curador.numerics.rounding import UNIT, down, float_up, up
 
@@ -157,7 +157,7 @@ def classical_gaussian_sigma(*, epsilon: Number, delta: Number, sensitivity: Num
     distance = float_up(at_least_zero(sensitivity, "sensitivity"))
     if exact >= 1:
         hint = "sensitivity / gaussian_mu(epsilon=, delta=) holds for every epsilon, with less noise"
-        raise NotPrivate(sentence("epsilon", "below 1 for the classical Gaussian scale", epsilon, hint))
+        raise NotPrivate.must_be("epsilon", "below 1 for the classical Gaussian scale", epsilon, hint)
     logarithm, doubt = log_of(target / Fraction(5, 4))
     return up(math.sqrt(2.0 * (doubt - logarithm)) * distance / near_float(exact), 6)
 

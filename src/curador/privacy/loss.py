@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
-from curador.errors import Failed, InvalidParameter, sentence
+from curador.errors import Failed, InvalidParameter
 from curador.numerics.exact import Number, whole
 from curador.numerics.guard import certified
 
@@ -270,7 +270,7 @@ def compose(losses: Iterable[object]) -> Loss:
     tree: list[tuple[Loss, int]] = []
     for loss in losses:
         if not isinstance(loss, Loss):
-            raise InvalidParameter(sentence("losses", "losses", loss))
+            raise InvalidParameter.must_be("losses", "losses", loss)
         tree.append((loss, 1))
     return Composed(tree)
 
@@ -284,8 +284,10 @@ def common_adjacency(records: Iterable[Loss]) -> Adjacency | None:
             continue
         if found is not None:
             raise InvalidParameter(
-                f"losses that are added must be of one adjacency; got {found} and {own}.\n"
-                "Hint: an add_or_remove_one loss becomes one for replace_one by .group(2)."
+                subject="losses that are added",
+                rule="must be of one adjacency",
+                got=f"{found} and {own}",
+                hint="an add_or_remove_one loss becomes one for replace_one by .group(2).",
             )
         found = own
     return found

@@ -23,7 +23,7 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.exact import (
     Number,
     at_least_zero,
@@ -348,7 +348,7 @@ def _floats(values: Floats, name: str) -> FloatArray:
         require(array.ndim == 1 and array.dtype.kind in "fiu", name, "a list of numbers", values)
         return array.astype(np.float64)
     except ValueError as error:
-        raise InvalidParameter(sentence(name, "a list of numbers", values)) from error
+        raise InvalidParameter.must_be(name, "a list of numbers", values) from error
 
 
 def _gaussian_place(rate: _Rate, mu: Number) -> FloatArray:

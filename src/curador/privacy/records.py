@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.exact import rational, whole
 from curador.privacy import kinds as losses
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
@@ -177,7 +177,7 @@ def _body(loss: Loss) -> Fields:
             name = _NAMES[type(loss)]
             return {"kind": name, **KINDS[name].write(loss)}
         case _:
-            raise InvalidParameter(sentence("loss", "one of curador's loss records", type(loss).__name__))
+            raise InvalidParameter.must_be("loss", "one of curador's loss records", type(loss).__name__)
 
 
 def loss_from_record(record: object) -> Loss:
@@ -189,7 +189,7 @@ def loss_from_record(record: object) -> Loss:
 
 def _mapping(record: object) -> Mapping[str, Any]:
     if not isinstance(record, Mapping):
-        raise InvalidParameter(sentence("record", "a mapping", record))
+        raise InvalidParameter.must_be("record", "a mapping", record)
     return cast("Mapping[str, Any]", record)
 
 
@@ -208,7 +208,7 @@ def _loss(record: object) -> Loss:
         case kind, _ if kind in KINDS:
             return _read(kind, given)
         case kind, _:
-            raise InvalidParameter(sentence("kind", "a known loss record", kind))
+            raise InvalidParameter.must_be("kind", "a known loss record", kind)
 
 
 def _read(name: str, given: Given) -> Loss:
@@ -218,13 +218,13 @@ def _read(name: str, given: Given) -> Loss:
     except (KeyError, TypeError):
         made = None
     if made is None or not set(given) <= set(kind.write(made)):
-        raise InvalidParameter(sentence(f"fields of {name}", "those of version 1", ", ".join(given)))
+        raise InvalidParameter.must_be(f"fields of {name}", "those of version 1", ", ".join(given))
     return made
 
 
 def _rows(parts: object) -> list[object]:
     if not isinstance(parts, (list, tuple)):
-        raise InvalidParameter(sentence("parts", "a list", parts))
+        raise InvalidParameter.must_be("parts", "a list", parts)
     return list(cast("list[object]", parts))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.numerics.tilted.moments import Total
@@ -107,7 +107,7 @@ def order_of(alpha: object) -> float:
         return math.inf
     exact = rational(alpha, "alpha")
     if exact < 1:
-        raise InvalidParameter(sentence("alpha", "at least 1", alpha))
+        raise InvalidParameter.must_be("alpha", "at least 1", alpha)
     return float(exact)
 
 

@@ -193,8 +193,8 @@ closed_tradeoff: Rule[FloatArray | None] = Rule("trade-off")
 grouped: Rule[Loss] = Rule("group")
 """(record, size) → the loss towards a group of `size`; refused where no rule is proved."""
 
-unsampled: Rule[str | None] = Rule("subsampling")
-"""(record, scheme) → why no rule is proved for a subsample of it; None where one is."""
+unsampled: Rule[NotPrivate | None] = Rule("subsampling")
+"""(record, scheme) → the refusal where no rule is proved for a subsample of it; None where one is."""
 
 gaussian_squares: Rule[tuple[Fraction, Fraction, float] | None] = Rule("Gaussian")
 """(record, count, rate) → μ² that is enough, μ² that occurs, and their relative doubt, if it is Gaussian noise."""

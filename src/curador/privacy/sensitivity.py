@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.errors import InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, rational, whole
 from curador.numerics.rounding import float_up
 from curador.privacy.adjacency import Adjacency, as_adjacency
@@ -84,7 +84,7 @@ def as_norm(value: object, name: str = "norm") -> Norm:
     for norm in Norm:
         if isinstance(value, str) and value.lower() == norm.value:
             return norm
-    raise InvalidParameter(sentence(name, '"l1" or "l2"', value))
+    raise InvalidParameter.must_be(name, '"l1" or "l2"', value)
 
 
 def count(adjacency: Adjacency | str, norm: Norm | str) -> Sensitivity:
@@ -138,8 +138,8 @@ def bounded_mean(lower: Number, upper: Number, size: Number, *, adjacency: Adjac
     records = whole(size, "size")
     if as_adjacency(adjacency) is not Adjacency.REPLACE_ONE:
         raise NotPrivate(
-            f"the mean of {records} records has a sensitivity under replace_one only; got {adjacency}.\n"
-            "Hint: release a noisy sum and a noisy count, and divide."
+            f"the mean of {records} records has a sensitivity under replace_one only; got {adjacency}.",
+            hint="release a noisy sum and a noisy count, and divide.",
         )
     return Sensitivity(((high - low) / records) ** 2, norm, adjacency)
 

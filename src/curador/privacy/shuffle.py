@@ -211,8 +211,8 @@ def closed_form(epsilon0: Number, reports: Number, delta: Number) -> float:
     local = float_up(exact)
     if local > math.log(count) - math.log(16.0 * logarithm):
         raise NotPrivate(
-            f"the closed form is proved for ε0 ≤ log(n/(16 log(4/δ))) only; got ε0 = {local:g} and n = {count}.\n"
-            "Hint: shuffled_epsilon holds everywhere, and is smaller."
+            f"the closed form is proved for ε0 ≤ log(n/(16 log(4/δ))) only; got ε0 = {local:g} and n = {count}.",
+            hint="shuffled_epsilon holds everywhere, and is smaller.",
         )
     rise = math.exp(local)
     value = math.log1p(math.tanh(0.5 * local) * (8.0 * math.sqrt(rise * logarithm / count) + 8.0 * rise / count))

@@ -100,20 +100,18 @@ _CALLED: dict[type[exp.Expr], str] = {
 }
 
 
-def refusal_text(place: Place | None, rule: str, hint: str | None = None) -> str:
-    """Return the text of a refusal."""
-    text = f"{rule[0].upper()}{rule[1:]}." if place is None else f"{place}: {rule}."
-    return f"{text}\nHint: {hint}" if hint else text
-
-
 def invalid(place: Place | None, rule: str, hint: str | None = None) -> InvalidQuery:
     """Return the refusal of what cannot be read or breaks a rule of the language."""
-    return InvalidQuery(refusal_text(place, rule, hint))
+    return InvalidQuery(_sentence(place, rule), hint=hint, place=place)
 
 
 def not_private(place: Place | None, rule: str, hint: str | None = None) -> NotPrivate:
     """Return the refusal of what no rule of privacy covers."""
-    return NotPrivate(refusal_text(place, rule, hint))
+    return NotPrivate(_sentence(place, rule), hint=hint, place=place)
+
+
+def _sentence(place: Place | None, rule: str) -> str:
+    return f"{rule}." if place is not None else f"{rule[0].upper()}{rule[1:]}."
 
 
 def quote_name(name: str) -> str:

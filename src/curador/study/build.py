@@ -12,7 +12,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from curador.errors import InvalidStudy
 from curador.privacy.adjacency import Adjacency
 from curador.study.check import FRAME
 from curador.study.document import VERSION, engine_from, study_from
@@ -28,7 +27,7 @@ from curador.study.model import (
     UnitPath,
     UnitRow,
 )
-from curador.study.rules import BrokenRule, Where, broken_rule, did_you_mean, dotted_path
+from curador.study.rules import Where, broken_rule, did_you_mean, dotted_path
 from curador.study.values import NOTHING, Type
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
@@ -156,32 +155,26 @@ def build_study(
     least_spend  what one question costs at least, of its asker's whole limit; "0.01%" by default
     ledger    default: beside the file, <name>.ledger; must be said for frames and for several sources
     """
-    try:
-        return _build(
-            source,
-            _Arguments(unit, name, bounds or {}, values or {}, types or {}, physical or {}, caps, ledger, public),
-            budget=budget,
-            adjacency=adjacency,
-            unit_name=unit_name or _unit_word(unit),
-            engine=engine,
-            analysts=analysts,
-            max_units=max_units,
-            least_spend=least_spend,
-            allow_large_delta=allow_large_delta,
-        )
-    except BrokenRule as rule:
-        raise InvalidStudy(str(rule)) from None
+    return _build(
+        source,
+        _Arguments(unit, name, bounds or {}, values or {}, types or {}, physical or {}, caps, ledger, public),
+        budget=budget,
+        adjacency=adjacency,
+        unit_name=unit_name or _unit_word(unit),
+        engine=engine,
+        analysts=analysts,
+        max_units=max_units,
+        least_spend=least_spend,
+        allow_large_delta=allow_large_delta,
+    )
 
 
 def override(
     study: Study, *, ledger: str | Path | None = None, engine: Mapping[str, Any] | EngineSettings | None = None
 ) -> Study:
     """Return the study with another ledger, or with engine settings laid over its own. Its meaning stays the same."""
-    try:
-        settings = study.engine if engine is None else engine
-        settings = settings if isinstance(settings, EngineSettings) else engine_from(dict(settings), study.engine)
-    except BrokenRule as rule:
-        raise InvalidStudy(str(rule)) from None
+    settings = study.engine if engine is None else engine
+    settings = settings if isinstance(settings, EngineSettings) else engine_from(dict(settings), study.engine)
     place = study.ledger if ledger is None else relative_path(ledger_path(ledger, None), study.folder)
     return replace(study, engine=settings, ledger=place)
 

@@ -16,7 +16,6 @@ from curador.study.model import MOST_UNITS, Caps, Column, Table, Unit, UnitColum
 from curador.study.rules import (
     LONGEST_NAME,
     NAME,
-    BrokenRule,
     Where,
     broken_rule,
     did_you_mean,
@@ -28,6 +27,7 @@ from curador.study.rules import (
 from curador.study.values import LEAST, Plain, Type, is_writable, key_text, number_text, string_text
 
 if TYPE_CHECKING:
+    from curador.errors import InvalidStudy
     from curador.study.model import Study
 
 
@@ -282,7 +282,7 @@ def owner_warnings(study: Study) -> tuple[str, ...]:
     warnings: list[str] = []
     found = _large_delta(study)
     if found is not None and study.allow_large_delta:
-        warnings.append(str(found).partition("\n")[0])
+        warnings.append(found.sentence)
     unbounded = [table for table in study.tables if not table.public and not any(column.bounds for column in table.columns)]
     told = (
         f"{dotted_path(('tables', table.name))} declares no bounds: its rows can be counted, never summed."
@@ -291,7 +291,7 @@ def owner_warnings(study: Study) -> tuple[str, ...]:
     return (*opening_warnings(study), *warnings, *told)
 
 
-def _large_delta(study: Study) -> BrokenRule | None:
+def _large_delta(study: Study) -> InvalidStudy | None:
     delta, most = study.budget.delta, Fraction(1, 100 * study.max_units)
     if delta is None or delta <= most:
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, ValidationError
 
-from curador.errors import InvalidParameter
+from curador.errors import InvalidParameter, InvalidStudy
 from curador.privacy.adjacency import as_adjacency
 from curador.study.check import UNIT, read_references
 from curador.study.model import (
@@ -31,7 +31,7 @@ from curador.study.model import (
     UnitPath,
     UnitRow,
 )
-from curador.study.rules import BrokenRule, Where, broken_rule, did_you_mean
+from curador.study.rules import Where, broken_rule, did_you_mean, move_under
 from curador.study.values import (
     DURATION,
     LEAST,
@@ -210,7 +210,7 @@ def read_shape(document: object, model: type[R], above: Where = ()) -> R:
         raise _broken_shape(details[0], above) from None
 
 
-def _broken_shape(error: ErrorDetails, above: Where) -> BrokenRule:
+def _broken_shape(error: ErrorDetails, above: Where) -> InvalidStudy:
     where: Where = (*above, *(part for part in error["loc"] if part not in {_COLUMN, _PATH}))
     last = where[-1]
     if error["type"] == "extra_forbidden":
@@ -296,9 +296,9 @@ def _parameter(make: Callable[[], T], above: Where = (), instead: str | None = N
     try:
         return make()
     except InvalidParameter as error:
-        name, _, rest = str(error).partition(" must be ")
-        first, *others = name.split(".")
-        raise BrokenRule((*above, instead or first, *others), f"must be {rest}") from None
+        first, *others = error.subject.split(".")
+        told = InvalidStudy(rule=error.rule, got=error.got, hint=error.hint, path=(instead or first, *others))
+        raise move_under(told, *above) from None
 
 
 def _table(name: str, raw: RawTable, names: Sequence[str]) -> Table:
@@ -378,8 +378,8 @@ def _column(table: str, name: str, raw: RawColumn) -> Column:
             nullable=raw.values is None if raw.nullable is None else raw.nullable,
             length=raw.length,
         )
-    except BrokenRule as rule:
-        raise rule.under("tables", table, "columns") from None
+    except InvalidStudy as rule:
+        raise move_under(rule, "tables", table, "columns") from None
 
 
 def engine_from(document: object, usual: EngineSettings) -> EngineSettings:

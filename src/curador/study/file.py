@@ -18,10 +18,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curador.errors import InvalidStudy, sentence
+from curador.errors import InvalidStudy
 from curador.study.check import read_references
 from curador.study.model import DEFAULT_LEAST_SPEND, Caps, EngineSettings, UnitColumn, UnitPath
-from curador.study.rules import BrokenRule, Where, broken_rule, dotted_path, is_name
+from curador.study.rules import Where, broken_rule, dotted_path, is_name, locate
 from curador.study.values import (
     Plain,
     Type,
@@ -176,14 +176,14 @@ def read_study(path: str | Path) -> Study:
         with file.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise InvalidStudy(sentence(str(file), "a file that can be read", error.strerror or "an error")) from None
+        raise InvalidStudy.must_be(str(file), "a file that can be read", error.strerror or "an error") from None
     if len(data) > LARGEST_FILE:
-        raise InvalidStudy(sentence(file.name, f"at most {LARGEST_FILE:,} bytes long", "more"))
+        raise InvalidStudy.must_be(file.name, f"at most {LARGEST_FILE:,} bytes long", "more")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidStudy(sentence(f"{file.name}, line {line}: the text", "UTF-8", "another encoding")) from None
+        raise InvalidStudy.must_be("the text", "UTF-8", "another encoding", place=f"{file.name}, line {line}") from None
     return parse_study(text, folder=file.absolute().parent, file=file.name)
 
 
@@ -196,22 +196,22 @@ def parse_study(text: str, *, folder: Path, file: str = "study.toml") -> Study:
         _refuse_giants(document)
         ledger = document.get("ledger")
         return study_from(document, ledger=Path(ledger if isinstance(ledger, str) else ""), folder=folder)
-    except BrokenRule as rule:
-        raise InvalidStudy(_locate(rule, text, file)) from None
+    except InvalidStudy as rule:
+        raise (_locate(rule, text, file) if rule.path else rule) from None
 
 
 def _document(text: str, file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.replace("\r\n", "\n"), parse_float=Decimal)
     except RecursionError:
-        raise InvalidStudy(sentence(f"{file}: the text", "nested less deeply", "brackets in brackets")) from None
+        raise InvalidStudy.must_be("the text", "nested less deeply", "brackets in brackets", place=file) from None
     except ValueError as error:  # TOMLDecodeError, or an integer too long to read
         found = _POSITION.search(str(error))
         reason = _POSITION.sub("", str(error))
         lines = text.split("\n")
         line = int(found.group(1)) if found and found.group(1) else len(lines)
         written = lines[min(line, len(lines)) - 1].strip()
-        raise InvalidStudy(sentence(f"{file}, line {line}: the text", "TOML", written, f"{reason}.")) from None
+        raise InvalidStudy.must_be("the text", "TOML", written, f"{reason}.", place=f"{file}, line {line}") from None
 
 
 def _refuse_giants(document: dict[str, Any]) -> None:
@@ -227,12 +227,15 @@ def _refuse_giants(document: dict[str, Any]) -> None:
             raise broken_rule(where, "a number of at most 400 characters", Plain("a longer one"))
 
 
-def _locate(rule: BrokenRule, text: str, file: str) -> str:
+def _locate(rule: InvalidStudy, text: str, file: str) -> InvalidStudy:
+    """Return the same, with the file and, where it is known, the line and the name that stand there."""
     try:
-        place = nearest_place(find_places(text), rule.where)
+        line = nearest_place(find_places(text), rule.path)
     except (ValueError, IndexError, RecursionError):  # the rule matters more than its line
-        place = None
-    return f"{file}: {rule}" if place is None else f"{file}, line {place.line}: {place.name(rule.where)} {rule.predicate}"
+        line = None
+    if line is None:
+        return locate(rule, file)
+    return locate(rule, f"{file}, line {line.line}", line.name(rule.path))
 
 
 def to_toml(study: Study) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
-from curador.errors import InvalidStudy, sentence
+from curador.errors import InvalidStudy
 from curador.study.values import (
     LARGEST,
     NOUNS,
@@ -33,26 +33,22 @@ LONGEST_STRING = 1_000_000_000
 NAME = 'a name of 1 to 200 characters, without NUL, that does not begin with "__"'
 
 
-class BrokenRule(InvalidStudy):
-    """A rule of the study was broken at a place that is known."""
-
-    def __init__(self, where: Where, predicate: str) -> None:
-        super().__init__(where, predicate)
-        self.where = where
-        self.predicate = predicate
-
-    def __str__(self) -> str:
-        return f"{dotted_path(self.where)} {self.predicate}"
-
-    def under(self, *keys: str) -> BrokenRule:
-        """Return the same, seen from further up."""
-        return BrokenRule((*keys, *self.where), self.predicate)
-
-
-def broken_rule(where: Where, rule: str, value: object, hint: str | None = None) -> BrokenRule:
+def broken_rule(where: Where, rule: str, value: object, hint: str | None = None) -> InvalidStudy:
     """Return the refusal: `where` must be `rule`; got value."""
-    shown = value if isinstance(value, (str, Plain, Verbatim)) else Verbatim(value)
-    return BrokenRule(where, sentence("", rule, shown, hint).removeprefix(" "))
+    spelled = value if isinstance(value, (str, Plain, Verbatim)) else Verbatim(value)
+    return InvalidStudy.must_be(dotted_path(where), rule, spelled, hint, path=where)
+
+
+def move_under(rule: InvalidStudy, *keys: str | int) -> InvalidStudy:
+    """Return the same, seen from further up."""
+    where = (*keys, *rule.path)
+    return InvalidStudy(subject=dotted_path(where), rule=rule.rule, got=rule.got, hint=rule.hint, path=where)
+
+
+def locate(rule: InvalidStudy, place: str, subject: str | None = None) -> InvalidStudy:
+    """Return the same with the place where it stands, and the name it has there."""
+    named = rule.subject if subject is None else subject
+    return InvalidStudy(rule.text, subject=named, rule=rule.rule, got=rule.got, hint=rule.hint, place=place, path=rule.path)
 
 
 def dotted_path(where: Where) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from curador.errors import InvalidStudy, sentence
+from curador.errors import InvalidStudy
 from curador.privacy.adjacency import Adjacency
 from curador.study.build import assemble, gather, ledger_path
 from curador.study.model import DEFAULT_MAX_UNITS, Analyst, Budget, EngineSettings, Study
-from curador.study.rules import BrokenRule, Where, broken_rule, did_you_mean
+from curador.study.rules import Where, broken_rule, did_you_mean, locate
 from curador.study.values import NOTHING, Plain, Type, key_text, string_text
 
 _TYPES = {
@@ -76,15 +76,15 @@ def from_smartnoise(
             max_units=max_units,
             allow_large_delta=allow_large_delta,
         )
-    except BrokenRule as rule:
-        raise InvalidStudy(str(rule) if file is None else f"{file.name}: {rule}") from None
+    except InvalidStudy as rule:
+        raise (locate(rule, file.name) if file is not None and rule.path else rule) from None
 
 
 def _read_yaml(file: Path) -> Mapping[str, Any]:
     try:
         import yaml
     except ImportError:
-        raise InvalidStudy("SmartNoise metadata need PyYAML.\nHint: install curador[smartnoise].") from None
+        raise InvalidStudy("SmartNoise metadata need PyYAML.", hint="install curador[smartnoise].") from None
 
     class Strict(yaml.SafeLoader):
         """Refuses a key that is written twice, of which the format would silently take the last."""
@@ -102,13 +102,14 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
         text = file.read_text(encoding="utf-8-sig")
         document = yaml.load(text, Strict)  # noqa: S506 -- a SafeLoader
     except OSError as error:
-        raise InvalidStudy(sentence(str(file), "a file that can be read", error.strerror or "an error")) from None
+        raise InvalidStudy.must_be(str(file), "a file that can be read", error.strerror or "an error") from None
     except UnicodeDecodeError:
-        raise InvalidStudy(sentence(file.name, "UTF-8 text", "another encoding")) from None
+        raise InvalidStudy.must_be(file.name, "UTF-8 text", "another encoding") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"{file.name}, line {mark.line + 1}: the text" if mark else f"{file.name}: the text"
-        raise InvalidStudy(sentence(place, "YAML", getattr(error, "problem", None) or "something else")) from None
+        place = f"{file.name}, line {mark.line + 1}" if mark else file.name
+        got = getattr(error, "problem", None) or "something else"
+        raise InvalidStudy.must_be("the text", "YAML", got, place=place) from None
     return _mapping((), document)
 
 

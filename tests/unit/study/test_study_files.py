@@ -30,7 +30,7 @@ from curador.study.model import (
     UnitPath,
     UnitRow,
 )
-from curador.study.rules import BrokenRule
+from curador.study.rules import broken_rule
 from curador.study.values import Type
 
 RULE = re.compile(r"\A[^\n;]+ must be [^\n]+; got [^\n]*\.(\nHint: [^\n]+)?\Z")
@@ -528,9 +528,12 @@ def test_a_column_made_by_hand_reads_its_values():
 
 def test_a_broken_rule_travels():
     """The refusal survives the way between processes and is safe to show."""
-    rule = BrokenRule(("tables", "a b", 3), "must be x; got y.")
+    rule = broken_rule(("tables", "a b", 3), "x", 7, "write it.")
+    back = pickle.loads(pickle.dumps(rule))  # noqa: S301
 
-    assert str(pickle.loads(pickle.dumps(rule))) == str(rule) == 'tables."a b" must be x; got y.'  # noqa: S301
+    assert str(back) == str(rule) == 'tables."a b" must be x; got 7.\nHint: write it.'
+    assert back.fields == rule.fields
+    assert back.path == ("tables", "a b", 3)
     assert isinstance(rule, Refused)
 
 

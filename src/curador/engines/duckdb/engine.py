@@ -18,7 +18,7 @@ from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRun
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import is_prepared, specification, take_version
 from curador.engines.duckdb.worker import open_connection
-from curador.errors import Failed, InvalidQuery, InvalidStudy, sentence
+from curador.errors import Failed, InvalidQuery, InvalidStudy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -159,7 +159,7 @@ class DuckDBEngine:
 
         for _, statement in statements:
             if type(statement.sql) is not GeneratedSQL:
-                raise Failed(sentence("a statement", "made by the lowering", type(statement.sql).__name__))
+                raise Failed.must_be("a statement", "made by the lowering", type(statement.sql).__name__)
         try:
             seconds = float(self._study.engine.deadline)
             texts = [(name, str(one.sql)) for name, one in statements]
@@ -190,13 +190,13 @@ class DuckDBEngine:
     def _require_ready(self) -> None:
         if not self.ready:
             rule = f"Data version {self._version} must be prepared for the study as it is declared."
-            raise InvalidStudy(f"{rule}\nHint: run `curador prepare`")
+            raise InvalidStudy(str(rule), hint="run `curador prepare`")
 
 
 def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
     """Return the refusal of a question or a fit that the engine could not run on tables without rows."""
     hint = f"ask it in another way; the owner finds the reason under incident {problem.incident}"
-    return InvalidQuery(f"the engine cannot run this {what}, even without rows; nothing was charged.\nHint: {hint}.")
+    return InvalidQuery(f"the engine cannot run this {what}, even without rows; nothing was charged.", hint=f"{hint}.")
 
 
 # ---- kind ------------------------------------------------------------------------------------------------------------------

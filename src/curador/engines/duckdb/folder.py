@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from curador.engines.base import EngineFailed
-from curador.errors import InvalidStudy, sentence
+from curador.errors import InvalidStudy
 from curador.study.values import Plain
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Folder:
             stored = b""
         if len(stored) != _KEY_BYTES:
             hint = "restore it; or run `curador refresh`: without the key nobody can tell whether the data are still the same"
-            raise InvalidStudy(sentence(str(self.path / "key"), f"{_KEY_BYTES} bytes", Plain(f"{len(stored)} bytes"), hint))
+            raise InvalidStudy.must_be(str(self.path / "key"), f"{_KEY_BYTES} bytes", Plain(f"{len(stored)} bytes"), hint)
         return hmac.digest(stored, purpose.encode(), hashlib.sha256)
 
     def remove_versions(self, keep: int | None = None) -> None:

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     import duckdb
 
     from curador.engines.duckdb.sources import TableSource
+    from curador.errors import InvalidStudy
     from curador.plan.model import Grid
     from curador.study.model import Column
-    from curador.study.rules import BrokenRule
     from curador.study.schema import TableSchema
     from curador.study.values import Value
 
@@ -359,7 +359,7 @@ def read_all(connection: duckdb.DuckDBPyConnection, rows: str, schema: TableSche
 
 def unreadable_refusal(
     connection: duckdb.DuckDBPyConnection, rows: str, source: TableSource, schema: TableSchema, hint: str | None = None
-) -> BrokenRule | None:
+) -> InvalidStudy | None:
     """Return what the owner is told of a source whose cleaned rows cannot be read; None if every column can by itself."""
     names = [field.name for field in schema.fields]
     found = [name for place, name in enumerate(names) if not _is_readable(connection, rows, f"c{place}")]

@@ -78,7 +78,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
     except (OSError, ValueError):
         stored = {}
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        raise InvalidStudy(f"{folder.manifest} must be a manifest of format {FORMAT}.\nHint: run `curador refresh`")
+        raise InvalidStudy(f"{folder.manifest} must be a manifest of format {FORMAT}.", hint="run `curador refresh`")
     by_table = {name: tuple(_read_fingerprint(one) for one in files) for name, files in stored["sources"].items()}
     return Manifest(stored["version"], stored["layout"], by_table)
 

@@ -63,7 +63,7 @@ def require_short(text: str) -> str:
 
 def too_deep() -> InvalidQuery:
     """Return the refusal of an expression that is nested too deeply."""
-    return InvalidQuery("an expression must be nested less deeply.\nHint: write fewer functions inside one another.")
+    return InvalidQuery("an expression must be nested less deeply.", hint="write fewer functions inside one another.")
 
 
 def commas(names: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.utils import validation
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.learn.base import Facts, no_numbers
 
 if TYPE_CHECKING:
@@ -160,11 +160,11 @@ def _shorten_refusal(problem: ValueError) -> InvalidParameter:
     """The same in one sentence; scikit-learn's paragraphs of advice are about other estimators."""
     text = str(problem)
     if "inhomogeneous" in text or "setting an array element" in text:
-        return InvalidParameter(sentence("X", "a table of numbers, all rows of one length", "rows of several lengths"))
+        return InvalidParameter.must_be("X", "a table of numbers, all rows of one length", "rows of several lengths")
     first = text.strip().partition("\n")[0]
     if first.startswith("Expected 2D array"):
         return InvalidParameter(
-            first.rstrip(":") + ".\nHint: Reshape your data: a row for each record, a column for each feature."
+            first.rstrip(":") + ".", hint="Reshape your data: a row for each record, a column for each feature."
         )
     return InvalidParameter(first)
 
@@ -271,13 +271,13 @@ def bounds_of(bounds: Any, facts: Facts, *, name: str = "bounds") -> Bounds:
     except (TypeError, ValueError):
         length = width_of(bounds)
         if length is not None and length != facts.features:
-            raise InvalidParameter(
-                sentence(name, f"a pair (low, high) for {facts.features} columns", f"one for {length}")
+            raise InvalidParameter.must_be(
+                name, f"a pair (low, high) for {facts.features} columns", f"one for {length}"
             ) from None
         hint = "or write {column: (low, high)}"
-        raise InvalidParameter(sentence(name, rule, bounds, hint)) from None
+        raise InvalidParameter.must_be(name, rule, bounds, hint) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (high / 2 - low / 2 >= np.finfo(np.float64).tiny).all()):
-        raise InvalidParameter(sentence(name, rule, bounds))
+        raise InvalidParameter.must_be(name, rule, bounds)
     return Bounds(low, high)
 
 
@@ -308,13 +308,13 @@ def _by_column(given: Mapping[Any, Any], facts: Facts, name: str) -> tuple[tuple
         place = known.get(column) if isinstance(column, (str, int)) else None
         if place is None:
             hint = ", ".join(str(one) for one in names) if facts.names else f"columns are 0 to {facts.features - 1}"
-            raise InvalidParameter(sentence(name, "of columns that there are", column, hint))
+            raise InvalidParameter.must_be(name, "of columns that there are", column, hint)
         try:
             low, high = (float(end) for end in pair)
         except (TypeError, ValueError, OverflowError):
-            raise InvalidParameter(sentence(name, rule, pair)) from None
+            raise InvalidParameter.must_be(name, rule, pair) from None
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InvalidParameter(sentence(name, rule, pair))
+            raise InvalidParameter.must_be(name, rule, pair)
         found[place] = (low, high)
     return tuple(found)
 
@@ -322,11 +322,11 @@ def _by_column(given: Mapping[Any, Any], facts: Facts, name: str) -> tuple[tuple
 def _declared_bounds(facts: Facts, name: str) -> Bounds:
     if facts.bounds is None:
         hint = "what columns lie between must not be taken from the data; values beyond are clamped"
-        raise InvalidParameter(sentence(name, "given: (low, high)", "nothing", hint))
+        raise InvalidParameter.must_be(name, "given: (low, high)", "nothing", hint)
     for place, pair in enumerate(facts.bounds):
         if pair is None or not pair[0] < pair[1]:
             column = facts.names[place] if facts.names is not None else str(place)
-            raise InvalidParameter(sentence(name, f"given, or declared in the study for column {column!r}", pair))
+            raise InvalidParameter.must_be(name, f"given, or declared in the study for column {column!r}", pair)
     pairs = [pair for pair in facts.bounds if pair is not None]
     return bounds_of((np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])), facts, name=name)
 

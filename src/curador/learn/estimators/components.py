@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.oracles.analyze_gauss import debias_values, noise_edge, noisy_gram, spectrum, symmetric_deviation
 from curador.learn.oracles.directions import concentration, directions, range_of
 from curador.learn.oracles.oja import oja
@@ -54,7 +54,7 @@ def choose(method: object, *, pure: bool, size: int, low_rank: bool = True, exac
     """
     require(size >= 1, "the number of features", "at least 1", size)
     if not isinstance(method, str) or method not in {"auto", *METHODS}:
-        raise InvalidParameter(sentence("method", "'auto', " + ", ".join(map(repr, METHODS)), method))
+        raise InvalidParameter.must_be("method", "'auto', " + ", ".join(map(repr, METHODS)), method)
     if method != "auto":
         return cast("Method", method)
     if pure and not exact:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import TYPICAL, forecast_moments, records_first, sizes_of_forecast
 from curador.learn.estimators.arrays import (
@@ -108,7 +108,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         given = facts.target_bounds if self.bounds_y is None else self.bounds_y
         if given is None:
             hint = "what the target lies between must not be taken from the data; values beyond are clamped"
-            raise InvalidParameter(sentence("bounds_y", "given: (low, high)", "nothing", hint))
+            raise InvalidParameter.must_be("bounds_y", "given: (low, high)", "nothing", hint)
         found = bounds_of(given, Facts(None, 1), name="bounds_y")
         if self.fit_intercept:
             return float(found.centre[0]), float(found.half[0])
@@ -117,7 +117,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     def _ridge(self) -> float | None:
         if isinstance(self.regularisation, str):
             if self.regularisation != "auto":
-                raise InvalidParameter(sentence("regularisation", "'auto' or a number of at least 0", self.regularisation))
+                raise InvalidParameter.must_be("regularisation", "'auto' or a number of at least 0", self.regularisation)
             return None
         return float(at_least_zero(self.regularisation, "regularisation"))
 

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import multiclass
 from sklearn.utils.validation import check_is_fitted
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import TYPICAL, forecast_moments, records_first, sizes_of_forecast
 from curador.learn.estimators.arrays import (
@@ -111,11 +111,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             given = list(self.classes)
             found = np.unique(np.asarray(given))
         except TypeError:
-            raise InvalidParameter(sentence("classes", rule, self.classes)) from None
+            raise InvalidParameter.must_be("classes", rule, self.classes) from None
         if found.ndim != 1 or len(given) != len(found) or len(found) < 2 or found.dtype.kind not in "biufU":
-            raise InvalidParameter(sentence("classes", rule, self.classes))
+            raise InvalidParameter.must_be("classes", rule, self.classes)
         if found.dtype.kind == "U" and not all(isinstance(one, str) for one in given):
-            raise InvalidParameter(sentence("classes", rule, self.classes))
+            raise InvalidParameter.must_be("classes", rule, self.classes)
         return found
 
     def _frame(self, facts: Facts, *, pure: bool) -> FeatureFrame:
@@ -127,7 +127,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         require(facts.features < _MOST_FEATURES, "X", f"of fewer than {_MOST_FEATURES} features", facts.features)
         if self.classes is None and facts.bounds is not None:
             hint = "which labels occur is not public"
-            raise InvalidParameter(sentence("classes", "declared for a fit through a curator", "nothing", hint))
+            raise InvalidParameter.must_be("classes", "declared for a fit through a curator", "nothing", hint)
         if self.classes is not None:
             self._declared()
 
@@ -175,12 +175,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         if self.classes is None:
             known: NDArray[Any] = np.unique(labels)
             if len(known) < 2:
-                raise InvalidParameter(sentence("y", "of at least two classes", f"{len(known)} class"))
+                raise InvalidParameter.must_be("y", "of at least two classes", f"{len(known)} class")
         else:
             known = self._declared()
             if not np.isin(labels, known).all():
                 hint = "labels are those that were declared"
-                raise InvalidParameter(sentence("y", "made of the declared classes", "another label", hint))
+                raise InvalidParameter.must_be("y", "made of the declared classes", "another label", hint)
         self.classes_ = known
         return Records(data.rows, np.searchsorted(known, labels).astype(np.float64)), facts
 

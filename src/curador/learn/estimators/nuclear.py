@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length, validation
 from sklearn.utils.validation import check_is_fitted
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import DryRun, once_called_n
 from curador.learn.estimators.arrays import floats_of, require_numbers, weights_of
@@ -157,7 +157,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         goal = self._goal()
         if goal.adjacency is not REPLACE_ONE:
             hint = "a record less would move all later ones to other places"
-            raise InvalidParameter(sentence("neighbours", "'replace_one' for a stream", self.neighbours, hint))
+            raise InvalidParameter.must_be("neighbours", "'replace_one' for a stream", self.neighbours, hint)
         require(self.n_nominal is not None, "n_nominal", "declared for a stream", None)
         records, counted = self._read_arrays((A, B), y)
         going: Streaming | None = getattr(self, "_streaming", None)
@@ -206,7 +206,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         self._choices()
         sides = self.shape if shape is None else shape
         if sides is None:
-            raise InvalidParameter(sentence("shape", "given", "nothing", "how many columns A and B have"))
+            raise InvalidParameter.must_be("shape", "given", "nothing", "how many columns A and B have")
         goal = self._goal()
         task = self._task((int(sides[0]), int(sides[1])), self._expected(n_records), goal)
         usual = 1 / min(sides) if self.shape is None else 1 / math.sqrt(sides[0] * sides[1])
@@ -215,7 +215,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
     def _expected(self, n_records: object) -> int:
         given = self.n_nominal if n_records is None else n_records
         if given is None:
-            raise InvalidParameter(sentence("n_records", "given, here or as n_nominal", "nothing"))
+            raise InvalidParameter.must_be("n_records", "given, here or as n_nominal", "nothing")
         return whole(given, "n_records", least=1)
 
     def save(self, path: str | Path) -> None:
@@ -227,7 +227,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
     def _read_arrays(self, X: Any, y: Any) -> tuple[Records, MatrixFacts]:  # noqa: N803 -- as the base names it
         left, right = _sides(X[0], X[1], self.shape)
         if y is None:
-            raise InvalidParameter(sentence("y", "given", "nothing"))
+            raise InvalidParameter.must_be("y", "given", "nothing")
         targets: Floats = _check_array(y, "y", sides=1)
         _same_length(left, right, targets)
         loss = loss_of(self.loss)
@@ -289,9 +289,9 @@ class PrivateNuclearRegressor(PrivateEstimator):
         self._choices()
         if self.solver in solvers.ONE_PASS:
             hint = "in one pass a record counts at its own place, and places in a table depend on other rows"
-            raise InvalidParameter(sentence("solver", "'pgd' or 'frank_wolfe' through a curator", self.solver, hint))
+            raise InvalidParameter.must_be("solver", "'pgd' or 'frank_wolfe' through a curator", self.solver, hint)
         if y is None:
-            raise InvalidParameter(sentence("y", "the name of one of the columns", y, ", ".join(rows.columns)))
+            raise InvalidParameter.must_be("y", "the name of one of the columns", y, ", ".join(rows.columns))
         for name, side in (("left", self.left), ("right", self.right)):
             known = side is not None and not isinstance(side, str) and len(side) > 0 and set(side) <= set(rows.columns) - {y}
             single = self.shape is None or (side is not None and len(side) == 1)
@@ -349,7 +349,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
     def _records_of(self, facts: Facts) -> int:
         if facts.records is None:
             hint = "how many records there are is not public where they come and go"
-            raise InvalidParameter(sentence("n_nominal", "declared under neighbours='add_remove'", None, hint))
+            raise InvalidParameter.must_be("n_nominal", "declared under neighbours='add_remove'", None, hint)
         return facts.records
 
     def _sides_of(self, facts: Facts) -> tuple[int, int]:
@@ -399,7 +399,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
 
 def _sides(A: Any, B: Any, shape: Any) -> tuple[Floats, Floats]:  # noqa: N803 -- matrices
     if A is None or B is None:
-        raise InvalidParameter(sentence("A and B", "given", "nothing"))
+        raise InvalidParameter.must_be("A and B", "given", "nothing")
     return _check_array(A, "A", sides=1 if shape is not None else 2), _check_array(
         B, "B", sides=1 if shape is not None else 2
     )
@@ -412,7 +412,7 @@ def _check_array(values: Any, name: str, *, sides: int) -> Floats:
     except (TypeError, ValueError) as problem:
         raise InvalidParameter(str(problem).strip().partition("\n")[0]) from None
     if found.ndim != sides:
-        raise InvalidParameter(sentence(name, f"of {sides} dimension{'s' if sides > 1 else ''}", found.ndim))
+        raise InvalidParameter.must_be(name, f"of {sides} dimension{'s' if sides > 1 else ''}", found.ndim)
     return found
 
 
@@ -420,7 +420,7 @@ def _same_length(*arrays: Floats) -> None:
     try:
         check_consistent_length(*arrays)
     except ValueError:
-        raise InvalidParameter(sentence("A, B and y", "of one length", [len(one) for one in arrays])) from None
+        raise InvalidParameter.must_be("A, B and y", "of one length", [len(one) for one in arrays]) from None
 
 
 def _shape(shape: Any) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.dry_run import DryRun, once_called_n, sizes_of_forecast
 from curador.learn.estimators.arrays import Records, centre_rows, read_matrix, read_more, records_of_columns, width_of
@@ -195,13 +195,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         require(_NORMS[0] <= norm <= _NORMS[1], "row_norm", "between 1e-50 and 1e50", self.row_norm)
         count = whole(self.n_components, "n_components", least=1)
         if count > facts.features:
-            raise InvalidParameter(sentence("n_components", f"at most {facts.features}, the number of features", count))
+            raise InvalidParameter.must_be("n_components", f"at most {facts.features}, the number of features", count)
         self._public_centre(facts)
         chosen = self._chosen(facts.features)
         if chosen == "oja" and count > 1:
-            raise InvalidParameter(sentence("n_components", "1 for 'oja', which finds one direction", count))
+            raise InvalidParameter.must_be("n_components", "1 for 'oja', which finds one direction", count)
         if chosen == "oja" and self._pure:
-            raise InvalidParameter(sentence("delta", "above 0 for 'oja', whose noise is Gaussian", self.delta))
+            raise InvalidParameter.must_be("delta", "above 0 for 'oja', whose noise is Gaussian", self.delta)
         parts = [PlannedRelease("centre", _CENTRE_SHARE)] if isinstance(self.center, str) else []
         if facts.records is None:
             parts.append(PlannedRelease("count", _COUNT_SHARE))
@@ -215,14 +215,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         rule = "None, 'private' or a finite number for each feature"
         if isinstance(self.center, str):
             if self.center != "private":
-                raise InvalidParameter(sentence("center", rule, self.center))
+                raise InvalidParameter.must_be("center", rule, self.center)
             return None
         try:
             centre = np.broadcast_to(np.asarray(self.center, np.float64), (facts.features,)).copy()
         except (TypeError, ValueError):
-            raise InvalidParameter(sentence("center", rule, self.center)) from None
+            raise InvalidParameter.must_be("center", rule, self.center) from None
         if not np.isfinite(centre).all():
-            raise InvalidParameter(sentence("center", rule, self.center))
+            raise InvalidParameter.must_be("center", rule, self.center)
         return centre
 
     def _learn(self, data: Records, facts: Facts, releaser: Releaser) -> None:
@@ -260,7 +260,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         check_is_fitted(self)
         places = np.asarray(check_array(X), np.float64)
         if places.shape[1] != len(self.components_):
-            raise InvalidParameter(sentence("X", f"of {len(self.components_)} columns, one a component", places.shape[1]))
+            raise InvalidParameter.must_be("X", f"of {len(self.components_)} columns, one a component", places.shape[1])
         return places @ self.components_ + self.center_
 
     def _columns(self) -> int | None:

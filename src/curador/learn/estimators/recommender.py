@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import validation
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.base import Facts, PrivateEstimator
 from curador.learn.plan import concentrated_plan, make_plan
 from curador.learn.ratings import Catalogue, Ratings, Scale, catalogue_of, number_users, ratings_of, scale_of
@@ -64,7 +64,7 @@ def read_table(table: Any, y: Any, catalogue: Catalogue, scale: Scale) -> Rating
         return _of_matrix(table, y, catalogue, scale)
     columns = _columns(table)
     if columns is None or not 2 <= len(columns) <= 3:
-        raise InvalidParameter(sentence("X", _RULE, _shape(table)))
+        raise InvalidParameter.must_be("X", _RULE, _shape(table))
     if y is None:
         require(len(columns) == 3, "y", "given where X has no third column", "nothing")
     given = columns[2] if y is None else np.asarray(y)
@@ -95,7 +95,7 @@ def read_user(own: Any, catalogue: Catalogue, scale: Scale) -> Ratings:
     elif isinstance(own, tuple) and len(own) == 2:
         pairs = own
     else:
-        raise InvalidParameter(sentence("ratings_of_user", rule, type(own).__name__))
+        raise InvalidParameter.must_be("ratings_of_user", rule, type(own).__name__)
     items, values = _ids(pairs[0]), np.asarray(pairs[1])
     fits = items.ndim == 1 and values.shape == items.shape and (values.dtype.kind in "biufO" or not len(values))
     require(fits, "ratings_of_user", rule, f"{_shape(items)} items and {_shape(values)} ratings")
@@ -110,7 +110,7 @@ def read_items(given: Any, catalogue: Catalogue) -> NDArray[np.int64]:
     rule = "a list of items"
     several: Any = given
     if isinstance(given, (str, bytes)) or not hasattr(several, "__iter__"):
-        raise InvalidParameter(sentence("items", rule, several))
+        raise InvalidParameter.must_be("items", rule, several)
     found = _ids(several if hasattr(several, "dtype") else list(several))
     require(found.ndim == 1, "items", rule, _shape(found))
     return catalogue.codes(found)
@@ -238,7 +238,7 @@ class PrivateRecommender(PrivateEstimator):
         require(not goal.pure, "delta", "above 0 for a recommender", 0, "noise is Gaussian: what users add is bounded in l2")
         if facts.records is None:
             hint = "about how many users there are; it must not be counted, for one more would change it"
-            raise InvalidParameter(sentence("n_nominal", "declared", "nothing", hint))
+            raise InvalidParameter.must_be("n_nominal", "declared", "nothing", hint)
         items, scale = len(catalogue_of(self.items).ids), self._scale(facts)
         components = True
         if self.ratings_per_user is not None and self.method == "spectral":
@@ -381,5 +381,5 @@ class PrivateRecommender(PrivateEstimator):
 def _given_or_declared(given: Number | None, declared: Number | None, name: str) -> Number:
     found = declared if given is None else given
     if found is None:
-        raise InvalidParameter(sentence(name, "given, or declared as a parameter", "nothing"))
+        raise InvalidParameter.must_be(name, "given, or declared as a parameter", "nothing")
     return found

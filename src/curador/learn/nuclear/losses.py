@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 
 if TYPE_CHECKING:
     from curador.learn.sums import Floats
@@ -212,12 +212,12 @@ def loss_of(value: object) -> ObjectiveLoss:
     hint = "'huber', 'logistic', 'squared', each with its numbers in brackets where they are not 1"
     found = _SPELLED.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or found[1] not in _NAMES:
-        raise InvalidParameter(sentence("loss", "a loss or the name of one", value, hint))
+        raise InvalidParameter.must_be("loss", "a loss or the name of one", value, hint)
     try:
         numbers = [float(one) for one in (found[2] or "").split(",") if one.strip()]
         return _NAMES[found[1]](*numbers)
     except (TypeError, ValueError):
-        raise InvalidParameter(sentence("loss", f"a name with numbers between {LEAST:g} and {MOST:g}", value, hint)) from None
+        raise InvalidParameter.must_be("loss", f"a name with numbers between {LEAST:g} and {MOST:g}", value, hint) from None
 
 
 def loss_text(value: object) -> str:
@@ -226,7 +226,7 @@ def loss_text(value: object) -> str:
     for name, kind in _NAMES.items():
         if type(loss) is kind:
             return f"{name}({', '.join(repr(float(one)) for one in _stored(loss))})"
-    raise InvalidParameter(sentence("loss", "one of curador's own, where a model is written", type(loss).__name__))
+    raise InvalidParameter.must_be("loss", "one of curador's own, where a model is written", type(loss).__name__)
 
 
 def _stored(loss: ObjectiveLoss) -> tuple[float, ...]:

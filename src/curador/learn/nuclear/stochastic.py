@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.nuclear.noise import Ladder, ReleaseSequence, Sums, Undone, ladder_for
 from curador.learn.nuclear.records import coefficient_bits, in_slots, require_room, whole_coefficients
 from curador.learn.nuclear.task import FittedMatrix, History, linear_minimiser, linear_minimiser_near
@@ -246,7 +246,7 @@ def thesis_schedule(task: Task, goal: FitGoal) -> ThesisSchedule:
     """
     if task.adjacency is not REPLACE_ONE or goal.pure:
         given = "no delta" if goal.pure else "add_remove"
-        raise InvalidParameter(sentence("the thesis's algorithm", "run with delta and with records replaced", given))
+        raise InvalidParameter.must_be("the thesis's algorithm", "run with delta and with records replaced", given)
     require(task.count >= 8, "the number of records", "at least 8", task.count)
     records, loss = task.count, task.loss
     decay = math.log(records) / records

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.learn.oracles.analyze_gauss import generic_block
 from curador.learn.oracles.power import release_product
 from curador.learn.plan import FitPlan, PlannedRelease, concentrated_plan, make_plan, plan_release
@@ -74,7 +74,7 @@ def oja_plan(
 ) -> FitPlan:
     """Return the plan of T products by the accountant's name; `rho`: what they may cost where a ledger counts zCDP."""
     if accountant not in {"thesis", "tight"}:
-        raise InvalidParameter(sentence("accountant", "'thesis' or 'tight'", accountant))
+        raise InvalidParameter.must_be("accountant", "'thesis' or 'tight'", accountant)
     if accountant == "thesis":
         return thesis_plan(goal, steps, name=name, rho=rho)
     _require_delta(goal)
@@ -131,4 +131,4 @@ def _plan_products(goal: FitGoal, steps: int, name: str, rho: Fraction | None) -
 
 def _require_delta(goal: FitGoal) -> None:
     if goal.pure:
-        raise InvalidParameter(sentence("delta", "above 0 for Oja's iteration", 0, "its noise is Gaussian"))
+        raise InvalidParameter.must_be("delta", "above 0 for Oja's iteration", 0, "its noise is Gaussian")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curador.errors import InvalidParameter, sentence
+from curador.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from curador.learn.sums import Floats
@@ -92,7 +92,7 @@ def frame_of(low: Floats, high: Floats, *, centred: bool, row_norm: object, pure
     if row_norm is None:
         return FeatureFrame(low, high, centre, scale)
     if isinstance(row_norm, bool) or not isinstance(row_norm, (int, float, np.number)) or not 0 < float(row_norm) < math.inf:
-        raise InvalidParameter(sentence("row_norm", "a number above 0", row_norm))
+        raise InvalidParameter.must_be("row_norm", "a number above 0", row_norm)
     greatest = float(len(scale)) if pure else math.sqrt(len(scale))
     norm = float(row_norm)
     return FeatureFrame(low, high, centre, scale, None if norm >= greatest else norm, 1 if pure else 2)

@@ -262,10 +262,10 @@ class GaussianKeys(_NoisyKeys):
         aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=1, adjacency=None)
         if aim.rho is None and delta is None:
             raise InvalidParameter(
-                "keys need a delta; got none.\nHint: a key held by one person is shown with probability delta."
+                "keys need a delta; got none.", hint="a key held by one person is shown with probability delta."
             )
         if delta_keys is None and aim.rho is not None:
-            raise InvalidParameter("delta_keys must be given with rho; got none.")
+            raise InvalidParameter(subject="delta_keys", rule="must be given with rho", got="none")
         part = aim.delta / 2 if delta_keys is None else open_probability(delta_keys, "delta_keys")
         require(aim.rho is not None or 0 < part < aim.delta, "delta_keys", "above 0 and below delta", part)
         changed = count_touched(many, relation)

@@ -165,8 +165,10 @@ def _table(growth: int, delta: int) -> tuple[int, ...]:
     while out[-1] < ONE:
         if len(out) == LONGEST:
             raise InvalidParameter(
-                f"epsilon and delta must be such that {LONGEST} units show a key for certain; got smaller ones.\n"
-                "Hint: LaplaceKeys and GaussianKeys have no such bound."
+                subject="epsilon and delta",
+                rule=f"must be such that {LONGEST} units show a key for certain",
+                got="smaller ones",
+                hint="LaplaceKeys and GaussianKeys have no such bound.",
             )
         now = out[-1]
         rising = (growth * now >> PLACES) + delta

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from curador.errors import InvalidParameter, require, sentence
+from curador.errors import InvalidParameter, require
 from curador.numerics.balls import ball, near
 from curador.numerics.exact import Number, at_least_zero, positive, rational
 
@@ -34,7 +34,7 @@ class Finite:
 
     def __init__(self, probabilities: Iterable[Number]) -> None:
         if isinstance(probabilities, (str, bytes)) or not isinstance(probabilities, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
-            raise InvalidParameter(sentence("probabilities", "a sequence of numbers", probabilities))
+            raise InvalidParameter.must_be("probabilities", "a sequence of numbers", probabilities)
         exact = tuple(at_least_zero(value, "probability") for value in probabilities)
         total = sum(exact, Fraction(0))
         require(abs(total - 1) <= _SLACK, "the sum of the probabilities", "1 (within 1e-12)", float(total))

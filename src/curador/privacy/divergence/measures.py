@@ -162,8 +162,9 @@ def _pair(first: Distribution, second: Distribution) -> Pair:
             return LaplacePair(abs(first.location - second.location), first.scale, second.scale)
         case _:
             raise InvalidParameter(
-                "the pair must be two distributions of one family, Bernoulli, Finite, Normal or Laplace; "
-                f"got {type(first).__name__} and {type(second).__name__}."
+                subject="the pair",
+                rule="must be two distributions of one family, Bernoulli, Finite, Normal or Laplace",
+                got=f"{type(first).__name__} and {type(second).__name__}",
             )
 
 

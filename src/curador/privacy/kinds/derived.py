@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from curador.errors import InvalidParameter, NotPrivate, require, sentence
+from curador.errors import InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, positive, whole
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency, as_adjacency
@@ -143,8 +143,10 @@ def subsample(loss: Loss, *, rate: Number, scheme: Scheme, adjacency: Adjacency 
     relation = _relation_of(scheme, adjacency)
     if loss.adjacency is not None and loss.adjacency is not relation:
         raise InvalidParameter(
-            f"adjacency must be that of the loss ({loss.adjacency}); got {relation}.\n"
-            "Hint: poisson goes with add_or_remove_one, without_replacement with replace_one."
+            subject="adjacency",
+            rule=f"must be that of the loss ({loss.adjacency})",
+            got=str(relation),
+            hint="poisson goes with add_or_remove_one, without_replacement with replace_one.",
         )
     records = [record for record, _ in parts_of(loss)]
     if len(records) == 1 and isinstance(loss, Subsampled):
@@ -164,18 +166,18 @@ def _relation_of(scheme: str, adjacency: Adjacency | str | None) -> Adjacency:
         if relation is not REPLACE_ONE:
             raise NotPrivate("sampling without replacement is proved for replace_one only: the sample's size is public")
         return relation
-    raise InvalidParameter(sentence("scheme", '"poisson" or "without_replacement"', scheme))
+    raise InvalidParameter.must_be("scheme", '"poisson" or "without_replacement"', scheme)
 
 
 def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
     single_pure(record)  # an unknown record is refused there
     reason = unsampled(record, scheme)
     if reason is not None:
-        raise NotPrivate(reason)
+        raise reason
     if scheme == "poisson" and relation is REPLACE_ONE and not traits_of(record).gaussian:
         raise NotPrivate(
-            "poisson subsampling under replace_one is proved for Gaussian noise only.\n"
-            'Hint: use adjacency="add_or_remove_one", or scheme="without_replacement".'
+            "poisson subsampling under replace_one is proved for Gaussian noise only.",
+            hint='use adjacency="add_or_remove_one", or scheme="without_replacement".',
         )
 
 
@@ -308,8 +310,8 @@ def _base_cells(base: Loss, shape: GaussianShift | None) -> tuple[cells.CellPair
     found = noise_cells(parts[0][0]) if len(parts) == 1 and parts[0][1] == 1 else None
     if found is None:
         raise NotPrivate(
-            "no subsampling rule is proved for this base: it is neither finite, nor Gaussian, nor a single noise record.\n"
-            "Hint: subsample each mechanism by itself if each sees its own sample."
+            "no subsampling rule is proved for this base: it is neither finite, nor Gaussian, nor a single noise record.",
+            hint="subsample each mechanism by itself if each sees its own sample.",
         )
     return found
 
@@ -438,6 +440,6 @@ single_concentrated.of(Subsampled, Group)(concentrated_of_pure)
 
 
 @unsampled.of(Subsampled, Group)
-def _(record: Subsampled | Group, scheme: Scheme) -> str | None:
+def _(record: Subsampled | Group, scheme: Scheme) -> NotPrivate | None:
     del scheme
-    return f"no subsampling rule is proved for a sum that holds a {type(record).__name__} loss"
+    return NotPrivate(f"no subsampling rule is proved for a sum that holds a {type(record).__name__} loss")

@@ -174,9 +174,11 @@ def _(record: Finite) -> Rows | None:
 
 
 @unsampled.of(Finite)
-def _(record: Finite, scheme: Scheme) -> str | None:
+def _(record: Finite, scheme: Scheme) -> NotPrivate | None:
     if scheme == "without_replacement" and _lopsided(record):
-        return "sampling without replacement is proved for pairs that look alike in both directions; this Finite does not"
+        return NotPrivate(
+            "sampling without replacement is proved for pairs that look alike in both directions; this Finite does not"
+        )
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from curador.errors import NotPrivate
 from curador.numerics.exact import Number, positive, probability, whole
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.kinds.base import Typed, relation_of
@@ -122,6 +123,6 @@ def _(record: KeySelection, size: int) -> Loss:
 
 
 @unsampled.of(KeySelection)
-def _(record: KeySelection, scheme: Scheme) -> str | None:
+def _(record: KeySelection, scheme: Scheme) -> NotPrivate | None:
     del scheme
     return no_sample(record)

@@ -348,22 +348,22 @@ def _(record: Concentrated, size: int) -> Loss:
 def no_group(record: Loss) -> NotPrivate:
     """Return the refusal of a group rule for what is concentrated, or a selection of keys, only approximately."""
     return NotPrivate(
-        f"no group rule is proved for {type(record).__name__} with delta above 0.\n"
-        "Hint: convert it to Approx(epsilon=, delta=) first; its group rule is exact."
+        f"no group rule is proved for {type(record).__name__} with delta above 0.",
+        hint="convert it to Approx(epsilon=, delta=) first; its group rule is exact.",
     )
 
 
 @unsampled.of(Concentrated)
-def _(record: Concentrated, scheme: Scheme) -> str | None:
+def _(record: Concentrated, scheme: Scheme) -> NotPrivate | None:
     del scheme
     return no_sample(record)
 
 
-def no_sample(record: Loss) -> str:
-    """Return why samples of what is known by its ρ, or of a selection of keys, have no rule."""
-    return (
-        f"no subsampling rule is proved for {type(record).__name__}.\n"
-        "Hint: subsample the loss of the mechanism itself, or Approx(epsilon=, delta=)."
+def no_sample(record: Loss) -> NotPrivate:
+    """Return the refusal of samples of what is known by its ρ, or of a selection of keys."""
+    return NotPrivate(
+        f"no subsampling rule is proved for {type(record).__name__}.",
+        hint="subsample the loss of the mechanism itself, or Approx(epsilon=, delta=).",
     )
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from curador.errors import require
+from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, rational, whole
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
@@ -226,9 +226,9 @@ def _(record: Shuffled, size: int) -> Loss:
 
 
 @unsampled.of(Shuffled)
-def _(record: Shuffled, scheme: Scheme) -> str | None:
+def _(record: Shuffled, scheme: Scheme) -> NotPrivate | None:
     del record, scheme
-    return (
-        "no subsampling rule is proved for Shuffled: how many reports there are would depend on the sample.\n"
-        "Hint: reports = the least number that takes part."
+    return NotPrivate(
+        "no subsampling rule is proved for Shuffled: how many reports there are would depend on the sample.",
+        hint="reports = the least number that takes part.",
     )

@@ -269,7 +269,9 @@ def twins(epsilon0: Fraction, reports: int, variation: Fraction | None, most: in
     """
     if float(epsilon0) <= SMALLEST:
         raise NumericalFailure(
-            f"epsilon of Shuffled must be above {SMALLEST:g} for a certified answer; got {float(epsilon0):g}."
+            subject="epsilon of Shuffled",
+            rule=f"must be above {SMALLEST:g} for a certified answer",
+            got=f"{float(epsilon0):g}",
         )
     upper = _shuffled_pair(float_up(epsilon0), reports, variation, -1)
     lower = _shuffled_pair(float_down(epsilon0), reports, variation, +1)

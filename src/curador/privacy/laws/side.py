@@ -67,7 +67,9 @@ class Side:
         sizes = [math.sqrt(mu2) for mu2 in (*self.gaussians, *self.rhos)]
         sizes += [float(end) for law in laws for end in (law.epsilon.min(), law.epsilon.max())]
         if not all(SMALLEST < size < LARGEST for size in sizes):
-            raise NumericalFailure(f"losses must be between {SMALLEST:g} and {LARGEST:g} for a certified answer; got others.")
+            raise NumericalFailure(
+                subject="losses", rule=f"must be between {SMALLEST:g} and {LARGEST:g} for a certified answer", got="others"
+            )
 
     def infinite(self, low: Fraction, high: Fraction, count: int) -> None:
         """Add `count` independent chances, between low and high, of an infinite loss."""
