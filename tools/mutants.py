@@ -114,7 +114,9 @@ def bare_function(module: Any, name: str) -> FunctionType:
 def seed(module: Any, mutant: Mutant) -> None:
     """Give the function the mutant's code and default values, wherever it was imported to."""
     here: dict[str, Any] = {}
-    code = compile(mutant.false, f"<mutant of {mutant.function}>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+    code = compile(
+        mutant.false, f"<mutant of {mutant.function}>", "exec", __future__.annotations.compiler_flag, dont_inherit=True
+    )
     exec(code, vars(module), here)  # noqa: S102
     made, true = here.popitem()[1], bare_function(module, mutant.function)
     true.__code__, true.__defaults__, true.__kwdefaults__ = made.__code__, made.__defaults__, made.__kwdefaults__
@@ -181,6 +183,9 @@ class Judge:
                 raise pytest.UsageError(f"{item.nodeid} fails without a bug" + (f":\n{found[2]}" if found else ""))
             for function in found[1]:
                 tests[function].append((found[0], item))
+            for late in found[3]:  # what is imported where it is used: once here instead of in every fork
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(late)
         for function, true in sorted({(mutant.function, mutant.true) for mutant in self.mutants}):
             tests[function].sort(key=lambda pair: pair[0])
             self.reached[function] = [item.nodeid for _, item in tests[function]]
@@ -189,8 +194,8 @@ class Judge:
                 raise pytest.UsageError(f"{killer} kills {function} without a bug")
         for count, mutant in enumerate(self.mutants, 1):
             self.killers.append(self._try(mutant, tests[mutant.function]))
-            if sys.stderr.isatty():
-                print(f"\r{self.subject}: {count} of {len(self.mutants)}", end="", file=sys.stderr)
+            if count % 50 == 0:
+                print(f"{self.subject}: {count} of {len(self.mutants)}", file=sys.stderr)
         return True
 
     def _run(self, item: Any) -> float:
@@ -198,10 +203,11 @@ class Judge:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         return time.process_time() - start
 
-    def _reach(self, item: Any) -> tuple[float, set[str], str]:
-        """Return the seconds of a test, the functions that it calls, and how it failed, if it did."""
+    def _reach(self, item: Any) -> tuple[float, set[str], str, list[str]]:
+        """Return the seconds of a test, the functions that it calls, how it failed, if it did, and the modules that it imports."""
         codes = {bare_function(self.module, mutant.function).__code__: mutant.function for mutant in self.mutants}
         called: set[str] = set()
+        imported = set(sys.modules)
 
         def notice(frame: Any, event: str, _: Any) -> None:
             if event == "call" and frame.f_code in codes:
@@ -212,7 +218,7 @@ class Judge:
             seconds = self._run(item)
         finally:
             sys.setprofile(None)
-        return seconds, called, self.crashed
+        return seconds, called, self.crashed, sorted(set(sys.modules) - imported)
 
     def _try(self, mutant: Mutant, tests: list[tuple[float, Any]]) -> str | None:
         """Return the test that kills the mutant, None where it lives."""
@@ -240,7 +246,8 @@ def judge_module(subject: str, *, show: bool) -> bool:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         done = pytest.main(
-            ["-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not long", *SUBJECTS[subject]], plugins=[judge]
+            ["-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not long", *SUBJECTS[subject]],
+            plugins=[judge],
         )
     if len(judge.killers) < len(judge.mutants):
         print(said.getvalue(), f"pytest ended with {done}: {subject} was not judged")
@@ -250,7 +257,10 @@ def judge_module(subject: str, *, show: bool) -> bool:
     killed, every = len(judge.mutants) - len(lived), len(judge.mutants)
     end = os.times()
     spent = sum(end[:4]) - sum(start[:4])
-    print(f"| `{subject}` | {every} | {killed} | {hung} | {len(lived)} | {100 * killed / every:.1f} % | {spent / 60:.1f} |", flush=True)
+    print(
+        f"| `{subject}` | {every} | {killed} | {hung} | {len(lived)} | {100 * killed / every:.1f} % | {spent / 60:.1f} |",
+        flush=True,
+    )
     if show:
         for mutant in lived:
             reach = "" if judge.reached[mutant.function] else "  (no test reaches it)"
@@ -267,7 +277,10 @@ def main(arguments: list[str] | None = None) -> int:
     os.chdir(ROOT)
     if len(asked.modules) == 1:
         return 0 if judge_module(asked.modules[0], show=asked.show) else 1
-    print("| module | mutants | killed | of them hung | lived | score | minutes of processor |\n|---|---|---|---|---|---|---|", flush=True)
+    print(
+        "| module | mutants | killed | of them hung | lived | score | minutes of processor |\n|---|---|---|---|---|---|---|",
+        flush=True,
+    )
     options = ["--show"] if asked.show else []
     runs = [subprocess.run([sys.executable, __file__, *options, one], check=False) for one in asked.modules or SUBJECTS]  # noqa: S603
     return max(run.returncode for run in runs)
