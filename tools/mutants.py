@@ -4,17 +4,17 @@ python tools/mutants.py                        every module of SUBJECTS, some mi
 python tools/mutants.py ledger/amounts.py      one of them
 python tools/mutants.py --show ledger/amounts  with the change of every mutant that lived
 
-The bugs are mutmut's: operators, numbers, arguments, names and texts. Running them is ours, as starting pytest for each takes mutmut
-hours: here the tests are read once, and a fork of that process changes the code of one function and runs, the quickest first, the tests
-that reach it. Decorators are hidden from mutmut, so that properties and remembered functions, which it leaves out, have mutants, too.
+The bugs are mutmut's: operators, numbers, arguments, names and texts. Running them is ours, as mutmut starts pytest anew for
+each and takes hours: here the tests are read once, and a fork of that process changes the code of one function and runs the
+tests that reach it, the quickest first. Decorators are hidden from mutmut, so that properties and remembered functions, which
+it leaves out, have mutants, too.
 
-A mutant is killed when a test fails, or when the tests take LONGEST times the seconds that they should. Hypothesis has the same
-examples for every mutant and does not shrink them.
+A mutant is killed when a test fails, or when the tests take LONGEST times the seconds that they should. Hypothesis has the
+same examples for every mutant and does not shrink them.
 """
 
-from __future__ import annotations
-
 import __future__
+
 import argparse
 import contextlib
 import difflib
@@ -49,6 +49,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 """The modules, each with the tests that are about it: what others notice by accident does not count."""
 FLOOR = 90
 """Percent of all mutants of a module that must be killed."""
+EXAMPLES = 20
+"""Of a property, at most: what a bug changes is seen by the first of them, or by none."""
 LONGEST = 4.0
 """How much longer than without a bug the tests may take before the mutant counts as one that hangs."""
 
@@ -126,7 +128,10 @@ def seed(module: Any, mutant: Mutant) -> None:
 
 
 def in_fork(work: Any, seconds: float) -> Any:
-    """Return what the function returns in a fork of this process; None where it dies or takes longer (of processor, or 10 × by the clock)."""
+    """Return what the function returns in a fork of this process; None where it dies, or takes longer than these seconds.
+
+    They are seconds of the processor; by the clock it may take ten times as long, as others may be at work.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -178,6 +183,7 @@ class Judge:
         self.module = importlib.import_module(name)
         tests: dict[str, list[tuple[float, Any]]] = defaultdict(list)
         for item in session.items:
+            self._shorten(item)
             found = in_fork(lambda item=item: self._reach(item), 600.0)
             if found is None or found[2]:
                 raise pytest.UsageError(f"{item.nodeid} fails without a bug" + (f":\n{found[2]}" if found else ""))
@@ -198,13 +204,21 @@ class Judge:
                 print(f"{self.subject}: {count} of {len(self.mutants)}", file=sys.stderr)
         return True
 
+    @staticmethod
+    def _shorten(item: Any) -> None:
+        from hypothesis import settings
+
+        own = getattr(item.obj, "_hypothesis_internal_use_settings", None)
+        if own is not None and own.max_examples > EXAMPLES:
+            item.obj._hypothesis_internal_use_settings = settings(own, max_examples=EXAMPLES)  # noqa: SLF001
+
     def _run(self, item: Any) -> float:
         start = time.process_time()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         return time.process_time() - start
 
     def _reach(self, item: Any) -> tuple[float, set[str], str, list[str]]:
-        """Return the seconds of a test, the functions that it calls, how it failed, if it did, and the modules that it imports."""
+        """Return the seconds of a test, the functions that it calls, how it failed, if it did, and what it imports."""
         codes = {bare_function(self.module, mutant.function).__code__: mutant.function for mutant in self.mutants}
         called: set[str] = set()
         imported = set(sys.modules)

@@ -244,7 +244,7 @@ def windows(name):
     ids=str,
 )
 def test_rows_that_match_one_row(join, fans):
-    """A verified key, or the keys of a GROUP BY, match one; through filters, windows and plain columns, and through nothing else."""
+    """A verified key, or the keys of a GROUP BY, match one, through filters, windows and plain columns alone."""
     assert fans_of(join, S, 5) == fans
 
 
