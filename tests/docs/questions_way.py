@@ -39,7 +39,7 @@ def opened(folder):
 
 
 def made_by(frame):
-    """Return the class that a call makes one of, where it does: a class of ours with an __init__, a __new__, a named tuple."""
+    """Return the class that a call makes one of, if it does: by an __init__, a __new__, or as a named tuple."""
     code = frame.f_code
     first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
     if code.co_name == "__init__":
@@ -76,7 +76,7 @@ def main():
         for least in range(3):
             curator.ask(WARM.format(least), spend="1%")
         files, types = walked(lambda: curator.ask(ASKED, spend="1%"))
-    print(json.dumps({"files": files, "types": types}))  # noqa: T201 -- a program
+    print(json.dumps({"files": files, "types": types}))
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ class DuckDBEngine:
         return self._tallied(compiled, empty=False)
 
     def _tallied(self, compiled: Compiled, *, empty: bool) -> list[Tallied]:
-        from curador.engines.lower.collect import collect
+        from curador.engines.lower.block import collect
 
         lowered: tuple[GeneratedSQL, ...] = compiled.statements
         named = [(str(place), one) for place, one in enumerate(lowered)]
