@@ -66,7 +66,7 @@ def pca(**changes):
 
 
 def nuclear(**changes):
-    options = {"left": ["x"], "right": ["y"], "neighbours": "add_remove", **OPTIONS, **changes}
+    options = {"left": ["x"], "right": ["y"], "adjacency": "add_or_remove_one", **OPTIONS, **changes}
     return learn.PrivateNuclearRegressor(**options)
 
 
@@ -360,8 +360,8 @@ def test_nothing_that_was_there_before_is_stored(tmp_path):
     """Names and notes of an earlier fit, or of whoever holds the object, reach nobody."""
     analysts = {"ana": {"share": "50%", "train": True}, "eva": {"share": "50%", "train": True}}
     with opened(tmp_path, analysts=analysts) as curator:
-        ana = pca().set_params(neighbours="replace_one").fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}))
-        ana.set_params(neighbours="add_remove")
+        ana = pca().set_params(adjacency="replace_one").fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}))
+        ana.set_params(adjacency="add_or_remove_one")
         ana.note_ = "hello"
         ana.fit(curator.analyst("ana").rows("people", columns=COLUMNS))
         eva = pca().fit(curator.analyst("eva").rows("people", columns=COLUMNS))

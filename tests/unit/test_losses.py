@@ -110,7 +110,7 @@ def test_a_long_chain_of_additions_is_merged_without_recursion():
 
 def test_losses_of_two_adjacencies_do_not_add():
     """A loss about coming and going and one about replacing are refused together, with the way out."""
-    mixed = Pure(epsilon=1, relation="add_or_remove_one") + Pure(epsilon=1, relation="replace_one")
+    mixed = Pure(epsilon=1, adjacency="add_or_remove_one") + Pure(epsilon=1, adjacency="replace_one")
     for question in (
         lambda: mixed.epsilon("1e-6"),
         lambda: mixed.delta(1),

@@ -159,7 +159,7 @@ class Sources(enum.Enum):
 
 
 class EngineKind(Protocol):
-    """A kind of engine, before one is opened; `registry.py` says which there are."""
+    """A kind of engine, before one is opened; `engine_kind` says which there are."""
 
     def describe(self, study: Study) -> Schema:
         """Return every column of the study's sources; refuse those that are not there or not as declared. No row is read."""

@@ -58,15 +58,15 @@ class Gaussian(RealNoise):
 
     sigma: Fraction
     sensitivity_squared: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     dimension: int
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L2)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L2)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", read_dimension(dimension))
         object.__setattr__(self, "plan", None)
 
@@ -90,12 +90,12 @@ class Gaussian(RealNoise):
         sigma2 = square(in_steps(self.sigma, exponent))
         if self.dimension == 1:
             steps = steps_of(self.sensitivity_squared, exponent)
-            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=steps, relation=self.relation)
+            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=steps, adjacency=self.adjacency)
         return DiscreteGaussianVectorLoss(
             sigma2=sigma2,
             sensitivity_squared=vector_squares(self.sensitivity_squared, exponent, self.dimension),
             dimension=self.dimension,
-            relation=self.relation,
+            adjacency=self.adjacency,
         )
 
     def _make_plan(self) -> NoiseOnGrid:
@@ -209,16 +209,16 @@ class DiscreteGaussian(IntegerNoise):
 
     sigma: Fraction
     squared: int
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     dimension: int
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L2)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L2)
         numbers = read_dimension(dimension)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "squared", steps_of(squared, 0) ** 2 if numbers == 1 else math.floor(squared))
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", numbers)
         object.__setattr__(self, "plan", None)
 
@@ -236,9 +236,9 @@ class DiscreteGaussian(IntegerNoise):
         """What one release costs."""
         sigma2 = self.sigma * self.sigma
         if self.dimension == 1:
-            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=math.isqrt(self.squared), relation=self.relation)
+            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=math.isqrt(self.squared), adjacency=self.adjacency)
         return DiscreteGaussianVectorLoss(
-            sigma2=sigma2, sensitivity_squared=self.squared, dimension=self.dimension, relation=self.relation
+            sigma2=sigma2, sensitivity_squared=self.squared, dimension=self.dimension, adjacency=self.adjacency
         )
 
     def _make_plan(self) -> NoiseOnGrid:

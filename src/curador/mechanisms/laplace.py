@@ -65,15 +65,15 @@ class Laplace(RealNoise):
 
     scale: Fraction
     sensitivity_squared: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     dimension: int
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", read_dimension(dimension))
         object.__setattr__(self, "plan", None)
 
@@ -95,7 +95,7 @@ class Laplace(RealNoise):
         """What one release costs."""
         exponent = self._exponent
         steps = vector_steps(self.sensitivity_squared, exponent, self.dimension)
-        return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, relation=self.relation)
+        return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, adjacency=self.adjacency)
 
     def _make_plan(self) -> NoiseOnGrid:
         from curador.randomness.noise import laplace
@@ -239,14 +239,14 @@ class DiscreteLaplace(IntegerNoise):
 
     scale: Fraction
     sensitivity: int
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", steps_of(squared, 0))
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
@@ -255,7 +255,7 @@ class DiscreteLaplace(IntegerNoise):
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return DiscreteLaplaceLoss(scale=self.scale, sensitivity=self.sensitivity, relation=self.relation)
+        return DiscreteLaplaceLoss(scale=self.scale, sensitivity=self.sensitivity, adjacency=self.adjacency)
 
     @property
     def variance(self) -> float:
@@ -346,14 +346,14 @@ class TruncatedLaplace(RealNoise):
     scale: Fraction
     reach: Fraction
     sensitivity_squared: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, reach: Number, sensitivity: Number | Sensitivity) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         require(in_steps(self.scale, self._exponent) <= _MOST_STEPS, "scale", "at most 2^40 sensitivities", scale)
         steps = math.floor(in_steps(positive(reach, "reach"), self._exponent))
         object.__setattr__(self, "reach", steps * self.grid)
@@ -392,7 +392,7 @@ class TruncatedLaplace(RealNoise):
     @property
     def loss(self) -> Loss:
         """What one release costs; its δ is at least 1e-300."""
-        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), relation=self.relation)
+        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), adjacency=self.adjacency)
 
     @property
     def variance(self) -> float:

@@ -133,7 +133,7 @@ class Quantile:
     @property
     def loss(self) -> Loss:
         """What one quantile costs."""
-        return BoundedRange(epsilon=self.epsilon, relation=self.adjacency)
+        return BoundedRange(epsilon=self.epsilon, adjacency=self.adjacency)
 
     # ---- releases ---------------------------------------------------------------------------------------------------
 

@@ -36,3 +36,8 @@ def as_adjacency(value: object, name: str = "adjacency") -> Adjacency:
         if value == adjacency.value:
             return adjacency
     raise InvalidParameter.must_be(name, '"add_or_remove_one" or "replace_one"', value)
+
+
+def maybe_adjacency(adjacency: Adjacency | str | None) -> Adjacency | None:
+    """Return the neighbours that a maker named, None where none were."""
+    return None if adjacency is None else as_adjacency(adjacency)

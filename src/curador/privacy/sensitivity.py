@@ -185,7 +185,7 @@ def brute_force(
     Needs   The function depends on the histogram alone and returns a number or numbers.
     Rounds  Exact; a float that the function returns is taken as the decimal it shows.
     """
-    cells, records, relation = len(universe), whole(size, "size"), as_adjacency(adjacency)
+    cells, records, near = len(universe), whole(size, "size"), as_adjacency(adjacency)
     require(cells >= 1, "universe", "a sequence of at least one value", tuple(universe))
     databases = math.comb(records + cells, cells)
     hint = "a smaller universe or size shows the same faults"
@@ -198,10 +198,10 @@ def brute_force(
         return answers[database]
 
     largest = Fraction(0)
-    for one, other in _neighbours(cells, records, relation):
+    for one, other in _neighbours(cells, records, near):
         change = (x - y for x, y in zip(answer(one), answer(other), strict=True))
         largest = max(largest, norm_squared(change, norm=norm))
-    return Sensitivity(largest, norm, relation)
+    return Sensitivity(largest, norm, near)
 
 
 def _neighbours(cells: int, size: int, adjacency: Adjacency) -> Iterable[tuple[Histogram, Histogram]]:

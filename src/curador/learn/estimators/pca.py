@@ -20,6 +20,7 @@ from curador.learn.estimators.components import choose, find, forecast, parts_of
 from curador.learn.plan import STEPS, FitGoal, PlannedRelease
 from curador.learn.sums import Floats, Whole, sensitivity_steps, total, whole_rows
 from curador.numerics.exact import Number, positive, rational, whole
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -52,7 +53,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
                   "oja": the gradient steps of [FM22], to reproduce them
                   "auto": "bingham" where δ = 0, else "analyze_gauss" up to 5000 features and "lanczos" beyond; through a
                   curator always a method of exact noise, unless its owner allows others
-    neighbours    "add_remove" or "replace_one"
+    adjacency     "add_or_remove_one" or "replace_one"
     center        None: directions through the origin; an array: a public centre; "private": a tenth of the budget buys the
                   mean of the records, each shortened to row_norm; less that mean m, to √(row_norm² − |m|²)
     n_nominal     a declared number of records, by which sums are divided; None: counted where records are replaced, else
@@ -89,7 +90,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         delta: Number | None = None,
         row_norm: float = 1.0,
         method: Method = "auto",
-        neighbours: Literal["add_remove", "replace_one"] = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         center: Any = None,
         n_nominal: int | None = None,
         debias: bool = True,
@@ -99,7 +100,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.delta = delta
         self.row_norm = row_norm
         self.method = method
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.center = center
         self.n_nominal = n_nominal
         self.debias = debias

@@ -58,7 +58,7 @@ class _NoisyKeys(ABC):
     __slots__ = ()
     threshold: Fraction
     keys: int
-    relation: Adjacency
+    adjacency: Adjacency
 
     @property
     @abstractmethod
@@ -156,7 +156,7 @@ class _NoisyKeys(ABC):
 
     def within(self, one: IntArray | Keyed, other: IntArray | Keyed) -> bool:
         """Whether the two can be the counts of neighbours."""
-        return differ_by_one_unit(one, other, self.keys, self.relation)
+        return differ_by_one_unit(one, other, self.keys, self.adjacency)
 
     @property
     def _places(self) -> int:
@@ -209,7 +209,7 @@ class GaussianKeys(_NoisyKeys):
     sigma: Fraction
     threshold: Fraction
     keys: int
-    relation: Adjacency
+    adjacency: Adjacency
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class GaussianKeys(_NoisyKeys):
         grain = 1 << places_of(self.sigma)
         object.__setattr__(self, "threshold", Fraction(math.ceil(positive(threshold, "threshold") * grain), grain))
         object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "relation", as_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
 
     def __repr__(self) -> str:
         return f"GaussianKeys(sigma={decimal_text(self.sigma)}, threshold={float(self.threshold):.12g}, keys={self.keys})"
@@ -246,7 +246,7 @@ class GaussianKeys(_NoisyKeys):
     @property
     def loss(self) -> Loss:
         """What one release costs, the noisy counts included."""
-        return _gaussian_loss(self.sigma, self.keys, self.delta, self.relation)
+        return _gaussian_loss(self.sigma, self.keys, self.delta, self.adjacency)
 
     @property
     def variance(self) -> float:
@@ -269,7 +269,7 @@ class GaussianKeys(_NoisyKeys):
         rho: the noise costs that, and the threshold delta_keys. epsilon and delta: both together, delta_keys of it (half,
         unless given) going to the threshold.
         """
-        many, relation = whole(keys, "keys"), as_adjacency(adjacency)
+        many, near = whole(keys, "keys"), as_adjacency(adjacency)
         aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=1, adjacency=None)
         if aim.rho is None and delta is None:
             raise InvalidParameter(
@@ -279,7 +279,7 @@ class GaussianKeys(_NoisyKeys):
             raise InvalidParameter(subject="delta_keys", rule="must be given with rho", got="none")
         part = aim.delta / 2 if delta_keys is None else open_probability(delta_keys, "delta_keys")
         require(aim.rho is not None or 0 < part < aim.delta, "delta_keys", "above 0 and below delta", part)
-        changed = count_touched(many, relation)
+        changed = count_touched(many, near)
         if aim.rho is not None:
             sigma = round_up(math.sqrt(changed / (2 * aim.rho)))
             while Fraction(changed) / (2 * sigma * sigma) > aim.rho:
@@ -288,18 +288,18 @@ class GaussianKeys(_NoisyKeys):
             from curador.privacy.gaussian import gaussian_mu
 
             start = math.sqrt(changed) / gaussian_mu(epsilon=aim.epsilon or 1, delta=aim.delta - part)
-            sigma = find_smallest_scale(aim, lambda trial: _gaussian_loss(trial, many, part, relation), start=start)
-        return cls(sigma=sigma, threshold=_gaussian_threshold(sigma, many, part), keys=many, adjacency=relation)
+            sigma = find_smallest_scale(aim, lambda trial: _gaussian_loss(trial, many, part, near), start=start)
+        return cls(sigma=sigma, threshold=_gaussian_threshold(sigma, many, part), keys=many, adjacency=near)
 
 
-def _gaussian_loss(sigma: Fraction, keys: int, delta: Fraction, relation: Adjacency) -> Loss:
+def _gaussian_loss(sigma: Fraction, keys: int, delta: Fraction, adjacency: Adjacency) -> Loss:
     grain = 1 << places_of(sigma)
     return KeySelection(
         sigma2=(sigma * grain) ** 2,
         sensitivity=grain,
-        keys=count_touched(keys, relation),
+        keys=count_touched(keys, adjacency),
         delta=delta_for_record(delta),
-        relation=relation,
+        adjacency=adjacency,
     )
 
 
@@ -330,7 +330,7 @@ class LaplaceKeys(_NoisyKeys):
     epsilon: Fraction
     threshold: Fraction
     keys: int
-    relation: Adjacency
+    adjacency: Adjacency
 
     def __init__(
         self,
@@ -342,7 +342,7 @@ class LaplaceKeys(_NoisyKeys):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "relation", as_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
         _require_fit(self._spread, "epsilon")
         allowed = open_probability(delta, "delta")
         object.__setattr__(self, "threshold", _laplace_threshold(self._spread, self.keys, allowed))
@@ -365,7 +365,7 @@ class LaplaceKeys(_NoisyKeys):
     @property
     def scale(self) -> Fraction:
         """Of the noise, in units."""
-        return count_touched(self.keys, self.relation) / self.epsilon
+        return count_touched(self.keys, self.adjacency) / self.epsilon
 
     @property
     def _spread(self) -> Fraction:
@@ -380,7 +380,7 @@ class LaplaceKeys(_NoisyKeys):
     @property
     def loss(self) -> Loss:
         """What one release costs, the noisy counts included."""
-        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), relation=self.relation)
+        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), adjacency=self.adjacency)
 
     @property
     def variance(self) -> float:

@@ -52,7 +52,7 @@ class OptimalKeys:
     epsilon: Fraction
     delta: Fraction
     keys: int
-    relation: Adjacency
+    adjacency: Adjacency
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class OptimalKeys:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "delta", open_probability(delta, "delta"))
         object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "relation", as_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
         require(
             share_of(self.delta, self._changed) >= Fraction(1, 1 << 100), "delta", "at least 2^-100 a key", float(self.delta)
         )
@@ -88,7 +88,7 @@ class OptimalKeys:
 
     @property
     def _changed(self) -> int:
-        return count_touched(self.keys, self.relation)
+        return count_touched(self.keys, self.adjacency)
 
     @property
     def single(self) -> tuple[Fraction, Fraction]:
@@ -111,7 +111,7 @@ class OptimalKeys:
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return Approx(epsilon=self.epsilon, delta=self.delta, relation=self.relation)
+        return Approx(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
 
     @overload
     def release(self, counts: Counts) -> list[Any]: ...
@@ -155,7 +155,7 @@ class OptimalKeys:
 
     def within(self, one: IntArray | Keyed, other: IntArray | Keyed) -> bool:
         """Whether the two can be the counts of neighbours."""
-        return differ_by_one_unit(one, other, self.keys, self.relation)
+        return differ_by_one_unit(one, other, self.keys, self.adjacency)
 
 
 @functools.lru_cache(maxsize=8)

@@ -11,9 +11,9 @@ import numpy as np
 from curador.numerics.exact import Number, at_least_zero, positive, whole
 from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import FloatArray, float_up, up
-from curador.privacy.adjacency import Adjacency
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.laws.cells import CellPair, laplace_cells
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
@@ -41,25 +41,32 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- real numbers ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class LaplaceLoss(Typed):
+class LaplaceLoss(Loss):
     """Laplace noise of scale sensitivity/ε on real numbers whose vector moves by at most `sensitivity` in l1.
 
     Source: [DMNS06]; for vectors docs/explanation/accounting.md, theorem 9.
     """
 
     epsilon0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "LaplaceLoss",
+    LaplaceLoss,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: LaplaceLoss(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     LaplaceLoss,
     Traits(
@@ -121,7 +128,7 @@ def _(record: LaplaceLoss, rates: FloatArray) -> FloatArray | None:
 @grouped.of(LaplaceLoss)
 def _(record: LaplaceLoss, size: int) -> Loss:
     """Claim: the shift grows to size · sensitivity."""
-    return LaplaceLoss(epsilon=record.epsilon0 * size, relation=record.relation)
+    return LaplaceLoss(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @noise_cells.of(LaplaceLoss)
@@ -134,7 +141,7 @@ def _(record: LaplaceLoss) -> tuple[CellPair, CellPair | Rows] | None:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplaceLoss(Typed):
+class DiscreteLaplaceLoss(Loss):
     """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale), on an integer or a vector of integers; `sensitivity` is in l1.
 
     Source: [GRS09]; for vectors docs/explanation/accounting.md, theorem 9.
@@ -142,18 +149,30 @@ class DiscreteLaplaceLoss(Typed):
 
     scale: Fraction
     sensitivity: int
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, scale: Number, sensitivity: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, scale: Number, sensitivity: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
-        return hash((self.scale.as_integer_ratio(), self.sensitivity, self.relation))
+        return hash((self.scale.as_integer_ratio(), self.sensitivity, self.adjacency))
 
 
+store_as(
+    "DiscreteLaplaceLoss",
+    DiscreteLaplaceLoss,
+    write=lambda loss: {
+        "scale": str(loss.scale),
+        "sensitivity": loss.sensitivity,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: DiscreteLaplaceLoss(
+        scale=has.pop("scale"), sensitivity=has.pop("sensitivity"), adjacency=has.pop("relation", None)
+    ),
+)
 describe(
     DiscreteLaplaceLoss,
     Traits(
@@ -210,7 +229,7 @@ def _(record: DiscreteLaplaceLoss) -> float | None:
 @grouped.of(DiscreteLaplaceLoss)
 def _(record: DiscreteLaplaceLoss, size: int) -> Loss:
     """Claim: the shift grows to size · sensitivity."""
-    return DiscreteLaplaceLoss(scale=record.scale, sensitivity=record.sensitivity * size, relation=record.relation)
+    return DiscreteLaplaceLoss(scale=record.scale, sensitivity=record.sensitivity * size, adjacency=record.adjacency)
 
 
 @noise_cells.of(DiscreteLaplaceLoss)

@@ -21,9 +21,9 @@ from curador.errors import NotPrivate
 from curador.numerics.exact import Number, at_least_zero, probability
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
-from curador.privacy.adjacency import Adjacency
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.laws.cells import CellPair, bounded_range_cells
 from curador.privacy.laws.resolve import response_rows
 from curador.privacy.laws.side import Direction, Sides
@@ -53,6 +53,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- bounded ranges, an order at a time ------------------------------------------------------------------------------------
 
@@ -93,17 +94,23 @@ def range_mean(epsilon: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Pure(Typed):
+class Pure(Loss):
     """Any ε-differentially private mechanism."""
 
     epsilon0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "Pure",
+    Pure,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Pure(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     Pure,
     Traits(
@@ -169,7 +176,7 @@ def response_mean(exact: Fraction, categories: int) -> float:
 @grouped.of(Pure)
 def _(record: Pure, size: int) -> Loss:
     """Claim: ratios multiply."""
-    return Pure(epsilon=record.epsilon0 * size, relation=record.relation)
+    return Pure(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @exact_rows.of(Pure)
@@ -181,19 +188,25 @@ def _(record: Pure) -> Rows | None:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Approx(Typed):
+class Approx(Loss):
     """Any (ε, δ)-differentially private mechanism. Source: [KOV15, Thm. 3.3] for its worst case."""
 
     epsilon0: Fraction
     delta0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, epsilon: Number, delta: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, epsilon: Number, delta: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
         object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "Approx",
+    Approx,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "delta": str(loss.delta0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Approx(epsilon=has.pop("epsilon"), delta=has.pop("delta"), adjacency=has.pop("relation", None)),
+)
 describe(
     Approx,
     Traits(
@@ -261,7 +274,7 @@ def _(record: Approx, size: int) -> Loss:
         total = up(math.exp(log_total + 1e-9), 8) if log_total < 0.0 else 1.0
     if total >= 1.0:
         raise NotPrivate(f"a group of {size} has no guarantee left: its delta would be at least 1")
-    return Approx(epsilon=record.epsilon0 * size, delta=Fraction(total), relation=record.relation)
+    return Approx(epsilon=record.epsilon0 * size, delta=Fraction(total), adjacency=record.adjacency)
 
 
 @exact_rows.of(Approx)
@@ -273,19 +286,25 @@ def _(record: Approx) -> Rows | None:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Concentrated(Typed):
+class Concentrated(Loss):
     """Any mechanism that is δ-approximately ρ-zCDP. Source: [BS16]."""
 
     rho0: Fraction
     delta0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, rho: Number, delta: Number = 0, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, rho: Number, delta: Number = 0, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "rho0", at_least_zero(rho, "rho"))
         object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "Concentrated",
+    Concentrated,
+    write=lambda loss: {"rho": str(loss.rho0), "delta": str(loss.delta0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Concentrated(rho=has.pop("rho"), delta=has.pop("delta", 0), adjacency=has.pop("relation", None)),
+)
 describe(
     Concentrated,
     Traits(
@@ -342,7 +361,7 @@ def _(record: Concentrated, size: int) -> Loss:
     """Claim: ρ grows with the square of the size where δ = 0. Source: [BS16, Prop. 1.9]."""
     if record.delta0 > 0:
         raise no_group(record)
-    return Concentrated(rho=record.rho0 * size * size, relation=record.relation)
+    return Concentrated(rho=record.rho0 * size * size, adjacency=record.adjacency)
 
 
 def no_group(record: Loss) -> NotPrivate:
@@ -371,17 +390,23 @@ def no_sample(record: Loss) -> NotPrivate:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class BoundedRange(Typed):
+class BoundedRange(Loss):
     """Log-probability ratios that lie in some interval of length ε: the exponential mechanism. Source: [DDR20]."""
 
     epsilon0: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
 
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
+    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
 
+store_as(
+    "BoundedRange",
+    BoundedRange,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: BoundedRange(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     BoundedRange,
     Traits(
@@ -463,7 +488,7 @@ def _(record: BoundedRange) -> float | None:
 @grouped.of(BoundedRange)
 def _(record: BoundedRange, size: int) -> Loss:
     """Claim: ratios multiply."""
-    return BoundedRange(epsilon=record.epsilon0 * size, relation=record.relation)
+    return BoundedRange(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @noise_cells.of(BoundedRange)
