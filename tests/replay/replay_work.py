@@ -6,8 +6,7 @@ from typing import Any
 
 from curador.engines.duckdb.connection import connect, run_in_order
 from curador.engines.duckdb.versions import specification
-from curador.engines.lower.block import lower_block
-from curador.engines.lower.collect import collect
+from curador.engines.lower.block import collect, lower_block
 from curador.plan.work import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES
 from curador.privacy.adjacency import Adjacency
 from curador.study.values import Type
