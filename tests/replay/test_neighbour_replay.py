@@ -1,6 +1,7 @@
 """Neighbour replay: 1,000 random questions on random worlds, each on the data and on a neighbour, before any noise.
 
-`make test-long` has 5,000. No statistics, so no false alarms: one violation is a bug. The power is shown by seeded bugs, each of which is found.
+`make test-long` has 5,000. No statistics, so no false alarms: one violation is a bug. The power is shown by seeded bugs, each
+of which is found.
 """
 
 import random
