@@ -21,7 +21,7 @@ from curador import learn
 from curador.cli import main
 from curador.curator import spending
 from curador.curator.pace import Pace
-from curador.engines.lower.sql import Statement, mark_generated
+from curador.engines.lower.sql import mark_generated
 from curador.learn.estimators import arrays
 from curador.learn.estimators.linear import whole_targets
 from curador.learn.model_file import to_json
@@ -131,9 +131,7 @@ def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path, monkeypatch):
 
 def cannot_be_read(monkeypatch):
     """The statement that reads rows asks for a column that no table has."""
-    monkeypatch.setattr(
-        "curador.engines.lower.block.lower_rows", lambda *_: Statement("rows", mark_generated("SELECT v9, u FROM t0"))
-    )
+    monkeypatch.setattr("curador.engines.lower.block.lower_rows", lambda *_: mark_generated("SELECT v9, u FROM t0"))
 
 
 def learns_nothing(monkeypatch):

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, assert_never
 from curador.errors import NotPrivate
 from curador.plan.model import Step, Work
 from curador.plan.ownership import conjuncts, fans_of, ownership_of, public_matches, refs_of, scans_of
-from curador.query.functions import FUNCTIONS
+from curador.query.functions import AGGREGATES, FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
 from curador.study.values import Type
@@ -43,7 +43,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.plan.model import BlockPlan, Cap, Contribution, KeyPlan, Tally
+    from curador.plan.model import BlockPlan, Cap, Contribution
     from curador.query.tree import Expression, Node, Out, Place, Relation
     from curador.study.model import Study, Table
     from curador.study.schema import Schema
@@ -216,16 +216,6 @@ def stored_rows(table: Table, study: Study) -> int:
     return max(study.engine.unit_rows, table.caps.rows, ceiling.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What a block computes over its relation, as far as work is concerned."""
-
-    relation: Relation
-    keys: tuple[KeyPlan, ...]
-    tallies: tuple[Tally, ...]
-    place: Place | None = None
-
-
 def fit_height(
     block: BlockPlan,
     schema: Schema,
@@ -242,12 +232,11 @@ def fit_height(
     Claim   The work that one unit's rows cause, at this height, is at most the limit.
     Needs   As `work_of`; the engine executes the height on every private table.
     """
-    demand = Demand(block.relation, block.keys, block.tallies, place)
     limit = schema.study.engine.unit_work * 1_000_000_000 / blocks
     most = height = most_stored(block.relation, schema)
     while True:
         cap, contribution = bounded(height)
-        found = work_of(demand, schema, height, cap, contribution.groups)
+        found = work_of(block, schema, height, cap, contribution.groups, place)
         if found.nanoseconds <= limit:
             return found
         if height <= min(LEAST_HEIGHT, most):
@@ -290,8 +279,10 @@ def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) ->
     return NotPrivate(f"{rule}\n{part}: {why}.", hint=f"{hint}.", place=dearest.place or relation.place)
 
 
-def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int) -> Work:
-    """Return the most work of one unit's rows in a block whose base tables are cut at a height.
+def work_of(block: BlockPlan, schema: Schema, height: int, cap: Cap, returned: int, place: Place | None = None) -> Work:
+    """Return the most work of one unit's rows in a block whose base tables are cut at a height, under this cap.
+
+    returned  groups of one unit at most
 
     Claim   Over all operators of the engine, Σ rows of one unit · cost of a row is at most the sum of the steps; no operator
             gives more rows of one unit than the largest step says.
@@ -300,48 +291,48 @@ def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int
     Source  Every relation's R (`ownership.py`); texts by how often a row can be repeated.
     """
     walk = _WorkWalk(schema, min(height, cap.rows) if cap.by == "rank" else height)
-    used = [*(key.expression for key in demand.keys)]
-    for tally in demand.tallies:
+    used = [*(key.expression for key in block.keys)]
+    for tally in block.tallies:
         used += [one for one in (tally.argument, tally.filter) if one is not None]
     wanted = {index for one in used for index in refs_of(one)}
-    flow = walk.visit(demand.relation, frozenset(wanted))
-    for tally in demand.tallies:
+    flow = walk.visit(block.relation, frozenset(wanted))
+    for tally in block.tallies:
         grid = _GRID if tally.grid is not None else 0.0
-        walk.add("computing what is summed or counted", demand.place, flow.rows, flow.rows * (grid + _COMPUTE))
+        walk.add("computing what is summed or counted", place, flow.rows, flow.rows * (grid + _COMPUTE))
     distinct = list(dict.fromkeys(used))
-    walk.add("computing keys and arguments", _first(distinct, demand.place), flow.rows, total_cost(distinct, flow))
-    parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in demand.tallies)
-    if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(demand.relation):
+    walk.add("computing keys and arguments", _first(distinct, place), flow.rows, total_cost(distinct, flow))
+    parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in block.tallies)
+    if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(block.relation):
         walk.steps = [replace(step, nanoseconds=parts * step.nanoseconds) for step in walk.steps]  # read again for each
-    _caps(walk, demand, flow, cap)
+    _caps(walk, block, flow, cap, place)
     kept = min(flow.rows, cap.rows)
-    _tallies(walk, demand, flow, kept)
-    walk.add("returning groups", demand.place, min(kept, returned) * parts, returned * _RETURNED)
+    _tallies(walk, block, flow, kept, place)
+    walk.add("returning groups", place, min(kept, returned) * parts, returned * _RETURNED)
     return Work(height, tuple(walk.steps))
 
 
-def _caps(walk: _WorkWalk, demand: Demand, flow: RowTexts, cap: Cap) -> None:
-    text = sum(cost_of(key.expression, flow).bytes for key in demand.keys)
+def _caps(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, cap: Cap, place: Place | None) -> None:
+    text = sum(cost_of(key.expression, flow).bytes for key in block.keys)
     kept = flow.rows
-    origins = _ORIGIN * max(len(list(scans_of(demand.relation))) - 2, 0)
+    origins = _ORIGIN * max(len(list(scans_of(block.relation))) - 2, 0)
     if cap.by == "window":
-        each = _CROWDED if is_table(demand.relation) else _CAPPED + origins
-        walk.add("choosing the rows that count", demand.place, kept, kept * each + _MOVED_BYTE * text)
+        each = _CROWDED if is_table(block.relation) else _CAPPED + origins
+        walk.add("choosing the rows that count", place, kept, kept * each + _MOVED_BYTE * text)
         kept = min(kept, cap.rows)
     if cap.groups is not None:
-        walk.add("choosing the groups that count", demand.place, kept, kept * (_CHOSEN + origins) + _SORTED_BYTE * text)
+        walk.add("choosing the groups that count", place, kept, kept * (_CHOSEN + origins) + _SORTED_BYTE * text)
     if cap.in_group is not None:
-        walk.add("choosing the rows of a group", demand.place, kept, kept * (_CAPPED + origins) + _GROUPED_BYTE * text)
+        walk.add("choosing the rows of a group", place, kept, kept * (_CAPPED + origins) + _GROUPED_BYTE * text)
 
 
-def _tallies(walk: _WorkWalk, demand: Demand, flow: RowTexts, kept: int) -> None:
-    text = sum(cost_of(key.expression, flow).bytes for key in demand.keys)
+def _tallies(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, kept: int, place: Place | None) -> None:
+    text = sum(cost_of(key.expression, flow).bytes for key in block.keys)
     each = {"units": _UNITS, "distinct": _VALUES, "cells": _CELLS}
-    walk.add("grouping", demand.place, kept, kept * _GROUP + _GROUPED_BYTE * text)
-    for tally in demand.tallies:
+    walk.add("grouping", place, kept, kept * _GROUP + _GROUPED_BYTE * text)
+    for tally in block.tallies:
         own = cost_of(tally.argument, flow).bytes if tally.kind == "distinct" else 0
         nanoseconds = kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own
-        walk.add("tallying", demand.place, kept, nanoseconds)
+        walk.add("tallying", place, kept, nanoseconds)
 
 
 @dataclass(slots=True)
@@ -424,7 +415,7 @@ class _WorkWalk:
             parts += [part for part in (one.argument, one.filter) if part is not None]
         below = self.visit(group.input, frozenset(index for part in parts for index in refs_of(part)))
         inside = [cost_of(part, below) for part in parts]
-        dear = sum(one.function in {"quantile", "count_distinct", "count_units"} for one in group.aggregates)
+        dear = sum(AGGREGATES[one.function].sorts for one in group.aggregates)
         each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
         spent = below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in inside)
         self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)

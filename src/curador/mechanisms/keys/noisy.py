@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -61,7 +62,8 @@ class _NoisyKeys(ABC):
     def _noise(self) -> Noise: ...
 
     @abstractmethod
-    def _tail(self, reach: int) -> Enclosed: ...
+    def _tail(self, reach: int) -> Enclosed:
+        """Enclose P[N ≥ reach steps of the grid]."""
 
     @property
     def grid(self) -> Fraction:
@@ -71,7 +73,11 @@ class _NoisyKeys(ABC):
     @property
     def delta(self) -> Fraction:
         """That some key held by one person alone is shown: 1 − (1 − P[N ≥ (τ − 1)G])^keys. Rounds: up."""
-        return any_of(self._tail(int((self.threshold - 1) / self.grid)).upper, self.keys)
+        return _delta_of(self)
+
+    def tail_of_one(self) -> Enclosed:
+        """Enclose P[N ≥ (τ − 1)G]: that a key held by one person alone is shown."""
+        return self._tail(int((self.threshold - 1) / self.grid))
 
     def pass_probability(self, units: int) -> float:
         """Return the probability that a key held by so many units is shown; 0 for a key that nobody holds. Rounds: up."""
@@ -153,6 +159,11 @@ class _NoisyKeys(ABC):
     def _shown(self, pairs: IntArray) -> NDArray[np.float64]:
         counts = pairs[..., 0] + np.ldexp(pairs[..., 1].astype(np.float64), -self._places)
         return np.where(pairs[..., 0] == HIDDEN, np.nan, counts)
+
+
+@lru_cache(256)  # a loss, a cost and a receipt ask for it, and an exact tail is dear
+def _delta_of(selection: _NoisyKeys) -> Fraction:
+    return any_of(selection.tail_of_one().upper, selection.keys)
 
 
 def _nothing(rows: int) -> IntArray:
