@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from curador import learn, local
-from curador.curator.price import PricedQuestion, QuestionOptions, price_at
+from curador.curator.options import QuestionOptions
+from curador.curator.price import PricedQuestion, price_at
 from curador.curator.session import Session
 from curador.engines.base import Compiled
 from curador.engines.duckdb.schema import describe

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from curador.engines.duckdb.connection import connect, run_in_order
@@ -21,6 +22,11 @@ class Eye:
     counts: list = field(default_factory=list)
     scanned: int = 0
     empty: bool = False
+
+    @cached_property
+    def long_texts(self):
+        """What of the data version has longer texts than plans count on: looked up once, as no question changes it."""
+        return list(text_violations(self))
 
     def __post_init__(self):
         spec = specification(self.engine.schema, self.engine._folder, self.engine.version)  # noqa: SLF001

@@ -17,14 +17,13 @@ from curador.answers.computed import ReleasedFrame, evaluate, settle_types
 from curador.answers.estimates import (
     Quotient,
     affine_form,
-    estimate_interval,
-    form_interval,
     quotient_interval,
     quotient_of_forms,
 )
 from curador.plan import enclosure as on
+from curador.plan.aggregates import Linear
 from curador.plan.functions import ENCLOSURES, TRUTHS
-from curador.plan.model import Linear, estimates_of
+from curador.plan.model import estimates_of
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
 
@@ -134,9 +133,9 @@ def _apart(ratio: Quotient) -> bool:
 def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
     match part:
         case Linear():
-            return form_interval(part, sight.noises, sight.released, level)
+            return part.interval(sight.noises, sight.released, level)
         case Quotient():
             with np.errstate(all="ignore"):
                 return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.frame.rows)
         case Estimated():
-            return estimate_interval(sight.block.estimates[part.index], sight.noises, sight.released, level)
+            return sight.block.estimates[part.index].interval(sight.noises, sight.released, level)

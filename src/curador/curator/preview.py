@@ -11,8 +11,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from curador.ledger.amounts import Amounts, amounts_text
-from curador.plan.error import linear_reach, reach_at
-from curador.plan.model import Linear
 from curador.plan.words import bounding_notes
 from curador.query.tree import Estimated
 from curador.study.values import number_text
@@ -231,9 +229,9 @@ def _error(block: BlockPlan, item: ItemPlan, noises: Sequence[Noise], confidence
     if not isinstance(item.expression, Estimated):
         return ExpectedError(item.name, None)
     estimate = block.estimates[item.expression.index]
-    if isinstance(estimate, Linear):
-        return ExpectedError(item.name, linear_reach(estimate, noises, confidence))
-    sizes = [(rows, reach_at(estimate, noises, rows, confidence)) for rows in SIZES]
+    if not estimate.sized:
+        return ExpectedError(item.name, estimate.reach_at(noises, 0, confidence))
+    sizes = [(rows, estimate.reach_at(noises, rows, confidence)) for rows in SIZES]
     return ExpectedError(item.name, None, tuple((rows, reach) for rows, reach in sizes if reach is not None))
 
 

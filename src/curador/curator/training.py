@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from curador.curator.price import QuestionOptions, amount_of, refuse_too_little
+from curador.curator.options import QuestionOptions
+from curador.curator.price import amount_of, refuse_too_little
 from curador.curator.receipt import fit_receipt
 from curador.curator.spending import spend
 from curador.errors import InvalidParameter, NotAllowed, NotPrivate

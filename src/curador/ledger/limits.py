@@ -150,7 +150,7 @@ class Limits:
             raise InvalidParameter.must_be("limits", "those of a ledger", record)
         require(kind != "pure" or not (delta or keys or rho), "limits", "without delta and rho where they are pure", record)
         owners = tuple((str(table), str(owner)) for table, owner in cast("list[list[object]]", record.get("owners", [])))
-        return cls(kind, epsilon, delta, keys, rho, as_adjacency(record["adjacency"]), unit, units, owners)
+        return cls(kind, epsilon, delta, keys, rho, as_adjacency(str(record["adjacency"])), unit, units, owners)
 
 
 def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:

@@ -81,11 +81,6 @@ def key_names(block: Block) -> list[str]:
     return names
 
 
-def both_ends(known: Range) -> tuple[Fraction, Fraction]:
-    """Return the ends of a bounded range."""
-    return known.lower or Fraction(0), known.upper or Fraction(0)
-
-
 def range_text(known: Range) -> str:
     """Return a range as a person reads it."""
     lower = "-∞" if known.lower is None else f"{float(known.lower):g}"

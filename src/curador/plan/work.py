@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, assert_never
 from curador.errors import NotPrivate
 from curador.plan.model import Step, Work
 from curador.plan.ownership import conjuncts, fans_of, ownership_of, public_matches, refs_of, scans_of
-from curador.query.functions import FUNCTIONS
+from curador.query.functions import AGGREGATES, FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
 from curador.study.values import Type
@@ -414,7 +414,7 @@ class _WorkWalk:
             parts += [part for part in (one.argument, one.filter) if part is not None]
         below = self.visit(group.input, frozenset(index for part in parts for index in refs_of(part)))
         inside = sum(cost_of(part, below) + _SORTED_BYTE * bytes_of(part, below) for part in parts)
-        dear = sum(one.function in {"quantile", "count_distinct", "count_units"} for one in group.aggregates)
+        dear = sum(AGGREGATES[one.function].sorts for one in group.aggregates)
         each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
         spent = below.rows * each + inside
         self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)

@@ -22,6 +22,7 @@ from curador.query.context import (
     take_arguments,
 )
 from curador.query.expressions import read_expression
+from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.release import (
     GroupKeys,
@@ -397,7 +398,7 @@ def _unit_group(parts: SelectParts, rows: RelationRows, scope: Scope, keys: Grou
         one.column or Out(f"key_{index}", one.type or Type.STRING, one.nullable) for index, one in enumerate(keys.terms, 1)
     ]
     outs += [
-        Out(f"aggregate_{index}", one.type, nullable=not one.function.startswith("count"))
+        Out(f"aggregate_{index}", one.type, nullable=not AGGREGATES[one.function].counts)
         for index, one in enumerate(measured, 1)
     ]
     group = UnitGroup(rows.relation, tuple(one.row for one in keys.terms), tuple(measured), tuple(outs), parts.place)

@@ -25,6 +25,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from curador.query import typed_terms
+from curador.query.functions import AGGREGATES
 from curador.query.messages import Text, invalid, not_private, quote_name, suggest_names
 from curador.query.tree import Aggregate, Call, Options, Place
 
@@ -235,7 +236,6 @@ def _check_tokens(tokens: list[Token], place: Text) -> None:
 
 _KNOWN = ("epsilon", "privacy_unit_column", "max_groups_contributed", "max_rows_contributed", "contribution_bounds_per_group")
 _BOUNDS = "contribution_bounds_per_group"
-_WITHOUT_BOUNDS = {"count", "count_units", "count_distinct", "bool_and", "bool_or"}
 
 NarrowedBounds = tuple[Fraction, Fraction]
 
@@ -424,9 +424,9 @@ def options_of(marks: PrivacyClause, blocks: Sequence[Block], tables: Sequence[s
                 if aggregate.place is not None and aggregate.place in marks.bounds:
                     bounds = marks.bounds[aggregate.place]
                     unused.discard(aggregate.place)
-                    if aggregate.function in _WITHOUT_BOUNDS:
+                    if not AGGREGATES[aggregate.function].bounded:
                         raise invalid(aggregate.place, f"{_BOUNDS} must stand in a SUM, AVG, variance or quantile")
-                if bounds is None or aggregate.function in _WITHOUT_BOUNDS:
+                if bounds is None or not AGGREGATES[aggregate.function].bounded:
                     continue
                 if found.setdefault(item.name, bounds) != bounds:
                     raise invalid(aggregate.place, f"{_BOUNDS} must be the same for all aggregates of one column")

@@ -23,6 +23,7 @@ import numpy as np
 
 from curador.engines.base import Cells, Tallied
 from curador.engines.lower import terms
+from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart, TallyColumn, TallyFrame, results_of
 from curador.engines.lower.caps import apply_caps, rank_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import Expressions
@@ -31,7 +32,6 @@ from curador.engines.lower.relation import Relations, is_stored_on_grid
 from curador.engines.lower.sql import (
     GeneratedSQL,
     commas,
-    every,
     mark_generated,
     rows_of,
     select,
@@ -78,9 +78,6 @@ def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> GeneratedS
 GROUPS, SELECTION, FIRST_TALLY = 0, 1, 2
 """The numbers of parts; a tally with a part of its own has FIRST_TALLY + its place."""
 
-WIDE = frozenset({"steps", "squares"})
-SCALAR = frozenset({"rows", "units"}) | WIDE
-
 
 def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
     """Return a block's statement. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
@@ -107,26 +104,12 @@ def lower_kept(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, d
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """A tally over columns of the kept rows: its argument's column (None: no argument) and its filter's."""
-
-    tally: Tally
-    argument: str | None
-    filter: str | None
-
-    @property
-    def conditions(self) -> list[str]:
-        argument = [] if self.argument is None else [f"{self.argument} IS NOT NULL"]
-        return [*([] if self.filter is None else [self.filter]), *argument]
-
-
-@dataclass(frozen=True, slots=True)
 class _Block:
     block: BlockPlan
     kept: tuple[tuple[str, str], ...]
     """The parts of a WITH clause, the last of which is named `kept`."""
     keys: tuple[str, ...]
-    columns: tuple[_Column, ...]
+    columns: tuple[TallyColumn, ...]
     dialect: Dialect
 
     @classmethod
@@ -174,17 +157,21 @@ class _Block:
         if self.block.units is not None and 0 < len(private) < len(self.keys):
             parts.append(self._selection(private, self.columns[self.block.units]))
         for place, column in enumerate(self.columns):
-            if column.tally.kind == "distinct":
-                parts.append(self._distinct(place, column))
-            elif column.tally.kind == "cells":
-                parts.append(self._cells(place, column))
+            if isinstance(made := TALLIES[column.tally.kind], OwnPart):
+                source, counted = made.source(column, self._frame), made.counted(column)
+                cell = column.argument if made.by_cell else None
+                parts.append(self._part(FIRST_TALLY + place, source, range(len(self.keys)), [counted], cell))
         return f"{self.with_clause(reads=len(parts))} {' UNION ALL '.join(parts)}"
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
     @property
     def _width(self) -> int:
-        return max(1, sum(2 if one.kind in WIDE else 1 for one in self.block.tallies if one.kind in SCALAR))
+        return max(1, sum(results_of(one.kind) for one in self.block.tallies))
+
+    @property
+    def _frame(self) -> TallyFrame:
+        return TallyFrame(self.dialect, tuple(dict.fromkeys(self.keys)), single=self.block.cap.rows == 1)
 
     def _part(self, number: int, source: str, places: Sequence[int], counts: Sequence[str], cell: str | None = None) -> str:
         """One SELECT of the union: the keys at these places, others NULL; results padded with NULL."""
@@ -202,57 +189,19 @@ class _Block:
     def _groups(self) -> str:
         counts: list[str] = []
         for column in self.columns:
-            if column.tally.kind in SCALAR:
-                counts += self._scalar(column)
+            if isinstance(made := TALLIES[column.tally.kind], BesideOthers):
+                counts += made.results(column, self._frame)
         if not counts and not self.keys:
             counts = ["COUNT(*)"]  # one group, also of nothing: without an aggregate every row would be one
         return self._part(GROUPS, "kept", range(len(self.keys)), counts)
 
-    def _scalar(self, column: _Column) -> list[str]:
-        tally = column.tally
-        conditions = every(column.conditions)
-        only = f" FILTER (WHERE {conditions})" if conditions else ""
-        if tally.kind == "rows":
-            # COUNT(x) is the same number as COUNT(*) FILTER (WHERE x IS NOT NULL), and a third quicker
-            simple = column.argument is not None and column.filter is None
-            return [f"COUNT({column.argument})" if simple else f"COUNT(*){only}"]
-        if tally.kind == "units":
-            # one row a unit: every row is another unit
-            return [f"COUNT(*){only}" if self.block.cap.rows == 1 else f"COUNT(DISTINCT __u){only}"]
-        only = f" FILTER (WHERE {column.filter})" if column.filter else ""  # sums skip NULLs by themselves
-        if tally.kind == "steps":
-            return [*self.dialect.limbs(f"SUM({column.argument}){only}")]
-        return [*self.dialect.limbs(f"SUM({self._square(column)}){only}")]
-
-    def _square(self, column: _Column) -> str:
-        tally = column.tally
-        steps = 0 if tally.grid is None else tally.grid.steps
-        farthest = max(abs(tally.centre), abs(steps - tally.centre))
-        whole = f"CAST({column.argument} AS {self.dialect.type(Type.INTEGER)})"
-        number = whole if farthest < 1 << 31 else self.dialect.wide(whole)
-        apart = f"({number} - ({tally.centre:d}))"
-        return f"(({apart} * {apart}) >> {tally.shift:d})" if tally.shift else f"({apart} * {apart})"
-
-    def _selection(self, private: Sequence[int], column: _Column) -> str:
+    def _selection(self, private: Sequence[int], column: TallyColumn) -> str:
         source = rows_of(select(["*"], "kept", when=column.conditions))
-        units = "COUNT(*)" if self.block.cap.rows == 1 else "COUNT(DISTINCT __u)"
+        units = "COUNT(*)" if self._frame.single else "COUNT(DISTINCT __u)"
         return self._part(SELECTION, source, private, [units])
 
-    def _distinct(self, place: int, column: _Column) -> str:
-        keys = list(dict.fromkeys(self.keys))
-        x = column.argument or "NULL"
-        once = select(dict.fromkeys(["__u", "__h", *keys, x]), "kept", when=column.conditions, distinct=True)
-        number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {self.dialect.hash(['__h', x])}, {x})"
-        numbered = select(["*", f"{number} AS __d"], rows_of(once))
-        few = select(["*"], rows_of(numbered), when=[f"__d BETWEEN 1 AND {column.tally.most:d}"])
-        return self._part(FIRST_TALLY + place, rows_of(few), range(len(self.keys)), [f"COUNT(DISTINCT {x})"])
 
-    def _cells(self, place: int, column: _Column) -> str:
-        source = rows_of(select(["*"], "kept", when=column.conditions))
-        return self._part(FIRST_TALLY + place, source, range(len(self.keys)), ["COUNT(*)"], cell=column.argument)
-
-
-def _same_rows(columns: list[_Column]) -> tuple[_Column, ...]:
+def _same_rows(columns: list[TallyColumn]) -> tuple[TallyColumn, ...]:
     """Rows that have an argument are those that have it on its grid, where it is put on one.
 
     Claim   A sum from a middle c is Σ v − c · rows over one and the same rows, so each of them adds between −c and steps − c.
@@ -266,15 +215,15 @@ def _same_rows(columns: list[_Column]) -> tuple[_Column, ...]:
     )
 
 
-def _column(tally: Tally, found: int | None, expressions: Expressions, layers: Layers) -> _Column:
+def _column(tally: Tally, found: int | None, expressions: Expressions, layers: Layers) -> TallyColumn:
     chosen = None if tally.filter is None else layers.column(expressions.text(tally.filter, Type.BOOLEAN))
     if tally.argument is None:
-        return _Column(tally, None, chosen)
+        return TallyColumn(tally, None, chosen)
     if tally.grid is None:
-        return _Column(tally, layers.column(expressions.text(tally.argument)), chosen)
+        return TallyColumn(tally, layers.column(expressions.text(tally.argument)), chosen)
     if found is not None:
-        return _Column(tally, layers.column(f"g{found}"), chosen)
-    return _Column(tally, layers.on_grid(expressions.term(tally.argument), steps_of(tally.grid)), chosen)
+        return TallyColumn(tally, layers.column(f"g{found}"), chosen)
+    return TallyColumn(tally, layers.on_grid(expressions.term(tally.argument), steps_of(tally.grid)), chosen)
 
 
 # ---- results ---------------------------------------------------------------------------------------------------------------
@@ -293,14 +242,15 @@ def collect(block: BlockPlan, table: Arrow) -> Tallied:
     cells: dict[int, Cells] = {}
     taken = 0
     for place, tally in enumerate(block.tallies):
-        if tally.kind in SCALAR:
-            tallies[place] = _number(groups, taken, wide=tally.kind in WIDE)
-            taken += 2 if tally.kind in WIDE else 1
+        made = TALLIES[tally.kind]
+        if isinstance(made, BesideOthers):
+            tallies[place] = _number(groups, taken, wide=made.wide)
+            taken += results_of(tally.kind)
             continue
         rows = _rows(table, part == FIRST_TALLY + place)
         at = _places(rows, groups, keys)
         counts = _integers(rows.column("n0"))
-        if tally.kind == "cells":
+        if made.by_cell:
             cells[place] = Cells(at, _integers(rows.column("cell")), counts)
         else:
             tallies[place] = _spread(at, counts, groups.num_rows)
