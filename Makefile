@@ -81,9 +81,8 @@ coverage: $(READY) ## branches of each room that the fast tests take; fails belo
 	$(BIN)/python -m coverage json -q -o build/coverage.json
 	$(BIN)/python tools/coverage_by_room.py build/coverage.json
 
-mutants: $(READY) ## bugs seeded by machine into the modules that promises rest on; an hour (see docs/reference/mutants.md)
-	$(BIN)/python -m mutmut run
-	$(BIN)/python -m mutmut results
+mutants: $(READY) ## bugs seeded by machine into the modules that promises rest on; minutes (see docs/reference/mutants.md)
+	$(BIN)/python tools/mutants.py --show
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
@@ -103,4 +102,4 @@ bench-large: $(READY) ## preparing and asking at 1, 10 and 100 million rows (hal
 	PYTHONPATH=bench $(BIN)/python bench/query/large.py
 
 clean: ## remove the environments this file made
-	rm -rf $(VENV) .venv-lowest-direct .venv-highest .bench mutants
+	rm -rf $(VENV) .venv-lowest-direct .venv-highest .bench

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import attrs
 import pytest
 import sample_inputs as given
 
@@ -86,9 +87,14 @@ NOT_STORED: dict[type, dict[str, str]] = {
 """Fields of persisted classes that are not stored, each with the reason. A new field is stored or stands here."""
 
 
+def names_of(value):
+    """Return the names of a value's fields."""
+    return [one.name for one in (attrs.fields(type(value)) if attrs.has(type(value)) else fields(value))]
+
+
 def watched(value):
     """Return the value as one that keeps a list of the fields that are read, and that list."""
-    own, seen = {one.name for one in fields(value)}, set()
+    own, seen = set(names_of(value)), set()
 
     def read(_, name):
         if name in own:
@@ -101,7 +107,7 @@ def watched(value):
 
 def forgotten(value, write):
     """Return the fields that writing a value neither reads nor has a reason to leave out, and those read in spite of one."""
-    own = {one.name for one in fields(value)}
+    own = set(names_of(value))
     left_out = set(NOT_STORED.get(type(value), ()))
     seer, seen = watched(value)
     write(seer)
@@ -131,10 +137,10 @@ def parts_of(value, found):
     if isinstance(value, tuple):
         for one in value:
             parts_of(one, found)
-    elif is_dataclass(value):
+    elif is_dataclass(value) or attrs.has(type(value)):
         found.setdefault(type(value), value)
-        for one in fields(value):
-            parts_of(getattr(value, one.name), found)
+        for name in names_of(value):
+            parts_of(getattr(value, name), found)
 
 
 STORED_WHOLE = (price.Priced, model.Plan, model.BlockPlan)

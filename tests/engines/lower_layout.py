@@ -8,8 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from curador.engines.lower.block import lower_block
-from curador.engines.lower.collect import collect
+from curador.engines.lower.block import collect, lower_block
 from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally, column_grid
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
 from curador.study.model import Budget, Column, Study, Table, UnitColumn

@@ -15,7 +15,7 @@ import curador
 from curador.engines import base
 from curador.engines.base import EngineFailed
 from curador.engines.duckdb import runners
-from curador.engines.lower import collect as collecting
+from curador.engines.lower import block as lowering
 from curador.plan.build import build_plan
 from curador.plan.model import column_grid
 from curador.query.sql import parse
@@ -77,7 +77,7 @@ def test_a_result_that_cannot_be_read_is_a_failure_with_an_id(tmp_path, monkeypa
     def confused(*_):
         raise ValueError("canary-5512")
 
-    monkeypatch.setattr(collecting, "collect", confused)
+    monkeypatch.setattr(lowering, "collect", confused)
     with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS))) as engine:
         plan = build_plan(parse(SQL, engine.schema), engine.schema)
         with pytest.raises(EngineFailed) as raised:

@@ -38,8 +38,7 @@ from lower_worlds import lit_tenths, standing, visits, world
 
 from curador.engines.base import Tallied
 from curador.engines.lower import grid as grid_module
-from curador.engines.lower.block import lower_block, lower_kept, lower_relation
-from curador.engines.lower.collect import collect
+from curador.engines.lower.block import collect, lower_block, lower_kept, lower_relation
 from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import Failed
 from curador.plan.model import Cap, Grid, Tally, column_grid, grid_between

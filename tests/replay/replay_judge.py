@@ -3,7 +3,7 @@
 import itertools
 import os
 
-from replay_work import Eye, text_violations, work_violations
+from replay_work import Eye, work_violations
 
 from curador.engines.duckdb.engine import DuckDBEngine
 from curador.engines.duckdb.folder import prepared_folder
@@ -42,7 +42,7 @@ def judged(question, one, other):
     if plan != again:
         return ["the plan depends on the data"]
     found = compare(plan, tallied(one, plan), tallied(other, plan))
-    return found or [*work_violations(plan, one, other), *text_violations(one)]
+    return found or [*work_violations(plan, one, other), *one.long_texts]
 
 
 def tallied(eye, plan):

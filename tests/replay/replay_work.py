@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from curador.engines.duckdb.connection import connect, run_in_order
 from curador.engines.duckdb.versions import specification
-from curador.engines.lower.block import lower_block
-from curador.engines.lower.collect import collect
+from curador.engines.lower.block import collect, lower_block
 from curador.plan.work import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES
 from curador.privacy.adjacency import Adjacency
 from curador.study.values import Type
@@ -22,6 +22,11 @@ class Eye:
     counts: list = field(default_factory=list)
     scanned: int = 0
     empty: bool = False
+
+    @cached_property
+    def long_texts(self):
+        """What of the data version has longer texts than plans count on: looked up once, as no question changes it."""
+        return list(text_violations(self))
 
     def __post_init__(self):
         spec = specification(self.engine.schema, self.engine._folder, self.engine.version)  # noqa: SLF001

@@ -76,7 +76,14 @@ def published(epsilon, truth, people, levels=2):
     return levels * people * (inner + share * (1 - share) * (1 - 1 / levels))
 
 
-@pytest.mark.parametrize(("epsilon", "people", "times"), [(0.5, 20_000, 1_000), (1, 5_000, 5_000), (3, 1_000, 5_000)])
+@pytest.mark.parametrize(
+    ("epsilon", "people", "times"),
+    [
+        pytest.param(0.5, 20_000, 1_000, marks=pytest.mark.long),
+        pytest.param(1, 5_000, 5_000, marks=pytest.mark.long),
+        (3, 1_000, 5_000),
+    ],
+)
 def test_frequent_values_are_counted_without_bias_and_as_exactly_as_published(epsilon, people, times):
     """Bias, mean squared error and coverage, as the head of this file says."""
     found = searched(epsilon, people, times)

@@ -85,7 +85,10 @@ def clearly_below(ones, others):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "target"), [(1, 0.92), (4, 0.89), (10, 0.875)])
+@pytest.mark.parametrize(
+    ("epsilon", "target"),
+    [pytest.param(1, 0.92, marks=pytest.mark.long), (4, 0.89), pytest.param(10, 0.875, marks=pytest.mark.long)],
+)
 def test_components_are_better_than_biases_and_than_alternating(epsilon, target):
     """Defaults only, on ratings that nothing was chosen by."""
     train, test = synthetic_ratings(seed=101)

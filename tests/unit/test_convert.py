@@ -343,3 +343,20 @@ def test_literal_mistakes_would_be_caught():
     closed = (math.sqrt(math.expm1(epsilon) ** 2 + math.expm1(zeta)) - math.expm1(epsilon)) / 2
     assert closed > 1 > renyi_to_delta(2, zeta, epsilon=epsilon)
     assert_near(renyi_to_delta(2, zeta, epsilon=epsilon), 1 - math.exp(-zeta))
+
+
+@pytest.mark.parametrize("method", ["cks", "mironov"])
+def test_an_order_that_overflows_promises_nothing(method):
+    """At an order beside 1, or at an epsilon that overflows, the bound of the order is 1, never a number next to 0.
+
+    At 1 + 1e-309 the logarithm of α/(α−1) is infinite and the exponent with it. That used to count as a delta of 3e-323,
+    where a pair of points with such a divergence has 0.18.
+    """
+    beside, divergence = 1 + Fraction(1, 10**309), 1
+    p, q = 0.19, 0.19 * math.exp(-6)
+    assert p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q)) < divergence
+    assert 0.18 < p - math.exp(2) * q < renyi_to_delta(beside, divergence, epsilon=2, method=method)
+    least = min(1.0, kl_to_delta(divergence)) if method == "cks" else 1.0  # Mironov's conversion knows no other bound
+    assert renyi_to_delta(beside, divergence, epsilon=2, method=method) == least
+    assert renyi_to_delta(10**10, divergence, epsilon=10**300, method=method) == least
+    assert renyi_to_epsilon(beside, divergence, delta="1e-6", method=method) == math.inf

@@ -200,8 +200,12 @@ def test_an_order_that_delta_cannot_pay(monkeypatch):
         return 5.0 if zeta else 0.0
 
     monkeypatch.setattr(convert, "renyi_to_epsilon", hopeless)
-    with pytest.raises(InvalidParameter, match="alpha must be an order"):
+    with pytest.raises(InvalidParameter) as refusal:
         RenyiFilter.create(epsilon=4, delta="1e-6", alpha="1.5")
+    assert str(refusal.value) == (
+        "alpha must be an order at which some divergence converts into epsilon 4; got 3/2.\n"
+        "Hint: a higher order, or a larger delta"
+    )
 
 
 # ---- properties ------------------------------------------------------------------------------------------
@@ -366,6 +370,149 @@ def test_bad_limits(bad):
     ):
         with pytest.raises(InvalidParameter):
             make()
+
+
+LIMITS = {"epsilon_limit": 1, "delta_limit": "1e-6", "delta_keys": "1e-7", "rho_limit": "1/1000"}
+CREATE, ORDER = ConcentratedFilter.create, RenyiFilter.create
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: PureFilter(0), "limit must be positive; got 0."),
+        (lambda: PureFilter(1, spent=-1), "spent must be at least 0; got -1."),
+        (lambda: PureFilter(1, spent=2), "spent must be at most the limit (1); got 2."),
+        (lambda: RenyiFilter(alpha=1, limit=1), "alpha must be above 1; got 1."),
+        (lambda: RenyiFilter(alpha="x", limit=1), "alpha must be a number; got 'x'."),
+        (lambda: RenyiFilter(alpha=2, limit=0), "limit must be positive; got 0."),
+        (lambda: RenyiFilter(alpha=2, limit=1, spent="3/2"), "spent must be at most the limit (1); got '3/2'."),
+        (lambda: ORDER(epsilon=0, delta="1e-6", alpha=2), "epsilon must be positive; got 0."),
+        (lambda: ORDER(epsilon=1, delta=1, alpha=2), "delta must be strictly between 0 and 1; got 1."),
+        (lambda: RenyiFilter(alpha=2, limit=1).epsilon(delta=1), "delta must be strictly between 0 and 1; got 1."),
+        (lambda: CREATE(epsilon=0, delta="1e-6"), "epsilon must be positive; got 0."),
+        (lambda: CREATE(epsilon=1, delta=0), "delta must be strictly between 0 and 1; got 0."),
+        (lambda: CREATE(epsilon=1, delta="1/2", delta_keys=-1), "delta_keys must be at least 0; got -1."),
+        (lambda: CREATE(epsilon=1, delta="1/2", delta_keys="1/2"), "delta_keys must be below delta (1/2); got '1/2'."),
+        (lambda: ConcentratedFilter(**{**LIMITS, "epsilon_limit": 0}), "epsilon_limit must be positive; got 0."),
+        (lambda: ConcentratedFilter(**{**LIMITS, "delta_limit": 1}), "delta_limit must be strictly between 0 and 1; got 1."),
+        (lambda: ConcentratedFilter(**{**LIMITS, "rho_limit": 0}), "rho_limit must be positive; got 0."),
+        (
+            lambda: ConcentratedFilter(**{**LIMITS, "rho_limit": 1}),
+            "rho_limit must be one that converts into at most epsilon_limit; got 1.",
+        ),
+        (lambda: ConcentratedFilter(**LIMITS, spent=(1, 0)), "rho must be at most the limit (1/1000); got 1."),
+        (lambda: ConcentratedFilter(**LIMITS, spent=(0, 1)), "delta must be at most the limit (1/10000000); got 1."),
+        (lambda: adaptive_pure_epsilon([-1], delta="1e-6"), "epsilon must be at least 0; got -1."),
+        (lambda: adaptive_pure_epsilon([1], delta=1), "delta must be strictly between 0 and 1; got 1."),
+        (lambda: odometer_epsilon(-1, nu=1, delta="1e-6"), "variance must be at least 0; got -1."),
+        (lambda: odometer_epsilon(1, nu=0, delta="1e-6"), "nu must be positive; got 0."),
+        (lambda: odometer_epsilon(1, nu=1, delta=1), "delta must be strictly between 0 and 1; got 1."),
+    ],
+)
+def test_a_refusal_names_what_is_wrong(make, sentence):
+    """The parameter, its rule and what was given."""
+    with pytest.raises(InvalidParameter) as refusal:
+        make()
+    assert refusal.value.sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("filter_", "loss", "sentence"),
+    [
+        (
+            PureFilter(1),
+            Spend(pure_epsilon=0.5),
+            "the loss has no known epsilon of pure privacy (an exact rational of at least 0); got 0.5",
+        ),
+        (
+            budget(1, "1e-6"),
+            Spend(concentrated=(-1, 0)),
+            "the loss has no known rho (an exact rational of at least 0); got -1",
+        ),
+        (
+            budget(1, "1e-6"),
+            Spend(concentrated=(0, None)),
+            "the loss has no known delta (an exact rational of at least 0); got None",
+        ),
+        (budget(1, "1e-6"), Spend(), "the loss has no known bound of zero-concentrated differential privacy"),
+        (
+            RenyiFilter(alpha="3/2", limit=1),
+            Spend(),
+            "the loss has no known finite Rényi divergence of order 3/2; got inf",
+        ),
+    ],
+)
+def test_a_loss_without_a_bound_is_told_which(filter_, loss, sentence):
+    """The bound that is missing, and what stood in its place."""
+    for act in (filter_.fits, filter_.charge):
+        with pytest.raises(NotPrivate) as refusal:
+            act(loss)
+        assert refusal.value.sentence == sentence
+
+
+def test_refusals_have_hints_where_something_helps():
+    """What to do about other neighbours, about an order that delta cannot pay, and about a split that leaves nothing."""
+    with pytest.raises(InvalidParameter) as other:
+        PureFilter(1, adjacency="replace_one").charge(replace(pure(0), adjacency=ADD_OR_REMOVE_ONE))
+    assert str(other.value) == (
+        "the loss must be about the filter's neighbours (replace_one); got add_or_remove_one.\n"
+        "Hint: an add_or_remove_one loss becomes one for replace_one by .group(2)."
+    )
+    with pytest.raises(InvalidParameter) as split:
+        CREATE(epsilon=1, delta="1/2", delta_keys="3/4")
+    assert split.value.hint == "what is left of delta turns rho into epsilon"
+
+
+def test_long_amounts_are_shortened():
+    """Sixteen characters stand as they are; longer ones become six digits."""
+    whole, longer = Fraction(1, 10**13), Fraction(1, 10**14)
+    assert (len(str(whole)), len(str(longer))) == (16, 17)
+    for left, shown in ((whole, "1/10000000000000"), (longer, "1e-14"), (Fraction(2, 3 * 10**14), "6.66667e-15")):
+        with pytest.raises(BudgetExceeded) as refusal:
+            PureFilter(1, spent=1 - left).charge(pure(1))
+        assert refusal.value.sentence == f"epsilon must be at most {shown}, what is left of 1; got 1."
+
+
+def test_limits_and_displays_are_those_of_the_conversions():
+    """Each number that a filter shows or keeps is the conversion of its own amounts, at its own δ."""
+    from curador.privacy.convert import renyi_to_epsilon, rho_for, rho_to_epsilon
+
+    made = CREATE(epsilon=2, delta="1e-6", delta_keys="1e-7", adjacency="replace_one")
+    left = Fraction(9, 10**7)
+    assert (made.epsilon_limit, made.delta_limit, made.delta_keys, made.delta_conv) == (2, Fraction(1, 10**6), left / 9, left)
+    assert made.rho_limit == rho_for(epsilon=2, delta=left)
+    assert made.adjacency is REPLACE_ONE
+    assert made.spent == (0, 0)
+    half = made.charge(zcdp(made.rho_limit / 2, "1e-8")).charge(zcdp(made.rho_limit / 4, "2e-8"))
+    assert half.spent == (made.rho_limit * 3 / 4, Fraction(3, 10**8))
+    assert half.left == (made.rho_limit / 4, Fraction(7, 10**8))
+    assert half.epsilon() == rho_to_epsilon(made.rho_limit * 3 / 4, delta=left)
+    assert half.adjacency is REPLACE_ONE
+
+    order = ORDER(epsilon=4, delta="1e-6", alpha=12, adjacency="replace_one")
+    assert (order.alpha, order.adjacency, order.spent) == (12, REPLACE_ONE, 0)
+    spent = order.charge(Spend(divergence=0.5)).charge(Spend(divergence=0.25))
+    assert spent.spent == Fraction(3, 4)
+    assert spent.left == order.limit - Fraction(3, 4)
+    assert spent.epsilon(delta="1e-5") == renyi_to_epsilon(12, Fraction(3, 4), delta=Fraction(1, 10**5))
+
+    assert PureFilter(1, adjacency="replace_one").adjacency is REPLACE_ONE
+    third = PureFilter(1).charge(pure("1/6")).charge(pure("1/6"))
+    assert Fraction(third.epsilon()) >= third.spent == Fraction(1, 3) > Fraction(math.nextafter(third.epsilon(), 0))
+    assert RenyiFilter(alpha=2, limit=1, adjacency="replace_one").adjacency is REPLACE_ONE
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "alpha"), [(4, "1e-6", 12), (1, "1/2", "1.2"), ("1/100", "9/10", "1.05"), (20, "1/10", 3)]
+)
+def test_the_limit_of_an_order_is_the_largest(epsilon, delta, alpha):
+    """It converts into at most ε, and a billionth more does not, also where it lies far above ε."""
+    from curador.privacy.convert import renyi_to_epsilon
+
+    made = ORDER(epsilon=epsilon, delta=delta, alpha=alpha)
+    above = made.limit * (1 + Fraction(1, 10**9))
+    assert renyi_to_epsilon(made.alpha, made.limit, delta=delta) <= Fraction(epsilon)
+    assert renyi_to_epsilon(made.alpha, above, delta=delta) > Fraction(epsilon)
 
 
 def test_curador_losses_are_chargeable():

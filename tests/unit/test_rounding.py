@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curador.numerics import rounding
 from curador.numerics.logspace import expm1_minus, log1mexp, log_chernoff, sinh_minus
 from curador.numerics.roots import bisect
-from curador.numerics.rounding import LIBM_ULPS, UNIT, down, float_down, float_up, up, ups
+from curador.numerics.rounding import LIBM_ULPS, UNIT, down, float_down, float_up, log_up, up, ups
 
 LARGEST = math.nextafter(math.inf, 0)
 fractions = st.builds(
@@ -44,6 +45,9 @@ def test_floats_next_to_a_rational(exact):
         (Fraction(1, 10**400), 0.0, 5e-324),
         (-Fraction(1, 10**400), -5e-324, 0.0),
         (Fraction(LARGEST), LARGEST, LARGEST),
+        (Fraction(LARGEST) + 1, LARGEST, math.inf),
+        (Fraction(2) ** 1024, LARGEST, math.inf),
+        (-(Fraction(2) ** 1024), -math.inf, -LARGEST),
     ],
 )
 def test_floats_at_the_ends(exact, below, above):
@@ -59,7 +63,17 @@ def test_doubt_is_infinite():
     assert up(math.inf) == math.inf
     got = ups(np.array([1.0, math.nan, math.inf, -math.inf]))
     assert got[0] > 1.0
-    assert got[1] == got[2] == math.inf
+    assert got[1] == got[2] == got[3] == math.inf
+
+
+@pytest.mark.parametrize("of", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("x", [0.0, 1.0, -1e300, math.inf, -math.inf, math.nan])
+def test_nothing_is_known_beside_an_infinite_intermediate_result(x, of):
+    """A number computed through an infinity may be anything: its bounds are infinite, as an array's are."""
+    for ulps in (0.0, 1.0, 8.0):
+        assert up(x, ulps, of) == math.inf
+        assert down(x, ulps, of) == -math.inf
+        assert ups(np.array([x]), ulps, np.array([of]))[0] == math.inf
 
 
 @settings(max_examples=200, deadline=None)
@@ -174,3 +188,68 @@ def test_arrays_move_as_numbers_do():
     assert ups(given, 3.0, larger).tolist() == [
         up(one, 3.0, of) for one, of in zip(given.tolist(), larger.tolist(), strict=True)
     ]
+
+
+def test_down_is_up_from_the_other_side():
+    """By default one ulp of the number itself, else as many ulps of what is given: no fewer, and one step more."""
+    assert down(3.5) == math.nextafter(3.5 - math.ulp(3.5), 0.0)
+    assert down(3.5, 5.0) == math.nextafter(3.5 - 5 * math.ulp(3.5), 0.0)
+    assert down(3.5, 5.0, of=1e6) == math.nextafter(3.5 - 5 * math.ulp(1e6), 0.0)
+    assert down(3.5, of=1e6) == math.nextafter(3.5 - math.ulp(1e6), 0.0)
+
+
+RATIOS = [
+    *(1 + sign * Fraction(1, 2**power) for power in (2, 10, 53, 80, 1000) for sign in (1, -1)),
+    *(Fraction(top, 10) for top in (1, 4, 5, 6, 9, 11, 14, 19, 20, 21, 29, 30, 31, 70)),
+    *(Fraction(10) ** power for power in (-400, -300, -20, 20, 300, 400)),
+    Fraction(10**30 + 1, 3 * 10**30),
+    Fraction(3 * 10**30, 10**30 + 1),
+]
+
+
+@pytest.mark.parametrize(
+    "ratio", RATIOS, ids=lambda ratio: f"{float(mpmath.log(ratio.numerator) - mpmath.log(ratio.denominator)):.3g}"
+)
+def test_a_logarithm_from_above(ratio):
+    """Above the truth, by a few ulps: of itself near 1, where the logarithms would cancel, else of the larger logarithm."""
+    with mpmath.workdps(400):
+        top, bottom = mpmath.log(ratio.numerator), mpmath.log(ratio.denominator)
+        truth = top - bottom  # 99 digits of it are left for the ratio nearest to 1
+        near = Fraction(1, 2) < ratio < 2
+        scale = abs(truth) if near else max(top, bottom)
+        assert truth < log_up(ratio) <= truth + (2 * LIBM_ULPS + 4) * math.ulp(float(scale))
+
+
+class WorstLibrary:
+    """The module `math`, its logarithms as wrong as `ulps` allow: down for what is divided, up for what divides."""
+
+    def __init__(self, ratio, ulps):
+        self.ratio, self.ulps = ratio, ulps
+
+    def log(self, number):
+        return self.off(mpmath.log(number), down=number == self.ratio.numerator)
+
+    def log1p(self, number):
+        return self.off(mpmath.log1p(mpmath.mpf(number)), down=True)
+
+    def off(self, truth, *, down):
+        """Return the float furthest from the truth among those within the ulps."""
+        ulp = mpmath.mpf(math.ulp(float(truth)))
+        steps = mpmath.ceil((truth - self.ulps * ulp) / ulp) if down else mpmath.floor((truth + self.ulps * ulp) / ulp)
+        return float(steps * ulp)
+
+    def __getattr__(self, name):
+        return getattr(math, name)
+
+
+@pytest.mark.parametrize("parts", [(3, 1), (1, 3), (5, 4), (4, 5), (3 * 10**20, 10**20), (10**20, 3 * 10**20), (10**20, 7)])
+def test_a_logarithm_of_a_library_that_is_as_wrong_as_it_may_be(parts, monkeypatch):
+    """Each logarithm is wrong by LIBM_ULPS, one down and one up, and the bound still holds; at four times that it breaks."""
+    with mpmath.workdps(60):
+        for step in range(0, 60, 3):
+            ratio = Fraction(parts[0] * 10**9 + step, parts[1] * 10**9 + 1)
+            truth = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+            monkeypatch.setattr(rounding, "math", WorstLibrary(ratio, LIBM_ULPS))
+            assert log_up(ratio) > truth
+            monkeypatch.setattr(rounding, "math", WorstLibrary(ratio, 4 * LIBM_ULPS))
+            assert log_up(ratio) < truth

@@ -12,12 +12,11 @@ from curador.answers.release import release
 from curador.answers.stored import decode_releases, encode_releases
 from curador.answers.table import answer_columns
 from curador.curator.answer import Answer, table_digest
-from curador.curator.preview import bounding_notes
 from curador.curator.receipt import answer_receipt, answer_terms
 from curador.curator.rehearsal import rehearse, shape_of, tally_without_rows
 from curador.curator.spending import spend, try_out
 from curador.ledger.request import Request
-from curador.plan.words import explain
+from curador.plan.words import bounding_notes, explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -120,7 +119,7 @@ class QuestionPurchase:
             for column in answer_columns(priced, own, question.confidence)
         ]
         notes = (*question.notes, *bounding_notes(question.plan, schema))
-        columns, bias = restored.columns, as_shares(estimates)
+        columns, bias = restored.columns, as_shares(estimates) if estimates else ()
         return Answer(columns, spent.cost, receipt, spent.served, question.confidence, notes, bias, again=again)
 
     @cached_property

@@ -19,8 +19,8 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.budget import epsilon_of
 from curador.ledger.amounts import amounts_text
+from curador.ledger.limits import epsilon_of
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan.model import measurements_of
 from curador.plan.price import QuantileNoise, loss_record

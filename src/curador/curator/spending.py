@@ -120,7 +120,7 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
             if (request.question, request.question_key) not in session.tried:
                 if purchase.shape is None or purchase.shape not in session.tried:
                     try_out(session, purchase)
-                    session.tried.add(purchase.shape)
+                    session.tried.add(purchase.shape)  # None of a fit is never looked up
                 else:
                     with _refusing_under_an_id(session, purchase.what):
                         purchase.try_engine()

@@ -150,7 +150,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         if announced and seen is None:
             places.witness.unlink(missing_ok=True)
         elif announced and seen is not None:
-            mirror.remember(places.witness, seen)
+            mirror.remember(places.witness, seen.ledger, seen.head)
         if isinstance(error, FileExistsError):  # somebody else was faster
             raise _refusal_of_taken_place(places) from None
         if isinstance(error, OSError):

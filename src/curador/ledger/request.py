@@ -19,7 +19,7 @@ from curador.ledger.amounts import Amounts
 from curador.ledger.entry import Entry, EntryKind, now
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
-from curador.privacy.loss import compose
+from curador.privacy.loss import Loss, compose
 from curador.privacy.records import loss_from_record
 
 # ---- request ---------------------------------------------------------------------------------------------------------------
@@ -171,9 +171,14 @@ def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts
 
 
 @functools.lru_cache(256)
+def _loss_of(text: str) -> Loss:
+    return loss_from_record(json.loads(text))
+
+
+@functools.lru_cache(256)
 def _least_cost(text: str, adjacency: Adjacency, *, pure: bool) -> Amounts:
     """What the records of this text cost: of what will be stored, as whoever reads the ledger finds it."""
-    loss = compose([loss_from_record(record) for record in json.loads(text)])
+    loss = compose([_loss_of(json.dumps(record)) for record in json.loads(text)])
     own = loss.adjacency
     require(own is None or own is adjacency, "losses", f"about the ledger's neighbours ({adjacency})", own)
     if pure:

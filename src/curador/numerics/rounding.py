@@ -7,6 +7,7 @@ and NumPy promise nothing; the tests hold them to LIBM_ULPS against 60-digit val
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -27,7 +28,7 @@ def float_up(exact: Fraction | int) -> float:
     if exact == 0:
         return 0.0
     near = _to_float(Fraction(exact))
-    return near if (math.isinf(near) and near > 0) or Fraction(near) >= exact else math.nextafter(near, math.inf)
+    return near if near == math.inf or Fraction(near) >= exact else math.nextafter(near, math.inf)
 
 
 def float_down(exact: Fraction | int) -> float:
@@ -37,20 +38,19 @@ def float_down(exact: Fraction | int) -> float:
 
 def _to_float(exact: Fraction) -> float:
     try:
-        near = float(exact)
-    except OverflowError:
-        return math.inf if exact > 0 else -math.nextafter(math.inf, 0.0)
-    return -math.nextafter(math.inf, 0.0) if near == -math.inf else near
+        return float(exact)
+    except OverflowError:  # also where the nearest float would be infinite
+        return math.inf if exact > 0 else -sys.float_info.max
 
 
 def up(x: float, ulps: float = 1.0, of: float | None = None) -> float:
     """Return an upper bound of the real number that x approximates within `ulps` ulps of `of`.
 
-    `of` is the largest intermediate result (default x itself). Rounds: up.
+    `of` is the largest intermediate result (default x itself). Where that is infinite or NaN nothing is known of x, and the
+    bound is +∞. Rounds: up.
     """
-    if math.isnan(x):
-        return math.inf
-    return math.nextafter(x + ulps * math.ulp(abs(x if of is None else of)), math.inf)
+    raised = math.nextafter(x + ulps * math.ulp(abs(x if of is None else of)), math.inf)
+    return math.inf if math.isnan(raised) else raised
 
 
 def down(x: float, ulps: float = 1.0, of: float | None = None) -> float:
@@ -67,8 +67,7 @@ def log_up(ratio: Fraction) -> float:
 
 
 def ups(x: FloatArray, ulps: float = 1.0, of: FloatArray | None = None) -> FloatArray:
-    """`up` for arrays; a NaN becomes +∞."""
-    scale = np.abs(x if of is None else of)
-    finite = np.where(np.isfinite(scale), scale, 0.0)
-    raised = np.nextafter(x + ulps * np.spacing(finite), np.inf)
+    """`up` for arrays. Rounds: up."""
+    with np.errstate(invalid="ignore"):  # the spacing of what is infinite is NaN
+        raised = np.nextafter(x + ulps * np.spacing(np.abs(x if of is None else of)), np.inf)
     return np.where(np.isnan(raised), np.inf, raised)

@@ -14,7 +14,7 @@ from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.aggregates import PLANNED, Estimate, Linear
 from curador.plan.caps import AS_DECLARED, RequestedCaps, bound_contribution, caps_of
 from curador.plan.intervals import narrow_range
-from curador.plan.keys import KeyDomains, can_be_null
+from curador.plan.keys import can_be_null, domain_of
 from curador.plan.model import (
     BlockPlan,
     Cap,
@@ -174,12 +174,11 @@ class _Builder:
         return planned, ordering
 
     def _keys(self, *, only_keys: bool) -> tuple[KeyPlan, ...]:
-        finder = KeyDomains(self.schema, self.ranges)
         names = key_names(self.block)
         found: list[KeyPlan] = []
         selectable = only_keys and not self.schema.study.budget.pure
         for place, expression in enumerate(self.block.keys):
-            domain = None if selectable else finder.domain(expression, self.relation)
+            domain = None if selectable else domain_of(expression, self.relation, self.ranges)
             if domain is None:
                 found.append(KeyPlan(names[place], expression, expression.type or Type.STRING, None, "selected privately"))
                 continue

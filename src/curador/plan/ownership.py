@@ -114,9 +114,8 @@ class _Owners:
         kept = "left" if left.private else "right"
         if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
             rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
-            raise NotPrivate(
-                str(rule), hint="use an inner join, or put the private table on the kept side.", place=join.place
-            )
+            hint = "use an inner join, or put the private table on the kept side."
+            raise NotPrivate(rule, hint=hint, place=join.place)
         private, public = (left, join.right) if left.private else (right, join.left)
         matches = public_matches(join, public, self.schema)
         if private.rows is None or matches is None:

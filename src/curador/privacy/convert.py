@@ -326,7 +326,7 @@ def curve_to_delta(
 
 def _cks_epsilon(a: FloatArray, less: FloatArray, zeta: FloatArray, log_delta: float) -> FloatArray:
     """ζ − log b − (log δ + log α)/(α−1); at α = ∞, ζ. Rounds: up."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         log_b, share = np.log1p(1.0 / less), (log_delta + np.log(a)) / less
         value = ups(zeta - log_b - share, 8, of=zeta + log_b + (np.log(a) - log_delta) / less)
     return np.where(np.isinf(a), zeta, value)
@@ -334,7 +334,7 @@ def _cks_epsilon(a: FloatArray, less: FloatArray, zeta: FloatArray, log_delta: f
 
 def _cks_log_delta(a: FloatArray, less: FloatArray, zeta: FloatArray, epsilon: float) -> FloatArray:
     """(α−1)(ζ − ε − log b) − log α; at α = ∞, −∞ from ε = ζ on and 0 before. Rounds: up."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         log_b, log_a = np.log1p(1.0 / less), np.log(a)
         value = ups(less * (zeta - epsilon - log_b) - log_a, 8, of=less * (zeta + epsilon + log_b) + log_a)
     return np.where(np.isinf(a), np.where(zeta <= epsilon, -np.inf, 0.0), np.minimum(value, 0.0))

@@ -322,7 +322,7 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """The fingerprint of everything that gives an answer its meaning; see `digest.py` for what that is."""
+        """The fingerprint of everything that gives an answer its meaning; see `digest_study` for what that is."""
         return digest_study(self)
 
     @property

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curador.errors import InvalidParameter, InvalidStudy, Refused
-from curador.ledger.amounts import DELTA_TICK, DIGITS, NOTHING, TICK, Amounts, down_to_tick, up_to_tick
+from curador.errors import InvalidParameter, InvalidStudy, Refused, shown
+from curador.ledger.amounts import DELTA_TICK, DIGITS, NOTHING, TICK, Amounts, amounts_text, down_to_tick, up_to_tick
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 from curador.privacy.convert import rho_to_epsilon
@@ -146,8 +146,12 @@ def test_what_is_no_amount(bad):
     """Floats, booleans, texts, negatives and parts of a tick are refused; only an exact Fraction of ticks counts."""
     for name in ("epsilon", "rho", "delta"):
         value = bad if bad != TICK / 3 or name != "delta" else DELTA_TICK / 3
-        with pytest.raises(InvalidParameter, match=f"amounts.{name} must be a Fraction"):
+        with pytest.raises(InvalidParameter) as refusal:
             Amounts(**{name: value})
+        tick = DELTA_TICK if name == "delta" else TICK
+        rule = f"amounts.{name} must be a Fraction of at least 0 and a multiple of {tick}"
+        assert refusal.value.sentence == f"{rule}; got {shown(value)}."
+        assert refusal.value.hint == "Amounts.cost rounds what must be charged up to the tick"
 
 
 def test_differences_never_become_negative():
@@ -186,6 +190,20 @@ def test_an_amount_that_no_column_holds():
     ):
         with pytest.raises(InvalidParameter):
             Amounts.from_record(bad)
+
+
+def test_amounts_in_words():
+    """ε under a pure budget, else ρ, with δ where there is some; rounded as asked."""
+    amounts = Amounts(Fraction(123456789, 10**9), Fraction(987654321, 10**9), DELTA_TICK * 3)
+    bare = Amounts(rho=amounts.rho)
+
+    assert amounts_text(amounts, pure=True, up=True) == "ε = 0.1235"
+    assert amounts_text(amounts, pure=True, up=False) == "ε = 0.1234"
+    assert amounts_text(amounts, pure=False, up=True) == "ρ = 0.9877, δ = 3e-30"
+    assert amounts_text(bare, pure=False, up=False) == "ρ = 0.9876"
+    uneven = Amounts(delta=DELTA_TICK * 123456789)
+    assert amounts_text(uneven, pure=False, up=True).endswith("δ = 1.235e-22")
+    assert amounts_text(uneven, pure=False, up=False).endswith("δ = 1.234e-22")
 
 
 # ---- limits -------------------------------------------------------------------------------------------------------------

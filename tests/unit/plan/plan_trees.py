@@ -1,6 +1,20 @@
 """Relations and expressions written by hand."""
 
-from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan, UnionAll, UnitGroup
+from curador.query.tree import (
+    Call,
+    Distinct,
+    Filter,
+    Join,
+    Literal,
+    Out,
+    Project,
+    Ref,
+    Scan,
+    UnionAll,
+    UnitGroup,
+    Window,
+    WindowCall,
+)
 from curador.study.values import Type
 
 
@@ -66,3 +80,25 @@ def projected(relation, *names):
     """Return some columns."""
     refs = tuple(column(relation, name) for name in names)
     return Project(relation, refs, tuple(relation.columns[ref.index] for ref in refs))
+
+
+def joined_where(left, right, kind, condition):
+    """Return a join by any condition; its references are to the left columns, then to the right ones."""
+    return Join(left, right, kind, condition, left.columns if kind in {"semi", "anti"} else left.columns + right.columns)
+
+
+def right_column(left, right, name):
+    """Return a reference to a column of the right side of a join."""
+    found = column(right, name)
+    return Ref(found.index + len(left.columns), found.type)
+
+
+def numbered(relation):
+    """Return the rows with their number inside the unit, in the last column."""
+    row_number = WindowCall("row_number", None, (), (), Type.INTEGER)
+    return Window(relation, (row_number,), (*relation.columns, Out("number", Type.INTEGER, nullable=False)))
+
+
+def distinct(relation):
+    """Return one of each set of equal rows."""
+    return Distinct(relation)

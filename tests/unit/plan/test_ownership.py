@@ -1,13 +1,43 @@
 """The calculus of R: how many rows one unit can have."""
 
+from dataclasses import replace
+
 import pytest
-from plan_schemas import Public, event_tables, schema
-from plan_trees import by_unit, column, equal, joined, number, projected, scan, union, where
+from plan_schemas import STRING, Public, event_tables, people_tables, schema
+from plan_trees import (
+    by_unit,
+    call,
+    column,
+    distinct,
+    equal,
+    joined,
+    joined_where,
+    number,
+    numbered,
+    projected,
+    right_column,
+    scan,
+    union,
+    where,
+)
 
 from curador.errors import NotPrivate
 from curador.plan.caps import RequestedCaps, bound_contribution, caps_of
-from curador.plan.ownership import ownership_of
-from curador.study.model import Caps
+from curador.plan.ownership import (
+    PUBLIC,
+    conjuncts,
+    equated_columns,
+    fans_of,
+    is_unit,
+    most_rows,
+    ownership_of,
+    public_matches,
+    refs_of,
+    scans_of,
+)
+from curador.query.tree import Literal, Place, Project, Ref
+from curador.study.model import Caps, Table
+from curador.study.values import Type
 
 S = schema()
 PEOPLE, VISITS, REGIONS = (scan(S, name) for name in ("people", "visits", "regions"))
@@ -44,6 +74,7 @@ def test_rows_of_one_unit(relation, plain, capped):
     """Each operator's rule, without and with a cap of five rows on base tables."""
     assert rows(relation) == plain
     assert rows(relation, 5) == capped
+    assert ownership_of(relation, S).private is ownership_of(relation, S, cap=5).private is True
 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
@@ -77,6 +108,344 @@ def test_rows_without_an_owner_are_refused(relation):
     """Public rows that no person's row keeps would appear when somebody leaves."""
     with pytest.raises(NotPrivate):
         ownership_of(relation, S)
+
+
+AT = Place(3, 8)
+
+
+@pytest.mark.parametrize(
+    ("relation", "sentence", "hint"),
+    [
+        (union(PEOPLE, REGIONS), "UNION ALL must not mix public rows with rows of people.", None),
+        (
+            joined(REGIONS, PEOPLE, "anti", on=("city", "city")),
+            "a public table must not be filtered by rows of people.",
+            None,
+        ),
+        (
+            joined(PEOPLE, REGIONS, "full", on=("city", "city")),
+            "a join must keep every row's owner: rows of a public table without a match belong to nobody.",
+            "use an inner join, or put the private table on the kept side.",
+        ),
+    ],
+    ids=["union", "anti", "full"],
+)
+def test_a_refusal_says_where_and_why(relation, sentence, hint):
+    """The place is that of the node, the sentence names the rule, and where something helps, the hint says what."""
+    with pytest.raises(NotPrivate) as refusal:
+        ownership_of(replace(relation, place=AT), S)
+    assert (refusal.value.sentence, refusal.value.hint, refusal.value.place) == (sentence, hint, AT)
+
+
+def test_public_stays_public():
+    """Whatever is done to public tables alone belongs to nobody, and has no R."""
+    same_city = equal(column(REGIONS, "city"), column(REGIONS, "region"))
+    for kind in ("inner", "left", "right", "full", "semi", "anti"):
+        assert ownership_of(joined(REGIONS, REGIONS, kind, on=("city", "city")), S, cap=5) == PUBLIC
+    for relation in (REGIONS, where(REGIONS, same_city), union(REGIONS, REGIONS), distinct(REGIONS), union(REGIONS)):
+        assert ownership_of(relation, S, cap=5) == PUBLIC
+    assert ownership_of(union(VISITS), S, cap=5) == ownership_of(VISITS, S, cap=5)
+
+
+@pytest.mark.parametrize("many", [0, 1, 3])
+def test_the_kept_side_keeps_its_rows(many):
+    """A private row without a match is lost in an inner join and kept once where its side is kept, on either side."""
+    known, on = schema(public=Public(many=many)), ("city", "city")
+
+    for left, right, kept in ((VISITS, REGIONS, "left"), (REGIONS, VISITS, "right")):
+        assert rows(joined(left, right, on=on), 5, known) == 5 * many
+        assert rows(joined(left, right, kept, on=on), 5, known) == 5 * max(many, 1)
+        assert ownership_of(joined(left, right, kept, on=on), known).rows is None
+        assert ownership_of(joined(left, right, kept, on=on), known).private
+        assert ownership_of(joined(left, right, kept, on=on), known, cap=5).private
+
+
+def test_a_public_table_on_the_left():
+    """Its columns come first: what is equated of it is counted from the first one."""
+    assert rows(joined(REGIONS, PEOPLE, on=("city", "city")), known=schema(public=Public(many=7))) == 7
+    assert rows(joined(REGIONS, PEOPLE, on=None), known=schema(public=Public(many=7))) == 100
+
+
+# ---- private joins: rows that agree in what is equated ---------------------------------------------------------------
+
+ORDERS, LINES = scan(S, "orders"), scan(S, "lines")
+RENAMED = projected(ORDERS, "order", "id")
+ON_ORDER = ("order", "order")
+
+
+@pytest.mark.parametrize(
+    ("kind", "left_many", "right_many"),
+    [("inner", 5, 5), ("left", 5, 10), ("right", 10, 5), ("full", 15, 15), ("semi", 5, 5), ("anti", 5, 5)],
+)
+def test_an_order_has_many_lines_and_a_line_one_order(kind, left_many, right_many):
+    """A verified key matches one row; what the kept side adds is counted, on the side where it is."""
+    assert rows(joined(LINES, ORDERS, kind, on=ON_ORDER), 5) == left_many
+    assert rows(joined(ORDERS, LINES, kind, on=ON_ORDER), 5) == right_many
+    assert rows(joined(LINES, ORDERS, kind, on=ON_ORDER)) is None
+
+
+def test_a_side_without_a_row():
+    """Where a unit has no row of one side, the kept side still has its own, and no more."""
+    empty = schema(public=Public(many=0))
+    gone = joined(PEOPLE, REGIONS, on=("city", "city"))
+    assert rows(gone, 5, empty) == 0
+    for kind, expected in (("inner", 0), ("left", 5), ("right", 0), ("full", 5)):
+        assert rows(joined(VISITS, gone, kind), 5, empty) == expected
+        other = {"left": "right", "right": "left"}.get(kind, kind)
+        assert rows(joined(gone, VISITS, other), 5, empty) == expected
+
+
+def test_no_bound_on_one_side():
+    """A side without a bound leaves the join without one, even where the other matches one row at most."""
+    assert rows(joined(PEOPLE, ORDERS, on=("age", "order"))) is None
+    assert rows(joined(ORDERS, PEOPLE, on=("order", "age"))) is None
+    assert fans_of(joined(PEOPLE, ORDERS, on=("age", "order")), S, None) == (1, 1)
+    assert fans_of(joined(PEOPLE, VISITS), S, None) == (1, None)
+    assert fans_of(joined(VISITS, PEOPLE), S, None) == (None, 1)
+
+
+def computed(relation):
+    """The key plain in the first column, and in an expression in the second."""
+    plain = column(relation, "order")
+    more = call("+", plain, number(1), kind=Type.INTEGER)
+    name = relation.columns[plain.index]
+    return Project(relation, (plain, more), (name, replace(name, name="more", source=None)))
+
+
+def windows(name):
+    """Lines joined by a column of numbered orders."""
+    right = numbered(ORDERS)
+    return joined(LINES, right, on=("order", name))
+
+
+@pytest.mark.parametrize(
+    ("join", "fans"),
+    [
+        (joined(LINES, ORDERS, on=ON_ORDER), (5, 1)),
+        (joined(ORDERS, LINES, on=ON_ORDER), (1, 5)),
+        (joined(ORDERS, ORDERS, on=ON_ORDER), (1, 1)),
+        (joined(ORDERS, VISITS, on=("id", "id")), (5, 5)),
+        (joined(ORDERS, VISITS, on=("order", "rating")), (1, 5)),
+        (joined(LINES, where(ORDERS, equal(column(ORDERS, "id"), number(3))), on=ON_ORDER), (5, 1)),
+        (joined(LINES, distinct(ORDERS), on=ON_ORDER), (5, 5)),
+        (windows("order"), (5, 1)),
+        (windows("number"), (5, 5)),
+        (joined(LINES, RENAMED, on=ON_ORDER), (5, 1)),
+        (joined(LINES, projected(RENAMED, "id", "order"), on=("order", "id")), (5, 5)),
+        (joined(LINES, computed(ORDERS), on=ON_ORDER), (5, 1)),
+        (joined(LINES, computed(ORDERS), on=("order", "more")), (5, 5)),
+        (joined(VISITS, by_unit(VISITS, "kind"), on=("kind", "kind")), (5, 1)),
+        (joined(VISITS, by_unit(VISITS, "kind")), (5, 5)),
+        (joined(VISITS, by_unit(VISITS, "kind", "rating"), on=("kind", "kind")), (5, 5)),
+        (joined(VISITS, by_unit(VISITS)), (5, 1)),
+        (joined(VISITS, by_unit(VISITS), on=("rating", "id")), (5, 1)),
+        (joined(LINES, union(ORDERS, ORDERS), on=ON_ORDER), (5, 10)),
+    ],
+    ids=str,
+)
+def test_rows_that_match_one_row(join, fans):
+    """A verified key, or the keys of a GROUP BY, match one, through filters, windows and plain columns alone."""
+    assert fans_of(join, S, 5) == fans
+
+
+PAIRS = joined(VISITS, RENAMED)  # 25 rows of a unit: each visit with each order
+PAIRS_BACK = joined(RENAMED, VISITS)
+MATCHED = joined(ORDERS, REGIONS, on=("order", "city"))  # its types differ, so that 100 public rows match
+
+
+@pytest.mark.parametrize(
+    ("join", "fan"),
+    [
+        (joined(LINES, PAIRS, on=ON_ORDER), 5),
+        (joined(LINES, PAIRS_BACK, on=ON_ORDER), 5),
+        (joined(LINES, PAIRS, on=("order", "rating")), 25),
+        (joined(LINES, PAIRS_BACK, on=("order", "rating")), 25),
+        (joined(LINES, joined(VISITS, RENAMED, "left"), on=ON_ORDER), 25),
+        (joined(LINES, joined(PEOPLE, RENAMED), on=ON_ORDER), 1),
+        (joined(LINES, joined(RENAMED, PEOPLE), on=ON_ORDER), 1),
+        (joined(LINES, MATCHED, on=ON_ORDER), 500),
+        (joined(LINES, joined(REGIONS, ORDERS, on=("city", "order")), on=ON_ORDER), 500),
+    ],
+    ids=str,
+)
+def test_rows_that_match_through_an_inner_join(join, fan):
+    """Rows that agree on one side of it, times how many of the other match each; an outer or a public join has them all."""
+    assert fans_of(join, S, 5)[1] == fan
+
+
+def test_rows_that_match_through_a_join_without_a_bound():
+    """Without a cap a verified key still bounds what agrees, where the other side has one row."""
+    for inner in (joined(PEOPLE, RENAMED), joined(RENAMED, PEOPLE)):
+        assert fans_of(joined(LINES, inner, on=ON_ORDER), S, None) == (None, 1)
+        assert fans_of(joined(LINES, inner, on=("order", "age")), S, None) == (None, None)
+    for inner in (joined(LINES, RENAMED, on=ON_ORDER), joined(RENAMED, LINES, on=ON_ORDER)):
+        assert fans_of(joined(VISITS, inner, on=("rating", "price")), S, None) == (None, None)
+        assert fans_of(joined(VISITS, inner, on=("rating", "id")), S, None) == (None, None)
+
+
+class Counting:
+    """A schema that counts how often a table is looked up."""
+
+    def __init__(self, known):
+        self.known, self.looked_up = known, 0
+
+    def table(self, name):
+        self.looked_up += 1
+        return self.known.table(name)
+
+    def __getattr__(self, name):
+        return getattr(self.known, name)
+
+
+def test_a_deep_question_is_walked_once():
+    """A relation that is read twice is judged once: else a question of twenty joins would be walked a million times."""
+    relation = PEOPLE
+    for _ in range(20):
+        relation = joined(relation, relation)
+    counting = Counting(S)
+
+    assert ownership_of(relation, counting).rows == 1
+    assert counting.looked_up == 1
+
+
+# ---- what is equated -------------------------------------------------------------------------------------------------
+
+
+def on_condition(*parts):
+    """People and regions, by a condition of several parts; the columns of regions that it fixes."""
+    condition = parts[0]
+    for part in parts[1:]:
+        condition = call("and", condition, part, kind=Type.BOOLEAN)
+    return equated_columns(joined_where(PEOPLE, REGIONS, "inner", condition), WIDE, WIDE + 2)
+
+
+WIDE = len(PEOPLE.columns)
+CITY, AGE = column(PEOPLE, "city"), column(PEOPLE, "age")
+HERE, REGION = (right_column(PEOPLE, REGIONS, name) for name in ("city", "region"))
+TRUE = Literal(True, Type.BOOLEAN)
+LESS = call("<", CITY, HERE, kind=Type.BOOLEAN)
+
+
+@pytest.mark.parametrize(
+    ("parts", "fixed"),
+    [
+        ([equal(CITY, HERE)], {0}),
+        ([equal(REGION, CITY)], {1}),
+        ([equal(HERE, Literal("north", STRING))], {0}),
+        ([equal(HERE, call("lower", CITY, kind=STRING))], {0}),
+        ([equal(call("lower", HERE, kind=STRING), CITY)], set()),
+        ([equal(HERE, REGION)], set()),
+        ([equal(HERE, call("concat", CITY, REGION, kind=STRING))], set()),
+        ([equal(HERE, AGE)], set()),
+        ([LESS], set()),
+        ([LESS, equal(CITY, HERE)], {0}),
+        ([TRUE, equal(CITY, HERE)], {0}),
+        ([equal(CITY, HERE), LESS, equal(CITY, REGION)], {0, 1}),
+        ([call("or", equal(CITY, HERE), TRUE, kind=Type.BOOLEAN)], set()),
+    ],
+    ids=str,
+)
+def test_what_a_condition_fixes(parts, fixed):
+    """Plain columns that must equal something of the other side, type for type, in every part that must be true."""
+    assert on_condition(*parts) == fixed
+
+
+def test_small_walks():
+    """Parts, references, units and tables, each where it stands."""
+    both = call("and", equal(CITY, HERE), call("and", LESS, TRUE, kind=Type.BOOLEAN), kind=Type.BOOLEAN)
+    assert list(conjuncts(both)) == [equal(CITY, HERE), LESS, TRUE]
+    assert list(conjuncts(None)) == []
+    assert refs_of(both) == {CITY.index, HERE.index}
+    assert refs_of(TRUE) == set()
+    assert is_unit(column(VISITS, "id"), VISITS)
+    assert not is_unit(column(VISITS, "kind"), VISITS)
+    assert not is_unit(number(0), VISITS)
+    nested = where(union(joined(PEOPLE, by_unit(VISITS)), EVENTS), TRUE)
+    assert list(scans_of(nested)) == [PEOPLE, VISITS, EVENTS]
+
+
+# ---- public tables ---------------------------------------------------------------------------------------------------
+
+AREAS = Table("areas", "a.parquet", None)
+
+
+class Facts:
+    """How many rows of each public table agree in each set of its columns; None: nothing is known."""
+
+    known = {  # noqa: RUF012
+        ("regions", ()): 100,
+        ("regions", ("city",)): 3,
+        ("regions", ("region",)): 7,
+        ("regions", ("city", "region")): 2,
+        ("areas", ()): 50,
+        ("areas", ("region",)): 5,
+        ("areas", ("zone",)): 11,
+        ("areas", ("region", "zone")): 4,
+    }
+
+    def multiplicity(self, table, columns):
+        return self.known[table, columns]
+
+
+PUBLICS = schema([*people_tables(Caps(10)), (AREAS, {"region": STRING, "zone": STRING})], public=Facts())
+ZONES = scan(PUBLICS, "areas")
+
+
+def most(relation, *fixed):
+    return most_rows(relation, frozenset(fixed), PUBLICS)
+
+
+BOTH = joined(REGIONS, ZONES, on=("region", "region"))  # city, region, region, zone
+
+
+@pytest.mark.parametrize(
+    ("relation", "fixed", "expected"),
+    [
+        (REGIONS, (), 100),
+        (REGIONS, (0,), 3),
+        (REGIONS, (1, 0), 2),
+        (ZONES, (1,), 11),
+        (where(REGIONS, TRUE), (1,), 7),
+        (distinct(REGIONS), (1,), 7),
+        (numbered(REGIONS), (1,), 7),
+        (numbered(REGIONS), (2,), 100),
+        (numbered(REGIONS), (0, 2), 3),
+        (projected(REGIONS, "region", "city"), (0,), 7),
+        (projected(REGIONS, "region", "city"), (1,), 3),
+        (Project(REGIONS, (column(REGIONS, "city"), TRUE), REGIONS.columns), (1,), 100),
+        (Project(REGIONS, (column(REGIONS, "city"), TRUE), REGIONS.columns), (0, 1), 3),
+        (union(REGIONS, where(REGIONS, TRUE), ZONES), (0,), 3 + 3 + 5),
+        (union(REGIONS, by_unit(VISITS)), (0,), None),
+        (by_unit(VISITS), (0,), None),
+        (BOTH, (), 100 * 50),
+        (BOTH, (0,), 3 * 50),
+        (BOTH, (1, 2), 7 * 5),
+        (BOTH, (2,), 100 * 5),
+        (BOTH, (0, 3), 3 * 11),
+        (joined(REGIONS, by_unit(VISITS), on=None), (0,), None),
+        (joined(by_unit(VISITS), REGIONS, on=None), (0,), None),
+        *((joined(REGIONS, ZONES, kind, on=None), (0, 3), 4 * 12) for kind in ("left", "right", "full")),
+        *((joined(REGIONS, ZONES, kind, on=None), (1,), 7) for kind in ("semi", "anti")),
+    ],
+    ids=str,
+)
+def test_public_rows_that_agree(relation, fixed, expected):
+    """The table's own count, by the columns that are left of what is fixed; sums of branches, products of joined sides."""
+    assert most(relation, *fixed) == expected
+
+
+def test_public_rows_that_one_row_matches():
+    """By what is equated, on the side where the public table is."""
+    for left, right in ((PEOPLE, REGIONS), (REGIONS, PEOPLE)):
+        assert public_matches(joined(left, right, on=("city", "city")), REGIONS, PUBLICS) == 3
+        assert public_matches(joined(left, right, on=None), REGIONS, PUBLICS) == 100
+    by_region = joined_where(REGIONS, PEOPLE, "inner", equal(Ref(1, STRING), Ref(2 + CITY.index, STRING)))
+    assert public_matches(by_region, REGIONS, PUBLICS) == 7
+    unknown = joined(VISITS, joined(REGIONS, by_unit(VISITS), on=None), on=None)
+    assert public_matches(unknown, unknown.right, PUBLICS) is None
+
+
+# ---- caps ------------------------------------------------------------------------------------------------------------
 
 
 def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None):

@@ -16,7 +16,7 @@ from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.folder import Folder, log_failure, note_duration, note_failure, prepared_folder
 from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
 from curador.engines.duckdb.schema import describe, physical_types
-from curador.engines.duckdb.versions import is_prepared, specification, take_version
+from curador.engines.duckdb.versions import is_prepared, layout_digest, specification, take_version
 from curador.engines.duckdb.worker import open_connection
 from curador.errors import Failed, InvalidQuery, InvalidStudy
 
@@ -56,8 +56,7 @@ class DuckDBEngine:
         self._rehearsed: Mapping[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
         self._lock = threading.Lock()
         self._folder.sweep()
-        described = describe(study)
-        self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
+        self._describe()
 
     @property
     def schema(self) -> Schema:
@@ -72,7 +71,7 @@ class DuckDBEngine:
     @property
     def ready(self) -> bool:
         """Whether the version is prepared for the study as it is declared now."""
-        return is_prepared(self._schema, self._folder, self._version)
+        return is_prepared(self._schema, self._folder, self._version, self._layout)
 
     def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:
         """Take the snapshot of a data version from the sources as they are now, and answer from it.
@@ -84,7 +83,13 @@ class DuckDBEngine:
         self.close()
         take_version(described, self._folder, version, progress)
         self._version = version
-        self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
+        self._describe(described)
+
+    def _describe(self, described: Schema | None = None) -> None:
+        """Hold the schema of the sources, and what it means for a prepared file."""
+        found = describe(self._study) if described is None else described
+        self._schema = dataclasses.replace(found, public=VersionFacts(found.tables, self._facts))
+        self._layout = layout_digest(self._schema)
 
     def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:
         """Return the blocks lowered to SQL; refuse what cannot be: too deep, too long. No data are read."""
@@ -104,7 +109,7 @@ class DuckDBEngine:
         return self._tallied(compiled, empty=False)
 
     def _tallied(self, compiled: Compiled, *, empty: bool) -> list[Tallied]:
-        from curador.engines.lower.collect import collect
+        from curador.engines.lower.block import collect
 
         lowered: tuple[GeneratedSQL, ...] = compiled.statements
         named = [(str(place), one) for place, one in enumerate(lowered)]

@@ -51,7 +51,7 @@ class BinghamDirection:
 
     span    β R: over all x the log-ratio between neighbours spans so much at most; what is paid for
     extent  R: how far apart the eigenvalues of one record's change of A are at most
-    Claim   One release costs a bounded range of `span` (bingham_cost.py). In real arithmetic.
+    Claim   One release costs a bounded range of `span` (directions.py). In real arithmetic.
     """
 
     span: Fraction

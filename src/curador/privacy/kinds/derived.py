@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
+
+from attrs import frozen
 
 from curador.errors import InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, positive, rational, whole
@@ -111,14 +112,14 @@ _LARGEST_FOLDED = 256
 # ---- samples --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subsampled(Loss):
     """A loss under secret subsampling; made by `loss.subsample`, which knows which have a proof."""
 
     base: Loss
     rate: Fraction
     scheme: Scheme
-    adjacency: Adjacency = field()  # without this the property of Loss would be its default
+    adjacency: Adjacency
 
 
 @SUBSAMPLE.answered_by
@@ -361,7 +362,7 @@ def _(record: Subsampled, size: int) -> Loss:
 # ---- groups ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group(Loss):
     """A loss towards `size` people where no simpler record says it; made by `loss.group`."""
 

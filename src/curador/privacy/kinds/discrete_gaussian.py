@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
-from curador.numerics.exact import Number, positive, whole
+from attrs import field, frozen
+
+from curador.numerics.fields import POSITIVE, WHOLE, whole_from
 from curador.numerics.rounding import float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.kinds.promises import Concentrated
@@ -91,21 +92,16 @@ FINE = 2e-8
 # ---- an integer -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class DiscreteGaussianLoss(Loss):
     """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on an integer that moves by at most `sensitivity`.
 
     Source: [CKS20] for zCDP; the exact law for δ(ε).
     """
 
-    sigma2: Fraction
-    sensitivity: int
-    adjacency: Adjacency | None
-
-    def __init__(self, *, sigma2: Number, sensitivity: Number, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
-        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    sigma2: Fraction = field(converter=POSITIVE)
+    sensitivity: int = field(converter=whole_from(0))
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
@@ -234,7 +230,7 @@ def _(record: DiscreteGaussianLoss, count: int, rate: Fraction) -> tuple[Fractio
 # ---- a vector -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class DiscreteGaussianVectorLoss(Loss):
     """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on each entry of a vector of integers that moves by at most √S in l2.
 
@@ -243,23 +239,10 @@ class DiscreteGaussianVectorLoss(Loss):
     Source  [CKS20]; docs/explanation/accounting.md, theorem 8.
     """
 
-    sigma2: Fraction
-    sensitivity_squared: int
-    dimension: int
-    adjacency: Adjacency | None
-
-    def __init__(
-        self,
-        *,
-        sigma2: Number,
-        sensitivity_squared: Number,
-        dimension: Number,
-        adjacency: Adjacency | str | None = None,
-    ) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
-        object.__setattr__(self, "sensitivity_squared", whole(sensitivity_squared, "sensitivity_squared", least=0))
-        object.__setattr__(self, "dimension", whole(dimension, "dimension"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    sigma2: Fraction = field(converter=POSITIVE)
+    sensitivity_squared: int = field(converter=whole_from(0))
+    dimension: int = field(converter=WHOLE)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, rational
@@ -43,26 +43,31 @@ from curador.privacy.rules import (
 from curador.privacy.stored import adjacency_word, store_as
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Finite(Loss):
-    """A finite output with probabilities p where the person is present and q where not (or on two neighbours)."""
-
-    p: tuple[Fraction, ...]
-    q: tuple[Fraction, ...]
-    adjacency: Adjacency | None
-
-    def __init__(self, *, p: Sequence[Number], q: Sequence[Number], adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "p", _distribution(p, "p"))
-        object.__setattr__(self, "q", _distribution(q, "q"))
-        require(len(self.p) == len(self.q), "q", f"as long as p ({len(self.p)})", len(self.q))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
-
-
 def _distribution(values: Sequence[Number], name: str) -> tuple[Fraction, ...]:
     require(not isinstance(values, str) and hasattr(values, "__len__") and len(values) > 0, name, "a list", values)
     exact = tuple(rational(value, f"{name}[{place}]") for place, value in enumerate(values))
     require(min(exact) >= 0 and sum(exact) == 1, name, "probabilities that add up to exactly 1", values)
     return exact
+
+
+def _p(values: Sequence[Number]) -> tuple[Fraction, ...]:
+    return _distribution(values, "p")
+
+
+def _q(values: Sequence[Number]) -> tuple[Fraction, ...]:
+    return _distribution(values, "q")
+
+
+@frozen(kw_only=True)
+class Finite(Loss):
+    """A finite output with probabilities p where the person is present and q where not (or on two neighbours)."""
+
+    p: tuple[Fraction, ...] = field(converter=_p)
+    q: tuple[Fraction, ...] = field(converter=_q)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
+
+    def __attrs_post_init__(self) -> None:
+        require(len(self.p) == len(self.q), "q", f"as long as p ({len(self.p)})", len(self.q))
 
 
 store_as(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
-from curador.numerics.exact import Number, at_least_zero
+from attrs import field, frozen
+
+from curador.numerics.fields import AT_LEAST_ZERO
 from curador.numerics.rounding import float_up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.laws.side import Direction, Sides
@@ -35,16 +36,12 @@ from curador.privacy.rules import (
 from curador.privacy.stored import adjacency_word, store_as
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class GaussianLoss(Loss):
     """Gaussian noise of standard deviation sensitivity/μ on real numbers: μ-GDP, exactly. Source: [DRS19]."""
 
-    mu: Fraction
-    adjacency: Adjacency | None
-
-    def __init__(self, *, mu: Number, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "mu", at_least_zero(mu, "mu"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    mu: Fraction = field(converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
 store_as(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
+from attrs import field, frozen
+
 from curador.errors import NotPrivate
-from curador.numerics.exact import Number, positive, probability, whole
+from curador.numerics.fields import POSITIVE, PROBABILITY, WHOLE, whole_from
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.kinds.discrete_gaussian import add_discrete_gaussian
 from curador.privacy.kinds.promises import no_group, no_sample
@@ -37,7 +38,7 @@ from curador.privacy.rules import (
 from curador.privacy.stored import adjacency_word, store_as
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class KeySelection(Loss):
     """Keys shown where a discrete-Gaussian noisy number of units passes a threshold; a unit touches at most `keys` keys.
 
@@ -47,26 +48,11 @@ class KeySelection(Loss):
             comes or goes, half of them where it is replaced; counts of units, not of rows.
     """
 
-    sigma2: Fraction
-    sensitivity: int
-    keys: int
-    delta0: Fraction
-    adjacency: Adjacency | None
-
-    def __init__(
-        self,
-        *,
-        sigma2: Number,
-        sensitivity: Number = 1,
-        keys: Number,
-        delta: Number,
-        adjacency: Adjacency | str | None = None,
-    ) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
-        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
-        object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    sigma2: Fraction = field(converter=POSITIVE)
+    sensitivity: int = field(default=1, converter=whole_from(0))
+    keys: int = field(converter=WHOLE)
+    delta0: Fraction = field(alias="delta", converter=PROBABILITY)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
 store_as(

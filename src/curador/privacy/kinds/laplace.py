@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
-from curador.numerics.exact import Number, at_least_zero, positive, whole
+from curador.numerics.fields import AT_LEAST_ZERO, POSITIVE, whole_from
 from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
@@ -46,19 +46,15 @@ from curador.privacy.stored import adjacency_word, store_as
 # ---- real numbers ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class LaplaceLoss(Loss):
     """Laplace noise of scale sensitivity/ε on real numbers whose vector moves by at most `sensitivity` in l1.
 
     Source: [DMNS06]; for vectors docs/explanation/accounting.md, theorem 9.
     """
 
-    epsilon0: Fraction
-    adjacency: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
 store_as(
@@ -140,21 +136,16 @@ def _(record: LaplaceLoss) -> tuple[CellPair, CellPair | Rows] | None:
 # ---- integers -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class DiscreteLaplaceLoss(Loss):
     """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale), on an integer or a vector of integers; `sensitivity` is in l1.
 
     Source: [GRS09]; for vectors docs/explanation/accounting.md, theorem 9.
     """
 
-    scale: Fraction
-    sensitivity: int
-    adjacency: Adjacency | None
-
-    def __init__(self, *, scale: Number, sensitivity: Number, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "scale", positive(scale, "scale"))
-        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    scale: Fraction = field(converter=POSITIVE)
+    sensitivity: int = field(converter=whole_from(0))
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records

@@ -12,13 +12,13 @@ the last by the best v = θ(1 + c)/((1 + θ)c). At order 1 it is log((1 − e^(�
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import NotPrivate
-from curador.numerics.exact import Number, at_least_zero, probability
+from curador.numerics.fields import AT_LEAST_ZERO, PROBABILITY
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
@@ -93,16 +93,12 @@ def range_mean(epsilon: float) -> float:
 # ---- pure -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class Pure(Loss):
     """Any ε-differentially private mechanism."""
 
-    epsilon0: Fraction
-    adjacency: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
 store_as(
@@ -187,18 +183,13 @@ def _(record: Pure) -> Rows | None:
 # ---- approximate ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class Approx(Loss):
     """Any (ε, δ)-differentially private mechanism. Source: [KOV15, Thm. 3.3] for its worst case."""
 
-    epsilon0: Fraction
-    delta0: Fraction
-    adjacency: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, delta: Number, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    delta0: Fraction = field(alias="delta", converter=PROBABILITY)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
 store_as(
@@ -285,18 +276,13 @@ def _(record: Approx) -> Rows | None:
 # ---- concentrated ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class Concentrated(Loss):
     """Any mechanism that is δ-approximately ρ-zCDP. Source: [BS16]."""
 
-    rho0: Fraction
-    delta0: Fraction
-    adjacency: Adjacency | None
-
-    def __init__(self, *, rho: Number, delta: Number = 0, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "rho0", at_least_zero(rho, "rho"))
-        object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    rho0: Fraction = field(alias="rho", converter=AT_LEAST_ZERO)
+    delta0: Fraction = field(alias="delta", default=0, converter=PROBABILITY)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
 store_as(
@@ -389,16 +375,12 @@ def no_sample(record: Loss) -> NotPrivate:
 # ---- bounded range --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class BoundedRange(Loss):
     """Log-probability ratios that lie in some interval of length ε: the exponential mechanism. Source: [DDR20]."""
 
-    epsilon0: Fraction
-    adjacency: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
 store_as(

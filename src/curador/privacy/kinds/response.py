@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
-from curador.numerics.exact import Number, at_least_zero, whole
+from attrs import field, frozen
+
+from curador.numerics.fields import AT_LEAST_ZERO, whole_from
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
 from curador.privacy.kinds.base import basic_of_pure
@@ -39,18 +40,13 @@ from curador.privacy.rules import (
 from curador.privacy.stored import adjacency_word, store_as
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class RandomizedResponseLoss(Loss):
     """One of k answers: the true one with probability e^ε/(e^ε + k − 1), else another, uniformly. Source: [War65]."""
 
-    epsilon0: Fraction
-    categories: int
-    adjacency: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, categories: Number = 2, adjacency: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "categories", whole(categories, "categories", least=2))
-        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    categories: int = field(default=2, converter=whole_from(2))
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import NotPrivate, require
-from curador.numerics.exact import Number, at_least_zero, rational, whole
+from curador.numerics.exact import Number, rational, whole
+from curador.numerics.fields import AT_LEAST_ZERO
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
@@ -53,7 +55,27 @@ MANY = 100
 """Reports from which on one shuffle's own sum is asked alone."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+def _reports(reports: Number) -> int:
+    count = whole(reports, "reports")
+    require(count <= MOST_REPORTS, "reports", f"at most {MOST_REPORTS}", count)
+    return count
+
+
+def _variation(variation: Number | None) -> Fraction | None:
+    if variation is None:
+        return None
+    exact = rational(variation, "variation")
+    require(0 <= exact <= 1, "variation", "between 0 and 1", variation)
+    return exact
+
+
+def _replaced(adjacency: Adjacency | str) -> Adjacency:
+    one = as_adjacency(adjacency)
+    require(one is REPLACE_ONE, "adjacency", "replace_one: the number of reports is public", one)
+    return one
+
+
+@frozen(kw_only=True)
 class Shuffled(Loss):
     """The shuffled reports of n people who use one ε-private local randomizer, one report each.
 
@@ -65,38 +87,15 @@ class Shuffled(Loss):
             that of [FMT22], which by its erratum proves it for a class of randomizers only.
     """
 
-    epsilon0: Fraction
-    reports: int
-    variation: Fraction | None
-    adjacency: Adjacency
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        reports: Number,
-        variation: Number | None = None,
-        adjacency: Adjacency | str = REPLACE_ONE,
-    ) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        count = whole(reports, "reports")
-        require(count <= MOST_REPORTS, "reports", f"at most {MOST_REPORTS}", count)
-        object.__setattr__(self, "reports", count)
-        object.__setattr__(self, "variation", None if variation is None else _variation(variation))
-        one = as_adjacency(adjacency)
-        require(one is REPLACE_ONE, "adjacency", "replace_one: the number of reports is public", one)
-        object.__setattr__(self, "adjacency", one)
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    reports: int = field(converter=_reports)
+    variation: Fraction | None = field(default=None, converter=_variation)
+    adjacency: Adjacency = field(default=REPLACE_ONE, converter=_replaced)
 
     @property
     def tells_nothing(self) -> bool:
         """Whether no report depends on its sender's value."""
         return self.epsilon0 == 0 or self.variation == 0
-
-
-def _variation(value: Number) -> Fraction:
-    exact = rational(value, "variation")
-    require(0 <= exact <= 1, "variation", "between 0 and 1", value)
-    return exact
 
 
 store_as(
