@@ -33,7 +33,7 @@ from curador.ledger.limits import Limits
 from curador.local.files import FORMS
 from curador.local.rappor import Rappor
 from curador.plan import model, price
-from curador.plan.aggregates import Estimate
+from curador.plan.aggregates import PlannedEstimate
 from curador.plan.wire import written_part
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.loss import Composed
@@ -145,7 +145,7 @@ def parts_of(value, found):
 
 STORED_WHOLE = (price.Priced, model.Plan, model.BlockPlan)
 NEVER = (
-    *(tree.Place, tree.Key, tree.Estimated, *Estimate.__subclasses__(), model.ItemPlan),
+    *(tree.Place, tree.Key, tree.Estimated, *PlannedEstimate.__subclasses__(), model.ItemPlan),
     *(model.OrderPlan, model.Work, model.Step, price.Grant),
 )
 """What is computed after the release, planned or said: no part of a question's text."""

@@ -15,7 +15,7 @@ TWINS = {
 """Public names that two rooms have, each under its own module."""
 
 VERBS = {"need", "read", "seed"}
-ENDINGS = ("ed", "ept", "own", "ritten", "aken")
+ENDINGS = ("ed", "ept", "hown", "ritten", "aken")
 PUBLIC = {"advanced", "certified", "concentrated", "shown", "shuffled"}
 """Participles that are terms of the field, or decorators that read as one."""
 

@@ -89,7 +89,7 @@ def moments(settings: EngineSettings) -> tuple[Fraction, ...]:
 
 def pace_text(settings: EngineSettings) -> str:
     """Say when answers leave, and what that tells."""
-    found = [f"{float(one):g}" for one in moments(settings)]
+    found = [f"{float(moment):g}" for moment in moments(settings)]
     if not found:
         return "answers leave when they are ready: how long one takes depends on rows (engine.answer_every)"
     bits = math.ceil(10 * math.log2(len(found))) / 10

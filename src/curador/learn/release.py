@@ -123,7 +123,7 @@ class Releaser:
 
     def _told(self) -> None:
         if self.progress is not None:
-            self.progress(self._made.total(), sum(one.count for one in self.plan.parts))
+            self.progress(self._made.total(), sum(part.count for part in self.plan.parts))
 
 
 def _draw_integers(mechanism: Additive | Stretch, integers: Integers) -> Integers:

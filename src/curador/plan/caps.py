@@ -47,12 +47,12 @@ def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     )
     ceilings = [table.caps_max or table.caps for table in private]
     wanted = {
-        "rows": (asked.rows, max(one.rows for one in ceilings)),
+        "rows": (asked.rows, max(ceiling.rows for ceiling in ceilings)),
         "groups": (
             asked.groups,
-            max(max(one.most_groups, one.rows) if one.groups is None else one.groups for one in ceilings),
+            max(max(ceiling.most_groups, ceiling.rows) if ceiling.groups is None else ceiling.groups for ceiling in ceilings),
         ),
-        "rows_per_group": (asked.rows_per_group, max(one.most_in_group for one in ceilings)),
+        "rows_per_group": (asked.rows_per_group, max(ceiling.most_in_group for ceiling in ceilings)),
     }
     for name, (value, most) in wanted.items():
         if value is not None:

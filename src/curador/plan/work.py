@@ -103,23 +103,23 @@ def bytes_of(node: Node | None, texts: RowTexts) -> int:
         case Literal():
             return texts.rows * len(str(node.value).encode()) if node.type is Type.STRING else 0
         case Call() if node.type is Type.STRING:
-            return _made(node, texts, sum(bytes_of(one, texts) for one in node.arguments))
+            return _made(node, texts, sum(bytes_of(argument, texts) for argument in node.arguments))
         case _:
             return 0
 
 
 def total_cost(nodes: Sequence[Node | None], texts: RowTexts) -> float:
     """Return what several expressions take together."""
-    return sum(cost_of(one, texts) for one in nodes)
+    return sum(cost_of(node, texts) for node in nodes)
 
 
 def _call(call: Call, texts: RowTexts) -> float:
     name, function = call.function, FUNCTIONS[call.function]
     below = sum(
-        cost_of(one, texts)
-        if not function.guarded or not _is_computed(one)
-        else 2 * cost_of(one, texts) + _GUARD * texts.rows
-        for one in call.arguments
+        cost_of(argument, texts)
+        if not function.guarded or not _is_computed(argument)
+        else 2 * cost_of(argument, texts) + _GUARD * texts.rows
+        for argument in call.arguments
     )
     if name == "in":
         listed = call.arguments[1:]
@@ -132,7 +132,7 @@ def _call(call: Call, texts: RowTexts) -> float:
     if name == "replace":
         searched = 16.0 + 0.01 * _length(call.arguments[1])
         return below + texts.rows * function.row + bytes_of(call.arguments[0], texts) * searched
-    looked = sum(bytes_of(one, texts) for one in call.arguments)
+    looked = sum(bytes_of(argument, texts) for argument in call.arguments)
     own = texts.rows * function.row + looked * function.byte
     if name == "cast" and looked:
         own += texts.rows * 100.0  # read by patterns
@@ -264,7 +264,7 @@ def cutting_height(height: int, relation: Relation, schema: Schema) -> int | Non
 def most_stored(relation: Relation, schema: Schema) -> int:
     """Return how many rows of one unit the tables of a relation hold at most."""
     tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
-    return max((stored_rows(one, schema.study) for one in tables if not one.public), default=1)
+    return max((stored_rows(table, schema.study) for table in tables if not table.public), default=1)
 
 
 def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) -> NotPrivate:
@@ -387,13 +387,15 @@ class _WorkWalk:
         found = self.schema.table(scan.table)
         if found is None or found.table.public:
             longest = self.schema.public.longest
-            return RowTexts(1, tuple(longest(scan.table, one.name) if one.type is Type.STRING else 0 for one in scan.columns))
+            return RowTexts(
+                1, tuple(longest(scan.table, column.name) if column.type is Type.STRING else 0 for column in scan.columns)
+            )
         stored = stored_rows(found.table, self.schema.study)
         rows = min(self.height, stored)
         read = [index for index in wanted if index < len(scan.columns)]
         held = tuple(
-            min(rows * _longest(self.schema, scan.table, one), _most_together(self.schema, scan.table, one.name, rows))
-            for one in scan.columns
+            min(rows * _longest(self.schema, scan.table, column), _most_together(self.schema, scan.table, column.name, rows))
+            for column in scan.columns
         )
         each = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
         self.add(f"reading {scan.table}", scan.place, rows, each)
@@ -402,26 +404,27 @@ class _WorkWalk:
     def _project(self, project: Project, wanted: frozenset[int]) -> RowTexts:
         kept = [place for place in range(len(project.columns)) if place in wanted]
         expressions = [project.expressions[place] for place in kept]
-        below = self.visit(project.input, frozenset(index for one in expressions for index in refs_of(one)))
-        computed = [one for one in expressions if not isinstance(one, Ref)]
+        below = self.visit(project.input, frozenset(index for expression in expressions for index in refs_of(expression)))
+        computed = [expression for expression in expressions if not isinstance(expression, Ref)]
         each = below.rows * _COMPUTE * len(computed) + total_cost(computed, below)
         self._private(project, "a computed column", _first(computed, project.place), below.rows, each)
-        return RowTexts(below.rows, tuple(bytes_of(one, below) for one in project.expressions))
+        return RowTexts(below.rows, tuple(bytes_of(expression, below) for expression in project.expressions))
 
     def _group(self, group: UnitGroup) -> RowTexts:
         parts: list[Expression] = list(group.keys)
-        for one in group.aggregates:
-            parts += [part for part in (one.argument, one.filter) if part is not None]
+        for aggregate in group.aggregates:
+            parts += [part for part in (aggregate.argument, aggregate.filter) if part is not None]
         below = self.visit(group.input, frozenset(index for part in parts for index in refs_of(part)))
         inside = sum(cost_of(part, below) + _SORTED_BYTE * bytes_of(part, below) for part in parts)
-        dear = sum(AGGREGATES[one.function].sorts for one in group.aggregates)
+        dear = sum(AGGREGATES[aggregate.function].sorts for aggregate in group.aggregates)
         each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
         spent = below.rows * each + inside
         self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)
         rows = min(ownership_of(group, self.schema, cap=self.height).rows or 0, below.rows)
-        arguments = [*group.keys, *(one.argument for one in group.aggregates)]
+        arguments = [*group.keys, *(aggregate.argument for aggregate in group.aggregates)]
         held = (
-            bytes_of(one, below) if out.type is Type.STRING else 0 for one, out in zip(arguments, group.columns, strict=True)
+            bytes_of(argument, below) if out.type is Type.STRING else 0
+            for argument, out in zip(arguments, group.columns, strict=True)
         )
         return RowTexts(rows, tuple(held))
 
@@ -432,7 +435,7 @@ class _WorkWalk:
             parts += [] if call.argument is None else [call.argument]
         width = len(window.input.columns)
         below = self.visit(
-            window.input, frozenset(index for index in wanted if index < width) | {i for one in parts for i in refs_of(one)}
+            window.input, frozenset(index for index in wanted if index < width) | {i for part in parts for i in refs_of(part)}
         )
         carried = sum(held for index, held in enumerate(below.bytes) if index in wanted)
         for call in window.calls:
@@ -449,7 +452,7 @@ class _WorkWalk:
 
     def _join(self, join: Join, wanted: frozenset[int]) -> RowTexts:
         width = len(join.left.columns)
-        used = wanted | ({index for one in conjuncts(join.on) for index in refs_of(one)})
+        used = wanted | ({index for conjunct in conjuncts(join.on) for index in refs_of(conjunct)})
         left = self.visit(join.left, frozenset(index for index in used if index < width))
         right = self.visit(join.right, frozenset(index - width for index in used if index >= width))
         both = ownership_of(join.left, self.schema), ownership_of(join.right, self.schema)
@@ -510,7 +513,7 @@ def _is_hashed(node: Node, width: int) -> bool:
     """Whether a condition is an equality of the two sides, by which a hash finds the matches."""
     if not (isinstance(node, Call) and node.function == "="):
         return False
-    sides = [{index < width for index in refs_of(one)} for one in node.arguments]
+    sides = [{index < width for index in refs_of(argument)} for argument in node.arguments]
     return all(len(side) == 1 for side in sides) and sides[0] != sides[1]
 
 
@@ -530,4 +533,4 @@ def _place(node: Node, otherwise: Place | None) -> Place | None:
 
 
 def _first(nodes: Sequence[Node], otherwise: Place | None) -> Place | None:
-    return next((found for one in nodes if (found := _place(one, None)) is not None), otherwise)
+    return next((found for node in nodes if (found := _place(node, None)) is not None), otherwise)
