@@ -26,6 +26,11 @@ def test_others_rows_stay_bit_for_bit():
 
 
 @pytest.mark.slow
+def test_whatever_order():
+    assert felt(connect(), TEXTS, removed=PEOPLE[:1], threads=(8,)) == set()
+
+
+@pytest.mark.long
 def test_whatever_order_and_number_of_threads():
     assert felt(connect(), TEXTS, removed=PEOPLE) == set()
 

@@ -20,6 +20,7 @@ from curador.privacy.filters import (
     adaptive_pure_epsilon,
     odometer_epsilon,
 )
+from curador.text.numbers import rounded_text
 
 SMALL = settings(deadline=None, max_examples=60)
 
@@ -84,17 +85,18 @@ def test_pure():
 
 
 def test_a_refusal_says_what_was_asked_and_what_is_left():
-    """Short numbers are exact, long ones six digits, and exact again where six digits would look alike."""
+    """Short numbers are exact, long ones six digits: what is left rounded down, what is asked up."""
     third = PureFilter(1).charge(pure("2/3"))
     with pytest.raises(BudgetExceeded, match=r"epsilon must be at most 1/3, what is left of 1; got 1/2\."):
         third.charge(pure("1/2"))
     hair = Fraction(1, 3) + Fraction(1, 10**40)
-    with pytest.raises(BudgetExceeded, match=str(hair)):
+    with pytest.raises(BudgetExceeded, match=r"at most 0\.333333, what is left of 1; got 0\.333334\."):
         PureFilter(1).charge(pure(Fraction(2, 3) - Fraction(1, 10**45))).charge(pure(hair))
     limit = budget(1, "1e-6")
-    with pytest.raises(BudgetExceeded, match=rf"rho must be at most {float(limit.rho_limit):.6g}, .*; got 1/10\."):
+    rho = rounded_text(limit.rho_limit, up=False, digits=6)
+    with pytest.raises(BudgetExceeded, match=rf"rho must be at most {rho}, what is left of {rho}; got 1/10\."):
         limit.charge(zcdp("1/10"))
-    with pytest.raises(BudgetExceeded, match=r"delta must be at most 1/2000000, .*; got 1/1000\."):
+    with pytest.raises(BudgetExceeded, match=r"delta must be at most 1/2000000, what is left of 1/2000000; got 1/1000\."):
         limit.charge(zcdp("1/1000", "1/1000"))
     with pytest.raises(BudgetExceeded, match=r"zeta of order 8 must be at most 2, what is left of 2; got 5/2\."):
         RenyiFilter(alpha=8, limit=2).charge(Spend(divergence=2.5))
@@ -254,6 +256,9 @@ def test_twenty_times_five_percent(limit):
     assert not filter_.fits(pure(share))
     renyi = RenyiFilter(alpha=2, limit=limit)
     assert renyi.limit == Fraction(limit)
+    whole = RenyiFilter(alpha=2, limit=1).charge(Spend(divergence=0.25))
+    assert whole.fits(Spend(divergence=0.75))
+    assert not whole.fits(Spend(divergence=math.nextafter(0.75, 1)))
     both = budget(1, "1e-6")
     for _ in range(20):
         both = both.charge(zcdp(both.rho_limit / 20, both.delta_keys / 20))
@@ -342,6 +347,7 @@ def test_one_adjacency_a_filter():
         assert empty.charge(free).adjacency is None
         typed = empty.charge(free).charge(replace(free, adjacency=ADD_OR_REMOVE_ONE))
         assert typed.adjacency is ADD_OR_REMOVE_ONE
+        assert typed.charge(free) == typed
         assert typed.charge(free).charge(replace(free, adjacency=ADD_OR_REMOVE_ONE)) == typed
         for act in (typed.fits, typed.charge):
             with pytest.raises(Refused, match="neighbours"):
@@ -417,33 +423,34 @@ def test_a_refusal_names_what_is_wrong(make, sentence):
 
 
 @pytest.mark.parametrize(
-    ("filter_", "loss", "sentence"),
+    ("make", "loss", "sentence"),
     [
         (
-            PureFilter(1),
+            lambda: PureFilter(1),
             Spend(pure_epsilon=0.5),
             "the loss has no known epsilon of pure privacy (an exact rational of at least 0); got 0.5",
         ),
         (
-            budget(1, "1e-6"),
+            lambda: budget(1, "1e-6"),
             Spend(concentrated=(-1, 0)),
             "the loss has no known rho (an exact rational of at least 0); got -1",
         ),
         (
-            budget(1, "1e-6"),
+            lambda: budget(1, "1e-6"),
             Spend(concentrated=(0, None)),
             "the loss has no known delta (an exact rational of at least 0); got None",
         ),
-        (budget(1, "1e-6"), Spend(), "the loss has no known bound of zero-concentrated differential privacy"),
+        (lambda: budget(1, "1e-6"), Spend(), "the loss has no known bound of zero-concentrated differential privacy"),
         (
-            RenyiFilter(alpha="3/2", limit=1),
+            lambda: RenyiFilter(alpha="3/2", limit=1),
             Spend(),
             "the loss has no known finite Rényi divergence of order 3/2; got inf",
         ),
     ],
 )
-def test_a_loss_without_a_bound_is_told_which(filter_, loss, sentence):
+def test_a_loss_without_a_bound_is_told_which(make, loss, sentence):
     """The bound that is missing, and what stood in its place."""
+    filter_ = make()
     for act in (filter_.fits, filter_.charge):
         with pytest.raises(NotPrivate) as refusal:
             act(loss)
@@ -467,7 +474,7 @@ def test_long_amounts_are_shortened():
     """Sixteen characters stand as they are; longer ones become six digits."""
     whole, longer = Fraction(1, 10**13), Fraction(1, 10**14)
     assert (len(str(whole)), len(str(longer))) == (16, 17)
-    for left, shown in ((whole, "1/10000000000000"), (longer, "1e-14"), (Fraction(2, 3 * 10**14), "6.66667e-15")):
+    for left, shown in ((whole, "1/10000000000000"), (longer, "1e-14"), (Fraction(2, 3 * 10**14), "6.66666e-15")):
         with pytest.raises(BudgetExceeded) as refusal:
             PureFilter(1, spent=1 - left).charge(pure(1))
         assert refusal.value.sentence == f"epsilon must be at most {shown}, what is left of 1; got 1."
@@ -767,3 +774,14 @@ def test_the_odometer_costs_more_than_the_filter():
     for count in (1, 10, 100):
         once = adaptive_pure_epsilon(["0.1"] * count, delta="1e-6")
         assert odometer_epsilon(Fraction(count, 100), nu=1, delta="1e-6") > once
+
+
+def test_what_a_refusal_says_is_true():
+    """A charge of what is said to be left fits, and what was asked is not shown as less than it was."""
+    third = Fraction(10**12, 3 * 10**12 + 1)
+    full = PureFilter(limit=third)
+    with pytest.raises(BudgetExceeded) as refusal:
+        full.charge(pure(third + Fraction(1, 10**20)))
+    left, asked = refusal.value.rule.split("at most ")[1].split(",")[0], refusal.value.got
+    assert Fraction(left) <= third < Fraction(asked)
+    assert full.fits(pure(left))

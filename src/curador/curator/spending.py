@@ -111,9 +111,10 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
         if stored is not None:
             return _give_again(session, purchase, stored)
     _require_means(session)
+    charged = False
     said: str | None = None  # what an interrupt must say, by how far it has come; None: nothing was charged yet
     try:
-        with session.turn, session.pace.released() as mark:
+        with session.turn, session.pace.released(lambda: charged):
             stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened while this one waited
             if stored is not None:
                 return _give_again(session, purchase, stored)
@@ -127,7 +128,7 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                 session.tried.add((request.question, request.question_key))
             said = CHARGING
             reserved = ledger.reserve(request)
-            mark.charged, said = True, INTERRUPTED
+            charged, said = True, INTERRUPTED
             with _telling_an_id(session, reserved):
                 content = purchase.compute(rehearsal=False)
                 restored = purchase.restore(content)

@@ -19,7 +19,7 @@ from curador.errors import InvalidParameter, require
 from curador.learn.oracles.bingham import BinghamDirection
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.numerics.exact import Number, positive, rational
+from curador.numerics.exact import Number, positive, rational, root_up
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.losses import Pure
 from curador.privacy.sensitivity import Norm, Sensitivity
@@ -227,7 +227,7 @@ def concentrated_plan(goal: FitGoal, rho: Fraction, parts: Sequence[PlannedRelea
     """Return the plan that costs at most rho in zCDP."""
     require(rho > 0, "rho", "above 0", rho)
     found = _check_parts(goal, parts)
-    scales = (_up(_root_up(Fraction(one.count) / (2 * rho * Fraction(one.share)))) for one in found)
+    scales = (_up(root_up(Fraction(one.count) / (2 * rho * Fraction(one.share)), _DIGITS)) for one in found)
     return FitPlan(goal, tuple(plan_release(goal, one, scale) for one, scale in zip(found, scales, strict=True)))
 
 
@@ -277,9 +277,3 @@ def _round_scale(scale: Fraction) -> Fraction:
 
 def _up(value: Fraction) -> Fraction:
     return Fraction(-(-value.numerator * _DIGITS // value.denominator), _DIGITS)
-
-
-def _root_up(value: Fraction) -> Fraction:
-    scaled = -(-value.numerator * _DIGITS**2 // value.denominator)
-    root = math.isqrt(scaled)
-    return Fraction(root if root * root == scaled else root + 1, _DIGITS)

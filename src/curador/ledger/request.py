@@ -5,7 +5,6 @@ Is there room? The filter of the limits decides for the study, the share for the
 
 from __future__ import annotations
 
-import decimal
 import functools
 import json
 import re
@@ -21,6 +20,7 @@ from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
 from curador.privacy.records import loss_from_record
+from curador.text.numbers import rounded_text
 
 # ---- request ---------------------------------------------------------------------------------------------------------------
 
@@ -218,10 +218,6 @@ def note_text(value: object, name: str) -> str:
 # ---- room ------------------------------------------------------------------------------------------------------------------
 
 
-_MOST = decimal.Context(prec=6, rounding=decimal.ROUND_DOWN)
-_LEAST = decimal.Context(prec=6, rounding=decimal.ROUND_UP)
-
-
 def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts, own: Amounts, limit: Amounts) -> None:
     """Refuse a charge that the study or the asker's share has no room for.
 
@@ -246,9 +242,9 @@ def _no_room(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Am
     for name in ("epsilon", "rho", "delta"):
         wanted, room, bound = (getattr(amounts, name) for amounts in (asked, left, limit))
         if wanted > room:
-            rule = f"must be at most {_short(room, _MOST)}, what is left of {whose} ({_short(bound, _MOST)})"
+            rule = f"must be at most {_short(room, up=False)}, what is left of {whose} ({_short(bound, up=False)})"
             hint = f"{_hint(name, asked, fits, share)}."
-            return BudgetExceeded(subject=name, rule=rule, got=_short(wanted, _LEAST), hint=hint)
+            return BudgetExceeded(subject=name, rule=rule, got=_short(wanted, up=True), hint=hint)
     return BudgetExceeded("the charge must fit into what is left of the budget.")
 
 
@@ -264,7 +260,6 @@ def _hint(name: str, asked: Amounts, fits: Amounts, share: Amounts) -> str:
     return "too little is left for another question; answers that were given before stay free"
 
 
-def _short(amount: Fraction, context: decimal.Context) -> str:
+def _short(amount: Fraction, *, up: bool) -> str:
     """Return six digits, rounded so that the sentence stays true."""
-    value = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
-    return f"{value.normalize(context):g}" if value else "0"
+    return rounded_text(amount, up=up, digits=6)

@@ -16,16 +16,9 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from curador.errors import InvalidParameter
+from curador.mechanisms.calibration import find_largest, read_goal
 from curador.mechanisms.grid import array_steps, as_array, refusal_of_value, score_exponent, to_steps
-from curador.mechanisms.parameters import (
-    decimal_text,
-    find_largest,
-    floor_log2,
-    power_of_two,
-    read_goal,
-    round_down,
-    steps_of,
-)
+from curador.mechanisms.parameters import decimal_text, floor_log2, power_of_two, round_down, steps_of
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, confidence_level, whole
 from curador.numerics.fields import FLAG, POSITIVE

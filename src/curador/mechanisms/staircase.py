@@ -11,14 +11,13 @@ import numpy as np
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.additive import NoiseOnGrid, RealNoise
+from curador.mechanisms.calibration import find_largest, read_accuracy
 from curador.mechanisms.grid import refusal_of_value
 from curador.mechanisms.parameters import (
     GRID_BITS,
     decimal_text,
-    find_largest,
     floor_log2,
     power_of_two,
-    read_accuracy,
     root_text,
     round_up,
     squared_sensitivity,

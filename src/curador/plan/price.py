@@ -25,6 +25,7 @@ from curador.mechanisms.keys.noisy import GaussianKeys, LaplaceKeys
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.mechanisms.parameters import round_down, round_up
 from curador.mechanisms.quantile import Quantile
+from curador.numerics.exact import root_down
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
 from curador.privacy.sensitivity import Norm, Sensitivity
@@ -255,4 +256,4 @@ def _selection(touched: int, adjacency: Adjacency, kind: GrantKind, amount: Frac
 
 def _root_down(value: Fraction) -> Fraction:
     """A rational of few digits whose square is at most the value."""
-    return round_down(Fraction(math.isqrt(math.floor(value * (1 << 128))), 1 << 64))
+    return round_down(root_down(value, 1 << 64))

@@ -27,6 +27,7 @@ from curador.numerics.exact import Number, at_least_zero, open_probability, posi
 from curador.numerics.roots import bisect
 from curador.numerics.rounding import float_up, log_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
+from curador.text.numbers import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -391,12 +392,13 @@ def _share(delta_keys: Number, delta: Fraction) -> Fraction:
 
 
 def _no_room(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> BudgetExceeded:
-    """The refusal in one sentence: short decimals, exact ratios where the decimals would look alike."""
-    shown = [_short(amount) for amount in (left, limit, asked)]
-    if shown[0] == shown[2]:
-        shown = [str(amount) for amount in (left, limit, asked)]
+    """The refusal in one sentence. Rounds: what there is down, what is asked up, so that the sentence is true.
+
+    Ratios that are short enough are written as they are.
+    """
+    shown = [_short(left, up=False), _short(limit, up=False), _short(asked, up=True)]
     return BudgetExceeded(subject=name, rule=f"must be at most {shown[0]}, what is left of {shown[1]}", got=shown[2])
 
 
-def _short(amount: Fraction) -> str:
-    return str(amount) if len(str(amount)) <= 16 else f"{float(amount):.6g}"
+def _short(amount: Fraction, *, up: bool) -> str:
+    return str(amount) if len(str(amount)) <= 16 else rounded_text(amount, up=up, digits=6)

@@ -19,7 +19,7 @@ from curador.learn.estimators.arrays import Records, centre_rows, read_matrix, r
 from curador.learn.estimators.components import choose, find, forecast, parts_of
 from curador.learn.plan import STEPS, FitGoal, PlannedRelease
 from curador.learn.sums import Floats, Whole, sensitivity_steps, total, whole_rows
-from curador.numerics.exact import Number, positive, rational, whole
+from curador.numerics.exact import Number, positive, rational, root_down, whole, whole_root_up
 from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         if self._chosen(1) != "bingham" or goal.pure:
             return goal
         if rows.granted is not None:  # ε-private is ε²/2 in zCDP
-            return FitGoal(_root_down(2 * rows.granted.rho), Fraction(0), goal.adjacency)
+            return FitGoal(root_down(2 * rows.granted.rho, 1 << 60), Fraction(0), goal.adjacency)
         return replace(goal, delta=Fraction(0))
 
     def _fit_through(self, rows: Any, y: Any) -> Self:
@@ -306,7 +306,7 @@ def _bought_centre(
     length = sensitivity_steps(rows.limit, releaser.plan.goal.adjacency)
     size = rows.values.shape[1]
     if not releaser.plan.gaussian:
-        length = math.isqrt(size * length**2 - 1) + 1
+        length = whole_root_up(size * length**2)
     mean = releaser.noisy("centre", total(rows), length=length, step=rows.step) / records
     noise = (releaser.deviation("centre", length=length, step=rows.step) / records) ** 2
     square = max(float(mean @ mean) - size * noise, 0.0)
@@ -334,8 +334,3 @@ def _forecast(method: str, plan: FitPlan, *, n: int, size: int, share: float, es
             "records needed": float(needed),
         },
     )
-
-
-def _root_down(square: Fraction) -> Fraction:
-    digits = 1 << 60
-    return Fraction(math.isqrt(square.numerator * digits**2 // square.denominator), digits)

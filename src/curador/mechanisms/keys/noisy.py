@@ -14,17 +14,10 @@ import numpy as np
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.additive import miss_of_each
+from curador.mechanisms.calibration import find_scale, read_goal
 from curador.mechanisms.keys.counts import Counts, Keyed, as_units, count_touched, differ_by_one_unit, from_mapping, sort_key
 from curador.mechanisms.laplace import discrete_variance
-from curador.mechanisms.parameters import (
-    GRID_BITS,
-    decimal_text,
-    find_smallest_scale,
-    floor_log2,
-    power_of_two,
-    read_goal,
-    round_up,
-)
+from curador.mechanisms.parameters import GRID_BITS, decimal_text, floor_log2, power_of_two, round_up
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import Enclosed, any_of, delta_for_record, first_whole, gaussian_tail, laplace_tail, share_of
 from curador.numerics.exact import Number, open_probability, positive, whole
@@ -288,7 +281,7 @@ class GaussianKeys(_NoisyKeys):
             from curador.privacy.gaussian import gaussian_mu
 
             start = math.sqrt(changed) / gaussian_mu(epsilon=aim.epsilon or 1, delta=aim.delta - part)
-            sigma = find_smallest_scale(aim, lambda trial: _gaussian_loss(trial, many, part, near), start=start)
+            sigma = find_scale(lambda trial: _gaussian_loss(trial, many, part, near), aim, start)
         return cls(sigma=sigma, threshold=_gaussian_threshold(sigma, many, part), keys=many, adjacency=near)
 
 
