@@ -423,6 +423,8 @@ WALKS = {"fields", "asdict", "astuple"}
 MAY_WALK = {
     "audit/replay.py": "compares outputs of other people's mechanisms",
     "audit/run.py": "an audit's report for a program; nothing reads it again",
+    "curator/options.py": "options of the command line; a question is stored by its plan",
+    "curator/rehearsal.py": "of what shape a question is, remembered in memory while a study is open",
     "learn/nuclear/losses.py": "names what is out of range",
 }
 """Modules that walk the fields of data classes, each with the reason why nothing that is stored is made of them."""
