@@ -7,11 +7,12 @@ TASK   ?= A
 PEERS  ?= some
 SEED   ?= 1
 ROOM   ?=
+BEFORE ?= HEAD~1
 FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py tests/engines/test_duckdb_engine.py
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
-.PHONY: help demo test test-long check types docs audit format api pictures bench accounting-grid bench-large attack clean lock compat coverage mutants
+.PHONY: help demo test test-long check types docs audit format api pictures bench bench-states accounting-grid bench-large attack clean lock compat coverage mutants
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -85,6 +86,9 @@ mutants: $(READY) ## bugs seeded by machine into the modules that promises rest 
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
+
+bench-states: $(READY) ## this state of the sources and another by turns: make bench-states BEFORE=HEAD~10 (ten minutes)
+	$(BIN)/python bench/run.py --task B --before $(BEFORE)
 
 attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
 	$(BIN)/python tests/corpus/print_work.py | tail -n 1

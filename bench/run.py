@@ -1,4 +1,4 @@
-"""Benchmarks: `python bench/run.py --task A|A1..A5|AG|C|D|F|G|L|S --peers some|all`.
+"""Benchmarks: `python bench/run.py --task A|A1..A5|AG|B|C|D|F|G|L|S --peers some|all`.
 
 Ends with 1 if a target that could be measured was missed, otherwise with 0.
 """
@@ -18,6 +18,7 @@ from learn import room as learn
 from local import room as local
 from query import room as query
 from sampling import room as sampling
+from states import room as states
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -25,10 +26,13 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> int:
     """Read the command line and run one room."""
     parser = argparse.ArgumentParser(description="Ratios against the peers, side by side in one run.")
-    parser.add_argument("--task", default="A", choices=["A", *TASKS, "AG", "C", "D", "F", "G", "L", "S"])
+    parser.add_argument("--task", default="A", choices=["A", *TASKS, "AG", "B", "C", "D", "F", "G", "L", "S"])
     parser.add_argument("--peers", default="some", choices=["some", "all"])
     parser.add_argument("--long", action="store_true", help="task L: the largest sizes too")
+    parser.add_argument("--before", default="HEAD~1", help="task B: the revision that the sources are compared with")
     chosen = parser.parse_args()
+    if chosen.task == "B":
+        return states.run(RESULTS, chosen.before)
     if chosen.task == "AG":
         return grid.run(RESULTS)
     if chosen.task == "D":

@@ -19,7 +19,7 @@ _MOST = {"thesis": 10_000, "stochastic": 10_000}  # records; more would take min
 
 
 def _fitted(problem: BilinearProblem, solver: str, epsilon: float, delta: float) -> dict[str, float]:
-    model = PrivateNuclearRegressor("huber", 1.0, epsilon=epsilon, delta=delta, neighbours=tasks.REPLACE_ONE, solver=solver)
+    model = PrivateNuclearRegressor("huber", 1.0, epsilon=epsilon, delta=delta, adjacency=tasks.REPLACE_ONE, solver=solver)
     model.fit(problem.train.left, problem.train.right, problem.train.targets)
     return {tasks.EXCESS: problem.excess(model.coef_)}
 

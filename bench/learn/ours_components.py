@@ -30,17 +30,17 @@ def _forms(name: str, rows: Any) -> Iterator[tuple[float, str, str]]:
 
 
 def _measured(name: str, rows: Any, moment: scores.Moment, epsilons: tuple[float, ...], runs: int, forms: Any) -> None:
-    for delta, method, neighbours in forms:
+    for delta, method, adjacency in forms:
         for epsilon in epsilons:
 
-            def once(epsilon=epsilon, delta=delta, method=method, neighbours=neighbours) -> dict[str, float]:
+            def once(epsilon=epsilon, delta=delta, method=method, adjacency=adjacency) -> dict[str, float]:
                 model = PrivatePCA(
-                    1, epsilon=epsilon, delta=delta, method=method, neighbours=neighbours, center=_OWN.get(name)
+                    1, epsilon=epsilon, delta=delta, method=method, adjacency=adjacency, center=_OWN.get(name)
                 ).fit(rows)
                 return {tasks.LOST: moment.lost(model.components_[0])}
 
             fits = runs if method == "auto" else min(runs, tasks.PCA_RUNS_WIDE)
-            repeated(Case(tasks.PCA, name, tasks.CURADOR, epsilon, delta, neighbours, method), once, fits)
+            repeated(Case(tasks.PCA, name, tasks.CURADOR, epsilon, delta, adjacency, method), once, fits)
 
 
 def some() -> None:

@@ -29,7 +29,7 @@ class Case:
     tool: str
     epsilon: float
     delta: float
-    neighbours: str
+    adjacency: str
     form: str = ""  # the method, or whatever else tells it from the tool's other cases
 
 

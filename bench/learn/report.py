@@ -57,8 +57,8 @@ def _components(results: Results) -> Table:
     names = sorted(results.sets(tasks.PCA), key=lambda name: name == tasks.LARGEST.name)  # the largest last
     for name, epsilon in itertools.product(names, tasks.EPSILONS):
 
-        def ours(delta: float, neighbours: str, name=name, epsilon=epsilon) -> str:
-            where: dict[str, Any] = {"data": name, "epsilon": epsilon, "delta": delta, "neighbours": neighbours}
+        def ours(delta: float, adjacency: str, name=name, epsilon=epsilon) -> str:
+            where: dict[str, Any] = {"data": name, "epsilon": epsilon, "delta": delta, "adjacency": adjacency}
             return _cell(results.found(tasks.PCA, tasks.LOST, tool=tasks.CURADOR, form="auto", **where))
 
         chance = results.found(tasks.PCA, tasks.LOST, tool=tasks.RANDOM, data=name)
@@ -72,7 +72,7 @@ def _other_methods(results: Results) -> Table:
     methods = ("auto", *tasks.PCA_METHODS)
     rows: list[tuple[str, ...]] = []
     for name, epsilon in itertools.product(results.sets(tasks.PCA), tasks.EPSILONS):
-        where: dict[str, Any] = {"data": name, "epsilon": epsilon, "delta": tasks.DELTA, "neighbours": tasks.ADD_REMOVE}
+        where: dict[str, Any] = {"data": name, "epsilon": epsilon, "delta": tasks.DELTA, "adjacency": tasks.ADD_REMOVE}
         found = [results.found(tasks.PCA, tasks.LOST, tool=tasks.CURADOR, form=method, **where) for method in methods]
         if any(found[1:]):
             rows.append((f"{name}, ε = {epsilon:g}", *(_cell(one) for one in found)))

@@ -19,7 +19,7 @@ class Outcome:
     tool: str
     epsilon: float
     delta: float
-    neighbours: str
+    adjacency: str
     form: str = ""
     measure: str = ""
     values: tuple[float, ...] = ()

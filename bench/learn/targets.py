@@ -75,10 +75,10 @@ def shown(one: Outcome) -> str:
 
 def _components(results: Results) -> Iterator[Check]:
     budget: dict[str, Any] = {"tool": tasks.CURADOR, "epsilon": 1.0, "delta": tasks.DELTA, "form": "auto"}
-    for name, neighbours, limit in DIGITS_LIMITS:
-        one = results.found(tasks.PCA, tasks.LOST, data=name, neighbours=neighbours, **budget)
-        yield _at_most(f"(1, 1e-6), first component, {name}, {neighbours}: loses at most {limit:g}", one, limit)
-    one = results.found(tasks.PCA, tasks.LOST, data=tasks.LARGEST.name, neighbours=tasks.ADD_REMOVE, **budget)
+    for name, adjacency, limit in DIGITS_LIMITS:
+        one = results.found(tasks.PCA, tasks.LOST, data=name, adjacency=adjacency, **budget)
+        yield _at_most(f"(1, 1e-6), first component, {name}, {adjacency}: loses at most {limit:g}", one, limit)
+    one = results.found(tasks.PCA, tasks.LOST, data=tasks.LARGEST.name, adjacency=tasks.ADD_REMOVE, **budget)
     yield _at_most(f"(1, 1e-6), first component, {tasks.LARGEST.name}: loses at most {LARGEST_LIMIT:g}", one, LARGEST_LIMIT)
 
 

@@ -28,7 +28,7 @@ PCA, BILINEAR, SLOPE, RATINGS, MILLION, REGRESSION, LOGISTIC, CLUSTERS = PARTS =
 EPSILONS = (0.1, 1.0, 4.0)
 PURE, DELTA = 0.0, 1e-6
 DELTAS = (PURE, DELTA)
-ADD_REMOVE, REPLACE_ONE = "add_remove", "replace_one"
+ADD_REMOVE, REPLACE_ONE = "add_or_remove_one", "replace_one"
 
 CURADOR, DIFFPRIVLIB, OPENDP, PLAIN, RANDOM = "curador", "diffprivlib", "opendp", "not private", "random"
 

@@ -36,6 +36,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/explanation/figures",
             "docs/explanation/threat-model",
             "docs/explanation/queries",
+            "docs/explanation/a-questions-way",
             "docs/explanation/ledger",
             "docs/explanation/zcdp",
             "docs/explanation/accounting",

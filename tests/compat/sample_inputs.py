@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from curador import learn, local
-from curador.curator.price import PricedQuestion, QuestionOptions, price_at
+from curador.curator.options import QuestionOptions
+from curador.curator.price import PricedQuestion, price_at
 from curador.curator.session import Session
 from curador.engines.base import Compiled
 from curador.engines.duckdb.schema import describe
@@ -21,15 +22,15 @@ from curador.study.model import Study
 
 def losses() -> dict[str, Loss]:
     """Return a loss of every kind: plain, with and without neighbours, subsampled, towards groups, composed."""
-    added = {"relation": ADD_OR_REMOVE_ONE}
+    added = {"adjacency": ADD_OR_REMOVE_ONE}
     plain: dict[str, Loss] = {
         "gaussian": kinds.GaussianLoss(mu="0.3"),
         "gaussian of neighbours": kinds.GaussianLoss(mu="1/3", **added),
         "discrete gaussian": kinds.DiscreteGaussianLoss(sigma2="7/2", sensitivity=2, **added),
         "discrete gaussian vector": kinds.DiscreteGaussianVectorLoss(sigma2=9, sensitivity_squared=5, dimension=3, **added),
         "laplace": kinds.LaplaceLoss(epsilon="0.1", **added),
-        "discrete laplace": kinds.DiscreteLaplaceLoss(scale="10/3", sensitivity=4, relation=REPLACE_ONE),
-        "randomized response": kinds.RandomizedResponseLoss(epsilon=1, categories=5, relation=REPLACE_ONE),
+        "discrete laplace": kinds.DiscreteLaplaceLoss(scale="10/3", sensitivity=4, adjacency=REPLACE_ONE),
+        "randomized response": kinds.RandomizedResponseLoss(epsilon=1, categories=5, adjacency=REPLACE_ONE),
         "bounded range": kinds.BoundedRange(epsilon="0.25", **added),
         "pure": kinds.Pure(epsilon="1/7"),
         "approximate": kinds.Approx(epsilon="0.5", delta="1e-9", **added),
@@ -41,7 +42,7 @@ def losses() -> dict[str, Loss]:
     }
     made: dict[str, Loss] = {
         "subsampled by coins": plain["gaussian of neighbours"].subsample(rate="0.01"),
-        "subsampled without replacement": kinds.GaussianLoss(mu=1, relation=REPLACE_ONE).subsample(
+        "subsampled without replacement": kinds.GaussianLoss(mu=1, adjacency=REPLACE_ONE).subsample(
             rate="1/8", scheme="without_replacement"
         ),
         "towards a group, plain": plain["finite"].group(3),
@@ -330,7 +331,7 @@ def models() -> dict[str, tuple[Any, tuple[Any, ...]]]:
     numbers = table @ [1.0, -1.0, 0.5, 0.0]
     rated = np.column_stack([np.arange(80) % 20, draw.permutation(80) % 6, draw.integers(1, 6, size=80)]).astype(float)
     fixed = {"rating_range": (1, 5), "items": 6, "n_nominal": 20, "ratings_per_user": 4}
-    paired = {"neighbours": "add_remove", "n_nominal": 80}
+    paired = {"adjacency": "add_or_remove_one", "n_nominal": 80}
     return {
         "pca": (learn.PrivatePCA(2, n_nominal=60, **_COST), (table,)),
         "linear": (learn.PrivateLinearRegression(bounds_X=(-3, 3), bounds_y=(-5, 5), **_COST), (table, numbers)),

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from curador.engines.lower.block import lower_block
-from curador.engines.lower.collect import collect
+from curador.engines.lower.block import collect, lower_block
 from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally, column_grid
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
 from curador.study.model import Budget, Column, Study, Table, UnitColumn
@@ -201,7 +200,7 @@ def rows_of(con, sql):
 def tally(con, plan, schema=SCHEMA, **options):
     """Run a block and collect it."""
     lowered = lower_block(plan, schema, **options)
-    return collect(plan, lowered, {one.name: con.sql(one.sql).to_arrow_table() for one in lowered.statements})
+    return collect(plan, con.sql(lowered).to_arrow_table())
 
 
 def by_key(tallied, place):

@@ -15,7 +15,7 @@ import curador
 from curador.engines import base
 from curador.engines.base import EngineFailed
 from curador.engines.duckdb import runners
-from curador.engines.lower import collect as collecting
+from curador.engines.lower import block as lowering
 from curador.plan.build import build_plan
 from curador.plan.model import column_grid
 from curador.query.sql import parse
@@ -77,7 +77,7 @@ def test_a_result_that_cannot_be_read_is_a_failure_with_an_id(tmp_path, monkeypa
     def confused(*_):
         raise ValueError("canary-5512")
 
-    monkeypatch.setattr(collecting, "collect", confused)
+    monkeypatch.setattr(lowering, "collect", confused)
     with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS))) as engine:
         plan = build_plan(parse(SQL, engine.schema), engine.schema)
         with pytest.raises(EngineFailed) as raised:
@@ -119,6 +119,8 @@ def test_a_curator_finds_its_engine_by_name(monkeypatch):
     monkeypatch.setitem(base._KINDS, "other", "engine_kind_of_a_test")  # noqa: SLF001 -- what a new engine adds
     monkeypatch.setitem(sys.modules, "engine_kind_of_a_test", SimpleNamespace(KIND="a kind"))
     assert base.engine_kind("other") == "a kind"
+    with pytest.raises(curador.InvalidStudy, match=r"engine\.kind must be one of duckdb, other; got 'another'"):
+        base.engine_kind("another")
     above = [path for room in ("curator", "learn", "ledger") for path in (SOURCE / room).rglob("*.py")]
     assert above
     assert not [path.name for path in above if "engines.duckdb" in path.read_text(encoding="utf-8")]

@@ -17,7 +17,7 @@ from curador.engines.duckdb.engine import DuckDBEngine
 from curador.engines.duckdb.folder import Folder, prepared_folder
 from curador.engines.duckdb.schema import describe
 from curador.engines.duckdb.versions import have_sources_changed
-from curador.engines.lower.sql import GeneratedSQL, Statement
+from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import InvalidStudy
 from curador.study.model import Column, Table, UnitColumn
 from curador.study.values import Type
@@ -193,7 +193,7 @@ def test_the_same_version_can_be_made_again(tmp_path):
 def test_a_second_engine_reads_the_same_version(tmp_path):
     """Readers do not lock one another out."""
     study = visits_table(tmp_path, TABLE)
-    count = [("n", Statement("n", GeneratedSQL("SELECT count(*) AS n FROM t0")))]
+    count = [("n", GeneratedSQL("SELECT count(*) AS n FROM t0"))]
     with contextlib.closing(engine_of(study)) as one, contextlib.closing(DuckDBEngine(study, 1)) as other:
         assert one.schema.tables == other.schema.tables
         assert one.run(count)["n"].to_pylist() == other.run(count)["n"].to_pylist() == [{"n": 3}]
@@ -218,7 +218,7 @@ def test_several_tables_of_one_database(tmp_path, prepare):
         Table("n", "all.duckdb#n", None),
         prepare=prepare,
     )
-    joined = [("n", Statement("n", GeneratedSQL("SELECT count(*) AS n FROM t0 JOIN t1 ON t0.__u = t1.__u")))]
+    joined = [("n", GeneratedSQL("SELECT count(*) AS n FROM t0 JOIN t1 ON t0.__u = t1.__u"))]
     with contextlib.closing(engine_of(study)) as one, contextlib.closing(DuckDBEngine(study, 1)) as other:
         assert one.run(joined)["n"].to_pylist() == other.run(joined)["n"].to_pylist() == [{"n": 1}]
         assert other.schema.public.distinct("n", "id", 5) == (7,)

@@ -18,7 +18,7 @@ from duckdb_studies import engine_of, visits_table
 
 from curador.engines.base import EngineFailed
 from curador.engines.duckdb.folder import Folder, prepared_folder
-from curador.engines.lower.sql import GeneratedSQL, Statement
+from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import Failed, InvalidStudy, Refused
 
 TABLE = pa.table({"user": [1, 1, 2, None], "spent": [1.0, 2.0, 600.0, 4.0], "city": ["a", "b", "a", "a"]})
@@ -27,7 +27,7 @@ WORKERS = ["inline", "process"]
 
 
 def one(text, name="a"):
-    return [(name, Statement(name, GeneratedSQL(text)))]
+    return [(name, GeneratedSQL(text))]
 
 
 @pytest.fixture(params=WORKERS, scope="module")
@@ -70,7 +70,7 @@ def test_a_plain_string_is_refused(engine):
     """Only what the lowering made is run; the text is not told."""
     for text in ("SELECT 1 AS secret", type("Other", (str,), {})("SELECT 1 AS secret")):
         with pytest.raises(Failed, match="must be made by the lowering") as raised:
-            engine.run([("a", Statement("a", text))])
+            engine.run([("a", text)])
         assert "secret" not in str(raised.value)
 
 

@@ -21,7 +21,7 @@ from curador import learn
 from curador.cli import main
 from curador.curator import spending
 from curador.curator.pace import Pace
-from curador.engines.lower.sql import Statement, mark_generated
+from curador.engines.lower.sql import mark_generated
 from curador.learn.estimators import arrays
 from curador.learn.estimators.linear import whole_targets
 from curador.learn.model_file import to_json
@@ -66,7 +66,7 @@ def pca(**changes):
 
 
 def nuclear(**changes):
-    options = {"left": ["x"], "right": ["y"], "neighbours": "add_remove", **OPTIONS, **changes}
+    options = {"left": ["x"], "right": ["y"], "adjacency": "add_or_remove_one", **OPTIONS, **changes}
     return learn.PrivateNuclearRegressor(**options)
 
 
@@ -131,9 +131,7 @@ def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path, monkeypatch):
 
 def cannot_be_read(monkeypatch):
     """The statement that reads rows asks for a column that no table has."""
-    monkeypatch.setattr(
-        "curador.engines.lower.block.lower_rows", lambda *_: Statement("rows", mark_generated("SELECT v9, u FROM t0"))
-    )
+    monkeypatch.setattr("curador.engines.lower.block.lower_rows", lambda *_: mark_generated("SELECT v9, u FROM t0"))
 
 
 def learns_nothing(monkeypatch):
@@ -362,8 +360,8 @@ def test_nothing_that_was_there_before_is_stored(tmp_path):
     """Names and notes of an earlier fit, or of whoever holds the object, reach nobody."""
     analysts = {"ana": {"share": "50%", "train": True}, "eva": {"share": "50%", "train": True}}
     with opened(tmp_path, analysts=analysts) as curator:
-        ana = pca().set_params(neighbours="replace_one").fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}))
-        ana.set_params(neighbours="add_remove")
+        ana = pca().set_params(adjacency="replace_one").fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}))
+        ana.set_params(adjacency="add_or_remove_one")
         ana.note_ = "hello"
         ana.fit(curator.analyst("ana").rows("people", columns=COLUMNS))
         eva = pca().fit(curator.analyst("eva").rows("people", columns=COLUMNS))

@@ -70,7 +70,7 @@ class Scripted:
     def plan(self):
         """As much of a plan as a fit looks at."""
         parts = parts_of(self.method, RANK[self.method], components=True)
-        return SimpleNamespace(goal=goal_of(1, 1e-6, "add_remove"), parts=parts)
+        return SimpleNamespace(goal=goal_of(1, 1e-6, "add_or_remove_one"), parts=parts)
 
     def noisy(self, name, integers, *, length, step):
         """Keep the integers; say what the script says, or nearly the truth."""

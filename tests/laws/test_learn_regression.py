@@ -26,7 +26,7 @@ from curador.learn.release import Releaser
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 
 FEATURES = 3
-WAYS = ("add_remove", "replace_one")
+WAYS = ("add_or_remove_one", "replace_one")
 DELTAS = (0, 0.1)
 """At δ = 1/10 noise is Gaussian even of three features; see PrivateLinearRegression."""
 
@@ -52,9 +52,9 @@ class Replay:
         return self.plan.deviation(name, length * step)
 
 
-def kinds(delta, neighbours, row_norm=None, *, intercept=True, epsilon=1):
+def kinds(delta, adjacency, row_norm=None, *, intercept=True, epsilon=1):
     """The estimators, by name."""
-    privacy = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
+    privacy = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
     regression = privacy | {"bounds_X": (LOW, HIGH), "row_norm": row_norm, "fit_intercept": intercept}
     return {
         "linear": learn.PrivateLinearRegression(bounds_y=(-2, 3), **regression),
@@ -70,7 +70,7 @@ def table(rows, targets, units):
 
 def moves(estimator, here: Records, there: Records, records=20):
     """By what part of its length each release differs between two tables; questions must not differ at all."""
-    goal = goal_of(estimator.epsilon, estimator.delta, estimator.neighbours)
+    goal = goal_of(estimator.epsilon, estimator.delta, estimator.adjacency)
     facts = Facts(records, FEATURES)
     plan = estimator._plan(goal, facts)  # noqa: SLF001
     if isinstance(estimator, logistic.PrivateLogisticRegression):
@@ -100,7 +100,7 @@ numbers = st.one_of(
 
 
 @st.composite
-def neighbours(draw, way, labels, *, target=numbers):
+def adjacency(draw, way, labels, *, target=numbers):
     """Two tables: some units of one or two rows, and one that is there or not, or is another."""
     goal = st.integers(0, labels - 1).map(float) if labels else target
     row = st.tuples(*[numbers] * FEATURES)
@@ -139,7 +139,7 @@ CASES = [
 @given(data=st.data())
 def test_no_unit_moves_a_release_further_than_its_length(name, labels, delta, way, norm, intercept, data):
     """Units of one to three rows, values beyond bounds, missing and infinite; added, removed or replaced."""
-    here, there = data.draw(neighbours(way, labels))
+    here, there = data.draw(adjacency(way, labels))
     for release, size in moves(kinds(delta, way, norm, intercept=intercept)[name], here, there):
         assert size <= 1, release
 
@@ -150,7 +150,7 @@ def test_no_unit_moves_a_release_further_than_its_length(name, labels, delta, wa
 @given(data=st.data())
 def test_no_unit_moves_marginals_further_than_their_length(way, data):
     """What is released of many features in the place of second moments."""
-    here, there = data.draw(neighbours(way, 0))
+    here, there = data.draw(adjacency(way, 0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "_CORRELATED", 2)
         for release, size in moves(kinds(0, way)["clusters"], here, there):
@@ -163,15 +163,15 @@ def test_an_empty_table_is_as_good_as_any(name, delta):
     """One record more or less, where there is no other."""
     nobody = table(np.zeros((0, FEATURES)), [], [])
 
-    assert max(size for _, size in moves(kinds(delta, "add_remove")[name], table([CORNER], [1.0], [0]), nobody)) <= 1
+    assert max(size for _, size in moves(kinds(delta, "add_or_remove_one")[name], table([CORNER], [1.0], [0]), nobody)) <= 1
 
 
 def test_the_length_of_marginals_is_reached():
     """By a corner that is added, and by one that takes the middle's place but for half of its sums."""
-    estimator = kinds(0, "add_remove")["clusters"]
+    estimator = kinds(0, "add_or_remove_one")["clusters"]
     design = frame.design_of(np.array([CORNER]), space(), intercept=True)
     none = replace(design, values=0 * design.values)
-    for way, least in (("add_remove", 0.999), ("replace_one", 0.6)):
+    for way, least in (("add_or_remove_one", 0.999), ("replace_one", 0.6)):
         goal = goal_of(1, 0, way)
         replay = Replay(estimator._plan(goal, Facts(3, FEATURES)))  # noqa: SLF001
         for one in (design, none):
@@ -216,7 +216,7 @@ def gradient_moves(delta, way):
 @pytest.mark.parametrize("delta", DELTAS)
 def test_the_length_of_second_moments_is_no_longer_than_a_corner_needs(name, delta):
     """A record at a corner of the box moves them by their whole length, but for rounding and for squares of targets."""
-    assert 0.95 < worst(name, delta, "add_remove")[moments.NAME] <= 1
+    assert 0.95 < worst(name, delta, "add_or_remove_one")[moments.NAME] <= 1
 
 
 def test_the_length_of_replaced_second_moments_is_all_but_reached():
@@ -281,7 +281,7 @@ def test_targets_that_are_not_clamped_are_caught(monkeypatch):
 
     monkeypatch.setattr(linear, "whole_targets", unclamped)
 
-    assert worst("linear", 0.1, "add_remove")[moments.NAME] > 1
+    assert worst("linear", 0.1, "add_or_remove_one")[moments.NAME] > 1
 
 
 def gaussian(right):
@@ -299,8 +299,8 @@ def test_an_l2_length_for_laplace_noise_is_caught(monkeypatch):
     monkeypatch.setattr(moments, "length_of", gaussian(moments.length_of))
     monkeypatch.setattr(regression_logistic, "gradient_length", gaussian(regression_logistic.gradient_length))
 
-    assert worst("linear", 0, "add_remove")[moments.NAME] > 1
-    assert gradient_moves(0, "add_remove") > 1
+    assert worst("linear", 0, "add_or_remove_one")[moments.NAME] > 1
+    assert gradient_moves(0, "add_or_remove_one") > 1
 
 
 @pytest.mark.slow
@@ -335,7 +335,7 @@ def test_a_step_that_follows_the_data_is_caught(monkeypatch):
     monkeypatch.setattr(learn.PrivateLogisticRegression, "_learn", following)
 
     with pytest.raises(AssertionError):
-        worst("two classes", 0.1, "add_remove")
+        worst("two classes", 0.1, "add_or_remove_one")
 
 
 def test_a_unit_that_counts_by_its_rows_is_caught(monkeypatch):
@@ -344,7 +344,7 @@ def test_a_unit_that_counts_by_its_rows_is_caught(monkeypatch):
     one = table([[0.0, 5.0, 5.5]], [1.0], [0])
     many = table([[0.0, 5.0, 5.5], *[CORNER] * 3], [1.0, 3.0, 3.0, 3.0], [0, 1, 1, 1])
 
-    assert max(size for _, size in moves(kinds(0.1, "add_remove")["linear"], many, one)) > 1
+    assert max(size for _, size in moves(kinds(0.1, "add_or_remove_one")["linear"], many, one)) > 1
 
 
 def test_rows_that_are_not_shortened_are_caught(monkeypatch):
@@ -352,7 +352,7 @@ def test_rows_that_are_not_shortened_are_caught(monkeypatch):
     right = frame.frame_rows
     monkeypatch.setattr(frame, "frame_rows", lambda rows, space: right(rows, replace(space, row_norm=None)))
 
-    assert max(worst("two classes", 0.1, "add_remove", 0.7).values()) > 1
+    assert max(worst("two classes", 0.1, "add_or_remove_one", 0.7).values()) > 1
 
 
 @pytest.mark.parametrize("norm", [None, 1.5])
@@ -382,7 +382,7 @@ def test_what_a_row_becomes_does_not_depend_on_other_rows(norm, columns, delta):
 def test_clusters_lengths_are_reached(way):
     """A record far from its centre moves counts and sums by their whole length."""
     for delta in DELTAS:
-        goal = replace(goal_of(1, delta, "add_remove"), adjacency=way)
+        goal = replace(goal_of(1, delta, "add_or_remove_one"), adjacency=way)
         far = np.array([[9.0, 0.0]])
         one = clusters.cluster_sums(far, np.array([0]), 2, goal, 0.5, None)
         other = clusters.cluster_sums(-far, np.array([0]), 2, goal, 0.5, None) if way is REPLACE_ONE else 0 * one
@@ -417,7 +417,7 @@ def test_a_frame_of_clusters_that_follows_the_data_is_caught(delta, monkeypatch)
     far = [MIDDLE] * 9
     here, there = table([*far, [50.0, 500.0, 80.0]], [0.0] * 10, range(10)), table(far, [0.0] * 9, range(9))
 
-    assert dict(moves(kinds(delta, "add_remove")["clusters"], here, there))[clusters.MOMENTS] > 1
+    assert dict(moves(kinds(delta, "add_or_remove_one")["clusters"], here, there))[clusters.MOMENTS] > 1
 
 
 def test_rows_that_are_not_clamped_to_the_frame_are_caught(monkeypatch):
@@ -432,4 +432,4 @@ def test_rows_that_are_not_clamped_to_the_frame_are_caught(monkeypatch):
     monkeypatch.setattr(clusters, "design_of", unclamped)
     here, there = table([MIDDLE, [2.0, 20.0, 8.0]], [0.0, 0.0], [0, 1]), table([MIDDLE], [0.0], [0])
 
-    assert dict(moves(kinds(0.1, "add_remove")["clusters"], here, there))[clusters.MOMENTS] > 1
+    assert dict(moves(kinds(0.1, "add_or_remove_one")["clusters"], here, there))[clusters.MOMENTS] > 1

@@ -69,7 +69,7 @@ def same_places(monkeypatch):
 
 
 def run(solver, task, data, told=None, delta="1e-6"):
-    goal = goal_of(1, delta, "replace_one" if task.factor == 2 else "add_remove")
+    goal = goal_of(1, delta, "replace_one" if task.factor == 2 else "add_or_remove_one")
     match solver:
         case "pgd":
             schedule = gradient.gradient_schedule(task, 100.0, steps=4, pure=goal.pure)
@@ -135,9 +135,9 @@ def violation(solver, kind, loss, seed, *, wild=True, delta="1e-6", radius=1.0):
     """By how much the worst release is longer than accounted, as a ratio."""
     draw = np.random.default_rng(seed)
     one, other = worlds(kind, loss, draw, wild)
-    neighbours = "replace_one" if kind in {"replaced", "units"} else "add_remove"
+    adjacency = "replace_one" if kind in {"replaced", "units"} else "add_or_remove_one"
     count = COUNT if one.units is None else int(one.units.max()) + 1
-    task = Task(loss, radius, max(count, 16), SHAPE, goal_of(1, delta, neighbours).adjacency)
+    task = Task(loss, radius, max(count, 16), SHAPE, goal_of(1, delta, adjacency).adjacency)
     first = run(solver, task, one, delta=delta)
     second = run(solver, task, other, told=first.out, delta=delta)
     assert first.lengths == second.lengths

@@ -58,7 +58,7 @@ def of_units(rows, units):
 def fitted_by(shape, *, centre=None, replaced=False, **more):
     """Return an estimator of three features."""
     settled = {"epsilon": 1, "delta": 1e-6, "center": centre, "n_nominal": 4}
-    return PrivatePCA(**(settled | SHAPES[shape] | {"neighbours": "replace_one" if replaced else "add_remove"} | more))
+    return PrivatePCA(**(settled | SHAPES[shape] | {"adjacency": "replace_one" if replaced else "add_or_remove_one"} | more))
 
 
 @pytest.mark.slow

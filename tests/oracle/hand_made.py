@@ -8,21 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from curador.engines.base import Cells, Tallied
-from curador.plan.model import (
-    BlockPlan,
-    Cap,
-    Contribution,
-    Grid,
-    ItemPlan,
-    KeyPlan,
-    Linear,
-    Mean,
-    Measurement,
-    Plan,
-    Point,
-    Tally,
-    Variance,
-)
+from curador.plan.aggregates import Linear, Mean, Point, Variance
+from curador.plan.model import BlockPlan, Cap, Contribution, Grid, ItemPlan, KeyPlan, Measurement, Plan, Tally
 from curador.plan.price import Grant, price
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import Call, Estimated, Key, Literal, Ref, Scan

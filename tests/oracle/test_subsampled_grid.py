@@ -85,10 +85,10 @@ def test_a_schedule_counts_the_steps_of_all_its_records():
     assert high - low <= 1e-4 * high
 
 
-@pytest.mark.parametrize(("relation", "count"), [("add_or_remove_one", 7), ("replace_one", 7)])
-def test_more_steps_never_cost_less(relation, count):
+@pytest.mark.parametrize(("adjacency", "count"), [("add_or_remove_one", 7), ("replace_one", 7)])
+def test_more_steps_never_cost_less(adjacency, count):
     """A chain that no cut, no tilt and no plan may break: ε grows with the steps and falls with δ."""
-    step = losses.GaussianLoss(mu="0.7").subsample(rate="0.02", adjacency=relation)
+    step = losses.GaussianLoss(mu="0.7").subsample(rate="0.02", adjacency=adjacency)
     few, more = ((n * step).epsilon_interval("1e-7") for n in (count, count + 1))
     later = (count * step).epsilon_interval("1e-8")
     assert few.lower <= more.upper

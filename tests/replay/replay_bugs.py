@@ -139,9 +139,7 @@ def random_by_dense_number(patch):
 
     def kept(*given, **named):
         found = plain(*given, **named)
-        return dataclasses.replace(
-            found, parts=tuple((name, text.replace("hash(__h", "hash(__u")) for name, text in found.parts)
-        )
+        return tuple((name, text.replace("hash(__h", "hash(__u")) for name, text in found)
 
     patch.setattr(lowered_block, "apply_caps", kept)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from curador.engines.duckdb.connection import connect, run_in_order
 from curador.engines.duckdb.versions import specification
-from curador.engines.lower.block import lower_block
-from curador.engines.lower.collect import collect
+from curador.engines.lower.block import collect, lower_block
 from curador.plan.work import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES
 from curador.privacy.adjacency import Adjacency
 from curador.study.values import Type
@@ -44,16 +43,13 @@ class Eye:
         """Return the exact integers of the blocks, and remember the counts of each."""
         self.counts, self.scanned, out = [], 0, []
         for block in blocks:
-            lowered = lower_block(block, self.engine.schema)
-            results = {}
-            for one in lowered.statements:
-                results[one.name] = self.connection.sql(str(one.sql)).to_arrow_table()
-                found = []
-                for root in json.loads(self.connection.get_profiling_information("json"))["operator"]:
-                    gather(root, found)
-                    self.scanned += looked_at(root)
-                self.counts.append(found)
-            out.append(collect(block, lowered, results))
+            result = self.connection.sql(str(lower_block(block, self.engine.schema))).to_arrow_table()
+            found = []
+            for root in json.loads(self.connection.get_profiling_information("json"))["operator"]:
+                gather(root, found)
+                self.scanned += looked_at(root)
+            self.counts.append(found)
+            out.append(collect(block, result))
         return out
 
     def close(self):

@@ -15,9 +15,10 @@ import pytest
 from hand_made import call, number, truth, whole
 from scipy.stats import binom
 
-from curador.answers import estimates, release
+from curador.answers import release
 from curador.mechanisms.gaussian import DiscreteGaussian
-from curador.plan.model import Linear
+from curador.plan import aggregates
+from curador.plan.aggregates import Linear
 from curador.query.tree import Key
 from curador.study.values import Type
 from curador.testing import redraw as redrawing
@@ -166,14 +167,14 @@ def test_intervals_for_half_of_the_noise_are_caught(monkeypatch):
 
 def test_a_mean_that_forgets_the_noise_of_its_count_is_caught(monkeypatch):
     """The error of step · total over an exact count."""
-    honest = estimates.mean_law
+    honest = aggregates.mean_law
 
     def forgetful(mean, noises, confidence):
         still = [*noises]
         still[mean.count] = DiscreteGaussian(sigma="0.001", sensitivity=1)
         return honest(mean, still, confidence)
 
-    monkeypatch.setattr(estimates, "mean_law", forgetful)
+    monkeypatch.setattr(aggregates, "mean_law", forgetful)
     with pytest.raises(AssertionError):
         check(covered([hand.item("m", MEAN)], "concentrated")["m"], wanted(hand.MEAN))
 

@@ -37,7 +37,7 @@ class Halved(Releaser):
 def noise_of(kind, name):
     """Return noise that a release has in units of what is declared: many numbers that should be standard normal."""
     train, _ = synthetic_ratings(60, 400, seed=1, per_user=30)
-    releaser = kind(make_plan(goal_of(2, 1e-5, "add_remove"), parts_of("spectral", None, components=True)))
+    releaser = kind(make_plan(goal_of(2, 1e-5, "add_or_remove_one"), parts_of("spectral", None, components=True)))
     model = bias.bias_model(bias.BiasTally(np.zeros(400), np.full(400, 9.0), 1e-6, 1e-6), SCALE, 60)
     if name == BIASES:
         found, (true, _) = bias.release_tally(train, SCALE, releaser, BIASES), bias.bias_integers(train, SCALE)

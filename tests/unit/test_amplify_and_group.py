@@ -207,9 +207,9 @@ def test_a_huge_pure_loss_has_a_sample():
             NotPrivate,
             "replace_one only",
         ),
-        (lambda: Pure(epsilon=1, relation="replace_one").subsample(rate="0.1"), InvalidParameter, "adjacency must be"),
+        (lambda: Pure(epsilon=1, adjacency="replace_one").subsample(rate="0.1"), InvalidParameter, "adjacency must be"),
         (
-            lambda: Pure(epsilon=1, relation="add_or_remove_one").subsample(rate="0.1", scheme="without_replacement"),
+            lambda: Pure(epsilon=1, adjacency="add_or_remove_one").subsample(rate="0.1", scheme="without_replacement"),
             InvalidParameter,
             "adjacency must be",
         ),
@@ -323,7 +323,7 @@ def test_group_records(size):
     assert BoundedRange(epsilon=1).group(size) == BoundedRange(epsilon=size)
     assert Pure(epsilon=1).group(size) == RandomizedResponseLoss(epsilon=1).group(size) == Pure(epsilon=size)
     assert Concentrated(rho=1).group(size) == Concentrated(rho=size * size)
-    assert Pure(epsilon=1, relation="replace_one").group(size).adjacency is REPLACE_ONE
+    assert Pure(epsilon=1, adjacency="replace_one").group(size).adjacency is REPLACE_ONE
     assert Pure(epsilon=1).subsample(rate="0.1").group(size).adjacency is ADD_OR_REMOVE_ONE
 
 
@@ -414,7 +414,7 @@ def test_groups_that_are_not_proved_are_refused(loss):
 def test_pure_losses_of_any_kind_multiply():
     """A pure sample or pair has at least the group rule of its ε."""
     sample = Pure(epsilon=1).subsample(rate="0.1")
-    assert sample.group(3) == Pure(epsilon=3 * sample.pure_epsilon, relation="add_or_remove_one")
+    assert sample.group(3) == Pure(epsilon=3 * sample.pure_epsilon, adjacency="add_or_remove_one")
     pair = Finite(p=["0.2", "0.8"], q=["0.4", "0.6"])
     assert pair.group(2) == Pure(epsilon=2 * pair.pure_epsilon)
 

@@ -93,7 +93,7 @@ PARAMETERS = {
     "KeySelection.sigma2": (lambda x: KeySelection(sigma2=x, keys=1, delta=0), [*NOT_NUMBERS, *NEGATIVE, 0]),
     "KeySelection.keys": (lambda x: KeySelection(sigma2=1, keys=x, delta=0), [*WRONG_WHOLE, 0]),
     "KeySelection.delta": (lambda x: KeySelection(sigma2=1, keys=1, delta=x), WRONG_DELTAS),
-    "Pure.relation": (lambda x: Pure(epsilon=1, relation=x), ["friends", 1, True, "REPLACE_ONE", ""]),
+    "Pure.adjacency": (lambda x: Pure(epsilon=1, adjacency=x), ["friends", 1, True, "REPLACE_ONE", ""]),
     "Loss.group": (lambda x: Pure(epsilon=1).group(x), [*WRONG_WHOLE, 0]),
     "Loss.subsample.rate": (lambda x: Pure(epsilon=1).subsample(rate=x), [*NOT_NUMBERS, *NEGATIVE, 0, 1.5, 2]),
     "Loss.subsample.scheme": (lambda x: Pure(epsilon=1).subsample(rate="0.5", scheme=x), ["", "Poisson", None, 1]),

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from curador.errors import InvalidParameter
 from curador.mechanisms.parameters import in_steps
-from curador.numerics.exact import at_least_zero, open_probability, positive, probability, rational, square, whole
+from curador.numerics.exact import (
+    at_least_zero,
+    open_probability,
+    positive,
+    probability,
+    rational,
+    root_down,
+    root_up,
+    square,
+    whole,
+    whole_root_up,
+)
 
 
 @pytest.mark.parametrize(
@@ -131,3 +142,16 @@ def test_a_long_value_is_cut_in_the_message():
     with pytest.raises(InvalidParameter) as caught:
         rational("x" * 1000, "epsilon")
     assert len(str(caught.value).splitlines()[0]) < 140
+
+
+@given(top=st.integers(0, 10**40), over=st.integers(1, 10**20), digits=st.integers(1, 10**12))
+def test_roots_round_as_they_say(top, over, digits):
+    """The least root at or above, and the one at or below within a part of it, by squares of integers alone."""
+    root = whole_root_up(top, over)
+    assert root * root * over >= top
+    assert root == 0 or (root - 1) ** 2 * over < top
+    exact = Fraction(top, over)
+    upper, lower = root_up(exact, digits), root_down(exact, digits)
+    assert lower**2 <= exact <= upper**2
+    assert upper - lower <= Fraction(1, digits)
+    assert digits % upper.denominator == digits % lower.denominator == 0

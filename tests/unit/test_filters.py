@@ -20,6 +20,7 @@ from curador.privacy.filters import (
     adaptive_pure_epsilon,
     odometer_epsilon,
 )
+from curador.text.numbers import rounded_text
 
 SMALL = settings(deadline=None, max_examples=60)
 
@@ -84,15 +85,15 @@ def test_pure():
 
 
 def test_a_refusal_says_what_was_asked_and_what_is_left():
-    """Short numbers are exact, long ones six digits, and exact again where six digits would look alike."""
+    """Short numbers are exact, long ones six digits: what is left rounded down, what is asked up."""
     third = PureFilter(1).charge(pure("2/3"))
     with pytest.raises(BudgetExceeded, match=r"epsilon must be at most 1/3, what is left of 1; got 1/2\."):
         third.charge(pure("1/2"))
     hair = Fraction(1, 3) + Fraction(1, 10**40)
-    with pytest.raises(BudgetExceeded, match=str(hair)):
+    with pytest.raises(BudgetExceeded, match=r"at most 0\.333333, what is left of 1; got 0\.333334\."):
         PureFilter(1).charge(pure(Fraction(2, 3) - Fraction(1, 10**45))).charge(pure(hair))
     limit = budget(1, "1e-6")
-    rho = f"{float(limit.rho_limit):.6g}"
+    rho = rounded_text(limit.rho_limit, up=False, digits=6)
     with pytest.raises(BudgetExceeded, match=rf"rho must be at most {rho}, what is left of {rho}; got 1/10\."):
         limit.charge(zcdp("1/10"))
     with pytest.raises(BudgetExceeded, match=r"delta must be at most 1/2000000, what is left of 1/2000000; got 1/1000\."):
@@ -473,7 +474,7 @@ def test_long_amounts_are_shortened():
     """Sixteen characters stand as they are; longer ones become six digits."""
     whole, longer = Fraction(1, 10**13), Fraction(1, 10**14)
     assert (len(str(whole)), len(str(longer))) == (16, 17)
-    for left, shown in ((whole, "1/10000000000000"), (longer, "1e-14"), (Fraction(2, 3 * 10**14), "6.66667e-15")):
+    for left, shown in ((whole, "1/10000000000000"), (longer, "1e-14"), (Fraction(2, 3 * 10**14), "6.66666e-15")):
         with pytest.raises(BudgetExceeded) as refusal:
             PureFilter(1, spent=1 - left).charge(pure(1))
         assert refusal.value.sentence == f"epsilon must be at most {shown}, what is left of 1; got 1."
@@ -773,3 +774,14 @@ def test_the_odometer_costs_more_than_the_filter():
     for count in (1, 10, 100):
         once = adaptive_pure_epsilon(["0.1"] * count, delta="1e-6")
         assert odometer_epsilon(Fraction(count, 100), nu=1, delta="1e-6") > once
+
+
+def test_what_a_refusal_says_is_true():
+    """A charge of what is said to be left fits, and what was asked is not shown as less than it was."""
+    third = Fraction(10**12, 3 * 10**12 + 1)
+    full = PureFilter(limit=third)
+    with pytest.raises(BudgetExceeded) as refusal:
+        full.charge(pure(third + Fraction(1, 10**20)))
+    left, asked = refusal.value.rule.split("at most ")[1].split(",")[0], refusal.value.got
+    assert Fraction(left) <= third < Fraction(asked)
+    assert full.fits(pure(left))

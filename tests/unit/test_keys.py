@@ -357,7 +357,7 @@ def test_a_person_replaced_touches_twice_the_keys():
     assert two.loss.delta0 == one.loss.delta0
     assert laplace(3, adjacency=REPLACE_ONE).scale == 2 * laplace(3).scale
     assert laplace(3, adjacency=REPLACE_ONE).loss == Approx(
-        epsilon=1, delta=laplace(3, adjacency=REPLACE_ONE).loss.delta0, relation="replace_one"
+        epsilon=1, delta=laplace(3, adjacency=REPLACE_ONE).loss.delta0, adjacency="replace_one"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import curador as cu
 from curador.errors import InvalidParameter, NotPrivate
-from curador.mechanisms import parameters
+from curador.mechanisms import calibration
 from curador.mechanisms.parameters import round_down, round_up, steps_of
 from curador.privacy.losses import BoundedRange, DiscreteGaussianLoss, DiscreteLaplaceLoss, RandomizedResponseLoss
 from curador.privacy.sensitivity import bounded_sum, histogram
@@ -55,13 +55,35 @@ def test_calibrated_noise_meets_its_goal_and_no_more(name, epsilon, delta, count
 @pytest.mark.parametrize("share", [0.5, 1.0, None])
 def test_calibration_asks_both_ways_at_its_end(monkeypatch, share):
     # whatever the search hears of one way (half the truth, the truth, nothing), the goal is met by both, and barely
-    plain = parameters.leaving_epsilon
+    plain = calibration.leaving_epsilon
     monkeypatch.setattr(
-        parameters, "leaving_epsilon", lambda loss, delta: None if share is None else share * plain(loss, delta)
+        calibration, "leaving_epsilon", lambda loss, delta: None if share is None else share * plain(loss, delta)
     )
     mechanism = cu.Gaussian.calibrate(sensitivity=1, epsilon=2, delta="1e-5", count=1000, rate="0.02")
     spent = (1000 * mechanism.loss.subsample(rate="0.02", scheme="poisson")).epsilon_interval("1e-5")
     assert 2 * (1 - 1e-8) < spent.lower <= spent.upper <= 2
+
+
+@pytest.mark.parametrize("off", [1e-9, 0.7, 1.0, 3.0, 1e9])
+def test_calibration_does_not_lean_on_its_start(off):
+    """From far away, too, the scale fits as it was certified, and 1e-9 less noise does not."""
+    goal = calibration.read_goal(epsilon=1, delta="1e-6", rho=None, count=20)
+
+    def make(scale):
+        return cu.DiscreteLaplace(scale=scale, sensitivity=3)
+
+    found = calibration.calibrate(make, goal, 40.0 * off)
+    assert Fraction((20 * found.loss).epsilon_interval("1e-6").upper) <= 1
+    assert (20 * make(found.scale * (1 - Fraction(1, 10**9))).loss).epsilon_interval("1e-6").upper > 1
+
+
+def test_a_goal_that_no_scale_reaches_fails():
+    """And neither does one that every scale reaches come back as the scale where the search ended."""
+    goal = calibration.read_goal(epsilon=1, delta="1e-6", rho=None, count=1)
+    with pytest.raises(cu.NumericalFailure, match="no scale"):
+        calibration.find_scale(lambda _: cu.Pure(epsilon=2), goal, 1.0)
+    with pytest.raises(cu.NumericalFailure, match="every scale"):
+        calibration.find_scale(lambda _: cu.Pure(epsilon="0.5"), goal, 1.0)
 
 
 @EACH

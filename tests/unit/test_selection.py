@@ -250,7 +250,7 @@ def test_losses():
     assert Exponential(epsilon=1, sensitivity=5, monotone=True).loss == BoundedRange(epsilon=1)
     assert PermuteAndFlip(epsilon=1, sensitivity=5).loss == Pure(epsilon=1)
     assert NoisyMax(epsilon=1, sensitivity=5, top=3, gap=True).loss == Pure(epsilon=1)
-    assert median().loss == BoundedRange(epsilon=1, relation="add_or_remove_one")
+    assert median().loss == BoundedRange(epsilon=1, adjacency="add_or_remove_one")
     both = NoisyMax(epsilon=1, sensitivity=5, top=3, value_epsilon="0.3")
     assert both.loss == Pure(epsilon=1) + 3 * DiscreteLaplaceLoss(scale=both.value_scale, sensitivity=both.steps)
     assert both.loss.pure_epsilon == Fraction(13, 10)

@@ -29,8 +29,8 @@ ONE = Shuffled(epsilon=1, reports=1000)
         ({"epsilon": 1, "reports": MOST_REPORTS + 1}, "reports must be at most"),
         ({"epsilon": 1, "reports": 5, "variation": "1.01"}, "variation must be between 0 and 1"),
         ({"epsilon": 1, "reports": 5, "variation": -1}, "variation must be between 0 and 1"),
-        ({"epsilon": 1, "reports": 5, "relation": "add_or_remove_one"}, "relation must be replace_one"),
-        ({"epsilon": 1, "reports": 5, "relation": "friends"}, "relation must be"),
+        ({"epsilon": 1, "reports": 5, "adjacency": "add_or_remove_one"}, "adjacency must be replace_one"),
+        ({"epsilon": 1, "reports": 5, "adjacency": "friends"}, "adjacency must be"),
     ],
 )
 def test_bad_parameters_are_refused(wrong, told):
@@ -52,7 +52,7 @@ def test_it_is_about_replacing_one():
     """Its neighbours are typed, and two kinds do not add."""
     assert ONE.adjacency is REPLACE_ONE
     with pytest.raises(InvalidParameter, match="one adjacency"):
-        (ONE + LaplaceLoss(epsilon=1, relation="add_or_remove_one")).epsilon("1e-6")
+        (ONE + LaplaceLoss(epsilon=1, adjacency="add_or_remove_one")).epsilon("1e-6")
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_the_scalars():
     assert ONE.pure_epsilon == 1
     assert 0 < ONE.rho < Fraction(1, 100) < Pure(epsilon=1).rho
     assert (2 * ONE).rho == 2 * ONE.rho
-    assert ONE.group(3) == Pure(epsilon=3, relation=REPLACE_ONE)
+    assert ONE.group(3) == Pure(epsilon=3, adjacency=REPLACE_ONE)
     assert ONE.epsilon(0) == 1
     assert ONE.delta(1) == 0
     for scheme in ("poisson", "without_replacement"):

@@ -133,7 +133,7 @@ def test_staircase_calibration():
     weaker = Staircase(epsilon=mechanism.epsilon * Fraction(999, 1000), sensitivity=2)
     assert weaker.interval("0.99").upper > 3
     bounded = bounded_sum(lower=0, upper=2, adjacency="replace_one", norm="l1")
-    assert Staircase(epsilon=1, sensitivity=bounded).loss == Pure(epsilon=1, relation="replace_one")
+    assert Staircase(epsilon=1, sensitivity=bounded).loss == Pure(epsilon=1, adjacency="replace_one")
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from curador.privacy.records import loss_from_record
 HUGE = 2**80
 
 
-def vector(sigma2, squared, dimension, relation=None):
-    return DiscreteGaussianVectorLoss(sigma2=sigma2, sensitivity_squared=squared, dimension=dimension, relation=relation)
+def vector(sigma2, squared, dimension, adjacency=None):
+    return DiscreteGaussianVectorLoss(sigma2=sigma2, sensitivity_squared=squared, dimension=dimension, adjacency=adjacency)
 
 
 # ---- the record -------------------------------------------------------------------------------------------------------

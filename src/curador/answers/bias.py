@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from curador.errors import InvalidParameter
 from curador.plan.model import aggregates_of
 from curador.plan.words import expression_text
+from curador.query.functions import AGGREGATES
 from curador.query.tree import Aggregate, Block, Call, Item, Literal, Out, Question, Ref, UnitGroup
 from curador.study.model import Caps
 from curador.study.values import Type
@@ -38,7 +39,6 @@ MANY = 0.05
 """The share of rows from which on their loss is worth a word."""
 
 _ROWS_BEYOND, _OUTSIDE = "rows beyond ", " outside "
-_CLAMPED = frozenset({"sum", "avg", "var_pop", "var_samp", "quantile"})
 
 
 def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Question]:
@@ -151,7 +151,7 @@ def _clamped(block: Block, planned: BlockPlan) -> Block | None:
     items: dict[str, Item] = {}
     for one in (found for node in nodes for found in aggregates_of(node)):
         ends = _bounds(planned, one)
-        if one.function not in _CLAMPED or one.argument is None or ends is None:
+        if not AGGREGATES[one.function].bounded or one.argument is None or ends is None:
             continue
         lower, upper = (Literal(end, Type.DECIMAL) for end in ends)
         outside = Call("or", (_comparison("<", one.argument, lower), _comparison(">", one.argument, upper)), Type.BOOLEAN)

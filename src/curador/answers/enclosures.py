@@ -7,7 +7,7 @@ for; the functions above them map these intervals to all that can come out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,22 +15,20 @@ import numpy as np
 
 from curador.answers.computed import ReleasedFrame, evaluate, settle_types
 from curador.answers.estimates import (
-    AffineForm,
     Quotient,
     affine_form,
-    estimate_interval,
-    form_interval,
     quotient_interval,
     quotient_of_forms,
 )
 from curador.plan import enclosure as on
+from curador.plan.aggregates import Linear
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from curador.answers.release import ReleasedBlock
     from curador.plan.enclosure import ColumnEnclosure, Truth
@@ -39,18 +37,47 @@ if TYPE_CHECKING:
     from curador.query.tree import Node
 
 
-PartWithLaw: TypeAlias = AffineForm | Quotient | Estimated
+PartWithLaw: TypeAlias = Linear | Quotient | Estimated
 """What has a law of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sight:
-    """All that intervals are computed from: the plan, its noises, what was released, and the values."""
+    """All that intervals are computed from: the plan, its noises, what was released, and the values.
+
+    laws   where the parts of one expression lie that have a law of their own: from them it goes upward
+    """
 
     block: BlockPlan
     noises: Sequence[Noise]
     released: ReleasedBlock
     frame: ReleasedFrame
+    laws: Mapping[PartWithLaw, ColumnEnclosure] = field(default_factory=dict["PartWithLaw", "ColumnEnclosure"])
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.frame.rows
+
+    def number(self, node: Node) -> ColumnEnclosure:
+        """Where a number can lie; a whole one that is computed has 64 bits or is NULL."""
+        if not (node.type is None or node.type.numeric):
+            return on.unknown(self.rows)
+        if not estimates_of(node):
+            known = evaluate(node, self.frame)
+            return on.exactly(known.values, known.null)
+        part = part_of(node, self.block)
+        if not isinstance(node, Call):
+            return on.unknown(self.rows) if part is None else self.laws[part]
+        found = ENCLOSURES[node.function](node, self) if part is None else self.laws[part]
+        return on.fit_integers(found) if node.type is Type.INTEGER else found
+
+    def truth(self, node: Node) -> Truth:
+        """What a condition can come to."""
+        if not estimates_of(node):
+            known = evaluate(node, self.frame, Type.BOOLEAN)
+            return on.certain(known.values, known.null)
+        return TRUTHS[node.function](node, self) if isinstance(node, Call) else on.doubtful(self.rows)
 
 
 def enclose(node: Node, sight: Sight, confidence: Fraction) -> ColumnEnclosure:
@@ -62,9 +89,9 @@ def enclose(node: Node, sight: Sight, confidence: Fraction) -> ColumnEnclosure:
     node = settle_types(node, sight.frame)
     parts = parts_of(node, sight.block)
     level = 1 - (1 - confidence) / max(len(parts), 1)
-    walk = _EnclosureWalk(sight, {part: _law(part, sight, level) for part in parts})
+    own = replace(sight, laws={part: _law(part, sight, level) for part in parts})
     with np.errstate(all="ignore"):
-        return walk.number(node)
+        return own.number(node)
 
 
 def parts_of(node: Node, block: BlockPlan) -> tuple[PartWithLaw, ...]:
@@ -105,43 +132,10 @@ def _apart(ratio: Quotient) -> bool:
 
 def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
     match part:
-        case AffineForm():
-            return form_interval(part, sight.noises, sight.released, level)
+        case Linear():
+            return part.interval(sight.noises, sight.released, level)
         case Quotient():
             with np.errstate(all="ignore"):
                 return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.frame.rows)
         case Estimated():
-            return estimate_interval(sight.block.estimates[part.index], sight.noises, sight.released, level)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _EnclosureWalk:
-    """From the parts upward."""
-
-    sight: Sight
-    laws: dict[PartWithLaw, ColumnEnclosure]
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.sight.frame.rows
-
-    def number(self, node: Node) -> ColumnEnclosure:
-        """Where a number can lie; a whole one that is computed has 64 bits or is NULL."""
-        if not (node.type is None or node.type.numeric):
-            return on.unknown(self.rows)
-        if not estimates_of(node):
-            known = evaluate(node, self.sight.frame)
-            return on.exactly(known.values, known.null)
-        part = part_of(node, self.sight.block)
-        if not isinstance(node, Call):
-            return on.unknown(self.rows) if part is None else self.laws[part]
-        found = ENCLOSURES[node.function](node, self) if part is None else self.laws[part]
-        return on.fit_integers(found) if node.type is Type.INTEGER else found
-
-    def truth(self, node: Node) -> Truth:
-        """What a condition can come to."""
-        if not estimates_of(node):
-            known = evaluate(node, self.sight.frame, Type.BOOLEAN)
-            return on.certain(known.values, known.null)
-        return TRUTHS[node.function](node, self) if isinstance(node, Call) else on.doubtful(self.rows)
+            return sight.block.estimates[part.index].interval(sight.noises, sight.released, level)

@@ -19,6 +19,7 @@ from curador.answers.group_keys import KeyRows, cross_keys, key_columns, normali
 from curador.errors import Failed
 from curador.mechanisms.quantile import Ranks
 from curador.mechanisms.seam import perform, refresh
+from curador.plan.aggregates import Ends
 from curador.plan.price import QuantileNoise
 
 if TYPE_CHECKING:
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
 
 Histograms: TypeAlias = dict[int, tuple[NDArray[np.int64], list[int]]]
 """By row: cells and their counts, only what is not empty."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ends:
-    """A released quantile of each row: the point, and an end on either side of it."""
-
-    point: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
 
 
 Noisy: TypeAlias = NDArray[np.int64] | NDArray[np.object_] | Ends

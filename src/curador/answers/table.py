@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from curador.answers.computed import LEAST, MOST, ReleasedFrame, Vector, compute, evaluate, own_type, settle_types, wholes
 from curador.answers.enclosures import Sight, enclose
-from curador.answers.estimates import estimate_value, whole_value
+from curador.answers.estimates import estimate_value
 from curador.answers.group_keys import key_order, ranks
 from curador.numerics.exact import Number, confidence_level
-from curador.plan.error import linear_reach
-from curador.plan.model import Linear, estimates_of
+from curador.plan.aggregates import Linear, linear_reach
+from curador.plan.model import estimates_of
 from curador.query.tree import Call, Estimated, Key, Literal
 from curador.study.values import Type
 
@@ -88,7 +88,7 @@ def _kept(sight: Sight) -> NDArray[np.int64]:
 def sight_of(block: BlockPlan, noises: Sequence[Noise], released: ReleasedBlock) -> Sight:
     """Return what a block's expressions and intervals are computed from."""
     estimates = tuple(
-        wholes(whole_value(one, released)) if isinstance(one, Linear) and one.whole else estimate_value(one, released)
+        wholes(one.integers(released)) if isinstance(one, Linear) and one.whole else estimate_value(one, released)
         for one in block.estimates
     )
     kinds = tuple(key.type for key in block.keys)
@@ -140,7 +140,7 @@ def _kind(item: ItemPlan) -> Type:
 def _count(item: ItemPlan, estimate: Linear, sight: Sight, confidence: Fraction) -> AnswerColumn:
     """A count: integers, and so are the ends, as the number before noise is one."""
     reach = int(linear_reach(estimate, sight.noises, confidence))
-    values = whole_value(estimate, sight.released)
+    values = estimate.integers(sight.released)
     ends = [wholes(values + move).listed() for move in (0, -reach, reach)]
     return AnswerColumn(item.name, Type.INTEGER, *ends)
 

@@ -22,7 +22,7 @@ def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) ->
     from curador.study.check import check_study, owner_warnings
 
     check_study(study)
-    schema = engine_kind().describe(study)
+    schema = engine_kind(study.engine.kind).describe(study)
     print("\n".join(_declared(study)))
     for table in schema.tables:
         print("\n".join(_table(table)))

@@ -5,17 +5,21 @@ Results on standard output, all else on standard error. On a terminal `ask` show
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from curador.cli.output import Format, check_output, unwritable, write_all
+from curador.curator.options import CommandOption, QuestionKeywords, command_options
 from curador.errors import InvalidParameter, InvalidStudy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from curador.curator.answer import Answer
     from curador.curator.budget import BudgetView
     from curador.curator.curator import Asker, Curator
@@ -24,16 +28,7 @@ if TYPE_CHECKING:
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file, e.g. study.toml.")]
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help='SQL; "-" reads it from standard input.')]
-Spend = Annotated[str | None, typer.Option(help='Cost, as a share of your whole limit: "5%".')]
-Rho = Annotated[str | None, typer.Option(help="Or the ρ of zCDP.")]
-Epsilon = Annotated[str | None, typer.Option(help="Or the ε of the question by itself (Laplace noise).")]
-Accuracy = Annotated[list[str] | None, typer.Option(help="Or the error you want, e.g. n=50: 95 % within ± 50. Repeat it.")]
-At = Annotated[str | None, typer.Option(help="Rows of a group for which the accuracy of a mean is meant.")]
-Weight = Annotated[list[str] | None, typer.Option(help="Share of a column against the others, e.g. n=2. Repeat it.")]
 Analyst = Annotated[str | None, typer.Option("--as", help="Ask as this analyst; default: the owner.")]
-Dialect = Annotated[str, typer.Option(help="duckdb, postgres, bigquery or spark.")]
-Confidence = Annotated[str, typer.Option(help="Of the intervals.")]
-Bias = Annotated[bool, typer.Option("--bias", help="Spend 5 % of it on what caps and bounds took away.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print plain values for a program.")]
 NewLedger = Annotated[str | None, typer.Option(metavar="REASON", help="Start a new ledger where the data had one; say why.")]
 Note = Annotated[str, typer.Option(help="A line for the ledger.")]
@@ -41,7 +36,8 @@ Note = Annotated[str, typer.Option(help="A line for the ledger.")]
 
 def add_commands(app: typer.Typer) -> None:
     """Give the application the verbs of a study."""
-    for verb in (init, check, refresh, reopen, prepare, preview, ask, budget, log):
+    asking = (with_question_options(verb) for verb in (preview, ask))
+    for verb in (init, check, refresh, reopen, prepare, *asking, budget, log):
         app.command()(verb)
 
 
@@ -119,21 +115,12 @@ def prepare(
 def preview(
     study: StudyFile,
     question: Question,
-    spend: Spend = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    accuracy: Accuracy = None,
-    at: At = None,
-    weight: Weight = None,
+    options: QuestionKeywords,
     analyst: Analyst = None,
-    dialect: Dialect = "duckdb",
-    confidence: Confidence = "0.95",
-    bias: Bias = False,
     as_json: AsJson = False,
     new_ledger: NewLedger = None,
 ) -> None:
     """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
-    options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
     with open_from_file(study, new_ledger) as curator:
         found = voice_of(curator, analyst).preview(_text(question), **options)
     _print(found, as_json=as_json)
@@ -142,16 +129,8 @@ def preview(
 def ask(
     study: StudyFile,
     question: Question,
-    spend: Spend = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    accuracy: Accuracy = None,
-    at: At = None,
-    weight: Weight = None,
+    options: QuestionKeywords,
     analyst: Analyst = None,
-    dialect: Dialect = "duckdb",
-    confidence: Confidence = "0.95",
-    bias: Bias = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Draw and pay again although it was answered before.")] = False,
     shape: Annotated[Format, typer.Option("--format", help="table, csv, json or parquet.")] = Format.TABLE,
     out: Annotated[Path | None, typer.Option(help="Write the answer there.")] = None,
@@ -161,7 +140,6 @@ def ask(
 ) -> None:
     """Answer a question and charge it to the ledger; the same question again is free."""
     check_output(shape, out, receipt)
-    options = _options(spend, rho, epsilon, accuracy, at, weight, dialect, confidence, bias)
     try:
         text = _text(question)
         with open_from_file(study, new_ledger) as curator:
@@ -268,28 +246,39 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _options(
-    spend: str | None,
-    rho: str | None,
-    epsilon: str | None,
-    accuracy: list[str] | None,
-    at: str | None,
-    weight: list[str] | None,
-    dialect: str,
-    confidence: str,
-    bias: bool,  # noqa: FBT001 -- handed over as typer read them
-) -> dict[str, Any]:
-    return {
-        "spend": spend,
-        "rho": rho,
-        "epsilon": epsilon,
-        "accuracy": _pairs("--accuracy", accuracy),
-        "at": at,
-        "weights": _pairs("--weight", weight),
-        "dialect": dialect,
-        "confidence": confidence,
-        "bias": bias,
-    }
+def with_question_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return the verb with an option of the command line for each of `QuestionOptions`, in place of its `options`."""
+    hints = get_type_hints(verb, include_extras=True)
+    known = {name: (default, line) for name, default, line in command_options()}
+    parameters: list[inspect.Parameter] = []
+    for one in inspect.signature(verb).parameters.values():
+        if one.name != "options":
+            parameters.append(one.replace(annotation=hints[one.name]))
+            continue
+        parameters += [
+            inspect.Parameter(
+                name, one.kind, default=None if line.reads == "pairs" else default, annotation=_annotation(name, line)
+            )
+            for name, (default, line) in known.items()
+        ]
+
+    def command(**given: Any) -> None:
+        said = {name: given.pop(name) for name in known}
+        for name, (_, line) in known.items():
+            if line.reads == "pairs":
+                said[name] = _pairs(line.called or f"--{name}", said[name])
+        verb(**given, options=said)
+
+    command.__name__, command.__doc__ = verb.__name__, verb.__doc__
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer makes a command of
+    return command
+
+
+def _annotation(name: str, line: CommandOption) -> Any:
+    kind: Any = {"text": str | None, "pairs": list[str] | None, "flag": bool}[line.reads]
+    called = line.called or f"--{name.replace('_', '-')}"
+    return Annotated[kind, typer.Option(called, help=line.help)]
 
 
 def _pairs(option: str, given: list[str] | None) -> dict[str, str] | None:
@@ -305,7 +294,7 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, str] | None:
     return found
 
 
-def _agreed(voice: Asker, question: str, options: dict[str, Any], *, fresh: bool) -> bool:
+def _agreed(voice: Asker, question: str, options: QuestionKeywords, *, fresh: bool) -> bool:
     """Show the cost and ask; a stored answer is free and needs no yes."""
     from rich.console import Console
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curador.cli.output import unwritable
-from curador.cli.study import Analyst, Rho, Spend, StudyFile, open_from_file, tell, voice_of
+from curador.cli.study import Analyst, StudyFile, open_from_file, tell, voice_of
 from curador.errors import InvalidParameter, InvalidStudy
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def train(
     n_nominal: Annotated[int, typer.Option(help="Declared number of units: how many there really are is not public.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Write the model there, as JSON.")],
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    spend: Spend = None,
-    rho: Rho = None,
+    spend: Annotated[str | None, typer.Option(help='Cost, as a share of your whole limit: "5%".')] = None,
+    rho: Annotated[str | None, typer.Option(help="Or the ρ of zCDP.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Or the ε of the fit, with --delta.")] = None,
     delta: Annotated[str | None, typer.Option(help="0 for pure privacy.")] = None,
     parameter: Annotated[list[str] | None, typer.Option("--set", help="A parameter, e.g. n_components=2. Repeat it.")] = None,

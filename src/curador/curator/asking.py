@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,15 +12,14 @@ from curador.answers.release import release
 from curador.answers.stored import decode_releases, encode_releases
 from curador.answers.table import answer_columns
 from curador.curator.answer import Answer, table_digest
-from curador.curator.preview import bounding_notes
 from curador.curator.receipt import answer_receipt, answer_terms
-from curador.curator.rehearsal import rehearse, tally_without_rows
-from curador.curator.spending import Restored, Shown, spend, try_out
+from curador.curator.rehearsal import rehearse, shape_of, tally_without_rows
+from curador.curator.spending import spend, try_out
 from curador.ledger.request import Request
-from curador.plan.words import explain
+from curador.plan.words import bounding_notes, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from fractions import Fraction
 
     from curador.answers.release import ReleasedBlock
@@ -61,10 +61,11 @@ def request_of(session: Session, question: PricedQuestion) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was released for every plan of a question, and the columns that are shown of the first."""
+    """What was released for every plan of a question, and the columns that are shown of the first, with their digest."""
 
     released: list[list[ReleasedBlock]]
     columns: tuple[AnswerColumn, ...]
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,28 @@ class QuestionPurchase:
         released = _drawn(self.question.priced, self._tallied(rehearsal=rehearsal), rehearse if rehearsal else release)
         return encode_releases(self.question.identities, released)
 
-    def restore(self, content: bytes) -> Restored[Results]:
+    @cached_property
+    def shape(self) -> Hashable:
+        """What the way from tallies to the receipt depends on."""
+        question = self.question
+        return tuple(shape_of(one) for one in question.priced), question.confidence, question.notes
+
+    def try_engine(self) -> None:
+        """Tally tables without rows, and say what the receipt will say of the plan."""
+        self._tallied(rehearsal=True)
+        terms = self.terms
+        json.dumps([terms.asked, terms.bounded, terms.released], allow_nan=False)
+        bounding_notes(self.question.plan, self.session.schema)
+
+    def restore(self, content: bytes) -> Results:
         """Return the released numbers in the order of this question, and the columns that are made of them."""
         released = decode_releases(content, self.question.identities, self.question.priced)
         columns = tuple(answer_columns(self.question.priced[0], released[0], self.question.confidence))
-        return Restored(Results(released, columns), table_digest(columns))
+        return Results(released, columns, table_digest(columns))
 
-    def show(self, restored: Restored[Results], spent: Spent) -> Shown[Answer]:
+    def show(self, restored: Results, spent: Spent) -> Answer:
         """Return the answer: columns, notes, estimates of what was lost, receipt."""
-        question, schema, released = self.question, self.session.schema, restored.value.released
+        question, schema, released = self.question, self.session.schema, restored.released
         receipt = answer_receipt(self.session.study, self.session.limits, spent, self.terms, answer_digest=restored.digest)
 
         def again(confidence: Fraction) -> tuple[AnswerColumn, ...]:
@@ -105,9 +119,8 @@ class QuestionPurchase:
             for column in answer_columns(priced, own, question.confidence)
         ]
         notes = (*question.notes, *bounding_notes(question.plan, schema))
-        columns, bias = restored.value.columns, as_shares(estimates)
-        answer = Answer(columns, spent.cost, receipt, spent.served, question.confidence, notes, bias, again=again)
-        return Shown(answer, receipt)
+        columns, bias = restored.columns, as_shares(estimates) if estimates else ()
+        return Answer(columns, spent.cost, receipt, spent.served, question.confidence, notes, bias, again=again)
 
     @cached_property
     def terms(self) -> AnswerTerms:

@@ -7,13 +7,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from curador.ledger.amounts import Amounts, amounts_text
-from curador.privacy.filters import PureFilter
+from curador.ledger.limits import epsilon_of
 from curador.text.numbers import percent_text, rounded_text
 from curador.text.tables import make_table, plain_text, verbatim, with_lines
 
 if TYPE_CHECKING:
     from curador.ledger.ledger import Ledger
-    from curador.ledger.limits import Limits
     from curador.study.model import Study
 
 
@@ -129,12 +128,6 @@ def budget_view(ledger: Ledger, study: Study, analyst: str | None) -> BudgetView
         data_version=ledger.data_version,
         closed=ledger.closed,
     )
-
-
-def epsilon_of(limits: Limits, spent: Amounts) -> float:
-    """Return the ε that amounts convert into, at the δ that is kept for conversion. For display. Rounds: up."""
-    judge = limits.judge(spent)
-    return judge.epsilon() if isinstance(judge, PureFilter) or spent.rho else 0.0
 
 
 def _account(ledger: Ledger, analyst: str | None, share: Fraction) -> Account:

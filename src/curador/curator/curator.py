@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self
 
 from curador.curator.asking import ask, try_question_out
 from curador.curator.budget import BudgetView, budget_view
 from curador.curator.log import log_lines
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
+from curador.curator.options import QuestionOptions, QuestionVerbs
 from curador.curator.pace import Pace
 from curador.curator.preview import Preview, Previews, preview_of, previews_of
-from curador.curator.price import QuestionOptions, plan_question, price_question
+from curador.curator.price import plan_question, price_question
 from curador.curator.session import Session, schema_for_analyst
 from curador.curator.training import TrainingRows, rows_of
 from curador.errors import InvalidParameter, NotAllowed
@@ -37,23 +38,7 @@ if TYPE_CHECKING:
     from curador.study.schema import Schema
 
 
-class QuestionKeywords(TypedDict, total=False):
-    """What may be said besides the question; see `Asker.ask`."""
-
-    spend: str | None
-    rho: Number | None
-    epsilon: Number | None
-    accuracy: Mapping[str, Number] | None
-    at: Number | None
-    weights: Mapping[str, Number] | None
-    caps: Caps | Mapping[str, int] | str | None
-    bounds: Mapping[str, tuple[Number, Number]] | None
-    dialect: str
-    confidence: Number
-    bias: bool
-
-
-class Asker:
+class Asker(QuestionVerbs):
     """Somebody who may ask: the owner, or one analyst inside the study's one budget."""
 
     def __init__(self, session: Session) -> None:
@@ -77,43 +62,7 @@ class Asker:
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
-    @overload
-    def preview(self, question: str, **options: Unpack[QuestionKeywords]) -> Preview: ...
-    @overload
-    def preview(self, question: list[str] | tuple[str, ...], **options: Unpack[QuestionKeywords]) -> Previews: ...
-    def preview(
-        self,
-        question: str | list[str] | tuple[str, ...],
-        *,
-        spend: str | None = None,
-        rho: Number | None = None,
-        epsilon: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        at: Number | None = None,
-        weights: Mapping[str, Number] | None = None,
-        caps: Caps | Mapping[str, int] | str | None = None,
-        bounds: Mapping[str, tuple[Number, Number]] | None = None,
-        dialect: str = "duckdb",
-        confidence: Number = "0.95",
-        bias: bool = False,
-    ) -> Preview | Previews:
-        """Return what a question, or each of several, would cost and how good its answer would be.
-
-        Spends nothing, reads nothing. The options are those of `ask`.
-        """
-        options = QuestionOptions(
-            spend=spend,
-            rho=rho,
-            epsilon=epsilon,
-            accuracy=accuracy,
-            at=at,
-            weights=weights,
-            caps=caps,
-            bounds=bounds,
-            dialect=dialect,
-            confidence=confidence,
-            bias=bias,
-        )
+    def _preview(self, question: str | list[str] | tuple[str, ...], options: QuestionOptions) -> Preview | Previews:
         session = self._session
         with session.still():
             session.ledger.require_admitted(None, session.version)  # a closed study still says what things would cost
@@ -123,49 +72,7 @@ class Asker:
                 raise InvalidParameter.must_be("questions", "at least one", "none")
             return previews_of([_preview(session, one, options) for one in question])
 
-    def ask(
-        self,
-        question: str,
-        *,
-        spend: str | None = None,
-        rho: Number | None = None,
-        epsilon: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        at: Number | None = None,
-        weights: Mapping[str, Number] | None = None,
-        caps: Caps | Mapping[str, int] | str | None = None,
-        bounds: Mapping[str, tuple[Number, Number]] | None = None,
-        dialect: str = "duckdb",
-        confidence: Number = "0.95",
-        bias: bool = False,
-        fresh: bool = False,
-    ) -> Answer:
-        """Return the answer; the identical question on the same data version is answered again for nothing.
-
-        spend       "5%" of the asker's whole limit; or rho=, or epsilon= (Laplace noise), or
-        accuracy    {"n": 50}: the smallest cost with which every 95 % interval of n is at most ± 50; of a mean, in groups
-                    of `at` rows
-        weights     {"n": 2}: column n gets twice the share of the others
-        caps        lower ones, such as {"rows": 5}; or "prepared": the rank of the whole table, cut before the filter
-        bounds      {"mean": (0, 100)}: narrower bounds for a column's aggregate
-        dialect     of the text: duckdb, postgres, bigquery or spark
-        confidence  of the intervals
-        bias        spend 5 % of it on estimates of what caps and bounds took away
-        fresh       draw and pay again although the question was answered before
-        """
-        options = QuestionOptions(
-            spend=spend,
-            rho=rho,
-            epsilon=epsilon,
-            accuracy=accuracy,
-            at=at,
-            weights=weights,
-            caps=caps,
-            bounds=bounds,
-            dialect=dialect,
-            confidence=confidence,
-            bias=bias,
-        )
+    def _ask(self, question: str, options: QuestionOptions, *, fresh: bool) -> Answer:
         session = self._session
         with session.still():
             session.require_admitted(session.version)

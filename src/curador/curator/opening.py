@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from curador.engines.base import Sources, engine_kind
+from curador.engines.base import EMBEDDED, Sources, engine_kind
 from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger.entry import EntryKind
 from curador.ledger.ledger import Ledger
 from curador.study.build import build_study, override
 from curador.study.check import FRAME
 from curador.study.file import read_study
-from curador.study.model import Study, UnitRow
+from curador.study.model import EngineSettings, Study, UnitRow
 from curador.study.values import NOTHING, Plain
 from curador.text.numbers import rounded_text
 
@@ -41,7 +41,7 @@ def study_of(source: Any, options: Mapping[str, Any]) -> Study:
         if name not in given:
             hint = f"write {example}; or open a study file"
             raise InvalidStudy.must_be(name, "declared for a table", NOTHING, hint)
-    return build_study(source, physical=_physical(source), **given)
+    return build_study(source, physical=_physical(source, _kind_of(given.get("engine"))), **given)
 
 
 def ledger_of(study: Study, *, new_ledger: str | None, verify: bool, checkpoint: bool = False) -> Ledger:
@@ -87,7 +87,7 @@ def require_usable(study: Study) -> None:
 
     It comes before a ledger is made and before a data version is declared: both are for ever.
     """
-    engine_kind().describe(study)
+    engine_kind(study.engine.kind).describe(study)
 
 
 def existing_ledger(study: Study) -> Ledger:
@@ -106,7 +106,7 @@ def engine_of(
     A version is what the sources were when it was taken. Sources that changed since, or of which nobody knows any more what
     they were, are the owner's to declare a new version.
     """
-    kind, version = engine_kind(), ledger.data_version
+    kind, version = engine_kind(study.engine.kind), ledger.data_version
     engine = kind.open(study, version)
     sources = None if refreshed else kind.sources(study, version)
     if sources is Sources.UNKNOWN and _asked_about(ledger, version):
@@ -136,7 +136,7 @@ def prepare_study(study: Study, *, progress: Callable[[str], None] | None = None
 
 def drop_prepared(study: Study) -> str:
     """Remove the prepared copy of the data, and say so. What it was made from stays known, so that it can be made again."""
-    return engine_kind().drop_prepared(study)
+    return engine_kind(study.engine.kind).drop_prepared(study)
 
 
 def _asked_about(ledger: Ledger, version: int) -> bool:
@@ -159,9 +159,16 @@ def _is_file(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike)) and Path(cast("str", source)).suffix.lower() == FILE
 
 
-def _physical(source: Any) -> dict[str, Type | None]:
+def _kind_of(settings: Any) -> str:
+    """Return the kind of engine that settings name, before it is known whether they are right."""
+    if isinstance(settings, Mapping):
+        return str(cast("Mapping[str, Any]", settings).get("kind", EMBEDDED))
+    return settings.kind if isinstance(settings, EngineSettings) else EMBEDDED
+
+
+def _physical(source: Any, kind: str) -> dict[str, Type | None]:
     """Return the types that the sources themselves show, by column, or by table.column where there are several."""
-    physical = engine_kind().physical_types
+    physical = engine_kind(kind).physical_types
     if not isinstance(source, Mapping):
         return {name: kind for name, _, kind in physical(source)}
     found: dict[str, Type | None] = {}

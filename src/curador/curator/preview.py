@@ -11,9 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from curador.ledger.amounts import Amounts, amounts_text
-from curador.plan.error import linear_reach, reach_at
-from curador.plan.model import Linear
-from curador.plan.work import rows_read
+from curador.plan.words import bounding_notes
 from curador.query.tree import Estimated
 from curador.study.values import number_text
 from curador.text.numbers import level_text, percent_text, reach_text, rounded_text
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.curator.price import PricedQuestion
-    from curador.plan.model import BlockPlan, ItemPlan, Plan
+    from curador.plan.model import BlockPlan, ItemPlan
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.study.schema import Schema
 
@@ -231,9 +229,9 @@ def _error(block: BlockPlan, item: ItemPlan, noises: Sequence[Noise], confidence
     if not isinstance(item.expression, Estimated):
         return ExpectedError(item.name, None)
     estimate = block.estimates[item.expression.index]
-    if isinstance(estimate, Linear):
-        return ExpectedError(item.name, linear_reach(estimate, noises, confidence))
-    sizes = [(rows, reach_at(estimate, noises, rows, confidence)) for rows in SIZES]
+    if not estimate.sized:
+        return ExpectedError(item.name, estimate.reach_at(noises, 0, confidence))
+    sizes = [(rows, estimate.reach_at(noises, rows, confidence)) for rows in SIZES]
     return ExpectedError(item.name, None, tuple((rows, reach) for rows, reach in sizes if reach is not None))
 
 
@@ -266,21 +264,6 @@ def _units(selection: KeyNoise, probability: float, start: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if selection.pass_probability(middle) >= probability else (middle, high)
     return high
-
-
-def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
-    """Return what caps and bounds do: an error bar says nothing about it."""
-    lines: list[str] = []
-    unit = schema.study.unit_name
-    for block in plan.blocks:
-        own = block.contribution
-        groups = "" if block.cap.groups is None else f" in at most {block.cap.groups:,} groups"
-        rows = f"{own.rows:,} row{'' if own.rows == 1 else 's'}"
-        lines.append(f"± noise only, after at most {rows} a {unit}{groups}")
-        if (most := rows_read(block, schema)) is not None:
-            lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
-        lines += [f"bounds: {note}" for note in block.notes]
-    return tuple(dict.fromkeys(lines))
 
 
 def _main(amounts: Amounts, pure: bool) -> Fraction:  # noqa: FBT001 -- one of two amounts

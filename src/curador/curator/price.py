@@ -28,9 +28,7 @@ from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPr
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
 from curador.plan.caps import RequestedCaps
-from curador.plan.error import linear_reach, mean_reach_at
-from curador.plan.model import Linear, Mean
-from curador.plan.price import Grant, GrantKind, Priced, check_weights, price
+from curador.plan.price import Grant, GrantKind, Priced, check_weights, loss_record, price
 from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated, UnitGroup
 from curador.study.model import Caps
@@ -38,10 +36,12 @@ from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share
 from curador.text.numbers import rounded_text
 
 if TYPE_CHECKING:
+    from curador.curator.options import QuestionOptions
     from curador.curator.session import Session
     from curador.engines.base import Compiled
     from curador.ledger.limits import Limits
-    from curador.plan.model import BlockPlan, Estimate, ItemPlan, Plan
+    from curador.plan.aggregates import Estimate
+    from curador.plan.model import BlockPlan, ItemPlan, Plan
     from curador.query.tree import Question
 
 
@@ -57,28 +57,6 @@ FINENESS = Fraction(1, 1 << 20)
 
 _MOST_ROWS = 1 << 62
 _WHOLES = 1 << 20  # what needs more than so many times the whole limit is out of reach
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionOptions:
-    """What an asker says besides the question; exactly one of the first four is given. `Asker.ask` says what each means."""
-
-    spend: str | None = None
-    rho: Number | None = None
-    epsilon: Number | None = None
-    accuracy: Mapping[str, Number] | None = None
-    at: Number | None = None
-    weights: Mapping[str, Number] | None = None
-    caps: Caps | Mapping[str, int] | str | None = None
-    bounds: Mapping[str, tuple[Number, Number]] | None = None
-    dialect: str = "duckdb"
-    confidence: Number = "0.95"
-    bias: bool = False
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The names of the costs that were given."""
-        return tuple(name for name in ("spend", "rho", "epsilon", "accuracy") if getattr(self, name) is not None)
 
 
 def priced_plan(plan: Plan, options: QuestionOptions, limits: Limits, share: Fraction) -> Priced:
@@ -217,15 +195,13 @@ class _Goal:
     """One column's error; of a mean, in a group of so many rows."""
 
     block: int
-    estimate: Linear | Mean
+    estimate: Estimate
     error: Fraction
     rows: int
 
     def reached(self, priced: Priced) -> bool:
-        noises = priced.noises[self.block]
-        if isinstance(self.estimate, Linear):
-            return linear_reach(self.estimate, noises, ACCURACY_CONFIDENCE) <= self.error
-        return mean_reach_at(self.estimate, noises, self.rows, ACCURACY_CONFIDENCE) <= self.error
+        reach = self.estimate.reach_at(priced.noises[self.block], self.rows, ACCURACY_CONFIDENCE)
+        return reach is not None and reach <= self.error
 
 
 def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> list[_Goal]:
@@ -249,11 +225,11 @@ def _estimate(block: BlockPlan, item: ItemPlan) -> Estimate | None:
 
 
 def _goal(place: int, estimate: Estimate | None, name: str, error: Fraction, rows: int | None) -> _Goal:
-    if isinstance(estimate, Linear):
-        return _Goal(place, estimate, error, 0)
-    if not isinstance(estimate, Mean):
+    if estimate is None or not estimate.calibrated:
         hint = "only counts, sums and means have an error that is known without data; give spend= instead"
         raise InvalidParameter.must_be("accuracy", "of a count, a sum or a mean", name, hint)
+    if not estimate.sized:
+        return _Goal(place, estimate, error, 0)
     if rows is None:
         hint = f"the error of {name} depends on how many rows a group has: at=1000 says for which size it is meant"
         raise InvalidParameter.must_be("at", "given with the accuracy of a mean", Plain("nothing"), hint)
@@ -325,7 +301,7 @@ class PricedQuestion:
     @property
     def losses(self) -> tuple[dict[str, object], ...]:
         """The records of every loss."""
-        return tuple(loss.to_record() for one in self.priced for loss in one.losses)
+        return tuple(loss_record(noise) for one in self.priced for noise in one.drawn)
 
 
 def price_question(session: Session, text: str, options: QuestionOptions, *, fresh: bool = False) -> PricedQuestion:

@@ -19,11 +19,11 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.budget import epsilon_of
 from curador.ledger.amounts import amounts_text
+from curador.ledger.limits import epsilon_of
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan.model import measurements_of
-from curador.plan.price import QuantileNoise
+from curador.plan.price import QuantileNoise, loss_record
 from curador.plan.wire import written_noise
 from curador.privacy.adjacency import Adjacency
 from curador.text.numbers import rounded_text
@@ -246,7 +246,7 @@ def _measurements(block: BlockPlan, noises: Sequence[Noise]) -> list[dict[str, A
                 "sensitivity": _sensitivity(one, noise),
                 "mechanism": "Quantile" if isinstance(noise, QuantileNoise) else _wire_form(noise)[0],
                 "parameters": _parameters(noise),
-                "loss": noise.loss.to_record(),
+                "loss": loss_record(noise),
             }
         )
     return rows
@@ -297,7 +297,7 @@ def _keys(block: BlockPlan, selection: KeyNoise | None) -> dict[str, Any]:
         "threshold": _exact(selection.threshold),
         "mechanism": _wire_form(selection)[0],
         "parameters": _parameters(selection),
-        "loss": selection.loss.to_record(),
+        "loss": loss_record(selection),
     }
 
 

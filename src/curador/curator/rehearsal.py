@@ -7,7 +7,9 @@ key, a type, a number too long to be written, fails here, where a failure is a r
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +23,14 @@ from curador.randomness.entropy import Keystream
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from curador.engines.base import KeyValue
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.randomness.entropy import Entropy
+
+_SMALL = 1 << 16  # places, and numbers of steps that a person could have written
 
 _MADE_UP: dict[Type, KeyValue] = {
     Type.BOOLEAN: True,
@@ -37,6 +41,33 @@ _MADE_UP: dict[Type, KeyValue] = {
     Type.DATE: dt.date(2000, 1, 1),
     Type.TIMESTAMP: dt.datetime(2000, 1, 1),  # noqa: DTZ001 -- keys have no zone
 }
+
+
+def shape_of(priced: Priced) -> Hashable:
+    """Return what a priced plan's way from tallies to its table depends on: two of one shape go the same way.
+
+    Neither rows nor the conditions on them are in it; names, types, expressions and known keys are, whole; numbers that
+    bounds, grids and noise bring along are by their sign and magnitude, as what fails for their sake fails for their size.
+    """
+    plan = priced.plan
+    blocks = [
+        (block.items, block.having, block.keys, _shape((block.estimates, block.measurements, noises, selection)))
+        for block, noises, selection in zip(plan.blocks, priced.noises, priced.selections, strict=True)
+    ]
+    return tuple(blocks), plan.order, plan.limit, plan.offset
+
+
+def _shape(value: Any) -> Hashable:
+    if isinstance(value, tuple):
+        return tuple(_shape(one) for one in value)
+    if isinstance(value, (int, Fraction)) and abs(value) > _SMALL:
+        return value > 0, value.numerator.bit_length() - value.denominator.bit_length()
+    if isinstance(value, Fraction):
+        return value > 0, value.numerator.bit_length() - value.denominator.bit_length()
+    if dataclasses.is_dataclass(value):
+        held = (getattr(value, one.name) for one in dataclasses.fields(value) if one.compare)
+        return type(value), *(_shape(one) for one in held)
+    return value
 
 
 def rehearse(priced: Priced, tallied: Sequence[Tallied]) -> list[ReleasedBlock]:

@@ -105,13 +105,13 @@ class Tried:
     """The latest questions and fits that went well on tables without rows: trying them again would show the same."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, str], None] = {}
+        self._held: dict[Hashable, None] = {}
 
-    def __contains__(self, one: tuple[str, str]) -> bool:
+    def __contains__(self, one: Hashable) -> bool:
         return one in self._held
 
-    def add(self, one: tuple[str, str]) -> None:
-        """Remember the text and the key of one; the oldest goes."""
+    def add(self, one: Hashable) -> None:
+        """Remember the text and the key of one, or its shape; the oldest goes."""
         self._held[one] = None
         while len(self._held) > MOST_TRIED:
             self._held.pop(next(iter(self._held)), None)

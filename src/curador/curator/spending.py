@@ -18,8 +18,7 @@ import logging
 import secrets
 import time
 import traceback
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Refused
 from curador.ledger.amounts import NOTHING
@@ -28,7 +27,7 @@ from curador.ledger.request import Spent
 from curador.mechanisms.seam import is_private
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Hashable
 
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Value = TypeVar("Value")
-Result = TypeVar("Result")
-Result_co = TypeVar("Result_co", covariant=True)
+Value = TypeVar("Value", bound="Restored")
+Result = TypeVar("Result", bound="Shown")
+Result_co = TypeVar("Result_co", bound="Shown", covariant=True)
 
 KEPT = "the charge is kept and nothing was released"
 CHARGING = "interrupted while the question was being charged: the charge may be kept, and nothing was released."
@@ -47,20 +46,18 @@ STORING = "interrupted while the answer was being stored: the charge is kept; if
 ANSWERED = "interrupted after the question was answered: the charge is kept; the same question again is free."
 
 
-@dataclass(frozen=True, slots=True)
-class Restored(Generic[Value]):
+class Restored(Protocol):
     """What was released, made from the bytes that the ledger keeps, and the digest of what the asker sees of it."""
 
-    value: Value
-    digest: str
+    @property
+    def digest(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Shown(Generic[Result_co]):
-    """What the asker gets, and its receipt."""
+class Shown(Protocol):
+    """What the asker gets, with its receipt."""
 
-    result: Result_co
-    receipt: Receipt
+    @property
+    def receipt(self) -> Receipt: ...
 
 
 class Purchase(Protocol[Value, Result_co]):
@@ -68,22 +65,29 @@ class Purchase(Protocol[Value, Result_co]):
 
     what      "question" or "fit"
     request   its charge
+    shape     what its way after the engine depends on, sizes of numbers by their magnitude; None: it has no like
     """
 
     @property
     def what(self) -> str: ...
     @property
     def request(self) -> Request: ...
+    @property
+    def shape(self) -> Hashable | None: ...
+
+    def try_engine(self) -> None:
+        """Do what is tried anew of every question, whatever its shape: the engine's part, and what its receipt says."""
+        ...
 
     def compute(self, *, rehearsal: bool) -> bytes:
         """Read the rows, draw the noise, and return what the ledger keeps of it; in a rehearsal on tables without rows."""
         ...
 
-    def restore(self, content: bytes) -> Restored[Value]:
+    def restore(self, content: bytes) -> Value:
         """Return what was released from what the ledger keeps: what an asker sees is made of nothing else."""
         ...
 
-    def show(self, restored: Restored[Value], spent: Spent) -> Shown[Result_co]:
+    def show(self, restored: Value, spent: Spent) -> Result_co:
         """Return what the asker gets, with its receipt."""
         ...
 
@@ -107,18 +111,24 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
         if stored is not None:
             return _give_again(session, purchase, stored)
     _require_means(session)
+    charged = False
     said: str | None = None  # what an interrupt must say, by how far it has come; None: nothing was charged yet
     try:
-        with session.turn, session.pace.released() as mark:
+        with session.turn, session.pace.released(lambda: charged):
             stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened while this one waited
             if stored is not None:
                 return _give_again(session, purchase, stored)
             if (request.question, request.question_key) not in session.tried:
-                try_out(session, purchase)
+                if purchase.shape is None or purchase.shape not in session.tried:
+                    try_out(session, purchase)
+                    session.tried.add(purchase.shape)  # None of a fit is never looked up
+                else:
+                    with _refusing_under_an_id(session, purchase.what):
+                        purchase.try_engine()
                 session.tried.add((request.question, request.question_key))
             said = CHARGING
             reserved = ledger.reserve(request)
-            mark.charged, said = True, INTERRUPTED
+            charged, said = True, INTERRUPTED
             with _telling_an_id(session, reserved):
                 content = purchase.compute(rehearsal=False)
                 restored = purchase.restore(content)
@@ -130,24 +140,32 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
         if said is None:
             raise
         raise KeyboardInterrupt(said) from None
-    return shown.result
+    return shown
 
 
 def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:
     """Go the whole way once on tables without rows, and refuse what fails: nothing is charged, nothing is read.
 
-    What fails here fails for the sake of the question or the fit alone, so it is refused under an id.
+    What fails here fails for the sake of the question or the fit alone, so it is refused under an id. What comes after the
+    engine is tried once for all questions of one shape: the rows that a WHERE keeps, and the last digits of a scale, are
+    nothing to it.
     """
-    try:
+    with _refusing_under_an_id(session, purchase.what):
         restored = purchase.restore(purchase.compute(rehearsal=True))
         shown = purchase.show(restored, _imagined(session, purchase.request))
         json.dumps(shown.receipt.record, allow_nan=False)
+
+
+@contextlib.contextmanager
+def _refusing_under_an_id(session: Session, what: str) -> Generator[None]:
+    try:
+        yield
     except Refused:
         raise
     except Exception as error:  # noqa: BLE001 -- nothing but an id leaves, here too
         incident = _record_failure(session, error)
         hint = f"ask it in another way; the owner finds the reason under incident {incident}"
-        rule = f"the {purchase.what} must be one that can be computed, even without rows; nothing was charged"
+        rule = f"the {what} must be one that can be computed, even without rows; nothing was charged"
         raise InvalidQuery(f"{rule}.", hint=f"{hint}.") from None
 
 
@@ -169,7 +187,7 @@ def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Sto
     )
     spent = entry.after.spent if entry.analyst is None else ledger.spent(entry.analyst)
     limit = ledger.limits.share(request.share)
-    return purchase.show(restored, Spent(entry=entry, limit=limit, before=spent, after=spent)).result
+    return purchase.show(restored, Spent(entry=entry, limit=limit, before=spent, after=spent))
 
 
 def _require_means(session: Session) -> None:

@@ -11,13 +11,14 @@ import json
 import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from curador.curator.price import QuestionOptions, amount_of, refuse_too_little
+from curador.curator.options import QuestionOptions
+from curador.curator.price import amount_of, refuse_too_little
 from curador.curator.receipt import fit_receipt
-from curador.curator.spending import Restored, Shown, spend
+from curador.curator.spending import spend
 from curador.errors import InvalidParameter, NotAllowed, NotPrivate
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.ledger.request import Request, least_cost
@@ -138,6 +139,20 @@ def train(
     return spend(session, FitPurchase(session, rows, request, run, exact))
 
 
+class StoredModel(NamedTuple):
+    """The bytes of a model that the ledger keeps, and their digest."""
+
+    content: bytes
+    digest: str
+
+
+class BoughtModel(NamedTuple):
+    """The bytes of a model, with its receipt."""
+
+    content: bytes
+    receipt: Receipt
+
+
 @dataclass(frozen=True, slots=True)
 class FitPurchase:
     """A fit with its price, as something to spend on."""
@@ -148,6 +163,7 @@ class FitPurchase:
     run: Fitting
     exact: bool
     what: str = "fit"
+    shape: None = None  # what a fit does depends on all of it
 
     def compute(self, *, rehearsal: bool) -> bytes:
         """Read the rows and fit; in a rehearsal its noise is drawn and thrown away with the model."""
@@ -157,11 +173,15 @@ class FitPurchase:
             read = engine.rehearse_read if rehearsal else engine.read
             return bytes(self.run(*_arrays(rows, read(rows.table, rows.columns)), rehearsal=rehearsal))
 
-    def restore(self, content: bytes) -> Restored[bytes]:
-        """Return the model's bytes, which are what the ledger keeps."""
-        return Restored(content, hashlib.sha256(content).hexdigest())
+    def try_engine(self) -> None:
+        """Read columns of tables without rows."""
+        self.session.engine.rehearse_read(self.rows.table, self.rows.columns)
 
-    def show(self, restored: Restored[bytes], spent: Spent) -> Shown[tuple[bytes, Receipt]]:
+    def restore(self, content: bytes) -> StoredModel:
+        """Return the model's bytes, which are what the ledger keeps."""
+        return StoredModel(content, hashlib.sha256(content).hexdigest())
+
+    def show(self, restored: StoredModel, spent: Spent) -> BoughtModel:
         """Return the model's bytes with the receipt."""
         receipt = fit_receipt(
             self.session.study,
@@ -172,7 +192,7 @@ class FitPurchase:
             model_digest=restored.digest,
             exact=self.exact,
         )
-        return Shown((restored.value, receipt), receipt)
+        return BoughtModel(restored.content, receipt)
 
 
 def _request(session: Session, rows: TrainingRows, description: Mapping[str, Any], plan: PricedFit) -> Request:

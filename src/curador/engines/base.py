@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curador.errors import Failed
+from curador.study.rules import broken_rule
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -159,7 +160,7 @@ class Sources(enum.Enum):
 
 
 class EngineKind(Protocol):
-    """A kind of engine, before one is opened; `registry.py` says which there are."""
+    """A kind of engine, before one is opened; the registry says which there are."""
 
     def describe(self, study: Study) -> Schema:
         """Return every column of the study's sources; refuse those that are not there or not as declared. No row is read."""
@@ -186,7 +187,7 @@ class EngineKind(Protocol):
 
 
 EMBEDDED = "duckdb"
-"""The kind of every study: none names another one."""
+"""The kind of every study that names no other one in [engine]."""
 
 _KINDS = {EMBEDDED: "curador.engines.duckdb.engine"}
 """Modules whose `KIND` it is, imported when first used: a driver is not needed to import a study."""
@@ -194,5 +195,7 @@ _KINDS = {EMBEDDED: "curador.engines.duckdb.engine"}
 
 def engine_kind(name: str = EMBEDDED) -> EngineKind:
     """Return the kind of engine of this name."""
+    if name not in _KINDS:
+        raise broken_rule(("engine", "kind"), f"one of {', '.join(_KINDS)}", name)
     kind: EngineKind = import_module(_KINDS[name]).KIND
     return kind

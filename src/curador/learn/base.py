@@ -161,7 +161,7 @@ class PrivateEstimator(BaseEstimator):
 
     def _goal(self) -> FitGoal:
         given: Any = self
-        return goal_of(given.epsilon, given.delta, given.neighbours)
+        return goal_of(given.epsilon, given.delta, given.adjacency)
 
     def _facts(self, counted: Facts, goal: FitGoal) -> Facts:
         """The number of records is public where records are replaced; elsewhere it is what was declared."""
@@ -276,7 +276,6 @@ class PrivateEstimator(BaseEstimator):
 
     def _description(self, y: str | None) -> dict[str, Any]:
         """What makes two fits the same: the class and its parameters."""
-        from curador.learn.model_file import write_value
+        from curador.learn.model_file import write_parameters
 
-        parameters = {name: write_value(value) for name, value in self.get_params(deep=False).items()}
-        return {"estimator": type(self).__name__, "parameters": parameters, "target": y}
+        return {"estimator": type(self).__name__, "parameters": write_parameters(self), "target": y}

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidParameter
 from curador.learn.release import ReleaseSummary
+from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from curador.learn.plan import FitPlan
+
+STORED_ADJACENCY = {ADD_OR_REMOVE_ONE: "add_remove", REPLACE_ONE: "replace_one"}
+"""How cards and models write an adjacency, under the name "neighbours": for ever."""
+
+
+def read_adjacency(word: str) -> Adjacency:
+    """Return the adjacency that a card or a model names; KeyError where it names none."""
+    return {stored: adjacency for adjacency, stored in STORED_ADJACENCY.items()}[word]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class PrivacyCard:
     epsilon: float
     delta: float
     rho: str
-    neighbours: str
+    adjacency: Adjacency
     unit: str
     guarantee: str
     exact: bool
@@ -49,7 +58,7 @@ class PrivacyCard:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "rho": self.rho,
-            "neighbours": self.neighbours,
+            "neighbours": STORED_ADJACENCY[self.adjacency],
             "unit": self.unit,
             "guarantee": self.guarantee,
             "exact": self.exact,
@@ -69,7 +78,7 @@ class PrivacyCard:
                 epsilon=record["epsilon"],
                 delta=record["delta"],
                 rho=record["rho"],
-                neighbours=record["neighbours"],
+                adjacency=read_adjacency(record["neighbours"]),
                 unit=record["unit"],
                 guarantee=record["guarantee"],
                 exact=record["exact"],
@@ -89,7 +98,7 @@ class PrivacyCard:
         lines = [
             f"{self.estimator} ({self.method})",
             f"  guarantee   {cost}, {self.guarantee}",
-            f"  neighbours  tables that differ by one {self.unit}: {_NEIGHBOURS[self.neighbours]}",
+            f"  neighbours  tables that differ by one {self.unit}: {_NEIGHBOURS[self.adjacency]}",
             f"  noise       {'exact integers and exact noise' if self.exact else 'ideal real arithmetic: not exact'}",
         ]
         lines += [
@@ -97,7 +106,7 @@ class PrivacyCard:
             for one in self.releases
         ]
         if self.records is not None:
-            lines.append(f"  records     {self.records} ({'public' if self.neighbours == 'replace_one' else 'declared'})")
+            lines.append(f"  records     {self.records} ({'public' if self.adjacency is REPLACE_ONE else 'declared'})")
         return "\n".join([*lines, *(f"  note        {one}" for one in self.notes)])
 
 
@@ -124,7 +133,7 @@ def _read_release(record: Mapping[str, Any]) -> ReleaseSummary:
     return made
 
 
-_NEIGHBOURS = {"add_remove": "one more or one less", "replace_one": "one replaced by another"}
+_NEIGHBOURS = {ADD_OR_REMOVE_ONE: "one more or one less", REPLACE_ONE: "one replaced by another"}
 
 
 def make_card(
@@ -140,8 +149,6 @@ def make_card(
     notes: Sequence[str] = (),
 ) -> PrivacyCard:
     """Return the card of a plan and of what was released under it."""
-    from curador.privacy.adjacency import REPLACE_ONE
-
     delta = plan.goal.delta
     return PrivacyCard(
         estimator=estimator,
@@ -149,7 +156,7 @@ def make_card(
         epsilon=float(plan.goal.epsilon),
         delta=float(delta),
         rho=str(plan.rho),
-        neighbours="replace_one" if plan.goal.adjacency is REPLACE_ONE else "add_remove",
+        adjacency=plan.goal.adjacency,
         unit=unit,
         guarantee=guarantee,
         exact=exact,

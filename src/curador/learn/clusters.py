@@ -21,6 +21,7 @@ from curador.learn.plan import PlannedRelease
 from curador.learn.regression.frame import INWARD, TOP, design_of, frame_rows
 from curador.learn.regression.moments import TargetGrid, products, release_marginals, release_moments
 from curador.learn.sums import sensitivity_steps
+from curador.numerics.exact import whole_root_up
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -191,7 +192,7 @@ def sum_length(goal: FitGoal) -> int:
     Rounds  Up.
     """
     unit = count_unit(goal)
-    added = TOP + unit if goal.pure else math.isqrt(TOP * TOP + unit * unit - 1) + 1
+    added = TOP + unit if goal.pure else whole_root_up(TOP * TOP + unit * unit)
     return sensitivity_steps(added, goal.adjacency)
 
 

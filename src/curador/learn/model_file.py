@@ -17,7 +17,8 @@ import numpy as np
 
 from curador.errors import InvalidParameter
 from curador.learn import WHERE
-from curador.learn.card import PrivacyCard
+from curador.learn.card import STORED_ADJACENCY, PrivacyCard, read_adjacency
+from curador.privacy.adjacency import as_adjacency
 
 if TYPE_CHECKING:
     from curador.learn.base import PrivateEstimator
@@ -53,10 +54,25 @@ def to_json(estimator: PrivateEstimator) -> str:
     body = {
         "format": _FORMAT,
         "class": name,
-        "parameters": {name: write_value(value) for name, value in estimator.get_params(deep=False).items()},
+        "parameters": write_parameters(estimator),
         "fitted": {name: write_value(value) for name, value in _kept(estimator, _names(name)).items()},
     }
     return json.dumps(body, allow_nan=False)
+
+
+def write_parameters(estimator: PrivateEstimator) -> dict[str, Any]:
+    """Return the parameters of an estimator under the names, and in the order, in which they are stored."""
+    given: dict[str, Any] = dict(estimator.get_params(deep=False))
+    given["neighbours"] = STORED_ADJACENCY[as_adjacency(given.pop("adjacency"))]
+    return {name: write_value(given[name]) for name in sorted(given)}
+
+
+def _read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
+    given = {name: _read_value(value) for name, value in stored.items()}
+    if "adjacency" in given:  # no file calls it so
+        raise KeyError("adjacency")
+    given["adjacency"] = str(read_adjacency(given.pop("neighbours")))
+    return given
 
 
 def _names(kind: str) -> frozenset[str]:
@@ -89,7 +105,7 @@ def _made(body: Any) -> PrivateEstimator:
     if not name.startswith("Private"):
         raise KeyError(name)
     kind = getattr(import_module(WHERE[name]), name)
-    made = kind(**{name: _read_value(value) for name, value in body["parameters"].items()})
+    made = kind(**_read_parameters(body["parameters"]))
     for attribute, value in body["fitted"].items():
         if attribute not in _names(name):
             raise KeyError(attribute)

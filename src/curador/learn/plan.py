@@ -13,14 +13,14 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from curador.errors import InvalidParameter, require
 from curador.learn.oracles.bingham import BinghamDirection
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.numerics.exact import Number, positive, rational
-from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
+from curador.numerics.exact import Number, positive, rational, root_up
+from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.losses import Pure
 from curador.privacy.sensitivity import Norm, Sensitivity
 
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 
 
 # ---- goal ------------------------------------------------------------------------------------------------------------------
-
-
-Neighbours: TypeAlias = Literal["add_remove", "replace_one"]
-
-_WORDS = {"add_remove": ADD_OR_REMOVE_ONE, "replace_one": REPLACE_ONE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ class FitGoal:
         return self.delta == 0
 
 
-def goal_of(epsilon: Number | None, delta: Number | None, neighbours: str) -> FitGoal:
+def goal_of(epsilon: Number | None, delta: Number | None, adjacency: Adjacency | str) -> FitGoal:
     """Return the goal that an estimator's parameters state, or refuse: nothing about privacy has a default."""
     if epsilon is None:
         raise InvalidParameter.must_be("epsilon", "given", "nothing", "how much one record may change what is released")
@@ -63,14 +58,7 @@ def goal_of(epsilon: Number | None, delta: Number | None, neighbours: str) -> Fi
     spent = rational(delta, "delta")
     if not 0 <= spent < 1:
         raise InvalidParameter.must_be("delta", "at least 0 and below 1", delta)
-    return FitGoal(positive(epsilon, "epsilon"), spent, neighbours_of(neighbours))
-
-
-def neighbours_of(word: object) -> Adjacency:
-    """Return the adjacency that a parameter names."""
-    if not isinstance(word, str) or word not in _WORDS:
-        raise InvalidParameter.must_be("neighbours", "'add_remove' or 'replace_one'", word)
-    return _WORDS[word]
+    return FitGoal(positive(epsilon, "epsilon"), spent, as_adjacency(adjacency))
 
 
 # ---- plan ------------------------------------------------------------------------------------------------------------------
@@ -167,7 +155,7 @@ class FitPlan:
         Claim   The ε of a pure plan's mechanisms add up to at most the goal's.
         """
         if self.goal.pure:
-            return Pure(epsilon=self.goal.epsilon, relation=self.goal.adjacency)
+            return Pure(epsilon=self.goal.epsilon, adjacency=self.goal.adjacency)
         first, *others = (one.loss for one in self.parts)
         return sum(others, first)
 
@@ -201,7 +189,7 @@ class FitPlan:
         part = self._by_name[name]
         if not isinstance(part.mechanism, BinghamDirection):
             raise InvalidParameter.must_be("a direction", "drawn under a plan of directions", "one of noise")
-        return BinghamDirection(span=part.mechanism.span, extent=extent, relation=part.mechanism.relation)
+        return BinghamDirection(span=part.mechanism.span, extent=extent, adjacency=part.mechanism.adjacency)
 
     def deviation(self, name: str, sensitivity: float) -> float:
         """Return the standard deviation of one number of a release, in units of the sensitivity. To display and to decide."""
@@ -239,7 +227,7 @@ def concentrated_plan(goal: FitGoal, rho: Fraction, parts: Sequence[PlannedRelea
     """Return the plan that costs at most rho in zCDP."""
     require(rho > 0, "rho", "above 0", rho)
     found = _check_parts(goal, parts)
-    scales = (_up(_root_up(Fraction(one.count) / (2 * rho * Fraction(one.share)))) for one in found)
+    scales = (_up(root_up(Fraction(one.count) / (2 * rho * Fraction(one.share)), _DIGITS)) for one in found)
     return FitPlan(goal, tuple(plan_release(goal, one, scale) for one, scale in zip(found, scales, strict=True)))
 
 
@@ -252,7 +240,7 @@ def plan_release(goal: FitGoal, part: PlannedRelease, multiplier: Fraction) -> P
 
 def _mechanism(goal: FitGoal, multiplier: Fraction, *, drawn: bool) -> Additive | BinghamDirection:
     if drawn:
-        return BinghamDirection(span=1 / multiplier, extent=1.0, relation=goal.adjacency)
+        return BinghamDirection(span=1 / multiplier, extent=1.0, adjacency=goal.adjacency)
     scale, square = multiplier * STEPS, STEPS**2
     if goal.pure:
         return DiscreteLaplace(scale=scale, sensitivity=Sensitivity(square, Norm.L1, goal.adjacency))
@@ -289,9 +277,3 @@ def _round_scale(scale: Fraction) -> Fraction:
 
 def _up(value: Fraction) -> Fraction:
     return Fraction(-(-value.numerator * _DIGITS // value.denominator), _DIGITS)
-
-
-def _root_up(value: Fraction) -> Fraction:
-    scaled = -(-value.numerator * _DIGITS**2 // value.denominator)
-    root = math.isqrt(scaled)
-    return Fraction(root if root * root == scaled else root + 1, _DIGITS)

@@ -7,13 +7,13 @@ moves it by what is said here, not by that and a rounding error.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from curador.errors import Failed
+from curador.numerics.exact import whole_root_up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def sensitivity_steps(length: int, adjacency: Adjacency, *, positive: bool = Fal
     """
     if adjacency is not REPLACE_ONE:
         return length
-    return math.isqrt(2 * length * length - 1) + 1 if positive else 2 * length
+    return whole_root_up(2 * length * length) if positive else 2 * length
 
 
 def _in_blocks(rows: int, limit: int, block: Callable[[slice], Floats]) -> Integers:

@@ -21,13 +21,13 @@ from typing import Final
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import STUDY, holder_of, refuse_entry, row_of
+from curador.ledger.chain import STUDY, holder_of, recent_entry, refuse_entry, row_of
 from curador.ledger.entry import Entry, EntryKind, State, next_entry, now, seal
 from curador.ledger.limits import Limits
 from curador.ledger.request import Request, Spent, Stored, admit, is_label, is_sha256, note_text, refuse_what_does_not_fit
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.store import Page
-from curador.ledger.witness import Head, WitnessedHead, remember
+from curador.ledger.witness import Head, remember
 from curador.privacy.adjacency import Adjacency
 from curador.study.model import Budget
 
@@ -426,7 +426,7 @@ class Ledger:
             while True:
                 if head.sequence > self._mirrored:
                     try:
-                        remember(self._witness, WitnessedHead(self.id, head))
+                        remember(self._witness, self.id, head)
                     except OSError as error:
                         raise Failed(f"the ledger's witness could not be written; {_CHARGED}.") from error
                     self._mirrored = head.sequence
@@ -448,5 +448,6 @@ def _admits(head: Entry, analyst: str | None, version: int) -> None:
 
 def _append(page: Page, entry: Entry) -> Entry:
     made, text = seal(entry)
-    page.append(row_of(made, text))
-    return Entry.from_text(text)  # what everybody will read, not what was meant
+    row = row_of(made, text)
+    page.append(row)
+    return recent_entry(row)  # what everybody will read, not what was meant

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, cast
 
 from curador.errors import InvalidParameter, InvalidStudy, require
@@ -149,7 +150,7 @@ class Limits:
             raise InvalidParameter.must_be("limits", "those of a ledger", record)
         require(kind != "pure" or not (delta or keys or rho), "limits", "without delta and rho where they are pure", record)
         owners = tuple((str(table), str(owner)) for table, owner in cast("list[list[object]]", record.get("owners", [])))
-        return cls(kind, epsilon, delta, keys, rho, as_adjacency(record["adjacency"]), unit, units, owners)
+        return cls(kind, epsilon, delta, keys, rho, as_adjacency(str(record["adjacency"])), unit, units, owners)
 
 
 def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:
@@ -160,3 +161,10 @@ def least_of(limits: Limits, share: Fraction, least_spend: Fraction) -> Amounts:
     """
     whole = limits.share(least_spend * share)
     return Amounts(epsilon=whole.epsilon, rho=whole.rho)
+
+
+@lru_cache(256)  # of what one question found and what it left: the next one finds the same
+def epsilon_of(limits: Limits, spent: Amounts) -> float:
+    """Return the ε that amounts convert into, at the δ that is kept for conversion. For display. Rounds: up."""
+    judge = limits.judge(spent)
+    return judge.epsilon() if isinstance(judge, PureFilter) or spent.rho else 0.0

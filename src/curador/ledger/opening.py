@@ -140,7 +140,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         return Head(made.sequence, made.hash)
 
     def announce(head: Head) -> None:
-        mirror.remember(places.witness, WitnessedHead(first.ledger, head), anew=seen is None)
+        mirror.remember(places.witness, first.ledger, head, anew=seen is None)
         mirror.sync_folder(places.witness.parent)
         announced.append(head)
 
@@ -150,7 +150,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         if announced and seen is None:
             places.witness.unlink(missing_ok=True)
         elif announced and seen is not None:
-            mirror.remember(places.witness, seen)
+            mirror.remember(places.witness, seen.ledger, seen.head)
         if isinstance(error, FileExistsError):  # somebody else was faster
             raise _refusal_of_taken_place(places) from None
         if isinstance(error, OSError):

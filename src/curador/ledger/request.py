@@ -5,7 +5,7 @@ Is there room? The filter of the limits decides for the study, the share for the
 
 from __future__ import annotations
 
-import decimal
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -18,8 +18,9 @@ from curador.ledger.amounts import Amounts
 from curador.ledger.entry import Entry, EntryKind, now
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
-from curador.privacy.loss import compose
+from curador.privacy.loss import Loss, compose
 from curador.privacy.records import loss_from_record
+from curador.text.numbers import rounded_text
 
 # ---- request ---------------------------------------------------------------------------------------------------------------
 
@@ -68,6 +69,22 @@ class Request:
         names = type(self.tables) is tuple and all(type(name) is str for name in self.tables)
         require(names, "tables", "a tuple of names", self.tables)
         require(is_label(self.asked), "asked", "a time as text", self.asked)
+
+    # what a filter asks of whatever it charges
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """ε under a pure budget."""
+        return self.amounts.epsilon
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(ρ, δ) under an (ε, δ) budget."""
+        return self.amounts.rho, self.amounts.delta
+
+    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
+        """No finite divergence is claimed."""
+        return float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +163,25 @@ def admit(request: Request, limits: Limits) -> None:
 def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts:
     """Return what must at least be charged for these loss records. Rounds: up."""
     require(len(losses) > 0, "losses", "at least one loss record", "none")
-    loss = compose([loss_from_record(record) for record in losses])
-    own = loss.adjacency
-    require(own is None or own is limits.adjacency, "losses", f"about the ledger's neighbours ({limits.adjacency})", own)
     try:
-        json.dumps(losses, allow_nan=False)
+        text = json.dumps(losses, allow_nan=False)
     except (TypeError, ValueError):
         raise InvalidParameter.must_be("losses", "records of plain values", losses) from None
-    if limits.kind == "pure":
+    return _least_cost(text, limits.adjacency, pure=limits.kind == "pure")
+
+
+@functools.lru_cache(256)
+def _loss_of(text: str) -> Loss:
+    return loss_from_record(json.loads(text))
+
+
+@functools.lru_cache(256)
+def _least_cost(text: str, adjacency: Adjacency, *, pure: bool) -> Amounts:
+    """What the records of this text cost: of what will be stored, as whoever reads the ledger finds it."""
+    loss = compose([_loss_of(json.dumps(record)) for record in json.loads(text)])
+    own = loss.adjacency
+    require(own is None or own is adjacency, "losses", f"about the ledger's neighbours ({adjacency})", own)
+    if pure:
         epsilon = loss.pure_epsilon
         if epsilon is None:
             raise NotPrivate(
@@ -190,32 +218,6 @@ def note_text(value: object, name: str) -> str:
 # ---- room ------------------------------------------------------------------------------------------------------------------
 
 
-_MOST = decimal.Context(prec=6, rounding=decimal.ROUND_DOWN)
-_LEAST = decimal.Context(prec=6, rounding=decimal.ROUND_UP)
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """Amounts in the form that a filter charges."""
-
-    amounts: Amounts
-    adjacency: Adjacency
-
-    @property
-    def pure_epsilon(self) -> Fraction:
-        """ε under a pure budget."""
-        return self.amounts.epsilon
-
-    @property
-    def concentrated(self) -> tuple[Fraction, Fraction]:
-        """(ρ, δ) under an (ε, δ) budget."""
-        return self.amounts.rho, self.amounts.delta
-
-    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
-        """No finite divergence is claimed."""
-        return float("inf")
-
-
 def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts, own: Amounts, limit: Amounts) -> None:
     """Refuse a charge that the study or the asker's share has no room for.
 
@@ -229,7 +231,7 @@ def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts
     asked = request.amounts
     if request.analyst is not None and not (own + asked).within(limit):
         raise _no_room(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit)
-    if not limits.judge(total).fits(Charge(asked, request.adjacency)):
+    if not limits.judge(total).fits(request):
         whole = limits.total
         room = total.room_below(whole)
         raise _no_room(asked, room, whole, "the study's budget", room.least(own.room_below(limit)), limit)
@@ -240,9 +242,9 @@ def _no_room(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Am
     for name in ("epsilon", "rho", "delta"):
         wanted, room, bound = (getattr(amounts, name) for amounts in (asked, left, limit))
         if wanted > room:
-            rule = f"must be at most {_short(room, _MOST)}, what is left of {whose} ({_short(bound, _MOST)})"
+            rule = f"must be at most {_short(room, up=False)}, what is left of {whose} ({_short(bound, up=False)})"
             hint = f"{_hint(name, asked, fits, share)}."
-            return BudgetExceeded(subject=name, rule=rule, got=_short(wanted, _LEAST), hint=hint)
+            return BudgetExceeded(subject=name, rule=rule, got=_short(wanted, up=True), hint=hint)
     return BudgetExceeded("the charge must fit into what is left of the budget.")
 
 
@@ -258,7 +260,6 @@ def _hint(name: str, asked: Amounts, fits: Amounts, share: Amounts) -> str:
     return "too little is left for another question; answers that were given before stay free"
 
 
-def _short(amount: Fraction, context: decimal.Context) -> str:
+def _short(amount: Fraction, *, up: bool) -> str:
     """Return six digits, rounded so that the sentence stays true."""
-    value = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
-    return f"{value.normalize(context):g}" if value else "0"
+    return rounded_text(amount, up=up, digits=6)

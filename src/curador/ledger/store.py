@@ -17,7 +17,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import DIGITS, NOTHING, Amounts
-from curador.ledger.chain import DAMAGED, ChainRow, entry_of, refuse_entry
+from curador.ledger.chain import DAMAGED, ChainRow, entry_of, recent_entry, refuse_entry
 from curador.ledger.entry import LATER, Entry, EntryKind
 from curador.ledger.witness import Head
 
@@ -201,12 +201,12 @@ class Page:
     def head(self) -> Entry:
         """Return the last entry."""
         row = self._one("head")
-        return refuse_entry(0, "must be there") if row is None else entry_of(ChainRow(*row))
+        return refuse_entry(0, "must be there") if row is None else recent_entry(ChainRow(*row))
 
     def at(self, sequence: int) -> Entry | None:
         """Return one entry."""
         row = self.row(sequence)
-        return None if row is None else entry_of(row)
+        return None if row is None else recent_entry(row)
 
     def row(self, sequence: int) -> ChainRow | None:
         """Return one row, as it is stored."""

@@ -41,7 +41,7 @@ class Direct(Supporting):
     @property
     def loss(self) -> Loss:
         """Randomized response of ε. Claim: one with a smaller γ is a post-processing of it."""
-        return RandomizedResponseLoss(epsilon=self.epsilon, categories=self.size, relation=REPLACE_ONE)
+        return RandomizedResponseLoss(epsilon=self.epsilon, categories=self.size, adjacency=REPLACE_ONE)
 
     @property
     def p(self) -> Fraction:

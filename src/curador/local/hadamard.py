@@ -56,7 +56,7 @@ class Hadamard(Frequencies):
         t = Fraction(client.share, WHOLE)
         own, other = alone * t, alone * (1 - t) / (2 * client.blocks - 1)
         same = tuple(mass for mass in (1 - own - other,) if mass)
-        return Finite(p=(own, other, *same), q=(other, own, *same), relation=REPLACE_ONE)
+        return Finite(p=(own, other, *same), q=(other, own, *same), adjacency=REPLACE_ONE)
 
     @property
     def gain(self) -> Fraction:

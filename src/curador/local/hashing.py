@@ -75,7 +75,7 @@ class Hashing(Supporting):
         apart, p = 1 - collision(client.prime, client.cells), self.p
         own, other = apart * p, apart * (1 - p) / (client.cells - 1)
         same = tuple(mass for mass in (1 - own - other,) if mass)
-        return Finite(p=(own, other, *same), q=(other, own, *same), relation=REPLACE_ONE)
+        return Finite(p=(own, other, *same), q=(other, own, *same), adjacency=REPLACE_ONE)
 
     @property
     def p(self) -> Fraction:

@@ -117,7 +117,7 @@ class HeavyHitters(Reporting):
     @property
     def loss(self) -> Loss:
         """Randomized response on the cells. Claim: level and function tell nothing, and where cells agree nothing is lost."""
-        return RandomizedResponseLoss(epsilon=self.epsilon, categories=self.client().cells, relation=REPLACE_ONE)
+        return RandomizedResponseLoss(epsilon=self.epsilon, categories=self.client().cells, adjacency=REPLACE_ONE)
 
     @property
     def levels(self) -> tuple[int, ...]:

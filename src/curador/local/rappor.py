@@ -100,4 +100,4 @@ class Rappor(Unary):
         half = Fraction(1, 2)
         both, own, other = half * q, half * (1 - q), half * q
         none = 1 - both - own - other
-        return Finite(p=(own, other, both, none), q=(other, own, both, none), relation=REPLACE_ONE)
+        return Finite(p=(own, other, both, none), q=(other, own, both, none), adjacency=REPLACE_ONE)

@@ -66,7 +66,7 @@ class Subset(BitReports):
         own, other = p * (rest + 1 - w) / rest, (1 - p) * w / rest
         both, none = p * (w - 1) / rest, (1 - p) * (rest - w) / rest
         same = tuple(mass for mass in (both, none) if mass)
-        return Finite(p=(own, other, *same), q=(other, own, *same), relation=REPLACE_ONE)
+        return Finite(p=(own, other, *same), q=(other, own, *same), adjacency=REPLACE_ONE)
 
     @property
     def p(self) -> Fraction:

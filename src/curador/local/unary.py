@@ -63,7 +63,7 @@ class Unary(BitReports):
         p, q = self.p, self.q
         both, none = p * q, (1 - p) * (1 - q)
         own, other = p * (1 - q), (1 - p) * q
-        return Finite(p=(own, other, both, none), q=(other, own, both, none), relation=REPLACE_ONE)
+        return Finite(p=(own, other, both, none), q=(other, own, both, none), adjacency=REPLACE_ONE)
 
     @property
     def p(self) -> Fraction:

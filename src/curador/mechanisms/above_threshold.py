@@ -24,7 +24,6 @@ from curador.mechanisms.scores import (
     monotone_text,
     noise_exponent,
     offsets_of,
-    read_flag,
     score_steps,
     split_size,
     stack_parts,
@@ -32,6 +31,7 @@ from curador.mechanisms.scores import (
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import first_whole
 from curador.numerics.exact import Number, open_probability, positive, rational, whole
+from curador.numerics.fields import read_flag
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_down, float_up
 from curador.privacy.loss import Loss

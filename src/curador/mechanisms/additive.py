@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import numpy as np
 
 from curador.errors import InvalidParameter
+from curador.mechanisms.calibration import Accuracy
 from curador.mechanisms.grid import (
     MOST_FLOAT,
     FloatValues,
@@ -26,7 +27,7 @@ from curador.mechanisms.grid import (
     to_whole,
     unwrap_value,
 )
-from curador.mechanisms.parameters import Accuracy, power_of_two, round_down
+from curador.mechanisms.parameters import power_of_two, round_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, confidence_level, whole
 from curador.numerics.interval import Interval

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from attrs import frozen
 
 from curador.mechanisms.grid import as_array, refusal_of_value
 from curador.mechanisms.scores import Chooser, Steps, are_near, deficits_of, draw_below_each, failure_of, steps_for
@@ -45,7 +46,7 @@ class Pieces:
         return self.scores[np.searchsorted(self.ends, cells, side="right") - 1]
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen(repr=False)
 class Exponential(Chooser):
     """Candidate r with probability ∝ exp(ε score(r) / (2 sensitivity)); without the 2 where scores are monotone.
 

@@ -11,16 +11,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from curador.mechanisms.additive import IntegerNoise, NoiseOnGrid, RealNoise, largest_accurate, read_dimension
+from curador.mechanisms.calibration import Accuracy, Goal, ScaledNoise, calibrate, find_largest
 from curador.mechanisms.parameters import (
-    Accuracy,
     decimal_text,
-    find_largest,
-    find_smallest_scale,
     grid_exponent,
     in_steps,
     power_of_two,
-    read_accuracy,
-    read_goal,
     root_text,
     round_down,
     round_up,
@@ -31,11 +27,13 @@ from curador.mechanisms.parameters import (
 from curador.numerics.exact import Number, positive, square, whole
 from curador.numerics.rounding import float_down, float_up
 from curador.privacy.adjacency import Adjacency
-from curador.privacy.loss import Loss, Scheme
+from curador.privacy.loss import Loss
 from curador.privacy.losses import DiscreteGaussianLoss, DiscreteGaussianVectorLoss
 from curador.privacy.sensitivity import Norm, Sensitivity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from curador.randomness.entropy import Entropy
 
 
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Gaussian(RealNoise):
+class Gaussian(RealNoise, ScaledNoise):
     """Gaussian noise of standard deviation `sigma` for a real number, or `dimension` of them, of bounded l2 sensitivity.
 
     Values are rounded to a power-of-two grid of at most σ/2⁴⁰ and discrete Gaussian noise is added on it.
@@ -58,15 +56,15 @@ class Gaussian(RealNoise):
 
     sigma: Fraction
     sensitivity_squared: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     dimension: int
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L2)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L2)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", read_dimension(dimension))
         object.__setattr__(self, "plan", None)
 
@@ -90,12 +88,12 @@ class Gaussian(RealNoise):
         sigma2 = square(in_steps(self.sigma, exponent))
         if self.dimension == 1:
             steps = steps_of(self.sensitivity_squared, exponent)
-            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=steps, relation=self.relation)
+            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=steps, adjacency=self.adjacency)
         return DiscreteGaussianVectorLoss(
             sigma2=sigma2,
             sensitivity_squared=vector_squares(self.sensitivity_squared, exponent, self.dimension),
             dimension=self.dimension,
-            relation=self.relation,
+            adjacency=self.adjacency,
         )
 
     def _make_plan(self) -> NoiseOnGrid:
@@ -127,49 +125,29 @@ class Gaussian(RealNoise):
         return float_up(self.sigma * self.sigma)
 
     @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: Number | Sensitivity,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Number | None = None,
-        confidence: Number = "0.95",
-        count: Number = 1,
-        rate: Number | None = None,
-        scheme: Scheme = "poisson",
-        adjacency: Adjacency | str | None = None,
-        dimension: Number = 1,
+    def _at(cls, scale: Fraction, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return cls(sigma=scale, sensitivity=sensitivity, dimension=dimension)
+
+    @classmethod
+    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
+        return largest_accurate(make, _sigma_for(wanted), wanted)
+
+    @classmethod
+    def _least(
+        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
     ) -> Self:
-        """Return the mechanism with the least noise that reaches (epsilon, delta) or rho after `count` releases.
-
-        With accuracy: the one with the most noise whose error is at most `accuracy` with probability `confidence`.
-        """
-        if accuracy is not None:
-            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-
-            def sized(sigma: Fraction) -> Self:
-                return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
-
-            return largest_accurate(sized, _sigma_for(wanted), wanted)
-        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
-        squared, _ = squared_sensitivity(sensitivity, Norm.L2)
-        length = math.sqrt(squared)
-
-        def at(sigma: Fraction) -> Self:
-            return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
-
+        del dimension
+        length = math.sqrt(squared_sensitivity(sensitivity, Norm.L2)[0])
         if length == 0.0:
-            return at(Fraction(1))
+            return make(Fraction(1))
         if aim.rho is not None:
             sigma = round_up(length * math.sqrt(aim.count / (2 * aim.rho)))
-            while not aim.reached(at(sigma).loss):  # the grid's rounding costs a little: more noise in proportion
-                excess = float(aim.whole_loss(at(sigma).loss).rho / aim.rho)
+            while not aim.reached(make(sigma).loss):  # the grid's rounding costs a little: more noise in proportion
+                excess = float(aim.whole_loss(make(sigma).loss).rho / aim.rho)
                 sigma = round_up(sigma * max(Fraction(math.sqrt(excess)), 1 + Fraction(1, 10**11)))
-            return at(sigma)
+            return make(sigma)
         start = length * _first_guess(float(aim.epsilon or 1), float(aim.delta), aim.count, aim.rate)
-        return at(find_smallest_scale(aim, lambda sigma: at(sigma).loss, start=start))
+        return calibrate(make, aim, start)
 
 
 def _first_guess(epsilon: float, delta: float, count: int, rate: Fraction | None) -> float:
@@ -197,7 +175,7 @@ def _sigma_for(wanted: Accuracy) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteGaussian(IntegerNoise):
+class DiscreteGaussian(IntegerNoise, ScaledNoise):
     """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), for an integer, or `dimension` of them, of bounded l2 sensitivity.
 
     Claim   sensitivity²/2σ²-zCDP; the loss record of one integer carries the exact law, that of a vector lies within the
@@ -209,16 +187,16 @@ class DiscreteGaussian(IntegerNoise):
 
     sigma: Fraction
     squared: int
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     dimension: int
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L2)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L2)
         numbers = read_dimension(dimension)
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         object.__setattr__(self, "squared", steps_of(squared, 0) ** 2 if numbers == 1 else math.floor(squared))
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", numbers)
         object.__setattr__(self, "plan", None)
 
@@ -236,9 +214,9 @@ class DiscreteGaussian(IntegerNoise):
         """What one release costs."""
         sigma2 = self.sigma * self.sigma
         if self.dimension == 1:
-            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=math.isqrt(self.squared), relation=self.relation)
+            return DiscreteGaussianLoss(sigma2=sigma2, sensitivity=math.isqrt(self.squared), adjacency=self.adjacency)
         return DiscreteGaussianVectorLoss(
-            sigma2=sigma2, sensitivity_squared=self.squared, dimension=self.dimension, relation=self.relation
+            sigma2=sigma2, sensitivity_squared=self.squared, dimension=self.dimension, adjacency=self.adjacency
         )
 
     def _make_plan(self) -> NoiseOnGrid:
@@ -278,45 +256,24 @@ class DiscreteGaussian(IntegerNoise):
         return discrete_gaussian_tail(self.sigma * self.sigma, reach)
 
     @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: Number | Sensitivity,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Number | None = None,
-        confidence: Number = "0.95",
-        count: Number = 1,
-        rate: Number | None = None,
-        scheme: Scheme = "poisson",
-        adjacency: Adjacency | str | None = None,
-        dimension: Number = 1,
+    def _at(cls, scale: Fraction, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return cls(sigma=scale, sensitivity=sensitivity, dimension=dimension)
+
+    @classmethod
+    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
+        return make(_discrete_sigma_for(wanted))
+
+    @classmethod
+    def _least(
+        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
     ) -> Self:
-        """Return the mechanism with the least noise that reaches the privacy goal, or the most that keeps the accuracy."""
-        if accuracy is not None:
-            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-            return cls(sigma=_discrete_sigma_for(wanted), sensitivity=sensitivity, dimension=dimension)
-        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
-
-        def at(sigma: Fraction) -> Self:
-            return cls(sigma=sigma, sensitivity=sensitivity, dimension=dimension)
-
-        smooth = Gaussian.calibrate(
-            sensitivity=math.isqrt(at(Fraction(1)).squared) if at(Fraction(1)).dimension == 1 else sensitivity,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            count=count,
-            rate=rate,
-            scheme=scheme,
-            adjacency=adjacency,
-        ).sigma
-        if at(smooth).squared == 0:
-            return at(Fraction(1))
-        if aim.rho is not None:
-            return at(smooth)
-        return at(find_smallest_scale(aim, lambda sigma: at(sigma).loss, start=float(smooth)))
+        del dimension
+        unit = make(Fraction(1))
+        if unit.squared == 0:
+            return unit
+        moved = math.isqrt(unit.squared) if unit.dimension == 1 else sensitivity
+        smooth = Gaussian._least(lambda sigma: Gaussian(sigma=sigma, sensitivity=moved), aim, moved, 1).sigma  # noqa: SLF001 -- of this family
+        return make(smooth) if aim.rho is not None else calibrate(make, aim, float(smooth))
 
 
 def gaussian_mass(sigma2: Fraction, steps: int) -> float:

@@ -14,18 +14,13 @@ import numpy as np
 
 from curador.errors import require
 from curador.mechanisms.additive import IntegerNoise, NoiseOnGrid, RealNoise, largest_accurate, read_dimension
+from curador.mechanisms.calibration import Accuracy, Goal, ScaledNoise, calibrate, find_largest
 from curador.mechanisms.grid import refusal_of_value
 from curador.mechanisms.parameters import (
-    Accuracy,
-    Goal,
     decimal_text,
-    find_largest,
-    find_smallest_scale,
     grid_exponent,
     in_steps,
     power_of_two,
-    read_accuracy,
-    read_goal,
     root_text,
     round_down,
     squared_sensitivity,
@@ -36,7 +31,7 @@ from curador.mechanisms.tails import Enclosed, delta_for_record, exponential, fi
 from curador.numerics.exact import Number, open_probability, positive
 from curador.numerics.rounding import float_down, float_up, up
 from curador.privacy.adjacency import Adjacency
-from curador.privacy.loss import Loss, Scheme
+from curador.privacy.loss import Loss
 from curador.privacy.losses import Approx, DiscreteLaplaceLoss
 from curador.privacy.sensitivity import Norm, Sensitivity
 from curador.randomness.bernoulli import bernoulli_exp
@@ -44,6 +39,8 @@ from curador.randomness.noise import laplace
 from curador.randomness.uniform import below
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from curador.randomness.entropy import Entropy, IntArray
 
 
@@ -51,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Laplace(RealNoise):
+class Laplace(RealNoise, ScaledNoise):
     """Laplace noise of the given scale for a real number, or `dimension` of them, of bounded l1 sensitivity.
 
     Values are rounded to a power-of-two grid of at most scale/2⁴⁰ and discrete Laplace noise is added on it.
@@ -65,15 +62,15 @@ class Laplace(RealNoise):
 
     scale: Fraction
     sensitivity_squared: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     dimension: int
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", read_dimension(dimension))
         object.__setattr__(self, "plan", None)
 
@@ -95,7 +92,7 @@ class Laplace(RealNoise):
         """What one release costs."""
         exponent = self._exponent
         steps = vector_steps(self.sensitivity_squared, exponent, self.dimension)
-        return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, relation=self.relation)
+        return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, adjacency=self.adjacency)
 
     def _make_plan(self) -> NoiseOnGrid:
         from curador.randomness.noise import laplace
@@ -123,45 +120,23 @@ class Laplace(RealNoise):
         return float_up(2 * self.scale * self.scale)
 
     @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: Number | Sensitivity,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Number | None = None,
-        confidence: Number = "0.95",
-        count: Number = 1,
-        rate: Number | None = None,
-        scheme: Scheme = "poisson",
-        adjacency: Adjacency | str | None = None,
-        dimension: Number = 1,
+    def _at(cls, scale: Fraction, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
+
+    @classmethod
+    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
+        return largest_accurate(make, _scale_for(wanted), wanted)
+
+    @classmethod
+    def _least(
+        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
     ) -> Self:
-        """Return the mechanism with the least noise that reaches epsilon (at delta, if given) or rho after `count` releases.
-
-        With accuracy: the one with the most noise whose error is at most `accuracy` with probability `confidence`.
-        """
-        if accuracy is not None:
-            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-
-            def sized(scale: Fraction) -> Self:
-                return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
-
-            return largest_accurate(sized, _scale_for(wanted), wanted)
-        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
         squared, _ = squared_sensitivity(sensitivity, Norm.L1)
         if squared == 0:
-            return cls(scale=1, sensitivity=sensitivity, dimension=dimension)
+            return make(Fraction(1))
         if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
-            scale = _pure_scale(aim, squared, read_dimension(dimension))
-            return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
-        start = math.sqrt(squared) * _first_guess(aim)
-
-        def loss_at(trial: Fraction) -> Loss:
-            return cls(scale=trial, sensitivity=sensitivity, dimension=dimension).loss
-
-        return cls(scale=find_smallest_scale(aim, loss_at, start=start), sensitivity=sensitivity, dimension=dimension)
+            return make(_pure_scale(aim, squared, read_dimension(dimension)))
+        return calibrate(make, aim, math.sqrt(squared) * _first_guess(aim))
 
 
 def _pure_scale(aim: Goal, squared: Fraction, dimension: int) -> Fraction:
@@ -228,7 +203,7 @@ def laplace_reach(scale: Fraction, miss: Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplace(IntegerNoise):
+class DiscreteLaplace(IntegerNoise, ScaledNoise):
     """Discrete Laplace (two-sided geometric) noise, P[k] ∝ exp(−|k|/scale), for integers of bounded l1 sensitivity.
 
     A value is one integer or an array of any shape; the sensitivity is that of the whole array.
@@ -239,14 +214,14 @@ class DiscreteLaplace(IntegerNoise):
 
     scale: Fraction
     sensitivity: int
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", steps_of(squared, 0))
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "plan", None)
 
     def __repr__(self) -> str:
@@ -255,7 +230,7 @@ class DiscreteLaplace(IntegerNoise):
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return DiscreteLaplaceLoss(scale=self.scale, sensitivity=self.sensitivity, relation=self.relation)
+        return DiscreteLaplaceLoss(scale=self.scale, sensitivity=self.sensitivity, adjacency=self.adjacency)
 
     @property
     def variance(self) -> float:
@@ -283,33 +258,25 @@ class DiscreteLaplace(IntegerNoise):
         return laplace_mass(self.scale, steps)
 
     @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: Number | Sensitivity,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Number | None = None,
-        confidence: Number = "0.95",
-        count: Number = 1,
-        rate: Number | None = None,
-        scheme: Scheme = "poisson",
-        adjacency: Adjacency | str | None = None,
-    ) -> Self:
-        """Return the mechanism with the least noise that reaches the privacy goal, or the most that keeps the accuracy."""
-        if accuracy is not None:
-            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
-            return cls(scale=_discrete_scale_for(wanted), sensitivity=sensitivity)
-        aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
-        shift = cls(scale=1, sensitivity=sensitivity).sensitivity
-        if shift == 0:
-            return cls(scale=1, sensitivity=sensitivity)
-        if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
-            return cls(scale=shift * aim.count / aim.epsilon, sensitivity=sensitivity)
-        start = shift * _first_guess(aim)
-        scale = find_smallest_scale(aim, lambda trial: cls(scale=trial, sensitivity=sensitivity).loss, start=start)
+    def _at(cls, scale: Fraction, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        read_dimension(dimension)  # any: arrays of every shape cost the same
         return cls(scale=scale, sensitivity=sensitivity)
+
+    @classmethod
+    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
+        return make(_discrete_scale_for(wanted))
+
+    @classmethod
+    def _least(
+        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
+    ) -> Self:
+        del sensitivity, dimension
+        unit = make(Fraction(1))
+        if unit.sensitivity == 0:
+            return unit
+        if aim.epsilon is not None and aim.delta == 0 and aim.rate is None:
+            return make(unit.sensitivity * aim.count / aim.epsilon)
+        return calibrate(make, aim, unit.sensitivity * _first_guess(aim))
 
 
 def _discrete_scale_for(wanted: Accuracy) -> Fraction:
@@ -346,14 +313,14 @@ class TruncatedLaplace(RealNoise):
     scale: Fraction
     reach: Fraction
     sensitivity_squared: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, reach: Number, sensitivity: Number | Sensitivity) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         require(in_steps(self.scale, self._exponent) <= _MOST_STEPS, "scale", "at most 2^40 sensitivities", scale)
         steps = math.floor(in_steps(positive(reach, "reach"), self._exponent))
         object.__setattr__(self, "reach", steps * self.grid)
@@ -392,7 +359,7 @@ class TruncatedLaplace(RealNoise):
     @property
     def loss(self) -> Loss:
         """What one release costs; its δ is at least 1e-300."""
-        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), relation=self.relation)
+        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), adjacency=self.adjacency)
 
     @property
     def variance(self) -> float:

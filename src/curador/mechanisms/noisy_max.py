@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import require
 from curador.mechanisms.grid import MOST_FLOAT, refusal_of_value, to_float
@@ -23,13 +24,13 @@ from curador.mechanisms.scores import (
     failure_of,
     monotone_text,
     noise_exponent,
-    read_flag,
     score_steps,
     split_size,
     stack_parts,
 )
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, whole
+from curador.numerics.fields import FLAG, POSITIVE, WHOLE, reads_maybe
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_down, float_up
 from curador.privacy.loss import Loss
@@ -61,7 +62,7 @@ class Drawn(NamedTuple):
     values: Steps | None
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class NoisyMax:
     """The indices of the `top` largest scores after discrete Laplace noise of scale 2 · top · sensitivity/ε.
 
@@ -83,33 +84,18 @@ class NoisyMax:
     Source  [DR14, Claim 3.9]; [DWZK19] for the gaps.
     """
 
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-    top: int
-    gap: bool
-    value_epsilon: Fraction | None
+    epsilon: Fraction = field(converter=POSITIVE)
+    sensitivity: Fraction = field(converter=POSITIVE)
+    monotone: bool = field(default=False, converter=FLAG)
+    top: int = field(default=1, converter=WHOLE)
+    gap: bool = field(default=False, converter=FLAG)
+    value_epsilon: Fraction | None = field(default=None, converter=reads_maybe(positive))
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        sensitivity: Number,
-        monotone: bool = False,
-        top: Number = 1,
-        gap: bool = False,
-        value_epsilon: Number | None = None,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", read_flag(monotone, "monotone"))
-        object.__setattr__(self, "top", whole(top, "top"))
-        object.__setattr__(self, "gap", read_flag(gap, "gap"))
-        priced = None if value_epsilon is None else positive(value_epsilon, "value_epsilon")
-        object.__setattr__(self, "value_epsilon", priced)
-        require(self.noise_scale <= WIDEST, "epsilon", "at least top/2⁴⁹", epsilon, "no score can be heard above such noise")
-        if priced is not None:
-            require(self.value_scale <= WIDEST, "value_epsilon", "at least top · epsilon/2¹⁰", value_epsilon)
+    def __attrs_post_init__(self) -> None:
+        hint = "no score can be heard above such noise"
+        require(self.noise_scale <= WIDEST, "epsilon", "at least top/2⁴⁹", self.epsilon, hint)
+        if self.value_epsilon is not None:
+            require(self.value_scale <= WIDEST, "value_epsilon", "at least top · epsilon/2¹⁰", self.value_epsilon)
 
     def __repr__(self) -> str:
         more = f", top={self.top}" if self.top > 1 else ""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from attrs import frozen
 
 from curador.errors import require
 from curador.mechanisms.scores import Chooser, Steps, are_near, choose_evenly, deficits_of, failure_of, split_size, steps_for
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _MOST_SHOWN = 1000
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen(repr=False)
 class PermuteAndFlip(Chooser):
     """In random order, flip a coin of probability exp(ε (score − best) / (2 sensitivity)) for each; the first heads wins.
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import require
 from curador.mechanisms.exponential import shares
@@ -17,7 +18,8 @@ from curador.mechanisms.grid import refusal_of_value, unwrap_value, whole_array
 from curador.mechanisms.parameters import decimal_text
 from curador.mechanisms.scores import CAP, Steps, are_near, calibrate_epsilon, deficits_of, failure_of
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, positive, rational, whole
+from curador.numerics.exact import Number, whole
+from curador.numerics.fields import POSITIVE, RATIONAL, whole_from
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import FloatArray, float_up, log_up
 from curador.privacy.adjacency import Adjacency, as_adjacency
@@ -45,7 +47,7 @@ class Ranks:
     weight: int
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class Quantile:
     """A point x of a grid between public bounds, with probability ∝ exp(ε score(x)/(2Δ)).
 
@@ -71,37 +73,21 @@ class Quantile:
     Source  [Smi11] for the mechanism; the weights of units and the sensitivities are proved above.
     """
 
-    q: Fraction
-    epsilon: Fraction
-    lower: Fraction
-    upper: Fraction
-    adjacency: Adjacency
-    cells: int
-    shift: Fraction
+    q: Fraction = field(converter=RATIONAL)
+    epsilon: Fraction = field(converter=POSITIVE)
+    lower: Fraction = field(converter=RATIONAL)
+    upper: Fraction = field(converter=RATIONAL)
+    adjacency: Adjacency = field(converter=as_adjacency)
+    cells: int = field(default=1 << 16, converter=whole_from(2))
+    shift: Fraction = field(default=0, converter=RATIONAL)
 
-    def __init__(
-        self,
-        *,
-        q: Number,
-        epsilon: Number,
-        lower: Number,
-        upper: Number,
-        adjacency: Adjacency | str,
-        cells: Number = 1 << 16,
-        shift: Number = 0,
-    ) -> None:
-        object.__setattr__(self, "q", rational(q, "q"))
-        require(0 <= self.q <= 1, "q", "between 0 and 1", q)
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "lower", rational(lower, "lower"))
-        object.__setattr__(self, "upper", rational(upper, "upper"))
-        require(self.lower < self.upper, "upper", "above lower", upper)
-        require(max(abs(self.lower), abs(self.upper)) < 10**300, "upper", "below 1e300, as lower above −1e300", upper)
-        require(float(self.lower) / 2 < float(self.upper) / 2, "upper", "above lower by a float's precision", upper)
-        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
-        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
-        require(self.cells <= _MOST_CELLS, "cells", f"at most {_MOST_CELLS}", cells)
-        object.__setattr__(self, "shift", rational(shift, "shift"))
+    def __attrs_post_init__(self) -> None:
+        require(0 <= self.q <= 1, "q", "between 0 and 1", self.q)
+        low, high = self.lower, self.upper
+        require(low < high, "upper", "above lower", high)
+        require(max(abs(low), abs(high)) < 10**300, "upper", "below 1e300, as lower above −1e300", high)
+        require(float(low) / 2 < float(high) / 2, "upper", "above lower by a float's precision", high)
+        require(self.cells <= _MOST_CELLS, "cells", f"at most {_MOST_CELLS}", self.cells)
 
     def __repr__(self) -> str:
         bounds = f"lower={decimal_text(self.lower)}, upper={decimal_text(self.upper)}"
@@ -133,7 +119,7 @@ class Quantile:
     @property
     def loss(self) -> Loss:
         """What one quantile costs."""
-        return BoundedRange(epsilon=self.epsilon, relation=self.adjacency)
+        return BoundedRange(epsilon=self.epsilon, adjacency=self.adjacency)
 
     # ---- releases ---------------------------------------------------------------------------------------------------
 

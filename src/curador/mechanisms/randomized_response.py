@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from curador.errors import InvalidParameter, require
+from curador.mechanisms.calibration import find_largest, read_goal
 from curador.mechanisms.grid import is_scalar, refusal_of_value
-from curador.mechanisms.parameters import decimal_text, find_largest, read_goal, round_down
+from curador.mechanisms.parameters import decimal_text, round_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
 from curador.numerics.interval import Interval

@@ -8,26 +8,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
+from attrs import field, frozen
 from numpy.typing import NDArray
 
-from curador.errors import InvalidParameter, require
+from curador.errors import InvalidParameter
+from curador.mechanisms.calibration import find_largest, read_goal
 from curador.mechanisms.grid import array_steps, as_array, refusal_of_value, score_exponent, to_steps
-from curador.mechanisms.parameters import (
-    decimal_text,
-    find_largest,
-    floor_log2,
-    power_of_two,
-    read_goal,
-    round_down,
-    steps_of,
-)
+from curador.mechanisms.parameters import decimal_text, floor_log2, power_of_two, round_down, steps_of
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, confidence_level, positive, whole
+from curador.numerics.exact import Number, confidence_level, whole
+from curador.numerics.fields import FLAG, POSITIVE
 from curador.numerics.rounding import float_down
 from curador.privacy.loss import Loss
 from curador.randomness.entropy import U64, BoolArray, Entropy, IntArray
@@ -175,12 +169,6 @@ def score_steps(scores: ArrayLike, exponent: int, name: str = "scores") -> Steps
     return np.array(steps, np.int64 if max(map(abs, steps)) <= 1 << 61 else object)
 
 
-def read_flag(value: object, name: str) -> bool:
-    """Return the truth value, refused if it is anything else: monotone="no" would be true."""
-    require(isinstance(value, bool), name, "True or False", value)
-    return value is True
-
-
 def monotone_text(monotone: bool) -> str:  # noqa: FBT001 -- a word of the repr
     """Return what a repr adds for monotone scores."""
     return ", monotone=True" if monotone else ""
@@ -192,18 +180,13 @@ def monotone_text(monotone: bool) -> str:  # noqa: FBT001 -- a word of the repr
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen(kw_only=True, repr=False)
 class Chooser(ABC):
     """A choice of one candidate, sharper with a larger ε. Scores are rounded to a grid of about sensitivity/2³⁰."""
 
-    epsilon: Fraction
-    sensitivity: Fraction
-    monotone: bool
-
-    def __init__(self, *, epsilon: Number, sensitivity: Number, monotone: bool = False) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", read_flag(monotone, "monotone"))
+    epsilon: Fraction = field(converter=POSITIVE)
+    sensitivity: Fraction = field(converter=POSITIVE)
+    monotone: bool = field(default=False, converter=FLAG)
 
     def __repr__(self) -> str:
         numbers = f"epsilon={decimal_text(self.epsilon)}, sensitivity={decimal_text(self.sensitivity)}"

@@ -11,14 +11,13 @@ import numpy as np
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.additive import NoiseOnGrid, RealNoise
+from curador.mechanisms.calibration import find_largest, read_accuracy
 from curador.mechanisms.grid import refusal_of_value
 from curador.mechanisms.parameters import (
     GRID_BITS,
     decimal_text,
-    find_largest,
     floor_log2,
     power_of_two,
-    read_accuracy,
     root_text,
     round_up,
     squared_sensitivity,
@@ -97,7 +96,7 @@ class Staircase(RealNoise):
 
     epsilon: Fraction
     sensitivity_squared: Fraction
-    relation: Adjacency | None
+    adjacency: Adjacency | None
     gamma: Fraction
     exponent: int
     plan: NoiseOnGrid | None = field(compare=False, repr=False)
@@ -110,12 +109,12 @@ class Staircase(RealNoise):
         gamma: Number | None = None,
         grid: Number | None = None,
     ) -> None:
-        squared, relation = squared_sensitivity(sensitivity, Norm.L1)
+        squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         require(squared > 0, "sensitivity", "positive", 0)
         exact = positive(epsilon, "epsilon")
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "sensitivity_squared", squared)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "exponent", _exponent(exact, squared) if grid is None else _given(grid))
         width = self._width
         require(width <= _MOST_STEPS * min(exact, 1), "epsilon", "such that the noise has at most 2^51 grid steps", epsilon)
@@ -148,7 +147,7 @@ class Staircase(RealNoise):
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return Pure(epsilon=self.epsilon, relation=self.relation)
+        return Pure(epsilon=self.epsilon, adjacency=self.adjacency)
 
     @property
     def variance(self) -> float:

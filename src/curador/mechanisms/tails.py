@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from curador.errors import NumericalFailure
@@ -142,6 +143,7 @@ def _smooth(sigma2: Fraction, reach: int) -> Enclosed:
     return _round_outward(here.lower * (1 - Fraction(1, 1 << 400)), here.upper + first.upper / whole.lower)
 
 
+@lru_cache(64)  # of π, again and again
 def _root(value: Fraction) -> Enclosed:
     """√value with 2⁻¹⁹² of absolute room."""
     places = 192

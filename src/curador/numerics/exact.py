@@ -137,6 +137,22 @@ def whole(value: object, name: str, *, least: int = 1) -> int:
     return int(exact)
 
 
+def whole_root_up(square: int, over: int = 1) -> int:
+    """Return the least whole number whose square is at least square/over, for square ≥ 0 and over ≥ 1. Rounds: up."""
+    ceiling = -(-square // over)
+    return math.isqrt(ceiling - 1) + 1 if ceiling > 0 else 0
+
+
+def root_up(square: Fraction, digits: int) -> Fraction:
+    """Return √square in parts of 1/digits. Rounds: up."""
+    return Fraction(whole_root_up(square.numerator * digits**2, square.denominator), digits)
+
+
+def root_down(square: Fraction, digits: int) -> Fraction:
+    """Return √square in parts of 1/digits. Rounds: down."""
+    return Fraction(math.isqrt(square.numerator * digits**2 // square.denominator), digits)
+
+
 def exact_sum(terms: Iterable[Fraction]) -> Fraction:
     """Return the exact sum, by halves: the denominators of thousands of terms then grow in the last few additions only."""
     parts = list(terms)

@@ -1,15 +1,7 @@
 """From a question to a plan: which integers are tallied, which are measured, and what is computed from them.
 
-aggregate            measurements                                    estimate
-COUNT(*), COUNT(x)   rows                                            itself
-COUNT(DISTINCT u)    units                                           itself
-COUNT(DISTINCT x)    different values, at most `groups` of a unit    itself
-SUM(x)               Σ x; or Σ (x − c) where the count is measured   Σ (x − c) + c · count
-AVG(x)               Σ (x − c), count                                c + ratio
-VAR(x)               Σ (x − c)² − d, Σ (x − c), count                moments
-quantiles            a histogram                                     a cell's value
-
-A count is shared by aggregates of equal filter and NULL pattern. Everything is a function of the question and the study.
+What each aggregate needs stands in `plan/aggregates.py`; here every tally, measurement and estimate of a block is kept once.
+Everything is a function of the question and the study.
 """
 
 from __future__ import annotations
@@ -19,35 +11,30 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
-from curador.plan.caps import CapNeeds, RequestedCaps, bound_contribution, caps_of
+from curador.plan.aggregates import PLANNED, Estimate, Linear
+from curador.plan.caps import AS_DECLARED, RequestedCaps, bound_contribution, caps_of
 from curador.plan.intervals import narrow_range
-from curador.plan.keys import KeyDomains, can_be_null
+from curador.plan.keys import can_be_null, domain_of
 from curador.plan.model import (
-    CELL_STEPS,
     BlockPlan,
     Cap,
     Contribution,
-    Estimate,
     ItemPlan,
     KeyPlan,
-    Linear,
-    Mean,
     Measurement,
     OrderPlan,
     Plan,
-    Point,
     Range,
     Tally,
-    Variance,
     aggregates_of,
+    both_ends,
     grid_between,
 )
 from curador.plan.ownership import is_unit
 from curador.plan.ranges import Ranges
-from curador.plan.sensitivity import moves, presence_moves
-from curador.plan.words import both_ends, expression_text, key_names, range_text
+from curador.plan.words import expression_text, key_names, range_text
 from curador.plan.work import cutting_height, fit_height, most_stored
-from curador.privacy.adjacency import Adjacency
+from curador.query.functions import AGGREGATES
 from curador.query.tree import Aggregate, Call, Estimated, Filter, Ref
 from curador.study.values import Type
 
@@ -55,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from curador.plan.model import Grid
+    from curador.privacy.adjacency import Adjacency
     from curador.query.tree import Block, Expression, Node, Question, Relation
     from curador.study.model import Caps
     from curador.study.schema import Schema
@@ -64,7 +52,6 @@ _Ends: TypeAlias = tuple[Fraction, Fraction]
 
 MOST_GROUPS = 1_000_000
 _WIDEST = 1 << 126
-_SQUARE_BITS = 30
 
 
 def build_plan(
@@ -76,8 +63,9 @@ def build_plan(
 ) -> Plan:
     """Return the plan of a question. `bounds` narrow the argument of a column's aggregate, by the column's name."""
     options = question.options
-    wanted = asked or RequestedCaps()
-    wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
+    wanted = asked or AS_DECLARED
+    if options.rows or options.groups:
+        wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
     narrow = {name: (lower, upper) for name, lower, upper in options.bounds} | dict(bounds or {})
     blocks: list[BlockPlan] = []
     orders: list[OrderPlan] = []
@@ -121,14 +109,6 @@ def _build_block(
     return replace(planned, work=found), expressions
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    """Which rows an aggregate speaks of: its filter, and the argument that must not be NULL (None: any row)."""
-
-    filter: Expression | None
-    present: Expression | None
-
-
 @dataclass(slots=True)
 class _Builder:
     """Collects tallies, measurements and estimates of one block, each kept once."""
@@ -141,10 +121,11 @@ class _Builder:
     measurements: list[Measurement] = field(default_factory=list[Measurement])
     estimates: list[Estimate] = field(default_factory=list[Estimate])
     notes: dict[str, None] = field(default_factory=dict[str, None])
-    counted: set[_Pattern] = field(default_factory=set[_Pattern])
+    counted: set[Tally] = field(default_factory=set[Tally])
     bounds: tuple[Fraction, Fraction] | None = None
     height: int = 1
-    needs: CapNeeds = field(init=False)
+    known_groups: int | None = field(init=False)
+    counts_units: bool = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -158,6 +139,10 @@ class _Builder:
     def adjacency(self) -> Adjacency:
         return self.schema.study.adjacency
 
+    @property
+    def unit_name(self) -> str:
+        return self.schema.study.unit_name
+
     # ---- the block -------------------------------------------------------------------------------------------------
 
     def build(self, order: list[Node]) -> tuple[BlockPlan, list[Node]]:
@@ -167,12 +152,12 @@ class _Builder:
         aggregates += [one for node in (self.block.having, *order) if node is not None for one in aggregates_of(node)]
         keys = self._keys(only_keys=not aggregates)
         self.cap, self.contribution = self._caps(caps, keys, aggregates)
-        self.counted = {self._pattern(one) for one in aggregates if one.function in {"count", "avg", "var_pop", "var_samp"}}
+        self.counted = {self.pattern(one) for one in aggregates if PLANNED[one.function].counted}
         items = tuple(self._item(place) for place in range(len(self.block.items)))
         having = None if self.block.having is None else self._planned(self.block.having)
         ordering = [self._planned(node) for node in order]
         private = any(key.values is None for key in keys)
-        units = self._tally(Tally("units")) if private else None
+        units = self.tally(Tally("units")) if private else None
         planned = BlockPlan(
             relation=self.relation,
             cap=self.cap,
@@ -189,12 +174,11 @@ class _Builder:
         return planned, ordering
 
     def _keys(self, *, only_keys: bool) -> tuple[KeyPlan, ...]:
-        finder = KeyDomains(self.schema, self.ranges)
         names = key_names(self.block)
         found: list[KeyPlan] = []
         selectable = only_keys and not self.schema.study.budget.pure
         for place, expression in enumerate(self.block.keys):
-            domain = None if selectable else finder.domain(expression, self.relation)
+            domain = None if selectable else domain_of(expression, self.relation, self.ranges)
             if domain is None:
                 found.append(KeyPlan(names[place], expression, expression.type or Type.STRING, None, "selected privately"))
                 continue
@@ -217,18 +201,24 @@ class _Builder:
         groups = 1
         for key in keys:
             groups *= len(key.values or ())
-        self.needs = CapNeeds(
-            keyed=bool(keys),
-            private_keys=private,
-            counts_units=any(one.function in {"count_units", "count_distinct"} for one in aggregates),
-            known_groups=None if private else groups,
-        )
+        self.known_groups = None if private else groups
+        self.counts_units = any(AGGREGATES[one.function].presence for one in aggregates)
         self.caps = caps
         return self.bounded(self.height)
 
     def bounded(self, height: int) -> tuple[Cap, Contribution]:
         """Return the caps where base tables are cut at a height."""
-        cap, contribution = bound_contribution(self.relation, self.schema, self.caps, self.asked, self.needs, height=height)
+        cap, contribution = bound_contribution(
+            self.relation,
+            self.schema,
+            self.caps,
+            self.asked,
+            keyed=bool(self.block.keys),
+            private_keys=self.known_groups is None,
+            known_groups=self.known_groups,
+            counts_units=self.counts_units,
+            height=height,
+        )
         return replace(cap, height=cutting_height(height, self.relation, self.schema)), contribution
 
     # ---- expressions -----------------------------------------------------------------------------------------------
@@ -241,15 +231,15 @@ class _Builder:
         released = bool(aggregates_of(item.expression))
         kind = item.expression.type or Type.STRING
         if released:
-            whole = isinstance(planned, Estimated) and isinstance(self.estimates[planned.index], Linear)
-            count = whole and getattr(self.estimates[getattr(planned, "index", 0)], "whole", False)
+            estimate = self.estimates[planned.index] if isinstance(planned, Estimated) else None
+            count = isinstance(estimate, Linear) and estimate.whole
             kind = Type.INTEGER if count else kind if kind in {Type.STRING, Type.BOOLEAN} else Type.FLOAT
         return ItemPlan(item.name, planned, kind, released)
 
     def _planned(self, node: Node) -> Node:
         match node:
             case Aggregate():
-                return Estimated(self._estimate(self._aggregate(node)), node.type)
+                return Estimated(_place(self.estimates, self._estimate(node)), node.type)
             case Call():
                 return replace(node, arguments=tuple(self._planned(one) for one in node.arguments))
             case _:
@@ -257,142 +247,29 @@ class _Builder:
 
     # ---- aggregates ------------------------------------------------------------------------------------------------
 
-    def _aggregate(self, one: Aggregate) -> Estimate:
-        match one.function:
-            case "count":
-                return Linear(((self._count(self._pattern(one)), Fraction(1)),), whole=True)
-            case "count_units":
-                return Linear(((self._units(one), Fraction(1)),), whole=True)
-            case "count_distinct":
-                return Linear(((self._distinct(one), Fraction(1)),), whole=True)
-            case "sum":
-                return self._sum(one)
-            case "avg":
-                return self._mean(one)
-            case "var_pop" | "var_samp":
-                return self._variance(one)
-            case "quantile":
-                return self._quantile(one)
-            case _:
-                raise NotPrivate(f"{one.function} has no private form over all rows.", place=one.place)
+    def _estimate(self, one: Aggregate) -> Estimate:
+        made = PLANNED[one.function].estimate
+        if made is None:
+            raise NotPrivate(f"{one.function} has no private form over all rows.", place=one.place)
+        return made(self, one)
 
-    def _pattern(self, one: Aggregate) -> _Pattern:
+    def pattern(self, one: Aggregate) -> Tally:
         argument = one.argument
         absent = argument is None or not self._nullable(argument, one.filter)
-        return _Pattern(one.filter, None if absent else argument)
+        return Tally("rows", None if absent else argument, one.filter)
 
     def _nullable(self, argument: Expression, where: Expression | None) -> bool:
         if is_unit(argument, self.relation):
             return False
         return can_be_null(argument, self.relation if where is None else Filter(self.relation, where))
 
-    def _outer(self, argument: Expression) -> bool:
+    def outer(self, argument: Expression) -> bool:
         """Whether the column comes from the side of a join that need not match."""
         return isinstance(argument, Ref) and self.relation.columns[argument.index].nullable
 
-    def _count(self, pattern: _Pattern) -> int:
-        tally = self._tally(Tally("rows", pattern.present, pattern.filter))
-        one, two = moves(self.contribution, 0, 1, self.adjacency)
-        return self._measured(
-            Measurement("count", "noise", ((tally, 1),), one, two, text=self._text("COUNT", pattern.present, pattern))
-        )
-
-    def _units(self, one: Aggregate) -> int:
-        argument = one.argument
-        present = argument if argument is not None and self._outer(argument) else None
-        tally = self._tally(Tally("units", present, one.filter))
-        first, second = presence_moves(self.contribution, 1, self.adjacency)
-        text = f"number of {self.schema.study.unit_name}s"
-        return self._measured(Measurement("units", "noise", ((tally, 1),), first, second, text=text))
-
-    def _distinct(self, one: Aggregate) -> int:
-        if one.argument is None:
-            raise InvalidQuery("COUNT(DISTINCT …) needs a column.", place=one.place)
-        most = min(self.caps.most_groups, self.cap.rows)
-        tally = self._tally(Tally("distinct", one.argument, one.filter, most=most))
-        first, second = presence_moves(self.contribution, most, self.adjacency)
-        name = expression_text(one.argument, self.relation)
-        text = f"different values of {name}, at most {most} of one {self.schema.study.unit_name}"
-        return self._measured(Measurement("distinct", "noise", ((tally, 1),), first, second, text=text))
-
-    def _sum(self, one: Aggregate) -> Linear:
-        argument, known = self._bounded_argument(one)
-        grid = self._grid(known)
-        pattern = self._pattern(one)
-        if pattern in self.counted:
-            centre, total = self._centred(argument, pattern, grid)
-            count = self._count(pattern)
-            return Linear(((total, grid.step), (count, grid.value(centre))))
-        steps = self._tally(Tally("steps", argument, pattern.filter, grid))
-        rows = self._tally(Tally("rows", argument, pattern.filter))
-        first, second = moves(self.contribution, grid.start, grid.start + grid.steps, self.adjacency)
-        combination = ((steps, 1), (rows, grid.start)) if grid.start else ((steps, 1),)
-        total = self._measured(
-            Measurement("sum", "noise", combination, first, second, grid=grid, text=self._text("SUM", argument, pattern))
-        )
-        return Linear(((total, grid.step),))
-
-    def _mean(self, one: Aggregate) -> Mean:
-        argument, known = self._bounded_argument(one)
-        grid = self._grid(known)
-        pattern = self._pattern(one)
-        centre, total = self._centred(argument, pattern, grid)
-        count = self._count(pattern)
-        return Mean(total, count, grid.step, grid.value(centre), *both_ends(known))
-
-    def _variance(self, one: Aggregate) -> Variance:
-        argument, known = self._bounded_argument(one)
-        grid = self._grid(known)
-        pattern = self._pattern(one)
-        centre, total = self._centred(argument, pattern, grid)
-        count = self._count(pattern)
-        furthest = max(centre, grid.steps - centre) ** 2
-        shift = max(furthest.bit_length() - _SQUARE_BITS, 0)
-        highest = furthest >> shift
-        middle = highest // 2
-        squares = self._tally(Tally("squares", argument, pattern.filter, grid, centre, shift))
-        rows = self._tally(Tally("rows", argument, pattern.filter))
-        first, second = moves(self.contribution, -middle, highest - middle, self.adjacency)
-        combination = ((squares, 1), (rows, -middle)) if middle else ((squares, 1),)
-        name = Measurement(
-            "squares", "noise", combination, first, second, text=self._text("squares from the middle", argument, pattern)
-        )
-        lower, upper = both_ends(known)
-        square_step = grid.step * grid.step * (1 << shift)
-        most = (upper - lower) ** 2 / 4
-        sample = one.function == "var_samp"
-        return Variance(total, self._measured(name), count, grid.step, square_step, middle, most, sample)
-
-    def _quantile(self, one: Aggregate) -> Point:
-        argument, known = self._bounded_argument(one)
-        lower, upper = both_ends(known)
-        if lower == upper:
-            raise NotPrivate(
-                f"a quantile needs a range of values; {expression_text(argument, self.relation)} has one value.",
-                place=one.place,
-            )
-        grid = grid_between(lower, upper, integer=known.integer, most=CELL_STEPS)
-        cells = self._tally(Tally("cells", argument, one.filter, grid))
-        twice = self.contribution.keyed and self.adjacency is Adjacency.REPLACE_ONE
-        weight = self.contribution.rows * (2 if twice else 1)
-        name = expression_text(argument, self.relation)
-        text = f"quantile {float(one.q or 0):g} of {name} on {grid.steps + 1:,} cells"
-        measured = Measurement("quantile", "quantile", ((cells, 1),), 0, 0, one.q, grid, weight, text)
-        return Point(self._measured(measured), lower, upper)
-
-    def _centred(self, argument: Expression, pattern: _Pattern, grid: Grid) -> tuple[int, int]:
-        """Σ (v − centre): half the sensitivity of Σ v."""
-        centre = grid.steps // 2
-        steps = self._tally(Tally("steps", argument, pattern.filter, grid))
-        rows = self._tally(Tally("rows", argument, pattern.filter))
-        first, second = moves(self.contribution, -centre, grid.steps - centre, self.adjacency)
-        combination = ((steps, 1), (rows, -centre)) if centre else ((steps, 1),)
-        text = self._text("SUM from the middle", argument, pattern)
-        return centre, self._measured(Measurement("centred", "noise", combination, first, second, grid=grid, text=text))
-
     # ---- arguments -------------------------------------------------------------------------------------------------
 
-    def _bounded_argument(self, one: Aggregate) -> tuple[Expression, Range]:
+    def bounded_argument(self, one: Aggregate) -> tuple[Expression, Range]:
         argument = one.argument
         if argument is None or argument.type is None or not argument.type.numeric:
             hint = "ask for EXTRACT(year FROM …), or DATE_DIFF('day', DATE '2000-01-01', …), of a date"
@@ -422,7 +299,7 @@ class _Builder:
             return narrow_range(known, argument.index, where)
         return self.ranges.of(argument, Filter(self.relation, where))
 
-    def _grid(self, known: Range) -> Grid:
+    def grid(self, known: Range) -> Grid:
         lower, upper = both_ends(known)
         grid = grid_between(lower, upper, integer=known.integer)
         most = max(abs(grid.start), abs(grid.start + grid.steps), grid.steps)
@@ -433,21 +310,21 @@ class _Builder:
             )
         return grid
 
-    def _text(self, name: str, argument: Expression | None, pattern: _Pattern) -> str:
+    def name_of(self, expression: Expression) -> str:
+        return expression_text(expression, self.relation)
+
+    def words(self, name: str, argument: Expression | None, pattern: Tally) -> str:
         of = "" if argument is None else f"of {expression_text(argument, self.relation)}"
         where = "" if pattern.filter is None else f"where {expression_text(pattern.filter, self.relation)}"
         return " ".join(part for part in (name, of, where) if part)
 
     # ---- kept once -------------------------------------------------------------------------------------------------
 
-    def _tally(self, tally: Tally) -> int:
+    def tally(self, tally: Tally) -> int:
         return _place(self.tallies, tally)
 
-    def _measured(self, measurement: Measurement) -> int:
+    def measured(self, measurement: Measurement) -> int:
         return _place(self.measurements, measurement)
-
-    def _estimate(self, estimate: Estimate) -> int:
-        return _place(self.estimates, estimate)
 
 
 def _place(kept: list[_T], one: _T) -> int:

@@ -26,6 +26,10 @@ class RequestedCaps:
     prepared: bool = False
 
 
+AS_DECLARED = RequestedCaps()
+"""The owner's own caps."""
+
+
 def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     """Return the caps of a question: the largest of its private tables', changed as the analyst may.
 
@@ -33,6 +37,8 @@ def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     """
     tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
     private = [table for table in tables if not table.public]
+    if len(private) == 1 and asked == AS_DECLARED:
+        return private[0].caps
     rows = max(table.caps.rows for table in private)
     own = Caps(
         rows=rows,
@@ -58,20 +64,23 @@ def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     return own
 
 
-@dataclass(frozen=True, slots=True)
-class CapNeeds:
-    """What makes a cap on groups worth its time: private keys, or counts of units or of different values, by group."""
-
-    keyed: bool
-    private_keys: bool
-    counts_units: bool
-    known_groups: int | None
-
-
 def bound_contribution(
-    relation: Relation, schema: Schema, caps: Caps, asked: RequestedCaps, needs: CapNeeds, *, height: int | None = None
+    relation: Relation,
+    schema: Schema,
+    caps: Caps,
+    asked: RequestedCaps,
+    *,
+    keyed: bool,
+    private_keys: bool,
+    known_groups: int | None,
+    counts_units: bool,
+    height: int | None = None,
 ) -> tuple[Cap, Contribution]:
-    """Return which caps are executed, and what they prove. `height`: rows of a unit that private tables give at most.
+    """Return which caps are executed, and what they prove.
+
+    known_groups  how many combinations of keys there can be; None: nobody knows
+    counts_units  whether units, or different values, are counted by group: then a cap on groups is worth its time
+    height        rows of a unit that private tables give at most
 
     Claim   After the cap a unit has at most contribution.rows rows, in at most contribution.groups groups, at most
             contribution.in_group of them in one group.
@@ -84,12 +93,12 @@ def bound_contribution(
             hint="public tables are no secret: read them directly.",
         )
     cap = replace(_row_cap(relation, schema, caps.rows, asked, reach.rows), height=height)
-    if not needs.keyed:
+    if not keyed:
         return cap, Contribution(cap.rows, 1, cap.rows, keyed=False)
     in_group = min(caps.most_in_group, cap.rows)
-    possible = cap.rows if needs.known_groups is None else min(cap.rows, max(needs.known_groups, 1))
+    possible = cap.rows if known_groups is None else min(cap.rows, max(known_groups, 1))
     groups = min(caps.most_groups, possible)
-    worth = needs.private_keys or needs.counts_units or in_group < cap.rows
+    worth = private_keys or counts_units or in_group < cap.rows
     cap = replace(
         cap,
         groups=groups if worth and groups < possible else None,

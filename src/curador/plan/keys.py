@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from curador.plan.model import Range
     from curador.plan.ranges import Ranges
     from curador.query.tree import Expression, Node, Relation
-    from curador.study.schema import Schema
     from curador.study.values import Value
 
 MOST_WHOLE = 1_000
@@ -48,137 +47,133 @@ class KeyDomain:
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class KeyDomains:
-    """Answers for one study."""
+def domain_of(expression: Expression, relation: Relation, ranges: Ranges) -> KeyDomain | None:
+    """Return all values of a key over a relation's rows; None where they are not known without data."""
+    match expression:
+        case Literal():
+            held = () if expression.value is None else (expression.value,)
+            return KeyDomain(held, expression.value is None, "written in the question", expression)
+        case Ref():
+            found = _column(relation, expression.index, ranges)
+            if found is not None:
+                values, null, why = found
+                return KeyDomain(values, null, why, expression)
+        case Call():
+            found = _call(expression, relation, ranges)
+            if found is not None:
+                return found
+    return _whole_numbers(expression, relation, ranges)
 
-    schema: Schema
-    ranges: Ranges
 
-    def domain(self, expression: Expression, relation: Relation) -> KeyDomain | None:
-        """Return all values of a key over a relation's rows; None where they are not known without data."""
-        match expression:
-            case Literal():
-                held = () if expression.value is None else (expression.value,)
-                return KeyDomain(held, expression.value is None, "written in the question", expression)
-            case Ref():
-                found = self._column(relation, expression.index)
-                if found is not None:
-                    values, null, why = found
-                    return KeyDomain(values, null, why, expression)
-            case Call():
-                found = self._call(expression, relation)
-                if found is not None:
-                    return found
-        return self._whole_numbers(expression, relation)
-
-    # ---- columns ---------------------------------------------------------------------------------------------------
-
-    def _column(self, relation: Relation, index: int) -> tuple[tuple[Value, ...], bool, str] | None:
-        match relation:
-            case Scan():
-                return self._declared(relation, index)
-            case Filter():
-                return _restrict_values(self._column(relation.input, index), index, relation)
-            case Project():
-                below = self.domain(relation.expressions[index], relation.input)
-                if below is None or below.expression != relation.expressions[index]:
-                    return None
-                return below.values, below.null, below.why
-            case Distinct():
-                return self._column(relation.input, index)
-            case Join():
-                width = len(relation.left.columns)
-                left = index < width
-                found = self._column(relation.left, index) if left else self._column(relation.right, index - width)
-                absent = relation.kind in ({"right", "full"} if left else {"left", "full"})
-                return found if found is None or not absent else (found[0], True, found[2])
-            case UnionAll():
-                parts = [self._column(branch, index) for branch in relation.inputs]
-                if any(part is None for part in parts):
-                    return None
-                known = [part for part in parts if part is not None]
-                values = dict.fromkeys(value for part in known for value in part[0])
-                return _sort_values(values), any(part[1] for part in known), known[0][2]
-            case UnitGroup() if index < len(relation.keys):
-                key = relation.keys[index]
-                return self._column(relation.input, key.index) if isinstance(key, Ref) else None
-            case Window() if index < len(relation.input.columns):
-                return self._column(relation.input, index)
-            case _:
+def _column(relation: Relation, index: int, ranges: Ranges) -> tuple[tuple[Value, ...], bool, str] | None:
+    match relation:
+        case Scan():
+            return _declared(relation, index, ranges)
+        case Filter():
+            return _restrict_values(_column(relation.input, index, ranges), index, relation)
+        case Project():
+            below = domain_of(relation.expressions[index], relation.input, ranges)
+            if below is None or below.expression != relation.expressions[index]:
                 return None
-
-    def _declared(self, scan: Scan, index: int) -> tuple[tuple[Value, ...], bool, str] | None:
-        table = self.schema.table(scan.table)
-        if table is None:
+            return below.values, below.null, below.why
+        case Distinct():
+            return _column(relation.input, index, ranges)
+        case Join():
+            width = len(relation.left.columns)
+            left = index < width
+            found = _column(relation.left, index, ranges) if left else _column(relation.right, index - width, ranges)
+            absent = relation.kind in ({"right", "full"} if left else {"left", "full"})
+            return found if found is None or not absent else (found[0], True, found[2])
+        case UnionAll():
+            parts = [_column(branch, index, ranges) for branch in relation.inputs]
+            if any(part is None for part in parts):
+                return None
+            known = [part for part in parts if part is not None]
+            values = dict.fromkeys(value for part in known for value in part[0])
+            return _sort_values(values), any(part[1] for part in known), known[0][2]
+        case UnitGroup() if index < len(relation.keys):
+            key = relation.keys[index]
+            return _column(relation.input, key.index, ranges) if isinstance(key, Ref) else None
+        case Window() if index < len(relation.input.columns):
+            return _column(relation.input, index, ranges)
+        case _:
             return None
-        field = table.fields[index]
-        if table.table.public:
-            found = self.schema.public.distinct(scan.table, field.name, MOST_PUBLIC)
-            if found is None:
-                return None
-            held = tuple(value for value in found if value is not None)
-            return held, len(held) < len(found), f"the values of the public column {scan.table}.{field.name}"
-        if field.declared is not None and field.declared.values is not None:
-            return field.declared.values, field.declared.nullable, f"{scan.table}.{field.name} has declared values"
-        if field.type is Type.BOOLEAN:
-            return _TRUTHS, field.nullable, "a boolean"
+
+
+def _declared(scan: Scan, index: int, ranges: Ranges) -> tuple[tuple[Value, ...], bool, str] | None:
+    table = ranges.schema.table(scan.table)
+    if table is None:
         return None
-
-    # ---- expressions -----------------------------------------------------------------------------------------------
-
-    def _call(self, call: Call, relation: Relation) -> KeyDomain | None:
-        if call.type is Type.BOOLEAN:
-            return KeyDomain(_TRUTHS, call.function != "is_null", "a condition", call)
-        match call.function:
-            case "case":
-                places = [*range(1, len(call.arguments) - 1, 2), len(call.arguments) - 1]
-                return self._chosen(call, [call.arguments[place] for place in places], relation)
-            case "coalesce":
-                found = self._chosen(call, list(call.arguments), relation)
-                last = self._arm(call.arguments[-1], relation)
-                return found if found is None or last is None else KeyDomain(found.values, last.null, found.why, call)
-            case "date_trunc":
-                return self._times(call, relation)
-            case _:
-                return None
-
-    def _chosen(self, call: Call, arms: list[Node], relation: Relation) -> KeyDomain | None:
-        """What one of several expressions can be: each must be known, unclamped."""
-        domains = [self._arm(arm, relation) for arm in arms]
-        if any(domain is None for domain in domains):
-            return None
-        known = [domain for domain in domains if domain is not None]
-        values = dict.fromkeys(_as_value(value, call.type) for domain in known for value in domain.values)
-        return KeyDomain(_sort_values(values), any(domain.null for domain in known), "written in the question", call)
-
-    def _arm(self, arm: Node, relation: Relation) -> KeyDomain | None:
-        if not isinstance(arm, (Literal, Ref, Call)):
-            return None
-        found = self.domain(arm, relation)
-        return None if found is None or found.expression != arm else found
-
-    def _times(self, call: Call, relation: Relation) -> KeyDomain | None:
-        unit, inner = call.arguments
-        known = self.ranges.times(inner, relation)
-        if known is None or not isinstance(unit, Literal) or not isinstance(inner, (Ref, Call)):
-            return None
-        found = unit_starts(known[0], known[1], str(unit.value), MOST_TIMES)
+    field = table.fields[index]
+    if table.table.public:
+        found = ranges.schema.public.distinct(scan.table, field.name, MOST_PUBLIC)
         if found is None:
             return None
-        values = tuple(moment.date() if call.type is Type.DATE else moment for moment in found)
-        return KeyDomain(values, can_be_null(inner, relation), "declared bounds of the date, or WHERE", call)
+        held = tuple(value for value in found if value is not None)
+        return held, len(held) < len(found), f"the values of the public column {scan.table}.{field.name}"
+    if field.declared is not None and field.declared.values is not None:
+        return field.declared.values, field.declared.nullable, f"{scan.table}.{field.name} has declared values"
+    if field.type is Type.BOOLEAN:
+        return _TRUTHS, field.nullable, "a boolean"
+    return None
 
-    def _whole_numbers(self, expression: Expression, relation: Relation) -> KeyDomain | None:
-        if expression.type is not Type.INTEGER:
+
+def _call(call: Call, relation: Relation, ranges: Ranges) -> KeyDomain | None:
+    if call.type is Type.BOOLEAN:
+        return KeyDomain(_TRUTHS, call.function != "is_null", "a condition", call)
+    match call.function:
+        case "case":
+            places = [*range(1, len(call.arguments) - 1, 2), len(call.arguments) - 1]
+            return _chosen(call, [call.arguments[place] for place in places], relation, ranges)
+        case "coalesce":
+            found = _chosen(call, list(call.arguments), relation, ranges)
+            last = _arm(call.arguments[-1], relation, ranges)
+            return found if found is None or last is None else KeyDomain(found.values, last.null, found.why, call)
+        case "date_trunc":
+            return _times(call, relation, ranges)
+        case _:
             return None
-        known = self.ranges.of(expression, relation)
-        if known.lower is None or known.upper is None or known.upper - known.lower >= MOST_WHOLE:
-            return None
-        first, last = -(-known.lower.numerator // known.lower.denominator), known.upper.numerator // known.upper.denominator
-        values = tuple(range(first, max(first, last) + 1))
-        clamped = _clamp(expression, first, max(first, last)) if _needs_clamp(expression, known) else expression
-        return KeyDomain(values, can_be_null(expression, relation), f"whole numbers: {known.why or 'its range'}", clamped)
+
+
+def _chosen(call: Call, arms: list[Node], relation: Relation, ranges: Ranges) -> KeyDomain | None:
+    """What one of several expressions can be: each must be known, unclamped."""
+    domains = [_arm(arm, relation, ranges) for arm in arms]
+    if any(domain is None for domain in domains):
+        return None
+    known = [domain for domain in domains if domain is not None]
+    values = dict.fromkeys(_as_value(value, call.type) for domain in known for value in domain.values)
+    return KeyDomain(_sort_values(values), any(domain.null for domain in known), "written in the question", call)
+
+
+def _arm(arm: Node, relation: Relation, ranges: Ranges) -> KeyDomain | None:
+    if not isinstance(arm, (Literal, Ref, Call)):
+        return None
+    found = domain_of(arm, relation, ranges)
+    return None if found is None or found.expression != arm else found
+
+
+def _times(call: Call, relation: Relation, ranges: Ranges) -> KeyDomain | None:
+    unit, inner = call.arguments
+    known = ranges.times(inner, relation)
+    if known is None or not isinstance(unit, Literal) or not isinstance(inner, (Ref, Call)):
+        return None
+    found = unit_starts(known[0], known[1], str(unit.value), MOST_TIMES)
+    if found is None:
+        return None
+    values = tuple(moment.date() if call.type is Type.DATE else moment for moment in found)
+    return KeyDomain(values, can_be_null(inner, relation), "declared bounds of the date, or WHERE", call)
+
+
+def _whole_numbers(expression: Expression, relation: Relation, ranges: Ranges) -> KeyDomain | None:
+    if expression.type is not Type.INTEGER:
+        return None
+    known = ranges.of(expression, relation)
+    if known.lower is None or known.upper is None or known.upper - known.lower >= MOST_WHOLE:
+        return None
+    first, last = -(-known.lower.numerator // known.lower.denominator), known.upper.numerator // known.upper.denominator
+    values = tuple(range(first, max(first, last) + 1))
+    clamped = _clamp(expression, first, max(first, last)) if _needs_clamp(expression, known) else expression
+    return KeyDomain(values, can_be_null(expression, relation), f"whole numbers: {known.why or 'its range'}", clamped)
 
 
 # ---- what a predicate says of a key --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from curador.privacy.adjacency import Adjacency
@@ -28,6 +28,7 @@ from curador.query.tree import Aggregate, Call, Estimated, Expression, Node, Pla
 from curador.study.values import Type, Value
 
 if TYPE_CHECKING:
+    from curador.plan.aggregates import Estimate
     from curador.study.model import Column
 
 
@@ -70,12 +71,11 @@ class Grid:
         return self.step * (self.start + steps)
 
 
-TallyKind: TypeAlias = OneOf["rows", "steps", "squares", "units", "distinct", "cells"]
-
-
 @dataclass(frozen=True, slots=True)
 class Tally:
     """One exact integer per group, over the kept rows for which `filter` holds and `argument` is not NULL.
+
+    Its SQL stands under its kind in `engines/lower/aggregates.py`.
 
     rows      how many rows
     steps     Σ v, v the argument on the grid
@@ -85,7 +85,7 @@ class Tally:
     cells     a histogram: how many rows have each value v (one grid step a cell)
     """
 
-    kind: TallyKind
+    kind: str
     argument: Expression | None = None
     filter: Expression | None = None
     grid: Grid | None = None
@@ -183,56 +183,6 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
-    """constant + Σ coefficient · measurement. `whole`: a count, released as an integer."""
-
-    terms: tuple[tuple[int, Fraction], ...]
-    constant: Fraction = Fraction(0)
-    whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """centre + step · total/count, clamped to [lower, upper]; NULL where the released count is not above 0."""
-
-    total: int
-    count: int
-    step: Fraction
-    centre: Fraction
-    lower: Fraction
-    upper: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Variance:
-    """square_step · (squares/count + square_centre) − (step · total/count)², clamped to [0, range²/4].
-
-    total is of v − centre, squares of ((v − centre)² >> shift) − square_centre. sample: times n/(n − 1).
-    """
-
-    total: int
-    squares: int
-    count: int
-    step: Fraction
-    square_step: Fraction
-    square_centre: int
-    most: Fraction
-    sample: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A quantile: the value of a grid cell. `measurement` gives the point; its priced noise also brings both ends."""
-
-    measurement: int
-    lower: Fraction
-    upper: Fraction
-
-
-Estimate: TypeAlias = Linear | Mean | Variance | Point
-
-
-@dataclass(frozen=True, slots=True)
 class ItemPlan:
     """One column of the answer.
 
@@ -297,6 +247,11 @@ class Plan:
 # ---- grid ------------------------------------------------------------------------------------------------------------------
 
 
+def both_ends(known: Range) -> tuple[Fraction, Fraction]:
+    """Return the ends of a bounded range."""
+    return known.lower or Fraction(0), known.upper or Fraction(0)
+
+
 SUM_STEPS = 1 << 30
 CELL_STEPS = (1 << 16) - 1
 
@@ -353,22 +308,9 @@ def estimates_of(expression: Node) -> set[int]:
             return set()
 
 
-def measurements_behind(estimate: Estimate) -> tuple[int, ...]:
-    """Return the places of the measurements an estimate is computed from."""
-    match estimate:
-        case Linear():
-            return tuple(index for index, _ in estimate.terms)
-        case Mean():
-            return estimate.total, estimate.count
-        case Variance():
-            return estimate.total, estimate.squares, estimate.count
-        case Point():
-            return (estimate.measurement,)
-
-
 def measurements_of(block: BlockPlan, expression: Node) -> set[int]:
     """Return the places of the measurements in an expression."""
-    return {index for place in estimates_of(expression) for index in measurements_behind(block.estimates[place])}
+    return {index for place in estimates_of(expression) for index in block.estimates[place].measurements}
 
 
 def aggregates_of(node: Node) -> list[Aggregate]:

@@ -11,9 +11,11 @@ the distinct measurements, equally or by weights. The cost is a function of plan
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 from typing import Literal as OneOf
 
@@ -23,6 +25,7 @@ from curador.mechanisms.keys.noisy import GaussianKeys, LaplaceKeys
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.mechanisms.parameters import round_down, round_up
 from curador.mechanisms.quantile import Quantile
+from curador.numerics.exact import root_down
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
 from curador.privacy.sensitivity import Norm, Sensitivity
@@ -74,9 +77,9 @@ Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian | QuantileNoise
 KeyNoise: TypeAlias = GaussianKeys | LaplaceKeys
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Priced:
-    """A plan with its noise: what is charged, run and stored.
+    """A plan with its noise: what is charged, run and stored. What follows from its noise is computed once.
 
     noises      for each block, one for each measurement
     selections  for each block, how private keys are selected; None where all keys are known
@@ -88,24 +91,53 @@ class Priced:
     selections: tuple[KeyNoise | None, ...]
 
     @property
+    def drawn(self) -> tuple[Noise | KeyNoise, ...]:
+        """Every noise, in the order in which it is drawn."""
+        keys = [selection for selection in self.selections if selection is not None]
+        return (*keys, *(noise for block in self.noises for noise in block))
+
+    @cached_property
     def losses(self) -> tuple[Loss, ...]:
         """Every loss, in the order in which the noise is drawn."""
-        keys = [selection.loss for selection in self.selections if selection is not None]
-        return (*keys, *(noise.loss for block in self.noises for noise in block))
+        return tuple(_loss_of(noise) for noise in self.drawn)
 
-    @property
+    @cached_property
     def cost(self) -> tuple[Fraction, Fraction]:
         """(ε, 0) of a pure grant, else (ρ, δ): exact or rounded up, never above the grant."""
-        whole = compose(list(self.losses))
-        if self.grant.kind == "pure":
-            epsilon = whole.pure_epsilon
-            if epsilon is None:
-                raise NotPrivate("a pure budget admits pure losses only")
-            return epsilon, Fraction(0)
-        both = whole.concentrated
-        if both is None:
-            raise NotPrivate("the question has no known bound of zero-concentrated differential privacy")
-        return both
+        return _cost_of(self.losses, pure=self.grant.kind == "pure")
+
+
+# What follows from exact parameters alone is kept for the next question with the same ones: dashboards spend alike.
+_KEPT = 256
+
+
+@lru_cache(_KEPT)
+def _loss_of(noise: Noise | KeyNoise) -> Loss:
+    return noise.loss
+
+
+@lru_cache(_KEPT)
+def _loss_text(noise: Noise | KeyNoise) -> str:
+    return json.dumps(_loss_of(noise).to_record())
+
+
+def loss_record(noise: Noise | KeyNoise) -> dict[str, object]:
+    """Return the record of a noise's loss; a new one each time, as a receipt is its reader's."""
+    return json.loads(_loss_text(noise))
+
+
+@lru_cache(_KEPT)
+def _cost_of(losses: tuple[Loss, ...], *, pure: bool) -> tuple[Fraction, Fraction]:
+    whole = compose(list(losses))
+    if pure:
+        epsilon = whole.pure_epsilon
+        if epsilon is None:
+            raise NotPrivate("a pure budget admits pure losses only")
+        return epsilon, Fraction(0)
+    both = whole.concentrated
+    if both is None:
+        raise NotPrivate("the question has no known bound of zero-concentrated differential privacy")
+    return both
 
 
 def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = None) -> Priced:
@@ -136,7 +168,9 @@ def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = Non
         for block, own in zip(plan.blocks, shares, strict=True)
     )
     selections = tuple(
-        _selection(block, plan.adjacency, grant.kind, keys, grant.delta / len(selecting)) if place in selecting else None
+        _selection(block.contribution.groups, plan.adjacency, grant.kind, keys, grant.delta / len(selecting))
+        if place in selecting
+        else None
         for place, block in enumerate(plan.blocks)
     )
     return Priced(plan, grant, noises, selections)
@@ -166,16 +200,16 @@ def _noise(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, kin
     if measurement.kind == "quantile":
         return _quantile(measurement, adjacency, kind, amount)
     if kind == "concentrated":
-        return _gaussian(measurement, block, adjacency, amount)
+        return _gaussian(measurement.l2_squared, moved_entries(block, adjacency), adjacency, amount)
     moves = Sensitivity(Fraction(measurement.l1) ** 2, Norm.L1, adjacency)
     scale = max(Fraction(measurement.l1) / amount, Fraction(1, 1 << 20))
     return DiscreteLaplace(scale=scale, sensitivity=moves).planned()
 
 
-def _gaussian(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, rho: Fraction) -> DiscreteGaussian:
-    squared = Fraction(measurement.l2_squared)
+@lru_cache(_KEPT)
+def _gaussian(l2_squared: int, dimension: int, adjacency: Adjacency, rho: Fraction) -> DiscreteGaussian:
+    squared = Fraction(l2_squared)
     moves = Sensitivity(squared, Norm.L2, adjacency)
-    dimension = moved_entries(block, adjacency)
     wanted = squared / (2 * rho)
     require(wanted < _MOST_VARIANCE, "the cost", "enough for noise below 2^120 steps", rho)
     sigma = round_up(Fraction(math.sqrt(wanted)) or Fraction(1, 1 << 20))
@@ -212,8 +246,9 @@ def _quantile(measurement: Measurement, adjacency: Adjacency, kind: GrantKind, a
     return QuantileNoise(at(rate(1 - 2 * ENDS), Fraction(0)), low, high)
 
 
-def _selection(block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: Fraction, delta: Fraction) -> KeyNoise:
-    touched = block.contribution.groups
+@lru_cache(_KEPT)
+def _selection(touched: int, adjacency: Adjacency, kind: GrantKind, amount: Fraction, delta: Fraction) -> KeyNoise:
+    """touched: the groups that one unit can be in."""
     if kind == "concentrated":
         return GaussianKeys.calibrate(rho=amount, keys=touched, delta_keys=delta, adjacency=adjacency)
     return LaplaceKeys.calibrate(epsilon=amount, delta=delta, keys=touched, adjacency=adjacency)
@@ -221,4 +256,4 @@ def _selection(block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: 
 
 def _root_down(value: Fraction) -> Fraction:
     """A rational of few digits whose square is at most the value."""
-    return round_down(Fraction(math.isqrt(math.floor(value * (1 << 128))), 1 << 64))
+    return round_down(root_down(value, 1 << 64))

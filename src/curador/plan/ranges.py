@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from curador.plan import intervals
+from curador.plan.aggregates import PLANNED
 from curador.plan.functions import RANGES, text_of
 from curador.plan.intervals import (
     EVERYTHING,
@@ -124,25 +125,9 @@ class Ranges:
 
     def _inside(self, aggregate: Aggregate, relation: Relation) -> Range:
         """What an exact aggregate inside one unit is clamped to: as if the unit had at most `rows` rows."""
-        many, zero = Fraction(self.rows), Fraction(0)
         argument = EVERYTHING if aggregate.argument is None else self.of(aggregate.argument, relation)
-        why = f"at most {self.rows} rows a unit"
-        match aggregate.function:
-            case "count" | "count_units" | "count_distinct":
-                return Range(zero, many, integer=True, why=why)
-            case "sum":
-                lower = None if argument.lower is None else many * min(argument.lower, zero)
-                upper = None if argument.upper is None else many * max(argument.upper, zero)
-                return Range(lower, upper, argument.integer, f"{why}, {argument.why}")
-            case "var_pop" | "var_samp":
-                width = None
-                if argument.lower is not None and argument.upper is not None:
-                    width = (argument.upper - argument.lower) ** 2 / (4 if aggregate.function == "var_pop" else 2)
-                return Range(zero, width, why=argument.why)
-            case "avg" | "quantile":
-                return replace(argument, integer=False)
-            case _:
-                return argument
+        found = PLANNED[aggregate.function].inside
+        return EVERYTHING if found is None else found(argument, self.rows)
 
     def _window(self, call: WindowCall, relation: Relation) -> Range:
         many, zero = Fraction(self.rows), Fraction(0)

@@ -67,12 +67,12 @@ def written_noise(value: object) -> StoredForm | None:
     """Return the name of a mechanism and its parameters, in the order of a receipt; None for what is none."""
     match value:
         case DiscreteLaplace():
-            return "DiscreteLaplace", {"scale": value.scale, "sensitivity": value.sensitivity, "relation": value.relation}
+            return "DiscreteLaplace", {"scale": value.scale, "sensitivity": value.sensitivity, "relation": value.adjacency}
         case DiscreteGaussian():
             return "DiscreteGaussian", {
                 "sigma": value.sigma,
                 "squared": value.squared,
-                "relation": value.relation,
+                "relation": value.adjacency,
                 "dimension": value.dimension,
             }
         case QuantileNoise():
@@ -92,14 +92,14 @@ def written_noise(value: object) -> StoredForm | None:
                 "sigma": value.sigma,
                 "threshold": value.threshold,
                 "keys": value.keys,
-                "relation": value.relation,
+                "relation": value.adjacency,
             }
         case LaplaceKeys():
             return "LaplaceKeys", {
                 "epsilon": value.epsilon,
                 "threshold": value.threshold,
                 "keys": value.keys,
-                "relation": value.relation,
+                "relation": value.adjacency,
             }
         case _:
             return None

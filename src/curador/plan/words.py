@@ -81,11 +81,6 @@ def key_names(block: Block) -> list[str]:
     return names
 
 
-def both_ends(known: Range) -> tuple[Fraction, Fraction]:
-    """Return the ends of a bounded range."""
-    return known.lower or Fraction(0), known.upper or Fraction(0)
-
-
 def range_text(known: Range) -> str:
     """Return a range as a person reads it."""
     lower = "-∞" if known.lower is None else f"{float(known.lower):g}"
@@ -224,3 +219,18 @@ def _moved(one: Measurement, noise: Noise | None, step: float) -> str:
     if isinstance(noise, DiscreteLaplace):
         return first
     return second if isinstance(noise, DiscreteGaussian) else f"{first} and {second}"
+
+
+def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
+    """Return what caps and bounds do: an error bar says nothing about it."""
+    lines: list[str] = []
+    unit = schema.study.unit_name
+    for block in plan.blocks:
+        own = block.contribution
+        groups = "" if block.cap.groups is None else f" in at most {block.cap.groups:,} groups"
+        rows = f"{own.rows:,} row{'' if own.rows == 1 else 's'}"
+        lines.append(f"± noise only, after at most {rows} a {unit}{groups}")
+        if (most := rows_read(block, schema)) is not None:
+            lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
+        lines += [f"bounds: {note}" for note in block.notes]
+    return tuple(dict.fromkeys(lines))

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, assert_never
 from curador.errors import NotPrivate
 from curador.plan.model import Step, Work
 from curador.plan.ownership import conjuncts, fans_of, ownership_of, public_matches, refs_of, scans_of
-from curador.query.functions import FUNCTIONS
+from curador.query.functions import AGGREGATES, FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
 from curador.study.values import Type
@@ -43,7 +43,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.plan.model import BlockPlan, Cap, Contribution, KeyPlan, Tally
+    from curador.plan.model import BlockPlan, Cap, Contribution
     from curador.query.tree import Expression, Node, Out, Place, Relation
     from curador.study.model import Study, Table
     from curador.study.schema import Schema
@@ -80,65 +80,63 @@ class RowTexts:
     bytes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What computing an expression on all of a unit's rows takes, and how many bytes of text come out."""
-
-    nanoseconds: float
-    bytes: int = 0
-
-
-def cost_of(node: Node | None, texts: RowTexts) -> Cost:
-    """Return what an expression takes on a unit's rows.
+def cost_of(node: Node | None, texts: RowTexts) -> float:
+    """Return the nanoseconds that an expression takes on all of a unit's rows.
 
     Claim   Not below the sum over its calls of the measured cost of each, every call as often as a filter computes it.
     Needs   The measured costs; texts as long as `texts` says at most.
     """
     match node:
         case Ref():
-            held = texts.bytes[node.index] if node.type is Type.STRING and node.index < len(texts.bytes) else 0
-            return Cost(0.1 * held, held)
-        case Literal():
-            return Cost(0.0, texts.rows * len(str(node.value).encode()) if node.type is Type.STRING else 0)
+            return 0.1 * bytes_of(node, texts)
         case Call():
             return _call(node, texts)
         case _:
-            return Cost(0.0)
+            return 0.0
+
+
+def bytes_of(node: Node | None, texts: RowTexts) -> int:
+    """Return how many bytes of text come out of an expression on all of a unit's rows, at most."""
+    match node:
+        case Ref():
+            return texts.bytes[node.index] if node.type is Type.STRING and node.index < len(texts.bytes) else 0
+        case Literal():
+            return texts.rows * len(str(node.value).encode()) if node.type is Type.STRING else 0
+        case Call() if node.type is Type.STRING:
+            return _made(node, texts, sum(bytes_of(one, texts) for one in node.arguments))
+        case _:
+            return 0
 
 
 def total_cost(nodes: Sequence[Node | None], texts: RowTexts) -> float:
     """Return what several expressions take together."""
-    return sum(cost_of(one, texts).nanoseconds for one in nodes)
+    return sum(cost_of(one, texts) for one in nodes)
 
 
-def _call(call: Call, texts: RowTexts) -> Cost:
+def _call(call: Call, texts: RowTexts) -> float:
     name, function = call.function, FUNCTIONS[call.function]
-    parts = [cost_of(one, texts) for one in call.arguments]
     below = sum(
-        part.nanoseconds if not function.guarded or not _is_computed(one) else 2 * part.nanoseconds + _GUARD * texts.rows
-        for one, part in zip(call.arguments, parts, strict=True)
+        cost_of(one, texts)
+        if not function.guarded or not _is_computed(one)
+        else 2 * cost_of(one, texts) + _GUARD * texts.rows
+        for one in call.arguments
     )
-    looked = sum(part.bytes for part in parts)
     if name == "in":
         listed = call.arguments[1:]
         letters = sum(_length(one) for one in listed)
-        return Cost(
-            below
-            + texts.rows * (function.row + _LISTED * len(listed) + function.byte * letters)
-            + function.byte * parts[0].bytes
-        )
+        each = function.row + _LISTED * len(listed) + function.byte * letters
+        return below + texts.rows * each + function.byte * bytes_of(call.arguments[0], texts)
     if name in {"like", "ilike"}:
-        own = texts.rows * function.row + parts[0].bytes * (
-            _search_cost(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
-        )
-        return Cost(below + own)
+        searched = _search_cost(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
+        return below + texts.rows * function.row + bytes_of(call.arguments[0], texts) * searched
     if name == "replace":
-        own = texts.rows * function.row + parts[0].bytes * (16.0 + 0.01 * _length(call.arguments[1]))
-        return Cost(below + own, texts.rows * TEXT_BYTES)
+        searched = 16.0 + 0.01 * _length(call.arguments[1])
+        return below + texts.rows * function.row + bytes_of(call.arguments[0], texts) * searched
+    looked = sum(bytes_of(one, texts) for one in call.arguments)
     own = texts.rows * function.row + looked * function.byte
     if name == "cast" and looked:
         own += texts.rows * 100.0  # read by patterns
-    return Cost(below + own, _bytes(call, texts, looked))
+    return below + own
 
 
 def _is_computed(node: Node) -> bool:
@@ -146,11 +144,12 @@ def _is_computed(node: Node) -> bool:
     return isinstance(node, Call) and FUNCTIONS[node.function].number
 
 
-def _bytes(call: Call, texts: RowTexts, looked: int) -> int:
-    if call.type is not Type.STRING:
-        return 0
+def _made(call: Call, texts: RowTexts, looked: int) -> int:
+    """Bytes of a text that is made of so many."""
     longest = texts.rows * TEXT_BYTES
     match call.function:
+        case "replace":
+            return longest
         case "cast":
             return looked or texts.rows * _WRITTEN_BYTES
         case "substring":
@@ -216,16 +215,6 @@ def stored_rows(table: Table, study: Study) -> int:
     return max(study.engine.unit_rows, table.caps.rows, ceiling.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What a block computes over its relation, as far as work is concerned."""
-
-    relation: Relation
-    keys: tuple[KeyPlan, ...]
-    tallies: tuple[Tally, ...]
-    place: Place | None = None
-
-
 def fit_height(
     block: BlockPlan,
     schema: Schema,
@@ -242,12 +231,11 @@ def fit_height(
     Claim   The work that one unit's rows cause, at this height, is at most the limit.
     Needs   As `work_of`; the engine executes the height on every private table.
     """
-    demand = Demand(block.relation, block.keys, block.tallies, place)
     limit = schema.study.engine.unit_work * 1_000_000_000 / blocks
     most = height = most_stored(block.relation, schema)
     while True:
         cap, contribution = bounded(height)
-        found = work_of(demand, schema, height, cap, contribution.groups)
+        found = work_of(block, schema, height, cap, contribution.groups, place)
         if found.nanoseconds <= limit:
             return found
         if height <= min(LEAST_HEIGHT, most):
@@ -290,8 +278,10 @@ def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) ->
     return NotPrivate(f"{rule}\n{part}: {why}.", hint=f"{hint}.", place=dearest.place or relation.place)
 
 
-def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int) -> Work:
-    """Return the most work of one unit's rows in a block whose base tables are cut at a height.
+def work_of(block: BlockPlan, schema: Schema, height: int, cap: Cap, returned: int, place: Place | None = None) -> Work:
+    """Return the most work of one unit's rows in a block whose base tables are cut at a height, under this cap.
+
+    returned  groups of one unit at most
 
     Claim   Over all operators of the engine, Σ rows of one unit · cost of a row is at most the sum of the steps; no operator
             gives more rows of one unit than the largest step says.
@@ -300,48 +290,48 @@ def work_of(demand: Demand, schema: Schema, height: int, cap: Cap, returned: int
     Source  Every relation's R (`ownership.py`); texts by how often a row can be repeated.
     """
     walk = _WorkWalk(schema, min(height, cap.rows) if cap.by == "rank" else height)
-    used = [*(key.expression for key in demand.keys)]
-    for tally in demand.tallies:
+    used = [*(key.expression for key in block.keys)]
+    for tally in block.tallies:
         used += [one for one in (tally.argument, tally.filter) if one is not None]
     wanted = {index for one in used for index in refs_of(one)}
-    flow = walk.visit(demand.relation, frozenset(wanted))
-    for tally in demand.tallies:
+    flow = walk.visit(block.relation, frozenset(wanted))
+    for tally in block.tallies:
         grid = _GRID if tally.grid is not None else 0.0
-        walk.add("computing what is summed or counted", demand.place, flow.rows, flow.rows * (grid + _COMPUTE))
+        walk.add("computing what is summed or counted", place, flow.rows, flow.rows * (grid + _COMPUTE))
     distinct = list(dict.fromkeys(used))
-    walk.add("computing keys and arguments", _first(distinct, demand.place), flow.rows, total_cost(distinct, flow))
-    parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in demand.tallies)
-    if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(demand.relation):
+    walk.add("computing keys and arguments", _first(distinct, place), flow.rows, total_cost(distinct, flow))
+    parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in block.tallies)
+    if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(block.relation):
         walk.steps = [replace(step, nanoseconds=parts * step.nanoseconds) for step in walk.steps]  # read again for each
-    _caps(walk, demand, flow, cap)
+    _caps(walk, block, flow, cap, place)
     kept = min(flow.rows, cap.rows)
-    _tallies(walk, demand, flow, kept)
-    walk.add("returning groups", demand.place, min(kept, returned) * parts, returned * _RETURNED)
+    _tallies(walk, block, flow, kept, place)
+    walk.add("returning groups", place, min(kept, returned) * parts, returned * _RETURNED)
     return Work(height, tuple(walk.steps))
 
 
-def _caps(walk: _WorkWalk, demand: Demand, flow: RowTexts, cap: Cap) -> None:
-    text = sum(cost_of(key.expression, flow).bytes for key in demand.keys)
+def _caps(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, cap: Cap, place: Place | None) -> None:
+    text = sum(bytes_of(key.expression, flow) for key in block.keys)
     kept = flow.rows
-    origins = _ORIGIN * max(len(list(scans_of(demand.relation))) - 2, 0)
+    origins = _ORIGIN * max(len(list(scans_of(block.relation))) - 2, 0)
     if cap.by == "window":
-        each = _CROWDED if is_table(demand.relation) else _CAPPED + origins
-        walk.add("choosing the rows that count", demand.place, kept, kept * each + _MOVED_BYTE * text)
+        each = _CROWDED if is_table(block.relation) else _CAPPED + origins
+        walk.add("choosing the rows that count", place, kept, kept * each + _MOVED_BYTE * text)
         kept = min(kept, cap.rows)
     if cap.groups is not None:
-        walk.add("choosing the groups that count", demand.place, kept, kept * (_CHOSEN + origins) + _SORTED_BYTE * text)
+        walk.add("choosing the groups that count", place, kept, kept * (_CHOSEN + origins) + _SORTED_BYTE * text)
     if cap.in_group is not None:
-        walk.add("choosing the rows of a group", demand.place, kept, kept * (_CAPPED + origins) + _GROUPED_BYTE * text)
+        walk.add("choosing the rows of a group", place, kept, kept * (_CAPPED + origins) + _GROUPED_BYTE * text)
 
 
-def _tallies(walk: _WorkWalk, demand: Demand, flow: RowTexts, kept: int) -> None:
-    text = sum(cost_of(key.expression, flow).bytes for key in demand.keys)
+def _tallies(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, kept: int, place: Place | None) -> None:
+    text = sum(bytes_of(key.expression, flow) for key in block.keys)
     each = {"units": _UNITS, "distinct": _VALUES, "cells": _CELLS}
-    walk.add("grouping", demand.place, kept, kept * _GROUP + _GROUPED_BYTE * text)
-    for tally in demand.tallies:
-        own = cost_of(tally.argument, flow).bytes if tally.kind == "distinct" else 0
+    walk.add("grouping", place, kept, kept * _GROUP + _GROUPED_BYTE * text)
+    for tally in block.tallies:
+        own = bytes_of(tally.argument, flow) if tally.kind == "distinct" else 0
         nanoseconds = kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own
-        walk.add("tallying", demand.place, kept, nanoseconds)
+        walk.add("tallying", place, kept, nanoseconds)
 
 
 @dataclass(slots=True)
@@ -363,7 +353,7 @@ class _WorkWalk:
                 return self._scan(relation, wanted)
             case Filter():
                 below = self.visit(relation.input, wanted | refs_of(relation.predicate))
-                each = below.rows * _FILTER + cost_of(relation.predicate, below).nanoseconds
+                each = below.rows * _FILTER + cost_of(relation.predicate, below)
                 self._private(relation, "a filter", _place(relation.predicate, relation.place), below.rows, each)
                 return below
             case Project():
@@ -416,23 +406,22 @@ class _WorkWalk:
         computed = [one for one in expressions if not isinstance(one, Ref)]
         each = below.rows * _COMPUTE * len(computed) + total_cost(computed, below)
         self._private(project, "a computed column", _first(computed, project.place), below.rows, each)
-        return RowTexts(below.rows, tuple(cost_of(one, below).bytes for one in project.expressions))
+        return RowTexts(below.rows, tuple(bytes_of(one, below) for one in project.expressions))
 
     def _group(self, group: UnitGroup) -> RowTexts:
         parts: list[Expression] = list(group.keys)
         for one in group.aggregates:
             parts += [part for part in (one.argument, one.filter) if part is not None]
         below = self.visit(group.input, frozenset(index for part in parts for index in refs_of(part)))
-        inside = [cost_of(part, below) for part in parts]
-        dear = sum(one.function in {"quantile", "count_distinct", "count_units"} for one in group.aggregates)
+        inside = sum(cost_of(part, below) + _SORTED_BYTE * bytes_of(part, below) for part in parts)
+        dear = sum(AGGREGATES[one.function].sorts for one in group.aggregates)
         each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
-        spent = below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in inside)
+        spent = below.rows * each + inside
         self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)
         rows = min(ownership_of(group, self.schema, cap=self.height).rows or 0, below.rows)
         arguments = [*group.keys, *(one.argument for one in group.aggregates)]
         held = (
-            cost_of(one, below).bytes if out.type is Type.STRING else 0
-            for one, out in zip(arguments, group.columns, strict=True)
+            bytes_of(one, below) if out.type is Type.STRING else 0 for one, out in zip(arguments, group.columns, strict=True)
         )
         return RowTexts(rows, tuple(held))
 
@@ -448,11 +437,9 @@ class _WorkWalk:
         carried = sum(held for index, held in enumerate(below.bytes) if index in wanted)
         for call in window.calls:
             own = [*call.partition, *(one for one, _, _ in call.order), *([] if call.argument is None else [call.argument])]
-            costs = [cost_of(one, below) for one in own]
+            computed = sum(cost_of(one, below) + _SORTED_BYTE * bytes_of(one, below) for one in own)
             each = _WHOLE if call.whole and not call.order else _SORTED
-            spent = (
-                below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in costs) + _MOVED_BYTE * carried
-            )
+            spent = below.rows * each + computed + _MOVED_BYTE * carried
             self._private(window, f"{call.function.upper()} OVER …", call.place or window.place, below.rows, spent)
         longest = below.rows * TEXT_BYTES  # one text may stand beside every row
         made = tuple(longest if call.type is Type.STRING else 0 for call in window.calls)

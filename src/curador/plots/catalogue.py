@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from curador.errors import InvalidParameter
+from curador.text.suggest import nearest_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,9 +87,7 @@ def figure_named(name: str) -> CatalogueFigure:
     """Return the entry of this name; another name is refused with the nearest one."""
     found = CATALOGUE.get(name)
     if found is None:
-        import difflib
-
-        near = difflib.get_close_matches(name, NAMES, 1)
+        near = nearest_names(name, NAMES)
         hint = f"did you mean {near[0]}?" if near else "curador plot lists them"
         raise InvalidParameter.must_be("name", "that of a figure", name, hint)
     return found

@@ -28,11 +28,16 @@ ADD_OR_REMOVE_ONE = Adjacency.ADD_OR_REMOVE_ONE
 REPLACE_ONE = Adjacency.REPLACE_ONE
 
 
-def as_adjacency(value: object, name: str = "adjacency") -> Adjacency:
+def as_adjacency(adjacency: Adjacency | str, name: str = "adjacency") -> Adjacency:
     """Return the adjacency that the value names."""
-    if isinstance(value, Adjacency):
-        return value
-    for adjacency in Adjacency:
-        if value == adjacency.value:
-            return adjacency
-    raise InvalidParameter.must_be(name, '"add_or_remove_one" or "replace_one"', value)
+    if isinstance(adjacency, Adjacency):
+        return adjacency
+    for known in Adjacency:
+        if adjacency == known.value:
+            return known
+    raise InvalidParameter.must_be(name, '"add_or_remove_one" or "replace_one"', adjacency)
+
+
+def maybe_adjacency(adjacency: Adjacency | str | None) -> Adjacency | None:
+    """Return the neighbours that a maker named, None where none were."""
+    return None if adjacency is None else as_adjacency(adjacency)

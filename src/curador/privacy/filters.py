@@ -26,7 +26,8 @@ from curador.errors import BudgetExceeded, InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, rational
 from curador.numerics.roots import bisect
 from curador.numerics.rounding import float_up, log_up, up
-from curador.privacy.adjacency import Adjacency, as_adjacency
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
+from curador.text.numbers import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,7 +82,7 @@ class PureFilter:
     def __init__(self, limit: Number, *, spent: Number = ZERO, adjacency: Adjacency | str | None = None) -> None:
         object.__setattr__(self, "limit", positive(limit, "limit"))
         object.__setattr__(self, "spent", _require_within(spent, self.limit, "spent"))
-        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
     @property
     def left(self) -> Fraction:
@@ -146,7 +147,7 @@ class ConcentratedFilter:
         rho, delta = spent
         amounts = Amounts(_require_within(rho, self.rho_limit, "rho"), _require_within(delta, self.delta_keys, "delta"))
         object.__setattr__(self, "spent", amounts)
-        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
     @classmethod
     def create(
@@ -239,7 +240,7 @@ class RenyiFilter:
         object.__setattr__(self, "alpha", _order(alpha))
         object.__setattr__(self, "limit", positive(limit, "limit"))
         object.__setattr__(self, "spent", _require_within(spent, self.limit, "spent"))
-        object.__setattr__(self, "adjacency", _read_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
     @classmethod
     def create(
@@ -358,21 +359,17 @@ def _divergence(bound: object, order: Fraction) -> Fraction:
     return Fraction(bound)
 
 
-def _join_adjacency(own: Adjacency | None, loss: Chargeable) -> Adjacency | None:
+def _join_adjacency(adjacency: Adjacency | None, loss: Chargeable) -> Adjacency | None:
     """Return the one adjacency of the filter and the loss."""
-    other = _read_adjacency(loss.adjacency)
-    if own is not None and other is not None and own is not other:
+    other = maybe_adjacency(loss.adjacency)
+    if adjacency is not None and other is not None and adjacency is not other:
         raise InvalidParameter(
             subject="the loss",
-            rule=f"must be about the filter's neighbours ({own})",
+            rule=f"must be about the filter's neighbours ({adjacency})",
             got=str(other),
             hint="an add_or_remove_one loss becomes one for replace_one by .group(2).",
         )
-    return own or other
-
-
-def _read_adjacency(adjacency: Adjacency | str | None) -> Adjacency | None:
-    return None if adjacency is None else as_adjacency(adjacency)
+    return adjacency or other
 
 
 def _order(alpha: Number) -> Fraction:
@@ -395,12 +392,13 @@ def _share(delta_keys: Number, delta: Fraction) -> Fraction:
 
 
 def _no_room(name: str, asked: Fraction, left: Fraction, limit: Fraction) -> BudgetExceeded:
-    """The refusal in one sentence: short decimals, exact ratios where the decimals would look alike."""
-    shown = [_short(amount) for amount in (left, limit, asked)]
-    if shown[0] == shown[2]:
-        shown = [str(amount) for amount in (left, limit, asked)]
+    """The refusal in one sentence. Rounds: what there is down, what is asked up, so that the sentence is true.
+
+    Ratios that are short enough are written as they are.
+    """
+    shown = [_short(left, up=False), _short(limit, up=False), _short(asked, up=True)]
     return BudgetExceeded(subject=name, rule=f"must be at most {shown[0]}, what is left of {shown[1]}", got=shown[2])
 
 
-def _short(amount: Fraction) -> str:
-    return str(amount) if len(str(amount)) <= 16 else f"{float(amount):.6g}"
+def _short(amount: Fraction, *, up: bool) -> str:
+    return str(amount) if len(str(amount)) <= 16 else rounded_text(amount, up=up, digits=6)

@@ -20,12 +20,14 @@ import enum
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+from attrs import field, frozen
+
 from curador.errors import InvalidParameter, NotPrivate, require
-from curador.numerics.exact import Number, at_least_zero, rational, whole
+from curador.numerics.exact import Number, rational, whole
+from curador.numerics.fields import AT_LEAST_ZERO
 from curador.numerics.rounding import float_up
 from curador.privacy.adjacency import Adjacency, as_adjacency
 
@@ -46,18 +48,23 @@ class Norm(enum.Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
+def as_norm(value: Norm | str, name: str = "norm") -> Norm:
+    """Return the norm that the value names."""
+    if isinstance(value, Norm):
+        return value
+    for norm in Norm:
+        if isinstance(value, str) and value.lower() == norm.value:
+            return norm
+    raise InvalidParameter.must_be(name, '"l1" or "l2"', value)
+
+
+@frozen
 class Sensitivity:
     """The largest change of an answer between neighbours, by the exact square of its length."""
 
-    value_squared: Fraction
-    norm: Norm
-    adjacency: Adjacency
-
-    def __init__(self, value_squared: Number, norm: Norm | str, adjacency: Adjacency | str) -> None:
-        object.__setattr__(self, "value_squared", at_least_zero(value_squared, "value_squared"))
-        object.__setattr__(self, "norm", as_norm(norm))
-        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
+    value_squared: Fraction = field(converter=AT_LEAST_ZERO)
+    norm: Norm = field(converter=as_norm)
+    adjacency: Adjacency = field(converter=as_adjacency)
 
     @property
     def exact(self) -> Fraction | None:
@@ -75,16 +82,6 @@ class Sensitivity:
         # Enough bits that the root, cut to an integer, has at least _ROOT_BITS of them.
         bits = max(0, _ROOT_BITS + (square.denominator.bit_length() - square.numerator.bit_length()) // 2 + 1)
         return float_up(Fraction(math.isqrt(math.floor(square * 4**bits)) + 1, 2**bits))
-
-
-def as_norm(value: object, name: str = "norm") -> Norm:
-    """Return the norm that the value names."""
-    if isinstance(value, Norm):
-        return value
-    for norm in Norm:
-        if isinstance(value, str) and value.lower() == norm.value:
-            return norm
-    raise InvalidParameter.must_be(name, '"l1" or "l2"', value)
 
 
 def count(adjacency: Adjacency | str, norm: Norm | str) -> Sensitivity:
@@ -185,7 +182,7 @@ def brute_force(
     Needs   The function depends on the histogram alone and returns a number or numbers.
     Rounds  Exact; a float that the function returns is taken as the decimal it shows.
     """
-    cells, records, relation = len(universe), whole(size, "size"), as_adjacency(adjacency)
+    cells, records, near = len(universe), whole(size, "size"), as_adjacency(adjacency)
     require(cells >= 1, "universe", "a sequence of at least one value", tuple(universe))
     databases = math.comb(records + cells, cells)
     hint = "a smaller universe or size shows the same faults"
@@ -198,10 +195,10 @@ def brute_force(
         return answers[database]
 
     largest = Fraction(0)
-    for one, other in _neighbours(cells, records, relation):
+    for one, other in _neighbours(cells, records, near):
         change = (x - y for x, y in zip(answer(one), answer(other), strict=True))
         largest = max(largest, norm_squared(change, norm=norm))
-    return Sensitivity(largest, norm, relation)
+    return Sensitivity(largest, norm, near)
 
 
 def _neighbours(cells: int, size: int, adjacency: Adjacency) -> Iterable[tuple[Histogram, Histogram]]:

@@ -9,13 +9,14 @@ from sqlglot import exp
 
 from curador.query import typed_terms
 from curador.query.context import Reading, take_arguments
+from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid, not_private
 from curador.query.tree import Aggregate
 from curador.query.typed_terms import TypedTerm, call_term, conjoin, not_null
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from curador.query.tree import AggregateName, Place
+    from curador.query.tree import Place
 
 AggregateScope = Literal["released", "unit"]
 
@@ -23,10 +24,7 @@ _CLASSES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.CountIf: "count_if",
     exp.ApproxDistinct: "approx_count_distinct",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
+    **{getattr(exp, parsed): one.name for one in AGGREGATES.values() for parsed in one.parsed},
     exp.Stddev: "stddev",
     exp.StddevSamp: "stddev",
     exp.StddevPop: "stddev_pop",
@@ -40,10 +38,17 @@ _CLASSES: dict[type[exp.Expr], str] = {
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
 }
-_NAMES = {"mean": "avg", "every": "bool_and", "percentile": "quantile"}
+_NAMES = {
+    "every": "bool_and",
+    "percentile": "quantile",
+    **{called: one.name for one in AGGREGATES.values() for called in one.called},
+}
 
-AGGREGATES = (*_CLASSES, exp.Filter, exp.WithinGroup)
+AGGREGATE_CLASSES = (*_CLASSES, exp.Filter, exp.WithinGroup)
 """The allow-list of aggregates, by class."""
+
+AGGREGATE_NAMES = (*_NAMES, *(one.name for one in AGGREGATES.values() if one.parsed))
+"""What analysts may call, for hints."""
 
 
 def aggregate_name(node: exp.Anonymous) -> str | None:
@@ -230,17 +235,18 @@ def _measure(
                 place, f"{name} over many people is decided by one of them", "COUNT_IF(x) with the number of rows."
             )
         condition = typed_terms.require_boolean(argument, f"what {name}() is of")
-        return _aggregate_term(cast("AggregateName", name), condition, filters, None, Type.BOOLEAN, place)
+        return _aggregate_term(name, condition, filters, None, Type.BOOLEAN, place)
     if name in {"min", "max"} or q is not None:
         return _order_statistic(name, argument, q, filters, place, released=released)
     number = typed_terms.require_number(argument, f"what {name}() is of")
-    if name == "sum":
-        type_ = Type.FLOAT if released else number.type or Type.FLOAT
-        return _aggregate_term("sum", number, filters, None, type_, place)
     if name in {"stddev", "stddev_pop"}:
         variance = _aggregate_term("var_samp" if name == "stddev" else "var_pop", number, filters, None, Type.FLOAT, place)
         return call_term("sqrt", Type.FLOAT, (variance,), nullable=True, place=place)
-    return _aggregate_term(cast("AggregateName", name), number, filters, None, Type.FLOAT, place)
+    entry = AGGREGATES[name]
+    if not released and not entry.exact:
+        raise invalid(place, f"{name}() must be over all rows; it has no exact form inside a unit")
+    type_ = number.type if entry.keeps and not released else None
+    return _aggregate_term(name, number, filters, None, type_ or Type.FLOAT, place)
 
 
 def _order_statistic(
@@ -252,13 +258,13 @@ def _order_statistic(
             argument.place or place, f"what {name}() is of must be a number or a date", "GROUP BY shows keys of any type."
         )
     if not released and q is None:
-        return _aggregate_term(cast("AggregateName", name), argument, filters, None, type_, place)
+        return _aggregate_term(name, argument, filters, None, type_, place)
     share = q if q is not None else Fraction(int(name == "max"))
     return _aggregate_term("quantile", argument, filters, share, Type.FLOAT if released and type_.numeric else type_, place)
 
 
 def _aggregate_term(
-    function: AggregateName,
+    function: str,
     argument: TypedTerm | None,
     filters: list[TypedTerm],
     q: Fraction | None,
@@ -278,7 +284,7 @@ def _aggregate_term(
     return TypedTerm(
         node,
         type_,
-        nullable=not function.startswith("count"),
+        nullable=not AGGREGATES[function].counts,
         size=1 + sum(one.size for one in parts),
         depth=1 + max((one.depth for one in parts), default=0),
         aggregated=True,

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from curador.query import typed_terms
+from curador.query.aggregates import AGGREGATE_NAMES
 from curador.query.context import Reading, take_arguments
-from curador.query.functions import FUNCTIONS, UNITS, Function, Reads
+from curador.query.functions import FUNCTIONS, UNITS, Function, Reads, Takes
 from curador.query.messages import invalid, not_private, quote_name, suggest_names
 from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
@@ -366,32 +367,59 @@ TIME_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
 MOST_LETTERS = 1_000_000
 """The largest start or length in SUBSTRING; LIKE has the limit of the text."""
 
-_MOST_ROUNDING = 15
-
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
+_REQUIRED: dict[str, Callable[[TypedTerm, str], TypedTerm]] = {
+    "number": typed_terms.require_number,
+    "text": typed_terms.require_text,
+    "time": typed_terms.require_time,
+    "condition": typed_terms.require_boolean,
+}
+
+
 def reader_of(function: Function, reads: Reads) -> Callable[[Any, Reading], TypedTerm]:
-    """Return the reader of a function of one number or one string."""
-    require = typed_terms.require_number if reads.of == "number" else typed_terms.require_text
+    """Return the reader of a function whose entry says what it takes."""
+    names = [one.parsed for one in reads.takes]
 
     def read(node: exp.Expr, reading: Reading) -> TypedTerm:
-        term = require(reading.of(take_arguments(node, reading.context, "this")[0]), f"what {function.name}() is of")
-        type_ = reads.type or term.type or Type.FLOAT
-        return call_term(function.name, type_, (term,), nullable=reads.nullable or None, place=reading.place(node))
+        if reads.parsed:
+            given = take_arguments(node, reading.context, *names, ignored=reads.ignored)
+        else:
+            given = take_arguments(node, reading.context, "this", "expressions")[1] or []
+        return _read_call(function, reads, given, node, reading)
 
     return read
 
 
-def _round(node: exp.Round, reading: Reading) -> TypedTerm:
-    this, decimals = take_arguments(node, reading.context, "this", "decimals", ignored=("casts_non_integer_decimals",))
-    term = typed_terms.require_number(reading.of(this), "what round() is of")
-    digits = literal_term(0, Type.INTEGER) if decimals is None else reading.of(decimals)
-    value = typed_terms.value_of(digits)
-    if digits.type is not Type.INTEGER or not isinstance(value, int) or abs(value) > _MOST_ROUNDING:
-        raise invalid(reading.place(node), "the digits of ROUND must be a whole number from -15 to 15")
-    return call_term("round", term.type or Type.FLOAT, (term, digits), place=reading.place(node))
+def _read_call(function: Function, reads: Reads, given: list[Any], node: exp.Expr, reading: Reading) -> TypedTerm:
+    if len(given) > len(reads.takes):
+        raise invalid(reading.place(node), f"{function.name}() must have at most {len(reads.takes)} arguments")
+    padded = [*given, *[None] * (len(reads.takes) - len(given))]
+    terms = [_argument(one, takes, function, node, reading) for one, takes in zip(padded, reads.takes, strict=True)]
+    type_ = reads.type or terms[0].type or Type.FLOAT
+    return call_term(function.name, type_, terms, nullable=reads.nullable or None, place=reading.place(node))
+
+
+def _argument(given: exp.Expr | None, takes: Takes, function: Function, node: exp.Expr, reading: Reading) -> TypedTerm:
+    """Return an argument that is what the entry wants."""
+    what = takes.what or f"what {function.name}() is of"
+    if given is None and takes.missing is not None:
+        return literal_term(takes.missing, Type.STRING if isinstance(takes.missing, str) else Type.INTEGER)
+    if takes.wanted == "a written text":
+        return _require_written(given, reading, what, node)
+    term = reading.of(given)
+    if takes.wanted in _REQUIRED:
+        return _REQUIRED[takes.wanted](term, what)
+    number = typed_terms.fraction_of(term)
+    if takes.wanted == "a written number" and number is not None:
+        return term
+    inside = number is not None and (takes.ends is None or takes.ends[0] <= number <= takes.ends[1])
+    if takes.wanted == "a written whole number" and term.type is Type.INTEGER and inside:
+        return term
+    rule = "a number written here" if takes.ends is None else f"a whole number from {takes.ends[0]:,} to {takes.ends[1]:,}"
+    raise invalid(reading.place(node), f"{what} must be {rule}", takes.hint)
 
 
 def _truncate_number(node: exp.Trunc, reading: Reading) -> TypedTerm:
@@ -418,16 +446,6 @@ def _call_unary(function: str, term: TypedTerm, place: Place | None) -> TypedTer
     return call_term(
         function, Type.FLOAT, (typed_terms.require_number(term, f"what {function}() is of"),), nullable=True, place=place
     )
-
-
-def _power(node: exp.Pow, reading: Reading) -> TypedTerm:
-    this, expression = take_arguments(node, reading.context, "this", "expression")
-    base, exponent = typed_terms.require_number(reading.of(this), "the base of POWER"), reading.of(expression)
-    if typed_terms.fraction_of(exponent) is None:
-        raise invalid(
-            reading.place(node), "the exponent of POWER must be a number written here", "EXP(x * LN(2)) for 2 to x."
-        )
-    return call_term("power", Type.FLOAT, (base, exponent), nullable=True, place=reading.place(node))
 
 
 def _extreme(node: exp.Expr, reading: Reading) -> TypedTerm:
@@ -544,18 +562,6 @@ def _cut(term: TypedTerm, start: TypedTerm, length: TypedTerm, place: Place | No
     return call_term("substring", Type.STRING, (term, start, length), place=place)
 
 
-def _replace(node: exp.Replace, reading: Reading) -> TypedTerm:
-    this, expression, replacement = take_arguments(node, reading.context, "this", "expression", "replacement")
-    term = typed_terms.require_text(reading.of(this), "what replace() is of")
-    old = _require_written(expression, reading, "what REPLACE looks for", node)
-    new = (
-        literal_term("", Type.STRING)
-        if replacement is None
-        else _require_written(replacement, reading, "what REPLACE puts in", node)
-    )
-    return call_term("replace", Type.STRING, (term, old, new), place=reading.place(node))
-
-
 # ---- by name ---------------------------------------------------------------------------------------------------------
 
 
@@ -563,6 +569,9 @@ def read_by_name(node: exp.Anonymous, reading: Reading) -> TypedTerm:
     """Return a function that the parser has no class for."""
     name = str(node.this).lower()
     place = reading.place(node)
+    entry = FUNCTIONS.get(name)
+    if entry is not None and entry.reads is not None and not entry.reads.parsed:
+        return reader_of(entry, entry.reads)(node, reading)
     arguments: list[exp.Expr] = take_arguments(node, reading.context, "this", "expressions")[1] or []
     if name in {"date_part", "datepart"} and len(arguments) == 2:
         return read_part(arguments[0], arguments[1], node, reading)
@@ -602,22 +611,21 @@ _RAW = {
 }
 
 _BY_READERS = (
-    "avg", "coalesce", "concat", "contains", "count", "count_if", "date_add", "date_diff", "date_part", "date_trunc", "day",
+    "coalesce", "concat", "contains", "count", "count_if", "date_add", "date_diff", "date_part", "date_trunc", "day",
     "dayofweek", "dayofyear", "extract", "greatest", "hour", "if", "ifnull", "isodow", "least", "left", "log10", "mean",
-    "median", "minute", "month", "nullif", "power", "quantile", "quarter", "replace", "round", "second", "starts_with",
-    "stddev", "substring", "sum", "trunc", "variance", "week", "year",
+    "median", "minute", "month", "nullif", "quantile", "quarter", "second", "starts_with", "stddev", "substring", "trunc",
+    "variance", "week", "year",
 )  # fmt: skip
+_READ = tuple(one for one in FUNCTIONS.values() if one.reads is not None)
 
-FUNCTION_NAMES = tuple(sorted((*_BY_READERS, *(one.name for one in FUNCTIONS.values() if one.reads is not None))))
+FUNCTION_NAMES = tuple(sorted({*_BY_READERS, *(one.name for one in _READ), *AGGREGATE_NAMES}))
 """What analysts may call, for hints."""
 
 
 CALL_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
-    **{getattr(exp, one.reads.parsed): reader_of(one, one.reads) for one in FUNCTIONS.values() if one.reads is not None},
-    exp.Round: _round,
+    **{getattr(exp, one.reads.parsed): reader_of(one, one.reads) for one in _READ if one.reads and one.reads.parsed},
     exp.Trunc: _truncate_number,
     exp.Log: _log,
-    exp.Pow: _power,
     exp.Least: _extreme,
     exp.Greatest: _extreme,
     exp.Like: _like,
@@ -628,5 +636,4 @@ CALL_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     exp.DPipe: _pipes,
     exp.Substring: _substring,
     exp.Left: _left,
-    exp.Replace: _replace,
 }

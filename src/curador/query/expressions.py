@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from curador.query import calls, typed_terms
-from curador.query.aggregates import AGGREGATES, aggregate_name, read_aggregate
+from curador.query.aggregates import AGGREGATE_CLASSES, aggregate_name, read_aggregate
 from curador.query.context import UNIT, Reading, take_arguments
 from curador.query.messages import function_name, invalid, name_node, not_private, quote_name, suggest_names
 from curador.query.tree import Out, WindowCall
@@ -197,7 +197,7 @@ def read_expression(node: exp.Expr | None, reading: Reading) -> TypedTerm:
     handler = HANDLERS.get(type(node))
     if handler is not None:
         return handler(node, reading)
-    if isinstance(node, AGGREGATES) or (isinstance(node, exp.Anonymous) and aggregate_name(node) is not None):
+    if isinstance(node, AGGREGATE_CLASSES) or (isinstance(node, exp.Anonymous) and aggregate_name(node) is not None):
         return read_aggregate(node, reading)
     if isinstance(node, exp.Anonymous):
         return calls.read_by_name(node, reading)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import bisect
-import difflib
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from curador.errors import InvalidQuery, NotPrivate, shown
 from curador.query.tree import Place
+from curador.text.suggest import nearest_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,10 +122,9 @@ def quote_name(name: str) -> str:
 def suggest_names(name: str, names: Iterable[str], what: str) -> str:
     """Return a hint with the names that look like this one, else with those there are."""
     known = list(dict.fromkeys(names))
-    lowered = {one.lower(): one for one in known}
-    close = difflib.get_close_matches(name.lower()[:60], list(lowered)[:400], n=3, cutoff=0.6)
+    close = nearest_names(name, known, most=3)
     if close:
-        return f"did you mean {' or '.join(quote_name(lowered[one]) for one in close)}?"
+        return f"did you mean {' or '.join(quote_name(one) for one in close)}?"
     more = ", …" if len(known) > _MOST_LISTED else ""
     listed = ", ".join(quote_name(one) for one in known[:_MOST_LISTED])
     return f"{what}: {listed}{more}." if listed else f"there are no {what}."

@@ -172,6 +172,7 @@ class GroupKeys:
     terms: list[TypedTerm] = field(default_factory=list[TypedTerm])
     sets: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     index: dict[Node, int] = field(default_factory=dict[Node, int])
+    heads: set[tuple[object, object]] = field(default_factory=set[tuple[object, object]])
 
     def add(self, term: TypedTerm) -> int:
         """Return the place of a key, new or known."""
@@ -180,7 +181,37 @@ class GroupKeys:
             raise invalid(term.place, f"a question must have at most {MOST_KEYS} keys")
         if place == len(self.terms):
             self.terms.append(term)
+            self.heads.add(_head(term.node))
         return place
+
+    def replaced(
+        self, term: TypedTerm, key: Callable[[int, Place | None], Node], aggregate: Callable[[Aggregate], Node]
+    ) -> Node:
+        """Return a node with its keys and aggregates replaced; refuse a column that is neither.
+
+        A key is known by its structure; what stands on top of it is compared first.
+        """
+
+        def leaf(node: Node) -> Node | None:
+            place = self.index.get(node) if _head(node) in self.heads else None
+            if place is not None:
+                return key(place, TypedTerm(node, None).place)
+            if isinstance(node, Ref):
+                raise ungrouped_refusal(node.place)
+            return aggregate(node) if isinstance(node, Aggregate) else None
+
+        return replace_nodes(term.node, leaf)
+
+    def released(self, term: TypedTerm, chosen: tuple[int, ...]) -> Node:
+        """Return the node over the keys and aggregates that a grouping set releases. A key that it leaves out is NULL."""
+
+        def key(place: int, where: Place | None) -> Node:
+            type_ = self.terms[place].type
+            if place not in chosen or type_ is None:
+                return Literal(None, type_, where)
+            return Key(chosen.index(place), type_, where)
+
+        return self.replaced(term, key, _itself)
 
 
 def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading) -> GroupKeys:
@@ -285,48 +316,6 @@ def check_released_keys(keys: GroupKeys, context: Context, *, top: bool) -> None
                 if top
                 else "group the subquery by the unit as well: join the table that has it, GROUP BY unit, key.",
             )
-
-
-class KeyMatcher:
-    """Finds keys in expressions. A key is known by its structure; what stands on top of it is compared first."""
-
-    def __init__(self, keys: GroupKeys) -> None:
-        self.index = keys.index
-        self.heads = {_head(one) for one in keys.index}
-
-    def replaced(
-        self, term: TypedTerm, key: Callable[[int, Place | None], Node], aggregate: Callable[[Aggregate], Node]
-    ) -> Node:
-        """Return a node with its keys and aggregates replaced; refuse a column that is neither."""
-
-        def leaf(node: Node) -> Node | None:
-            place = self.index.get(node) if _head(node) in self.heads else None
-            if place is not None:
-                return key(place, TypedTerm(node, None).place)
-            if isinstance(node, Ref):
-                raise ungrouped_refusal(node.place)
-            return aggregate(node) if isinstance(node, Aggregate) else None
-
-        return replace_nodes(term.node, leaf)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRelease:
-    """Turns expressions over rows and aggregates into ones over what a grouping set releases."""
-
-    keys: GroupKeys
-    chosen: tuple[int, ...]
-    matcher: KeyMatcher
-
-    def of(self, term: TypedTerm) -> Node:
-        """Return the node over keys and aggregates. A key that the set leaves out is NULL."""
-        return self.matcher.replaced(term, self._key, _itself)
-
-    def _key(self, place: int, where: Place | None) -> Node:
-        type_ = self.keys.terms[place].type
-        if place not in self.chosen or type_ is None:
-            return Literal(None, type_, where)
-        return Key(self.chosen.index(place), type_, where)
 
 
 def _itself(node: Aggregate) -> Node:

@@ -22,11 +22,10 @@ from curador.query.context import (
     take_arguments,
 )
 from curador.query.expressions import read_expression
+from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.release import (
     GroupKeys,
-    GroupRelease,
-    KeyMatcher,
     check_released_keys,
     item_name,
     keys_of,
@@ -313,11 +312,10 @@ def _read_released(
     several = len(keys.sets) > 1
     if len(keys.sets) * len(parts.items) > MOST_COLUMNS:
         raise invalid(parts.place, f"an answer must have at most {MOST_COLUMNS:,} columns over all its grouping sets")
-    matcher = KeyMatcher(keys)
     reading = Reading(context, scope, "SELECT", aggregates="released", keys=keys.index, read=read_expression)
     items, having, aliases = _list_and_having(parts, reading, keys)
     sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
-    order = read_ordering(parts.order, sorting, items, GroupRelease(keys, keys.sets[0], matcher).of, several=several)
+    order = read_ordering(parts.order, sorting, items, lambda term: keys.released(term, keys.sets[0]), several=several)
     listed = zip(parts.items, items, strict=True)
     names = [(item_name(item, term, context.text), context.place(item)) for item, term in listed]
     tells = any(item.find(exp.Grouping) is not None for item in (*parts.items, *filter(None, (parts.having,))))
@@ -327,13 +325,13 @@ def _read_released(
         if tells:  # GROUPING(key) is another number in each set
             left_out = [place for place in range(len(keys.terms)) if place not in chosen]
             items, having, _ = _list_and_having(parts, replace(reading, absent=left_out), keys)
-        release = GroupRelease(keys, chosen, matcher)
-        made = tuple(_released_term(term, release.of(term)) for term in items)
+        made = tuple(_released_term(term, keys.released(term, chosen)) for term in items)
         if not several and not any(one.aggregated for one in items):
             _check_keys_only(made)
         released = tuple(Item(name, term.node, place) for (name, place), term in zip(names, made, strict=True))
         rows_keys = tuple(keys.terms[one].row for one in chosen)
-        blocks.append(Block(rows.relation, rows_keys, released, None if having is None else release.of(having), parts.place))
+        kept = None if having is None else keys.released(having, chosen)
+        blocks.append(Block(rows.relation, rows_keys, released, kept, parts.place))
         terms.append(made)
     if parts.distinct is not None and grouped:
         _check_distinct(parts, blocks)
@@ -375,7 +373,6 @@ def _unit_group(parts: SelectParts, rows: RelationRows, scope: Scope, keys: Grou
         raise not_private(context.place(parts.limit or parts.offset), "LIMIT must not choose among units")
     reading = Reading(context, scope, "SELECT", aggregates="unit", keys=keys.index, read=read_expression)
     mixed, having, aliases = _list_and_having(parts, reading, keys)
-    matcher = KeyMatcher(keys)
     measured: dict[Aggregate, int] = {}
 
     def key(place: int, where: Place | None) -> Node:
@@ -386,22 +383,22 @@ def _unit_group(parts: SelectParts, rows: RelationRows, scope: Scope, keys: Grou
 
     listed: list[tuple[str, TypedTerm]] = []
     for item, term in zip(parts.items, mixed, strict=True):
-        node = matcher.replaced(term, key, aggregate)
+        node = keys.replaced(term, key, aggregate)
         own = keys.terms[node.index].column if isinstance(node, Ref) and node.index < len(keys.terms) else None
         if term.unit and own is None:
             raise not_private(term.place, "an expression over the unit must not be selected", "select the bare column.")
         if term.type is None:
             raise invalid(term.place, "a column must have a type", "CAST(NULL AS DOUBLE)")
         listed.append((item_name(item, term, context.text), replace(term, node=node, column=own, aggregated=False)))
-    kept = None if having is None else matcher.replaced(having, key, aggregate)
+    kept = None if having is None else keys.replaced(having, key, aggregate)
     if parts.order is not None:
         sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
-        read_ordering(parts.order, sorting, mixed, lambda one: matcher.replaced(one, key, lambda node: node), several=False)
+        read_ordering(parts.order, sorting, mixed, lambda one: keys.replaced(one, key, lambda node: node), several=False)
     outs = [
         one.column or Out(f"key_{index}", one.type or Type.STRING, one.nullable) for index, one in enumerate(keys.terms, 1)
     ]
     outs += [
-        Out(f"aggregate_{index}", one.type, nullable=not one.function.startswith("count"))
+        Out(f"aggregate_{index}", one.type, nullable=not AGGREGATES[one.function].counts)
         for index, one in enumerate(measured, 1)
     ]
     group = UnitGroup(rows.relation, tuple(one.row for one in keys.terms), tuple(measured), tuple(outs), parts.place)

@@ -56,15 +56,30 @@ _INNER = {"first", "comma", "inner"}
 
 @dataclass(slots=True)
 class JoinSide:
-    """One table, subquery or bracket of FROM. `start` is where its columns begin while FROM is read."""
+    """One table, subquery or bracket of FROM, with the names it brings, its columns counted from 0.
 
-    rows: RelationRows
-    kind: FromKind
-    start: int
+    start   where its columns begin while FROM is read
+    """
+
+    content: RelationRows | AggregatedSelect
+    sources: tuple[ScopedSource, ...]
     place: Place | None
+    kind: FromKind = "first"
+    start: int = 0
     on: list[TypedTerm] = field(default_factory=list[TypedTerm])
     merged: list[tuple[str, TypedTerm, TypedTerm]] = field(default_factory=list[tuple[str, TypedTerm, TypedTerm]])
     """Columns of FULL JOIN … USING: the left one, or the right one where that is absent."""
+
+    @property
+    def rows(self) -> RelationRows:
+        """The rows to be joined; what was aggregated has none."""
+        if isinstance(self.content, AggregatedSelect):
+            raise not_private(
+                self.place,
+                "an aggregated subquery must stand alone in FROM: a join would need its exact rows",
+                "group it by the unit to join it; or ask twice and combine the answers.",
+            )
+        return self.content
 
 
 @dataclass(slots=True)
@@ -306,16 +321,7 @@ def _mark_absent(out: Out) -> Out:
 # ---- relations -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FromItem:
-    """One thing of FROM with the names it brings, its columns counted from 0."""
-
-    content: RelationRows | AggregatedSelect
-    sources: tuple[ScopedSource, ...]
-    place: Place | None
-
-
-def read_from_item(node: exp.Expr, environment: Environment, context: Context) -> FromItem:
+def read_from_item(node: exp.Expr, environment: Environment, context: Context) -> JoinSide:
     """Return what a node of FROM stands for."""
     place = context.place(node)
     if isinstance(node, exp.Table):
@@ -337,16 +343,16 @@ def read_from_item(node: exp.Expr, environment: Environment, context: Context) -
     )
 
 
-def _name_item(content: RelationRows | AggregatedSelect, alias: Any, default: str | None, place: Place | None) -> FromItem:
+def _name_item(content: RelationRows | AggregatedSelect, alias: Any, default: str | None, place: Place | None) -> JoinSide:
     if isinstance(content, RelationRows):
         source = source_of(default, content.columns)
     else:
         items = zip(content.items, content.terms[0], strict=True)
         source = ScopedSource(default, tuple(NamedColumn(item.name, term) for item, term in items))
-    return _rename_item(FromItem(content, (source,), place), alias)
+    return _rename_item(JoinSide(content, (source,), place), alias)
 
 
-def _rename_item(found: FromItem, alias: Any) -> FromItem:
+def _rename_item(found: JoinSide, alias: Any) -> JoinSide:
     """Return the thing under an alias, which may name its columns too: t(x, y)."""
     if alias is None:
         return found
@@ -355,7 +361,7 @@ def _rename_item(found: FromItem, alias: Any) -> FromItem:
     if len(names) > len(columns):
         raise invalid(found.place, f"an alias must name at most the {len(columns)} columns there are; got {len(names)}")
     new = [replace(one, name=name) for one, name in zip(columns, names, strict=False)]
-    return FromItem(found.content, (ScopedSource(name, (*new, *columns[len(new) :])),), found.place)
+    return JoinSide(found.content, (ScopedSource(name, (*new, *columns[len(new) :])),), found.place)
 
 
 def read_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, list[str]]:
@@ -366,51 +372,40 @@ def read_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, 
     return (alias.name or None), [one.name for one in alias.columns]
 
 
-def _read_bracket(first: FromItem, joins: list[exp.Join], environment: Environment, context: Context) -> FromItem:
+def _read_bracket(first: JoinSide, joins: list[exp.Join], environment: Environment, context: Context) -> JoinSide:
     """Return (a JOIN b ON …) as one relation that keeps the names inside."""
     done = join_from(read_from(first, joins, environment, context), [], context)
     rows = done.rows
     if done.rest:
         rows = rows.under(Filter(rows.relation, conjoin(done.rest).row, first.place))
-    return FromItem(rows, done.scope.sources, first.place)
+    return JoinSide(rows, done.scope.sources, first.place)
 
 
 # ---- joins as they are written -----------------------------------------------------------------------------------------
 
 
-def read_from(first: FromItem, joins: list[exp.Join], environment: Environment, context: Context) -> FromClause:
+def read_from(first: JoinSide, joins: list[exp.Join], environment: Environment, context: Context) -> FromClause:
     """Return FROM with all that its joins say, before it is one relation."""
-    rows = _rows_of(first)
-    clause = FromClause([JoinSide(rows, "first", 0, first.place)], list(first.sources), list(rows.columns))
+    clause = FromClause([first], list(first.sources), list(first.rows.columns))
     for node in joins:
         _add_join(clause, node, environment, context)
     return clause
 
 
-def _rows_of(found: FromItem) -> RelationRows:
-    if isinstance(found.content, AggregatedSelect):
-        raise not_private(
-            found.place,
-            "an aggregated subquery must stand alone in FROM: a join would need its exact rows",
-            "group it by the unit to join it; or ask twice and combine the answers.",
-        )
-    return found.content
-
-
 def _add_join(clause: FromClause, node: exp.Join, environment: Environment, context: Context) -> None:
     this, on, using = take_arguments(node, context, "this", "on", "using", ignored=("side", "kind", "method"))
-    found = read_from_item(this, environment, context)
-    rows = _rows_of(found)
+    part = read_from_item(this, environment, context)
+    rows = part.rows
     if len(clause.parts) >= MOST_TABLES:
-        raise invalid(found.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
-    kind = _join_kind(node, has_condition=on is not None or bool(using), place=found.place)
+        raise invalid(part.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
+    kind = _join_kind(node, has_condition=on is not None or bool(using), place=part.place)
     start = len(clause.outs)
-    part = JoinSide(rows, kind, start, found.place)
-    sources = [source.shown(lambda term: renumber_columns(term, lambda index: index + start)) for source in found.sources]
+    part.kind, part.start = kind, start
+    sources = [source.shown(lambda term: renumber_columns(term, lambda index: index + start)) for source in part.sources]
     for source in sources:
         if source.alias is not None and any(source.alias.lower() == (one.alias or "").lower() for one in clause.sources):
             raise invalid(
-                found.place, f"the name {quote_name(source.alias)} must stand once in FROM", "give one of them an alias."
+                part.place, f"the name {quote_name(source.alias)} must stand once in FROM", "give one of them an alias."
             )
     left, right = list(clause.sources), sources
     for name in using or []:

@@ -25,6 +25,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from curador.query import typed_terms
+from curador.query.functions import AGGREGATES
 from curador.query.messages import Text, invalid, not_private, quote_name, suggest_names
 from curador.query.tree import Aggregate, Call, Options, Place
 
@@ -235,7 +236,6 @@ def _check_tokens(tokens: list[Token], place: Text) -> None:
 
 _KNOWN = ("epsilon", "privacy_unit_column", "max_groups_contributed", "max_rows_contributed", "contribution_bounds_per_group")
 _BOUNDS = "contribution_bounds_per_group"
-_WITHOUT_BOUNDS = {"count", "count_units", "count_distinct", "bool_and", "bool_or"}
 
 NarrowedBounds = tuple[Fraction, Fraction]
 
@@ -255,6 +255,9 @@ class PrivacyClause:
     every: NarrowedBounds | None = None
 
 
+_NOTHING_SAID = PrivacyClause()
+
+
 def take_out_clause(tokens: list[Token], text: Text) -> tuple[list[Token], PrivacyClause]:
     """Return the tokens without the clause and without named bounds in aggregates, and what these said."""
     rest, bounds = _without_named_bounds(tokens, text)
@@ -263,7 +266,7 @@ def take_out_clause(tokens: list[Token], text: Text) -> tuple[list[Token], Priva
         if bounds:
             place = next(iter(bounds))
             raise invalid(place, f"{_BOUNDS} must come with WITH DIFFERENTIAL_PRIVACY OPTIONS(…)")
-        return rest, PrivacyClause()
+        return rest, _NOTHING_SAID
     start = starts[0]
     if len(starts) > 1:
         raise invalid(text.place(rest[starts[1]].start), "WITH DIFFERENTIAL_PRIVACY must stand once")
@@ -421,9 +424,9 @@ def options_of(marks: PrivacyClause, blocks: Sequence[Block], tables: Sequence[s
                 if aggregate.place is not None and aggregate.place in marks.bounds:
                     bounds = marks.bounds[aggregate.place]
                     unused.discard(aggregate.place)
-                    if aggregate.function in _WITHOUT_BOUNDS:
+                    if not AGGREGATES[aggregate.function].bounded:
                         raise invalid(aggregate.place, f"{_BOUNDS} must stand in a SUM, AVG, variance or quantile")
-                if bounds is None or aggregate.function in _WITHOUT_BOUNDS:
+                if bounds is None or not AGGREGATES[aggregate.function].bounded:
                     continue
                 if found.setdefault(item.name, bounds) != bounds:
                     raise invalid(aggregate.place, f"{_BOUNDS} must be the same for all aggregates of one column")
@@ -432,6 +435,8 @@ def options_of(marks: PrivacyClause, blocks: Sequence[Block], tables: Sequence[s
             min(unused, key=lambda one: (one.line, one.column)), f"{_BOUNDS} must stand in an aggregate of the SELECT list"
         )
     said = marks.options
+    if not found:
+        return said
     narrowed = tuple((name, low, high) for name, (low, high) in found.items())
     return Options(said.epsilon, said.rows, said.groups, narrowed)
 

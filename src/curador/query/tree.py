@@ -68,27 +68,12 @@ Expression: TypeAlias = Literal | Ref | Call
 
 # ---- aggregates and what is computed from them ---------------------------------------------------------------------
 
-AggregateName: TypeAlias = OneOf[
-    "count",  # rows (argument None) or rows where the argument is not NULL
-    "count_units",  # COUNT(DISTINCT unit)
-    "count_distinct",  # COUNT(DISTINCT x)
-    "sum",
-    "avg",
-    "var_pop",
-    "var_samp",
-    "quantile",  # MEDIAN, QUANTILE, PERCENTILE_CONT, MIN (q = 0), MAX (q = 1)
-    "min",  # inside a unit only: exact
-    "max",
-    "bool_and",
-    "bool_or",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate. `filter` is its FILTER (WHERE …). `q` is a quantile's."""
+    """One aggregate of the closed catalogue in `functions.py`. `filter` is its FILTER (WHERE …). `q` is a quantile's."""
 
-    function: AggregateName
+    function: str
     argument: Expression | None
     type: Type
     filter: Expression | None = None

@@ -322,6 +322,7 @@ def _engine(engine: object) -> object:
             "answer_every": engine.answer_every,
             "unit_rows": engine.unit_rows,
             "unit_work": engine.unit_work,
+            "kind": engine.kind,
         }
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 

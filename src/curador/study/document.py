@@ -86,6 +86,7 @@ class RawEngine(_Raw):
     worker: str | None = None
     unit_rows: int | None = None
     unit_work: Any = None
+    kind: str | None = None
 
 
 class RawUnitName(_Raw):
@@ -398,6 +399,7 @@ def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
         worker=usual.worker if raw.worker is None else raw.worker,
         unit_rows=usual.unit_rows if raw.unit_rows is None else raw.unit_rows,
         unit_work=_amount("unit_work", raw.unit_work, usual.unit_work, read_duration, DURATION),
+        kind=usual.kind if raw.kind is None else raw.kind,
     )
 
 

@@ -250,8 +250,9 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How the embedded engine runs. Sizes in bytes, times in seconds.
+    """Which engine computes, and how it runs. Sizes in bytes, times in seconds.
 
+    kind       its name in the registry of `engines/base.py`
     unit_rows  rows of one unit that a prepared table holds at most; never less than a cap allows
     unit_work  the most work that one unit's rows may cause in one question, by the measured costs of `plan/work.py`: what
                would cause more is refused, since its duration would tell about one unit
@@ -267,6 +268,7 @@ class EngineSettings:
     answer_every: Fraction = Fraction(0)
     unit_rows: int = 16_384
     unit_work: Fraction = Fraction(2, 1000)
+    kind: str = "duckdb"
 
     def __post_init__(self) -> None:
         if type(self.unit_rows) is not int or not 1 <= self.unit_rows <= MOST_UNIT_ROWS:
@@ -320,7 +322,7 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """The fingerprint of everything that gives an answer its meaning; see `digest.py` for what that is."""
+        """The fingerprint of everything that gives an answer its meaning; see `digest_study` for what that is."""
         return digest_study(self)
 
     @property

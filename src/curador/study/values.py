@@ -19,7 +19,6 @@ Reading. What a person wrote, read as a value of a declared type. Nothing is con
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import enum
 import numbers
 import re
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from curador.errors import InvalidParameter
 from curador.numerics.exact import rational
+from curador.text.suggest import nearest_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -323,9 +323,7 @@ _SYNONYMS = {
 
 def nearest_word(word: str, words: Iterable[str]) -> str | None:
     """Return the known word that was probably meant."""
-    known = {one.lower(): one for one in words}
-    found = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    return known[found[0]] if found else None
+    return next(iter(nearest_names(word, words)), None)
 
 
 def nearest_type(word: str) -> Type | None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import decimal
 from fractions import Fraction
 
-_DOWN = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
-_UP = decimal.Context(prec=4, rounding=decimal.ROUND_UP)
-
 _NINE = decimal.Context(prec=9, rounding=decimal.ROUND_DOWN)
 
 _SMALLEST, _LARGEST = decimal.Decimal("0.0001"), decimal.Decimal(1_000_000)
 
 
-def rounded_text(value: Fraction, *, up: bool) -> str:
-    """Return four digits of an amount. Rounds: as said."""
-    context = _UP if up else _DOWN
+def rounded_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
+    """Return some digits of an amount. Rounds: as said."""
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_UP if up else decimal.ROUND_DOWN)
     short = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator)).normalize(context)
     return f"{short:f}" if not short or _SMALLEST <= abs(short) < _LARGEST else f"{short:e}".replace("e+", "e")
 

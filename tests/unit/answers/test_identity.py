@@ -13,7 +13,8 @@ from curator_studies import BY_CITY, COUNT, make_study, session_of
 from curador.answers.identity import canonical, identity, plain
 from curador.answers.release import Ends, ReleasedBlock
 from curador.answers.stored import decode_releases, encode_releases
-from curador.curator.price import QuestionOptions, price_at
+from curador.curator.options import QuestionOptions
+from curador.curator.price import price_at
 from curador.errors import Failed
 from curador.study.model import Budget
 from curador.study.values import Type

@@ -15,18 +15,8 @@ from curador.answers.estimates import estimate_values
 from curador.answers.release import Ends, ReleasedBlock, release
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.plan.error import (
-    lattice_slack,
-    linear_reach,
-    mean_reach_at,
-    ratio_law,
-    ratio_reach,
-    reach_at,
-    smooth_reach,
-    sum_reach,
-    variance_reach_at,
-)
-from curador.plan.model import Linear, Mean
+from curador.plan.aggregates import Linear, Mean, linear_reach, mean_reach_at, variance_reach_at
+from curador.plan.error import lattice_slack, ratio_law, ratio_reach, smooth_reach, sum_reach
 
 LEVEL = Fraction(95, 100)
 KINDS = {
@@ -262,7 +252,7 @@ def test_a_quantile_has_no_error_before_it_is_drawn():
     """Counts and sums have one ±, means and variances one for a number of rows, quantiles none."""
     question = hand.priced(hand.plan(hand.block(quantile="1/2")))
     one, held = question.plan.blocks[0], question.noises[0]
-    found = [reach_at(estimate, held, 1000, LEVEL) for estimate in one.estimates]
+    found = [estimate.reach_at(held, 1000, LEVEL) for estimate in one.estimates]
 
     assert found[-1] is None
     assert all(reach > 0 for reach in found[:-1])

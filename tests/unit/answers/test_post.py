@@ -16,7 +16,8 @@ from curador.answers.release import Ends, ReleasedBlock, release
 from curador.answers.table import answer_columns, sight_of
 from curador.engines import calculator
 from curador.errors import InvalidParameter
-from curador.plan.model import OrderPlan, Point
+from curador.plan.aggregates import Point
+from curador.plan.model import OrderPlan
 from curador.query.tree import Estimated, Key
 from curador.study.values import Type
 

@@ -15,8 +15,9 @@ from curador.answers.bias import advice, as_shares, estimate_sentence
 from curador.answers.table import AnswerColumn
 from curador.curator.answer import table_digest
 from curador.curator.log import log_table
+from curador.curator.options import QuestionOptions
 from curador.curator.preview import Preview, Previews, count_fits
-from curador.curator.price import QuestionOptions, price_at
+from curador.curator.price import price_at
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts
 from curador.privacy.records import loss_from_record

@@ -7,11 +7,12 @@ from fractions import Fraction
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, session_of
 
+from curador.curator.options import QuestionOptions
 from curador.curator.preview import expected_errors
-from curador.curator.price import QuestionOptions, grant_of, plan_question, price_at, priced_plan, smallest
+from curador.curator.price import grant_of, plan_question, price_at, priced_plan, smallest
 from curador.errors import InvalidParameter, InvalidQuery, NotPrivate, Refused
 from curador.ledger.amounts import TICK, Amounts
-from curador.plan.error import linear_reach, mean_reach_at
+from curador.plan.aggregates import linear_reach, mean_reach_at
 from curador.study.model import Budget
 
 PURE = Budget(epsilon="1/3")

@@ -8,8 +8,9 @@ from fractions import Fraction
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, open_curator, session_of
 
+from curador.curator.options import QuestionOptions
 from curador.curator.preview import expected_errors
-from curador.curator.price import QuestionOptions, price_at, price_question
+from curador.curator.price import price_at, price_question
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts
 from curador.study.model import DEFAULT_LEAST_SPEND, Budget

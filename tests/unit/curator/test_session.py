@@ -8,7 +8,8 @@ import pytest
 from curator_studies import BY_CITY, COUNT, make_study, open_curator, session_of
 
 from curador.curator.asking import ask
-from curador.curator.price import QuestionOptions, plan_question, price_question
+from curador.curator.options import QuestionOptions
+from curador.curator.price import plan_question, price_question
 from curador.curator.session import MOST_PLANS, MOST_TRIED, Plans, Tried
 from curador.errors import InvalidParameter, InvalidQuery
 

@@ -107,7 +107,7 @@ def privacy_must_be_said(case: Case) -> None:
         ({"delta": None}, "delta must be given"),
         ({"epsilon": 0}, "epsilon must be positive"),
         ({"delta": 1}, "delta must be"),
-        ({"neighbours": "friends"}, "neighbours must be"),
+        ({"adjacency": "friends"}, "adjacency must be"),
     ):
         with pytest.raises(InvalidParameter, match=words):
             case.made(**changed).fit(*unread)

@@ -107,7 +107,7 @@ OWN = {0: 4.0, 3: 2.0}
 CASES |= {
     "PrivateNuclearRegressor": Case(
         learn.PrivateNuclearRegressor,
-        PRIVACY | {"neighbours": "add_remove", "n_nominal": 80},
+        PRIVACY | {"adjacency": "add_or_remove_one", "n_nominal": 80},
         (LEFT, RIGHT, LEFT[:, 0]),
         (np.vstack([LEFT, [[5.0, 5.0, 5.0]]]), np.vstack([RIGHT, [[-5.0, 5.0]]]), np.append(LEFT[:, 0], 50.0)),
         lambda fitted: fitted.predict(LEFT, RIGHT),
@@ -142,16 +142,16 @@ def test_a_saved_estimator_is_the_same(name, tmp_path):
 class Listing(learn.PrivatePCA):
     """Keeps something else beside its parameters."""
 
-    def __init__(self, n_components=1, *, epsilon=None, delta=None, neighbours="add_remove", n_nominal=None):
-        super().__init__(n_components, epsilon=epsilon, delta=delta, neighbours=neighbours, n_nominal=n_nominal)
+    def __init__(self, n_components=1, *, epsilon=None, delta=None, adjacency="add_or_remove_one", n_nominal=None):
+        super().__init__(n_components, epsilon=epsilon, delta=delta, adjacency=adjacency, n_nominal=n_nominal)
 
 
 class Eager(learn.PrivatePCA):
     """Has components before a fit."""
 
-    def __init__(self, n_components=1, *, epsilon=None, delta=None, neighbours="add_remove", n_nominal=None):
+    def __init__(self, n_components=1, *, epsilon=None, delta=None, adjacency="add_or_remove_one", n_nominal=None):
         self.n_components, self.epsilon, self.delta = n_components, epsilon, delta
-        self.neighbours, self.n_nominal = neighbours, n_nominal
+        self.adjacency, self.n_nominal = adjacency, n_nominal
         self.components_ = np.eye(4)
 
     row_norm, method, center, debias = 1.0, "auto", None, True

@@ -43,7 +43,7 @@ def closed(monkeypatch):
         ({"n_clusters": 0}, "n_clusters must be"),
         ({"n_clusters": 2.5}, "n_clusters must be"),
         ({"n_nominal": -1}, "n_nominal must be"),
-        ({"neighbours": None}, "neighbours must be"),
+        ({"adjacency": None}, "adjacency must be"),
     ],
 )
 @pytest.mark.usefixtures("closed")
@@ -64,12 +64,12 @@ def test_a_forecast_reads_no_data():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("way", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("way", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("wide", [0, 3])
 def test_without_noise_to_speak_of_it_finds_the_clusters(delta, way, wide):
     """Centres within a twentieth, counts within a tenth, and whoever is near one is predicted to be there."""
     rows = made(wide=wide)
-    estimator = PrivateKMeans(3, epsilon=200, delta=delta, neighbours=way, bounds=(-1, 1)).fit(rows)
+    estimator = PrivateKMeans(3, epsilon=200, delta=delta, adjacency=way, bounds=(-1, 1)).fit(rows)
     order = nearest(np.hstack([CENTRES, np.zeros((3, wide))]), estimator.cluster_centers_)
 
     assert sorted(order) == [0, 1, 2]
@@ -101,11 +101,11 @@ def asked(monkeypatch, rows, bounds, **options):
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("way", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("way", ["add_or_remove_one", "replace_one"])
 def test_a_unit_of_a_feature_changes_nothing(delta, way, monkeypatch):
     """Metres or miles: the same integers and lengths leave, centres come back in the unit of the data, and rows go there."""
     rows = np.rint(made(300) * 2**20) / 2**20  # so that units of powers of two move no bit
-    options = {"delta": delta, "neighbours": way}
+    options = {"delta": delta, "adjacency": way}
     plain, one = asked(monkeypatch, rows, (-1, 1), **options)
     wide, other = asked(monkeypatch, rows * WIDTHS + MIDDLES, bounds_of_widths(), **options)
 

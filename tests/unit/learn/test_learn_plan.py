@@ -12,14 +12,14 @@ from curador.learn.plan import STEPS, PlannedRelease, concentrated_plan, goal_of
 from curador.learn.release import Releaser
 from curador.privacy.gaussian import gaussian_mu
 
-GOAL = goal_of(1, "1e-6", "add_remove")
+GOAL = goal_of(1, "1e-6", "add_or_remove_one")
 PARTS = [PlannedRelease("first", 0.3, 2), PlannedRelease("second", 0.7)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-9"), (8, "1e-5")])
 def test_a_plan_reaches_its_goal_and_wastes_nothing(epsilon, delta):
-    plan = make_plan(goal_of(epsilon, delta, "add_remove"), PARTS)
+    plan = make_plan(goal_of(epsilon, delta, "add_or_remove_one"), PARTS)
 
     assert plan.loss.epsilon(delta=delta) <= float(epsilon)
     assert plan.mu == pytest.approx(gaussian_mu(epsilon=float(epsilon), delta=float(delta)), rel=1e-4)
@@ -34,7 +34,7 @@ def test_shares_are_of_the_whole():
 
 
 def test_without_delta_noise_is_of_laplace():
-    plan = make_plan(goal_of(1, 0, "add_remove"), PARTS)
+    plan = make_plan(goal_of(1, 0, "add_or_remove_one"), PARTS)
 
     assert not plan.gaussian
     assert sum(one.count / plan.multiplier(one.name) for one in plan.parts) <= 1
@@ -59,12 +59,12 @@ def test_what_is_accounted_is_no_less_than_a_finer_grid_costs():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ((None, 0, "add_remove"), "epsilon must be given"),
-        ((1, None, "add_remove"), "delta must be given"),
-        ((1, 1, "add_remove"), "delta must be at least 0 and below 1"),
-        ((-1, 0, "add_remove"), "epsilon"),
-        ((1, 0, "bounded"), "neighbours must be 'add_remove' or 'replace_one'"),
-        ((math.nan, 0, "add_remove"), "epsilon"),
+        ((None, 0, "add_or_remove_one"), "epsilon must be given"),
+        ((1, None, "add_or_remove_one"), "delta must be given"),
+        ((1, 1, "add_or_remove_one"), "delta must be at least 0 and below 1"),
+        ((-1, 0, "add_or_remove_one"), "epsilon"),
+        ((1, 0, "bounded"), 'adjacency must be "add_or_remove_one" or "replace_one"'),
+        ((math.nan, 0, "add_or_remove_one"), "epsilon"),
     ],
 )
 def test_a_goal_that_is_none_is_refused(given, words):

@@ -43,7 +43,7 @@ def closed(monkeypatch):
         ({"bounds_X": (1, -1)}, "bounds_X must be a pair"),
         ({"bounds_y": (0, math.inf)}, "bounds_y must be a pair"),
         ({"bounds_X": (np.zeros(2), np.ones(2))}, "bounds_X must be a pair"),
-        ({"neighbours": "some"}, "neighbours must be"),
+        ({"adjacency": "some"}, "adjacency must be"),
         ({"regularisation": "much"}, "regularisation must be"),
         ({"regularisation": -1}, "regularisation must be"),
         ({"row_norm": 0}, "row_norm must be"),
@@ -90,15 +90,13 @@ def test_with_few_features_laplace_noise_is_less_and_spends_no_delta():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [0, 0.1])
-@pytest.mark.parametrize("way", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("way", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("norm", [None, 1.6])
 def test_without_noise_to_speak_of_it_is_least_squares(delta, way, norm):
     """Coefficients, intercept and predictions."""
     rows, targets = made(2000)
     rows = rows * 0.5
-    estimator = PrivateLinearRegression(epsilon=10**5, delta=delta, neighbours=way, row_norm=norm, **BOUNDS).fit(
-        rows, targets
-    )
+    estimator = PrivateLinearRegression(epsilon=10**5, delta=delta, adjacency=way, row_norm=norm, **BOUNDS).fit(rows, targets)
     table = np.column_stack([rows, np.ones(len(rows))])
     expected = np.linalg.lstsq(table, targets, rcond=None)[0]
 
@@ -198,6 +196,6 @@ def test_errors_are_of_the_size_that_is_said():
 
 def test_the_plan_has_one_release():
     """Of the whole budget."""
-    plan = PrivateLinearRegression(**PRIVACY, **BOUNDS)._plan(goal_of(1, 0.1, "add_remove"), Facts(10, 3))  # noqa: SLF001
+    plan = PrivateLinearRegression(**PRIVACY, **BOUNDS)._plan(goal_of(1, 0.1, "add_or_remove_one"), Facts(10, 3))  # noqa: SLF001
 
-    assert plan == make_plan(goal_of(1, 0.1, "add_remove"), [PlannedRelease(moments.NAME)])
+    assert plan == make_plan(goal_of(1, 0.1, "add_or_remove_one"), [PlannedRelease(moments.NAME)])

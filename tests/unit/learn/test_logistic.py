@@ -77,11 +77,11 @@ def test_a_forecast_reads_no_data():
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("way", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("way", ["add_or_remove_one", "replace_one"])
 def test_without_noise_to_speak_of_it_is_logistic_regression(classes, delta, way):
     """Probabilities within a few hundredths: steps are few."""
     rows, labels = made(3000, classes=classes)
-    estimator = PrivateLogisticRegression(epsilon=10**5, delta=delta, neighbours=way, **BOUNDS).fit(rows, labels)
+    estimator = PrivateLogisticRegression(epsilon=10**5, delta=delta, adjacency=way, **BOUNDS).fit(rows, labels)
     other = LogisticRegression(C=1e4, max_iter=1000).fit(rows, labels)
     apart = np.abs(estimator.predict_proba(rows) - other.predict_proba(rows))
 

@@ -13,7 +13,7 @@ from curador.learn.model_file import from_json, to_json
 
 def fitted():
     draw = np.random.default_rng(1)
-    return learn.PrivatePCA(epsilon=1, delta="1e-6", neighbours="replace_one").fit(draw.normal(size=(50, 3)))
+    return learn.PrivatePCA(epsilon=1, delta="1e-6", adjacency="replace_one").fit(draw.normal(size=(50, 3)))
 
 
 def test_a_model_is_read_as_it_was_written(tmp_path):
@@ -41,6 +41,8 @@ HOSTILE = {
     "dunder": lambda body: body["fitted"].update({"__class__": 1}),
     "private": lambda body: body["fitted"].update({"_exactly_": 1}),
     "unknown parameter": lambda body: body["parameters"].update(evil=1),
+    "another name of a parameter": lambda body: body["parameters"].update(adjacency="replace_one"),
+    "another word for neighbours": lambda body: body["parameters"].update(neighbours="add_or_remove_one"),
     "huge number": lambda body: body["fitted"].update(a_={"exact": "1e300000000"}),
     "division by 0": lambda body: body["fitted"].update(a_={"exact": "1/0"}),
     "wide texts": lambda body: body["fitted"].update(a_={"array": ["x"], "kind": "U60000000", "shape": [1]}),

@@ -23,7 +23,7 @@ def made(**changed):
 
 
 def case(**changed):
-    settings = {"epsilon": 2, "delta": "1e-6", "neighbours": "add_remove", "n_nominal": 600, **changed}
+    settings = {"epsilon": 2, "delta": "1e-6", "adjacency": "add_or_remove_one", "n_nominal": 600, **changed}
     return Case(PrivateNuclearRegressor, settings, DATA, MORE, lambda fitted: fitted.predict(*DATA[:2]))
 
 
@@ -48,14 +48,14 @@ def test_files(changed, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_every_solver_fits(solver, neighbours):
-    fitted = made(solver=solver, neighbours=neighbours, n_nominal=600, epsilon=20).fit(*DATA)
+@pytest.mark.parametrize("adjacency", ["replace_one", "add_or_remove_one"])
+def test_every_solver_fits(solver, adjacency):
+    fitted = made(solver=solver, adjacency=adjacency, n_nominal=600, epsilon=20).fit(*DATA)
 
     assert fitted.coef_.shape == (5, 4)
     assert np.linalg.svd(fitted.coef_, compute_uv=False).sum() <= 1 + 1e-9
     assert fitted.privacy_.exact
-    assert fitted.privacy_.neighbours == neighbours
+    assert fitted.privacy_.adjacency == adjacency
     assert set(fitted.history_) == {"step", "gradient_norm", "noise_floor", "nuclear_norm", "rank"}
     assert all(np.isfinite(one).all() for one in fitted.history_.values())
 
@@ -181,7 +181,7 @@ def test_what_a_stream_keeps_is_not_pickled():
         ({"matrix_free": True}, "matrix_free must be"),
         ({"shape": (3,)}, "shape must be"),
         ({"n_steps": 3, "solver": "thesis"}, "n_steps must be 'auto'"),
-        ({"neighbours": "add_remove"}, "n_nominal must be declared"),
+        ({"adjacency": "add_or_remove_one"}, "n_nominal must be declared"),
         ({"epsilon": None}, "epsilon must be given"),
         ({"solver": "toeplitz", "n_steps": 400}, "n_steps must be at most half"),
     ],
@@ -203,7 +203,7 @@ def test_refusals_of_data():
     for changed, words in (
         ({}, "toeplitz"),
         ({"solver": "toeplitz"}, "n_nominal"),
-        ({"solver": "toeplitz", "neighbours": "add_remove"}, "replace_one"),
+        ({"solver": "toeplitz", "adjacency": "add_or_remove_one"}, "replace_one"),
     ):
         with pytest.raises(InvalidParameter, match=words):
             made(**changed).partial_fit(*DATA)

@@ -78,7 +78,7 @@ def test_the_lemma_beside_the_algorithm_is_not_homogeneous():
 
 
 def test_the_thesis_needs_its_own_neighbours():
-    add = goal_of(1, "1e-6", "add_remove")
+    add = goal_of(1, "1e-6", "add_or_remove_one")
     with pytest.raises(InvalidParameter, match="thesis"):
         thesis_schedule(task(goal=add), add)
 
@@ -135,7 +135,7 @@ def test_slots_are_filled_alike():
 
     units = draw.integers(0, 9, 50)
     several = dense_records(draw.normal(size=(50, 2)), draw.normal(size=(50, 2)), np.zeros(50), BilinearHuber(), units=units)
-    order, ends = in_slots(several, [1] * 40, goal_of(1, 0, "add_remove").adjacency)
+    order, ends = in_slots(several, [1] * 40, goal_of(1, 0, "add_or_remove_one").adjacency)
     slots = np.searchsorted(ends, np.arange(50), side="right")
     for unit in range(9):
         assert len(set(slots[units[order] == unit].tolist())) <= 1

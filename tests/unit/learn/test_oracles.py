@@ -24,29 +24,29 @@ def spiked(count, size, strength, *, spikes=1):
     return rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def releaser(name="moment", *, epsilon=1.0, delta=1e-6, neighbours="add_remove", count=1):
-    return Releaser(make_plan(goal_of(epsilon, delta, neighbours), [PlannedRelease(name, count=count)]))
+def releaser(name="moment", *, epsilon=1.0, delta=1e-6, adjacency="add_or_remove_one", count=1):
+    return Releaser(make_plan(goal_of(epsilon, delta, adjacency), [PlannedRelease(name, count=count)]))
 
 
 # ---- a whole matrix -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("delta", [1e-6, 0])
-def test_a_noisy_gram_is_the_gram_and_noise_of_the_deviation_it_states(neighbours, delta):
+def test_a_noisy_gram_is_the_gram_and_noise_of_the_deviation_it_states(adjacency, delta):
     rows = whole_rows(spiked(50, 40, 0.3), norm=1.0)
-    found = gauss.noisy_gram(releaser(delta=delta, neighbours=neighbours), "moment", rows)
+    found = gauss.noisy_gram(releaser(delta=delta, adjacency=adjacency), "moment", rows)
     noise = found.values - gram(rows) * rows.step**2
     off = noise[np.triu_indices(40, 1)]
 
     assert np.array_equal(found.values, found.values.T)
     assert off.std() == pytest.approx(found.deviation, rel=0.25)  # 780 numbers: 7 deviations and more
-    plan = releaser(delta=delta, neighbours=neighbours).plan
+    plan = releaser(delta=delta, adjacency=adjacency).plan
     assert gauss.symmetric_deviation(plan, "moment", 40, limit=rows.limit**2, step=rows.step**2) == found.deviation
 
 
 def test_symmetrising_halves_the_variance():
-    plan = make_plan(goal_of(1, 1e-6, "add_remove"), [PlannedRelease("moment")])
+    plan = make_plan(goal_of(1, 1e-6, "add_or_remove_one"), [PlannedRelease("moment")])
     one = plan.deviation("moment", 1.0)
 
     assert gauss.symmetric_deviation(plan, "moment", 10, limit=1 << 20, step=2.0**-20) == pytest.approx(one / math.sqrt(2))
@@ -55,7 +55,7 @@ def test_symmetrising_halves_the_variance():
 def test_lengths_are_by_the_norm_of_the_noise():
     """l2: √2 where a record is replaced. l1 of the triangle: √(d(d+3))/2 times that, rounded up."""
     gaussian = make_plan(goal_of(1, 1e-6, "replace_one"), [PlannedRelease("moment")])
-    laplace = make_plan(goal_of(1, 0, "add_remove"), [PlannedRelease("moment")])
+    laplace = make_plan(goal_of(1, 0, "add_or_remove_one"), [PlannedRelease("moment")])
 
     assert gauss.symmetric_length(gaussian, 5, 1 << 20) == math.isqrt(2 * (1 << 40) - 1) + 1
     assert gauss.symmetric_length(laplace, 1, 1 << 20) == 1 << 20
@@ -224,11 +224,11 @@ def lost(rows, vector):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("iteration", [power.power_iteration, power.lanczos])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_an_iteration_finds_a_spike(iteration, neighbours):
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
+def test_an_iteration_finds_a_spike(iteration, adjacency):
     data = spiked(5_000, 30, 0.5)
     rows = whole_rows(data, norm=1.0)
-    source = releaser("product", epsilon=4, neighbours=neighbours, count=6)
+    source = releaser("product", epsilon=4, adjacency=adjacency, count=6)
     product = power.gram_product(rows, source.plan.goal.adjacency, one_row=True)
     found = iteration(source, "product", product, size=30, steps=6)
 

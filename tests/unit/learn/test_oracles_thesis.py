@@ -29,7 +29,7 @@ GOAL = goal_of(1, 1e-6, "replace_one")
 @pytest.mark.parametrize(("steps", "epsilon"), [(1, 0.1), (20, 1), (100, 20)])
 def test_the_printed_noise_is_charged_for_what_it_costs(steps, epsilon):
     """Never less noise than the goal needs; ρ is that of the noise, not of the printed argument."""
-    goal = goal_of(epsilon, 1e-6, "add_remove")
+    goal = goal_of(epsilon, 1e-6, "add_or_remove_one")
     plan = oja.oja_plan(goal, steps, accountant="thesis")
     tight = oja.oja_plan(goal, steps, accountant="tight")
     printed = oja.thesis_sigma(epsilon, 1e-6 / (steps + 1), steps)
@@ -93,7 +93,7 @@ def test_a_shift_is_public_and_slows_it_down():
 
 def test_the_iteration_needs_a_delta_and_a_known_accountant():
     with pytest.raises(InvalidParameter, match="delta must be above 0"):
-        oja.oja_plan(goal_of(1, 0, "add_remove"), 3, accountant="thesis")
+        oja.oja_plan(goal_of(1, 0, "add_or_remove_one"), 3, accountant="thesis")
     with pytest.raises(InvalidParameter, match="accountant must be"):
         oja.oja_plan(GOAL, 3, accountant="none")
 
@@ -167,13 +167,13 @@ def test_curvature_has_a_domain():
 
 
 @pytest.mark.parametrize(
-    ("count", "neighbours"), [(1, "add_remove"), (5, "replace_one"), (10, "add_remove"), (100, "replace_one")]
+    ("count", "adjacency"), [(1, "add_or_remove_one"), (5, "replace_one"), (10, "add_or_remove_one"), (100, "replace_one")]
 )
-def test_a_plan_of_directions_keeps_its_goal(count, neighbours):
+def test_a_plan_of_directions_keeps_its_goal(count, adjacency):
     """Certified, no weaker than sharing ε, and than zCDP; without δ exactly ε."""
-    goal = goal_of(1, 1e-6, neighbours)
+    goal = goal_of(1, 1e-6, adjacency)
     plan = cost.direction_plan(goal, "direction", count=count)
-    pure = cost.direction_plan(goal_of(1, 0, neighbours), "direction", count=count)
+    pure = cost.direction_plan(goal_of(1, 0, adjacency), "direction", count=count)
     extent = 1 / plan.multiplier("direction")
 
     assert plan.loss.epsilon(delta=1e-6) <= 1
@@ -216,16 +216,16 @@ def test_the_range_of_a_record_doubles_where_it_is_replaced():
     assert cost.range_of(rows, REPLACE_ONE) == pytest.approx(8.0)
 
 
-@pytest.mark.parametrize("neighbours", [ADD_OR_REMOVE_ONE, REPLACE_ONE])
-def test_no_record_has_a_larger_range(neighbours):
+@pytest.mark.parametrize("adjacency", [ADD_OR_REMOVE_ONE, REPLACE_ONE])
+def test_no_record_has_a_larger_range(adjacency):
     """Eigenvalues of the change that a record makes, over random neighbours."""
     for _ in range(50):
         rows = whole_rows(random.standard_normal((2, 4)) * 10 ** random.uniform(-2, 2), norm=1.0)
         change = np.outer(rows.values[0], rows.values[0])
-        if neighbours is REPLACE_ONE:
+        if adjacency is REPLACE_ONE:
             change = change - np.outer(rows.values[1], rows.values[1])
         values = np.linalg.eigvalsh(change * rows.step**2)
-        assert values[-1] - values[0] <= cost.range_of(rows, neighbours)
+        assert values[-1] - values[0] <= cost.range_of(rows, adjacency)
 
 
 def test_acceptance_falls_with_the_root_of_the_dimension():
@@ -256,7 +256,7 @@ def test_directions_are_orthonormal_and_counted():
     data[:, 2] += 0.7
     data[::2, 4] += 0.6
     matrix = data.T @ data
-    releaser = Releaser(cost.direction_plan(goal_of(4, 0, "add_remove"), "direction", count=3))
+    releaser = Releaser(cost.direction_plan(goal_of(4, 0, "add_or_remove_one"), "direction", count=3))
     found = directions(releaser, "direction", matrix, extent=1.0, count=3)
 
     assert np.allclose(found @ found.T, np.eye(3))
@@ -267,7 +267,7 @@ def test_directions_are_orthonormal_and_counted():
 
 
 def test_the_last_direction_leaves_no_choice():
-    releaser = Releaser(cost.direction_plan(goal_of(1, 0, "add_remove"), "direction", count=2))
+    releaser = Releaser(cost.direction_plan(goal_of(1, 0, "add_or_remove_one"), "direction", count=2))
     found = directions(releaser, "direction", np.diag([3.0, 1.0]), extent=1.0, count=5)
 
     assert np.allclose(found @ found.T, np.eye(2))

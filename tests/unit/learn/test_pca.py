@@ -143,7 +143,7 @@ def test_a_centre_is_saved(tmp_path):
 def test_the_number_of_records_is_declared_counted_or_bought():
     """Declared where it is, public where records are replaced, else bought with a hundredth of the budget."""
     declared = PrivatePCA(n_nominal=1234, **PRIVACY).fit(TABLE)
-    replaced = PrivatePCA(neighbours="replace_one", **PRIVACY).fit(TABLE)
+    replaced = PrivatePCA(adjacency="replace_one", **PRIVACY).fit(TABLE)
     bought = PrivatePCA(**PRIVACY).fit(TABLE)
 
     assert (declared.n_records_, replaced.n_records_) == (1234, 2000)
@@ -270,12 +270,12 @@ def test_forecasts_of_nothing_are_refused(wrong):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("method", ["analyze_gauss", "power", "lanczos"])
-def test_the_forecast_noise_is_that_of_the_fit(method, delta, neighbours):
+def test_the_forecast_noise_is_that_of_the_fit(method, delta, adjacency):
     """The deviation behind a forecast is the one on the card, but for the grid's rounding."""
-    goal = goal_of(1, delta, neighbours)
+    goal = goal_of(1, delta, adjacency)
     plan = make_plan(goal, parts_of(method, share=1.0, size=5, count=2))
     _, deviation = forecast(method, plan, size=5, count=2, norm=1.0)
     releaser = Releaser(plan, None)
@@ -346,18 +346,18 @@ UNIT_MEAN = shortened(DIGITS).mean(axis=0)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("centre", "true_centre", "neighbours", "most"),
+    ("centre", "true_centre", "adjacency", "most"),
     [
-        (None, 0.0, "add_remove", 0.001),
-        (MIDDLE, MIDDLE, "add_remove", 0.015),
+        (None, 0.0, "add_or_remove_one", 0.001),
+        (MIDDLE, MIDDLE, "add_or_remove_one", 0.015),
         (MIDDLE, MIDDLE, "replace_one", 0.03),
-        (MEAN, MEAN, "add_remove", 0.015),
+        (MEAN, MEAN, "add_or_remove_one", 0.015),
         (MEAN, MEAN, "replace_one", 0.03),
-        ("private", UNIT_MEAN, "add_remove", 0.03),
+        ("private", UNIT_MEAN, "add_or_remove_one", 0.03),
         ("private", UNIT_MEAN, "replace_one", 0.06),
     ],
     ids=["uncentred", "middle", "middle, replaced", "mean", "mean, replaced", "private", "private, replaced"],
 )
-def test_the_first_component_of_digits(centre, true_centre, neighbours, most):
+def test_the_first_component_of_digits(centre, true_centre, adjacency, most):
     """What is lost is below the target, by so much that chance does not matter."""
-    assert lost_on_digits(centre, true_centre, neighbours=neighbours) <= most
+    assert lost_on_digits(centre, true_centre, adjacency=adjacency) <= most

@@ -207,7 +207,7 @@ def test_a_dry_run_needs_no_data():
 def test_replacing_a_user_takes_twice_the_noise():
     """And the number of users is then public."""
     add = made("bias").fit(TABLE, STARS).privacy_
-    swap = made("bias", neighbours="replace_one", n_nominal=None).fit(TABLE, STARS).privacy_
+    swap = made("bias", adjacency="replace_one", n_nominal=None).fit(TABLE, STARS).privacy_
 
     assert swap.records == 300
     assert swap.releases[0].deviation == pytest.approx(2 * add.releases[0].deviation, rel=1e-3)

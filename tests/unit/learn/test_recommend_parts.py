@@ -122,7 +122,7 @@ def exact_tally(ratings, noise=1e-6):
 def test_a_release_without_much_noise_is_the_tally():
     """On its grid, in the right units."""
     ratings = some_ratings(users=400)
-    releaser = Releaser(make_plan(goal_of(500, 0.1, "add_remove"), parts_of("bias", None, components=True)))
+    releaser = Releaser(make_plan(goal_of(500, 0.1, "add_or_remove_one"), parts_of("bias", None, components=True)))
     found, true = bias.release_tally(ratings, SCALE, releaser, "biases"), exact_tally(ratings)
 
     assert np.abs(found.counts - true.counts).max() < 8 * math.sqrt(found.counts_variance) + 0.01
@@ -210,7 +210,7 @@ def test_refined_factors_are_those_of_the_data():
     ratings = ratings_of(owners, which, left + 3, n_users=1500, catalogue=30, scale=SCALE)
     model = bias.bias_model(exact_tally(ratings), SCALE, 1500)
     parts = parts_of("spectral", None, components=True)
-    releaser = Releaser(make_plan(goal_of(500, 0.1, "add_remove"), parts))
+    releaser = Releaser(make_plan(goal_of(500, 0.1, "add_or_remove_one"), parts))
     found = spectral.refine_factors(ratings, ratings.values - 3, users, model, SCALE, releaser, "factors", users=1500)
     explained = found @ np.linalg.lstsq(found, items, rcond=None)[0]
 
@@ -403,7 +403,7 @@ def test_an_outlook_is_better_with_more_users(method):
 def test_what_components_do_not_need_is_for_biases():
     """Where nothing can stand out, all parts are spent on tallies, and the noise is that of the whole budget."""
     ratings = some_ratings(users=60)
-    plan = make_plan(goal_of(1, 1e-5, "add_remove"), parts_of("spectral", None, components=True))
+    plan = make_plan(goal_of(1, 1e-5, "add_or_remove_one"), parts_of("spectral", None, components=True))
     releaser = Releaser(plan)
     found = learn(ratings, SCALE, 60, releaser, None)
 

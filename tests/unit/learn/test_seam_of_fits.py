@@ -30,31 +30,31 @@ PRIVACY = {"epsilon": 1, "delta": 1e-6, "n_nominal": 48}
 BOX = {"bounds_X": (-np.ones(3), np.ones(3))}
 
 
-def regression(way="add_remove", **more):
-    settled = PRIVACY | BOX | {"bounds_y": (-1, 1), "neighbours": way} | more
+def regression(way="add_or_remove_one", **more):
+    settled = PRIVACY | BOX | {"bounds_y": (-1, 1), "adjacency": way} | more
     return lambda table: learn.PrivateLinearRegression(**settled).fit(table[0], table[1])
 
 
-def components(way="add_remove", **more):
-    return lambda table: learn.PrivatePCA(**(PRIVACY | {"neighbours": way} | more)).fit(table[0])
+def components(way="add_or_remove_one", **more):
+    return lambda table: learn.PrivatePCA(**(PRIVACY | {"adjacency": way} | more)).fit(table[0])
 
 
-def classes(way="add_remove", **more):
-    settled = PRIVACY | BOX | {"classes": [0, 1], "neighbours": way} | more
+def classes(way="add_or_remove_one", **more):
+    settled = PRIVACY | BOX | {"classes": [0, 1], "adjacency": way} | more
     return lambda table: learn.PrivateLogisticRegression(**settled).fit(table[0], table[1])
 
 
-def clusters(way="add_remove", **more):
-    settled = PRIVACY | {"bounds": BOX["bounds_X"], "neighbours": way} | more
+def clusters(way="add_or_remove_one", **more):
+    settled = PRIVACY | {"bounds": BOX["bounds_X"], "adjacency": way} | more
     return lambda table: learn.PrivateKMeans(2, **settled).fit(table[0])
 
 
-def nuclear(way="add_remove", **more):
-    return lambda table: learn.PrivateNuclearRegressor(**(PRIVACY | {"neighbours": way} | more)).fit(*table)
+def nuclear(way="add_or_remove_one", **more):
+    return lambda table: learn.PrivateNuclearRegressor(**(PRIVACY | {"adjacency": way} | more)).fit(*table)
 
 
-def recommender(way="add_remove", method="bias", **more):
-    settled = PRIVACY | {"rating_range": (1, 5), "items": 6, "n_nominal": 8, "neighbours": way} | more
+def recommender(way="add_or_remove_one", method="bias", **more):
+    settled = PRIVACY | {"rating_range": (1, 5), "items": 6, "n_nominal": 8, "adjacency": way} | more
     return lambda table: learn.PrivateRecommender(method, **settled).fit(np.column_stack(table[:2]), table[2])
 
 
@@ -85,7 +85,12 @@ FITS = {
     "recommender, frank_wolfe": (recommender, {"method": "frank_wolfe"}, (USERS, ITEMS, STARS)),
 }
 REPLACED_ONLY = {"nuclear, thesis"}
-WAYS = [(name, way) for name in FITS for way in ("add_remove", "replace_one") if way[0] == "r" or name not in REPLACED_ONLY]
+WAYS = [
+    (name, way)
+    for name in FITS
+    for way in ("add_or_remove_one", "replace_one")
+    if way == "replace_one" or name not in REPLACED_ONLY
+]
 
 
 def neighbour(name, table, way):
@@ -95,7 +100,7 @@ def neighbour(name, table, way):
         if way == "replace_one":
             return table[0], table[1], np.where(own, 6 - table[2], table[2])
         return tuple(column[~own] for column in table)
-    if way == "add_remove":
+    if way == "add_or_remove_one":
         return tuple(np.delete(column, 20, axis=0) for column in table)
     changed = tuple(column.copy() for column in table)
     for column in changed:
@@ -107,7 +112,7 @@ def neighbour(name, table, way):
 def test_a_recorder_sees_what_the_card_says(name):
     """As many releases as on the card, of as many numbers; what is drawn and never released comes beside them."""
     make, options, table = FITS[name]
-    way = "replace_one" if name in REPLACED_ONLY else "add_remove"
+    way = "replace_one" if name in REPLACED_ONLY else "add_or_remove_one"
     with recording() as calls:
         fitted = make(way, **options)(table)
     made = [call.mechanism for call in calls if not isinstance(call.mechanism, Slots | Start)]
@@ -246,7 +251,7 @@ def test_a_stream_of_records_is_fresh_at_every_call(monkeypatch):
         fresh.append(self)
 
     monkeypatch.setattr(Keystream, "refresh", refresh)
-    model = learn.PrivateNuclearRegressor(**PRIVACY, solver="toeplitz", neighbours="replace_one")
+    model = learn.PrivateNuclearRegressor(**PRIVACY, solver="toeplitz", adjacency="replace_one")
     model.partial_fit(A[:30], B[:30], Y[:30])
     model.partial_fit(A[30:], B[30:], Y[30:])
 
@@ -274,8 +279,8 @@ def test_a_release_costs_no_more_than_its_part(delta, length, numbers):
 def test_a_plan_costs_what_its_mechanisms_cost():
     """Added up; of a pure goal the parts' ε are at most what is charged, and all but all of it."""
     parts = [PlannedRelease("first", 0.3, 2), PlannedRelease("second", 0.7)]
-    plan = make_plan(goal_of(1, "1e-6", "add_remove"), parts)
-    pure = make_plan(goal_of(1, 0, "add_remove"), [*parts, PlannedRelease("third", 1.0, 3, drawn=True)])
+    plan = make_plan(goal_of(1, "1e-6", "add_or_remove_one"), parts)
+    pure = make_plan(goal_of(1, 0, "add_or_remove_one"), [*parts, PlannedRelease("third", 1.0, 3, drawn=True)])
 
     assert plan.loss == 2 * plan.parts[0].mechanism.loss + plan.parts[1].mechanism.loss
     assert [type(one.mechanism) for one in pure.parts] == [cu.DiscreteLaplace, cu.DiscreteLaplace, BinghamDirection]
@@ -285,14 +290,14 @@ def test_a_plan_costs_what_its_mechanisms_cost():
 
 def test_directions_need_a_plan_of_directions():
     """Noise is not drawn as a direction, nor a direction as noise."""
-    plan = make_plan(goal_of(1, 0, "add_remove"), [PlannedRelease("noise"), PlannedRelease("drawn", drawn=True)])
+    plan = make_plan(goal_of(1, 0, "add_or_remove_one"), [PlannedRelease("noise"), PlannedRelease("drawn", drawn=True)])
 
     with pytest.raises(cu.InvalidParameter, match="drawn under a plan of directions"):
         plan.direction("noise", 1.0)
     with pytest.raises(cu.InvalidParameter, match="added under a plan of noise"):
         plan.mechanism("drawn", length=STEPS, numbers=1)
     with pytest.raises(cu.InvalidParameter, match="drawn under a plan of directions"):
-        make_plan(goal_of(1, "1e-6", "add_remove"), [PlannedRelease("drawn", drawn=True)])
+        make_plan(goal_of(1, "1e-6", "add_or_remove_one"), [PlannedRelease("drawn", drawn=True)])
 
 
 # ---- draws that nobody sees -----------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ MALFORMED = [
     {"losses": (Pure(epsilon="0.2").to_record(),)},  # costs more than the amounts
     {"losses": (*LOSS, *LOSS)},
     {"losses": (Concentrated(rho="0.001").to_record(),)},  # no pure ε
-    {"losses": (Pure(epsilon="0.1", relation=REPLACE_ONE).to_record(),)},
+    {"losses": (Pure(epsilon="0.1", adjacency=REPLACE_ONE).to_record(),)},
     {"losses": ({**LOSS[0], "epsilon": math.nan},)},
     *({"data_version": bad} for bad in (0, -1, 2, True, 1.0, "1")),
     *({"question_key": bad} for bad in ("", "A" * 64, "g" * 64, b"a" * 64, None)),
@@ -504,11 +504,11 @@ def test_a_slow_writer_does_not_turn_the_witness_back(ledger, path, monkeypatch)
     with reopen(path) as other:
         real, delayed = witness.remember, []
 
-        def slow(place, seen, **options):
+        def slow(place, ledger, head, **options):
             if not delayed:
                 delayed.append(True)
                 other.reserve(request(epsilon="0.1"))  # overtakes: its head is mirrored first
-            real(place, seen, **options)
+            real(place, ledger, head, **options)
 
         monkeypatch.setattr("curador.ledger.ledger.remember", slow)
         ledger.reserve(request(epsilon="0.1"))

@@ -20,7 +20,7 @@ from curador.ledger.chain import ChainReplay
 from curador.ledger.checkpoint import Checkpoint, checkpoint_of
 from curador.ledger.request import Spent
 from curador.ledger.sqlite import SQLiteStore
-from curador.ledger.witness import Head, WitnessedHead, witness_of
+from curador.ledger.witness import Head, witness_of
 
 LITTLE = 10
 ENDS = 8
@@ -91,6 +91,7 @@ def counted(monkeypatch):
         integrity(store)
 
     monkeypatch.setattr(chain, "hash_of", hashed)
+    monkeypatch.setattr("curador.ledger.store.recent_entry", chain.entry_of)  # nothing is remembered from before
     monkeypatch.setattr(SQLiteStore, "integrity", checked)
 
     def take(act):
@@ -228,7 +229,7 @@ def behind(path):
     seen = witness.recall(witness_of(path))
     with reopen(path, BOTH, verify=False) as ledger:
         early = next(iter(ledger.entries(5)))
-    witness.remember(witness_of(path), WitnessedHead(seen.ledger, Head(early.sequence, early.hash)))
+    witness.remember(witness_of(path), seen.ledger, Head(early.sequence, early.hash))
 
 
 def copied(path):

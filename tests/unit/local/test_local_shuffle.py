@@ -58,7 +58,7 @@ def test_more_people_hide_one_better():
 @pytest.mark.slow
 def test_losses_add_up():
     """A local report, a shuffled collection and a central release, all replace-one: one loss, with an answer."""
-    central = cu.losses.GaussianLoss(mu="0.5", relation="replace_one")
+    central = cu.losses.GaussianLoss(mu="0.5", adjacency="replace_one")
     shuffled = local.shuffled(PROTOCOLS["hybrid"], reports=500)
     alone = PROTOCOLS["hybrid"].loss
     together = alone + shuffled + central
@@ -67,7 +67,7 @@ def test_losses_add_up():
     found = together.epsilon("1e-6")
     assert max(parts) < found < sum(one.epsilon("3e-7") for one in (alone, shuffled, central))
     with pytest.raises(InvalidParameter, match="one adjacency"):
-        (together + cu.losses.GaussianLoss(mu=1, relation="add_or_remove_one")).epsilon("1e-6")
+        (together + cu.losses.GaussianLoss(mu=1, adjacency="add_or_remove_one")).epsilon("1e-6")
 
 
 def test_a_record_and_back():

@@ -22,7 +22,7 @@ from plan_trees import (
 )
 
 from curador.errors import NotPrivate
-from curador.plan.caps import CapNeeds, RequestedCaps, bound_contribution, caps_of
+from curador.plan.caps import RequestedCaps, bound_contribution, caps_of
 from curador.plan.ownership import (
     PUBLIC,
     conjuncts,
@@ -450,8 +450,8 @@ def test_public_rows_that_one_row_matches():
 
 def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None):
     wanted = asked or RequestedCaps()
-    needs = CapNeeds(keyed=keyed, private_keys=private, counts_units=units, known_groups=groups)
-    return bound_contribution(relation, known, caps_of(relation, known, wanted), wanted, needs)
+    needs = {"keyed": keyed, "private_keys": private, "counts_units": units, "known_groups": groups}
+    return bound_contribution(relation, known, caps_of(relation, known, wanted), wanted, **needs)
 
 
 def test_the_prepared_rank_serves_where_every_row_counts():

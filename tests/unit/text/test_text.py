@@ -6,6 +6,7 @@ import pytest
 
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.text.numbers import key_text, level_text, percent_text, reach_text, released_text, rounded_text
+from curador.text.suggest import nearest_names
 from curador.text.tables import make_table, plain_text, verbatim
 
 HARD = "[red]x[/red] :skull: \\[b] 100 %"
@@ -64,3 +65,12 @@ def test_tables_print_letter_by_letter():
 def test_a_confidence_is_rounded_down(level, text):
     """So that no interval is said to be certain."""
     assert level_text(Fraction(level)) == text
+
+
+def test_names_that_were_probably_meant():
+    """Whatever the case, the nearest first; nothing for what looks like none, and long words are cut, not compared."""
+    names = ["user_id", "user_ids", "City"]
+    assert nearest_names("USER_IDD", names, most=2) == ["user_id", "user_ids"]
+    assert nearest_names("citi", names) == ["City"]
+    assert nearest_names("zzz", names) == []
+    assert nearest_names("x" * 10**6, ["x" * 60]) == ["x" * 60]

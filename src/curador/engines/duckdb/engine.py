@@ -16,7 +16,7 @@ from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.folder import Folder, log_failure, note_duration, note_failure, prepared_folder
 from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
 from curador.engines.duckdb.schema import describe, physical_types
-from curador.engines.duckdb.versions import is_prepared, specification, take_version
+from curador.engines.duckdb.versions import is_prepared, layout_digest, specification, take_version
 from curador.engines.duckdb.worker import open_connection
 from curador.errors import Failed, InvalidQuery, InvalidStudy
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Engine, EngineKind, Tallied
     from curador.engines.duckdb.runners import Runner
-    from curador.engines.lower.sql import Lowered, Statement
+    from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
     from curador.study.model import Study
     from curador.study.schema import Schema
@@ -56,8 +56,7 @@ class DuckDBEngine:
         self._rehearsed: Mapping[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
         self._lock = threading.Lock()
         self._folder.sweep()
-        described = describe(study)
-        self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
+        self._describe()
 
     @property
     def schema(self) -> Schema:
@@ -72,7 +71,7 @@ class DuckDBEngine:
     @property
     def ready(self) -> bool:
         """Whether the version is prepared for the study as it is declared now."""
-        return is_prepared(self._schema, self._folder, self._version)
+        return is_prepared(self._schema, self._folder, self._version, self._layout)
 
     def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:
         """Take the snapshot of a data version from the sources as they are now, and answer from it.
@@ -84,7 +83,13 @@ class DuckDBEngine:
         self.close()
         take_version(described, self._folder, version, progress)
         self._version = version
-        self._schema = dataclasses.replace(described, public=VersionFacts(described.tables, self._facts))
+        self._describe(described)
+
+    def _describe(self, described: Schema | None = None) -> None:
+        """Hold the schema of the sources, and what it means for a prepared file."""
+        found = describe(self._study) if described is None else described
+        self._schema = dataclasses.replace(found, public=VersionFacts(found.tables, self._facts))
+        self._layout = layout_digest(self._schema)
 
     def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:
         """Return the blocks lowered to SQL; refuse what cannot be: too deep, too long. No data are read."""
@@ -104,22 +109,19 @@ class DuckDBEngine:
         return self._tallied(compiled, empty=False)
 
     def _tallied(self, compiled: Compiled, *, empty: bool) -> list[Tallied]:
-        from curador.engines.lower.collect import collect
+        from curador.engines.lower.block import collect
 
-        lowered: tuple[Lowered, ...] = compiled.statements
-        named = [(f"{place}.{one.name}", one) for place, each in enumerate(lowered) for one in each.statements]
+        lowered: tuple[GeneratedSQL, ...] = compiled.statements
+        named = [(str(place), one) for place, one in enumerate(lowered)]
         results = self._without_rows(named) if empty else self.run(named)
         try:
-            return [
-                collect(block, each, {one.name: results[f"{place}.{one.name}"] for one in each.statements})
-                for place, (block, each) in enumerate(zip(compiled.blocks, lowered, strict=True))
-            ]
+            return [collect(block, results[str(place)]) for place, block in enumerate(compiled.blocks)]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
             raise log_failure(self._folder, self._version, traceback.format_exc()) from None
 
-    def _without_rows(self, statements: Sequence[tuple[str, Statement]]) -> Mapping[str, Any]:
+    def _without_rows(self, statements: Sequence[tuple[str, GeneratedSQL]]) -> Mapping[str, Any]:
         """Run statements on tables without rows, once: the same ones give the same there, whatever rows a version has."""
-        key = tuple((name, str(one.sql)) for name, one in statements)
+        key = tuple((name, str(one)) for name, one in statements)
         found = self._rehearsed.get(key)
         if found is None:
             found = self.run(statements, empty=True)
@@ -149,20 +151,20 @@ class DuckDBEngine:
             raise _refusal("fit", problem) from None
 
     def _read(self, table: str, columns: Sequence[str], *, empty: bool) -> Any:
-        from curador.engines.lower.block import ROWS_STATEMENT, lower_rows
+        from curador.engines.lower.block import lower_rows
 
-        return self.run([(ROWS_STATEMENT, lower_rows(self._schema, table, columns))], empty=empty)[ROWS_STATEMENT]
+        return self.run([("rows", lower_rows(self._schema, table, columns))], empty=empty)["rows"]
 
-    def run(self, statements: Sequence[tuple[str, Statement]], *, empty: bool = False) -> Mapping[str, Any]:
+    def run(self, statements: Sequence[tuple[str, GeneratedSQL]], *, empty: bool = False) -> Mapping[str, Any]:
         """Run lowered statements in one transaction, on the data or on tables without rows; refuse what is not lowered."""
         from curador.engines.lower.sql import GeneratedSQL
 
         for _, statement in statements:
-            if type(statement.sql) is not GeneratedSQL:
-                raise Failed.must_be("a statement", "made by the lowering", type(statement.sql).__name__)
+            if type(statement) is not GeneratedSQL:
+                raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
         try:
             seconds = float(self._study.engine.deadline)
-            texts = [(name, str(one.sql)) for name, one in statements]
+            texts = [(name, str(one)) for name, one in statements]
             return self._opened().run(texts, min(seconds, _REHEARSAL) if empty else seconds, empty=empty)
         except BrokenError as problem:
             raise log_failure(self._folder, self._version, str(problem)) from None

@@ -71,6 +71,14 @@ class Manifest:
 
 def read_manifest(folder: Folder) -> Manifest | None:
     """Return what the folder says is prepared; None where nothing is."""
+    stored = _stored_manifest(folder)
+    if stored is None:
+        return None
+    by_table = {name: tuple(_read_fingerprint(one) for one in files) for name, files in stored["sources"].items()}
+    return Manifest(stored["version"], stored["layout"], by_table)
+
+
+def _stored_manifest(folder: Folder) -> dict[str, Any] | None:
     try:
         stored = json.loads(folder.manifest.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -79,8 +87,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
         stored = {}
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         raise InvalidStudy(f"{folder.manifest} must be a manifest of format {FORMAT}.", hint="run `curador refresh`")
-    by_table = {name: tuple(_read_fingerprint(one) for one in files) for name, files in stored["sources"].items()}
-    return Manifest(stored["version"], stored["layout"], by_table)
+    return stored
 
 
 def write_manifest(folder: Folder, manifest: Manifest) -> None:
@@ -277,10 +284,10 @@ def _take(schema: Schema, folder: Folder, version: int, progress: Progress) -> N
     folder.remove_versions(keep=version)
 
 
-def is_prepared(schema: Schema, folder: Folder, version: int) -> bool:
-    """Whether this version is there, made for these declarations."""
-    manifest = read_manifest(folder)
-    if manifest is None or manifest.version != version or manifest.layout != layout_digest(schema):
+def is_prepared(schema: Schema, folder: Folder, version: int, layout: str | None = None) -> bool:
+    """Whether this version is there, made for these declarations. layout: their digest, where it is known."""
+    stored = _stored_manifest(folder)
+    if stored is None or stored["version"] != version or stored["layout"] != (layout or layout_digest(schema)):
         return False
     return schema.study.engine.prepare == NEVER or folder.version(version).is_file()
 

@@ -9,38 +9,46 @@
 All results are 64-bit integers; sums come as two of them (`Dialect.limbs`), so that no width of the data can fail or round.
 Nothing is read and nothing can fail for a row's sake until the statement runs: refusals come from here, before any charge.
 
+`collect` reads the result: a number that is not an integer is refused by its type, not by its value.
+
 `lower_rows` gives learners the rows of a private table with their units: what nobody but an estimator of ours sees.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
+from curador.engines.base import Cells, Tallied
 from curador.engines.lower import terms
-from curador.engines.lower.caps import KeptRows, apply_caps, rank_of
+from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart, TallyColumn, TallyFrame, results_of
+from curador.engines.lower.caps import apply_caps, rank_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import Expressions
 from curador.engines.lower.grid import Layers, steps_of
 from curador.engines.lower.relation import Relations, is_stored_on_grid
 from curador.engines.lower.sql import (
     GeneratedSQL,
-    Lowered,
-    Statement,
     commas,
-    every,
     mark_generated,
     rows_of,
     select,
     too_deep,
 )
+from curador.errors import Failed
+from curador.plan.work import is_table
 from curador.query.tree import Ref
 from curador.study.model import UnitRow
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from curador.engines.base import Integers, KeyValue
     from curador.engines.lower.dialect import Dialect
     from curador.plan.model import BlockPlan, Tally
     from curador.query.tree import Relation
@@ -50,10 +58,7 @@ if TYPE_CHECKING:
 # ---- rows ------------------------------------------------------------------------------------------------------------------
 
 
-ROWS_STATEMENT = "rows"
-
-
-def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> Statement:
+def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> GeneratedSQL:
     """Return the statement that reads columns v0, v1, … and the unit `u` of a table.
 
     Claim   The rows of one unit depend on its own rows only; those of no unit are left out.
@@ -64,29 +69,24 @@ def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> Statement:
         raise AssertionError(table)  # nobody's rows
     named = [f"c{one.index(name)} AS v{number}" for number, name in enumerate(columns)]
     conditions = [] if isinstance(one.table.unit, UnitRow) else ["__u IS NOT NULL"]
-    sql: GeneratedSQL = mark_generated(select([*named, "__u AS u"], f"t{place}", when=conditions))
-    return Statement(ROWS_STATEMENT, sql)
+    return mark_generated(select([*named, "__u AS u"], f"t{place}", when=conditions))
 
 
 # ---- block -----------------------------------------------------------------------------------------------------------------
 
 
-TALLIES_STATEMENT = "tallies"
 GROUPS, SELECTION, FIRST_TALLY = 0, 1, 2
 """The numbers of parts; a tally with a part of its own has FIRST_TALLY + its place."""
 
-WIDE = frozenset({"steps", "squares"})
-SCALAR = frozenset({"rows", "units"}) | WIDE
 
-
-def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> Lowered:
-    """Return a block's statements. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
+def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
+    """Return a block's statement. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
     try:
         made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
         text = made.statement()
     except RecursionError:
         raise too_deep() from None
-    return Lowered((Statement(TALLIES_STATEMENT, mark_generated(text)),))
+    return mark_generated(text)
 
 
 def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUCKDB) -> GeneratedSQL:
@@ -104,25 +104,12 @@ def lower_kept(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, d
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """A tally over columns of the kept rows: its argument's column (None: no argument) and its filter's."""
-
-    tally: Tally
-    argument: str | None
-    filter: str | None
-
-    @property
-    def conditions(self) -> list[str]:
-        argument = [] if self.argument is None else [f"{self.argument} IS NOT NULL"]
-        return [*([] if self.filter is None else [self.filter]), *argument]
-
-
-@dataclass(frozen=True, slots=True)
 class _Block:
     block: BlockPlan
-    kept: KeptRows
+    kept: tuple[tuple[str, str], ...]
+    """The parts of a WITH clause, the last of which is named `kept`."""
     keys: tuple[str, ...]
-    columns: tuple[_Column, ...]
+    columns: tuple[TallyColumn, ...]
     dialect: Dialect
 
     @classmethod
@@ -154,11 +141,12 @@ class _Block:
 
         Once also for work's sake: a plan counts what is computed with a row once.
         """
-        several = {name for name, _ in self.kept.parts if name in {"owned", "crowded"} and len(self.kept.parts) > 1}
-        once = reads > 1 and not self.kept.cheap
+        several = {name for name, _ in self.kept if name in {"owned", "crowded"} and len(self.kept) > 1}
+        scanned = len(self.kept) == 1 and is_table(self.block.relation)
+        once = reads > 1 and not scanned
         named = [
             self.dialect.named(name, text, once=True if name in several else once and name == "kept")
-            for name, text in self.kept.parts
+            for name, text in self.kept
         ]
         return f"WITH {commas(named)}"
 
@@ -169,17 +157,21 @@ class _Block:
         if self.block.units is not None and 0 < len(private) < len(self.keys):
             parts.append(self._selection(private, self.columns[self.block.units]))
         for place, column in enumerate(self.columns):
-            if column.tally.kind == "distinct":
-                parts.append(self._distinct(place, column))
-            elif column.tally.kind == "cells":
-                parts.append(self._cells(place, column))
+            if isinstance(made := TALLIES[column.tally.kind], OwnPart):
+                source, counted = made.source(column, self._frame), made.counted(column)
+                cell = column.argument if made.by_cell else None
+                parts.append(self._part(FIRST_TALLY + place, source, range(len(self.keys)), [counted], cell))
         return f"{self.with_clause(reads=len(parts))} {' UNION ALL '.join(parts)}"
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
     @property
     def _width(self) -> int:
-        return max(1, sum(2 if one.kind in WIDE else 1 for one in self.block.tallies if one.kind in SCALAR))
+        return max(1, sum(results_of(one.kind) for one in self.block.tallies))
+
+    @property
+    def _frame(self) -> TallyFrame:
+        return TallyFrame(self.dialect, tuple(dict.fromkeys(self.keys)), single=self.block.cap.rows == 1)
 
     def _part(self, number: int, source: str, places: Sequence[int], counts: Sequence[str], cell: str | None = None) -> str:
         """One SELECT of the union: the keys at these places, others NULL; results padded with NULL."""
@@ -197,57 +189,19 @@ class _Block:
     def _groups(self) -> str:
         counts: list[str] = []
         for column in self.columns:
-            if column.tally.kind in SCALAR:
-                counts += self._scalar(column)
+            if isinstance(made := TALLIES[column.tally.kind], BesideOthers):
+                counts += made.results(column, self._frame)
         if not counts and not self.keys:
             counts = ["COUNT(*)"]  # one group, also of nothing: without an aggregate every row would be one
         return self._part(GROUPS, "kept", range(len(self.keys)), counts)
 
-    def _scalar(self, column: _Column) -> list[str]:
-        tally = column.tally
-        conditions = every(column.conditions)
-        only = f" FILTER (WHERE {conditions})" if conditions else ""
-        if tally.kind == "rows":
-            # COUNT(x) is the same number as COUNT(*) FILTER (WHERE x IS NOT NULL), and a third quicker
-            simple = column.argument is not None and column.filter is None
-            return [f"COUNT({column.argument})" if simple else f"COUNT(*){only}"]
-        if tally.kind == "units":
-            # one row a unit: every row is another unit
-            return [f"COUNT(*){only}" if self.block.cap.rows == 1 else f"COUNT(DISTINCT __u){only}"]
-        only = f" FILTER (WHERE {column.filter})" if column.filter else ""  # sums skip NULLs by themselves
-        if tally.kind == "steps":
-            return [*self.dialect.limbs(f"SUM({column.argument}){only}")]
-        return [*self.dialect.limbs(f"SUM({self._square(column)}){only}")]
-
-    def _square(self, column: _Column) -> str:
-        tally = column.tally
-        steps = 0 if tally.grid is None else tally.grid.steps
-        farthest = max(abs(tally.centre), abs(steps - tally.centre))
-        whole = f"CAST({column.argument} AS {self.dialect.type(Type.INTEGER)})"
-        number = whole if farthest < 1 << 31 else self.dialect.wide(whole)
-        apart = f"({number} - ({tally.centre:d}))"
-        return f"(({apart} * {apart}) >> {tally.shift:d})" if tally.shift else f"({apart} * {apart})"
-
-    def _selection(self, private: Sequence[int], column: _Column) -> str:
+    def _selection(self, private: Sequence[int], column: TallyColumn) -> str:
         source = rows_of(select(["*"], "kept", when=column.conditions))
-        units = "COUNT(*)" if self.block.cap.rows == 1 else "COUNT(DISTINCT __u)"
+        units = "COUNT(*)" if self._frame.single else "COUNT(DISTINCT __u)"
         return self._part(SELECTION, source, private, [units])
 
-    def _distinct(self, place: int, column: _Column) -> str:
-        keys = list(dict.fromkeys(self.keys))
-        x = column.argument or "NULL"
-        once = select(dict.fromkeys(["__u", "__h", *keys, x]), "kept", when=column.conditions, distinct=True)
-        number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {self.dialect.hash(['__h', x])}, {x})"
-        numbered = select(["*", f"{number} AS __d"], rows_of(once))
-        few = select(["*"], rows_of(numbered), when=[f"__d BETWEEN 1 AND {column.tally.most:d}"])
-        return self._part(FIRST_TALLY + place, rows_of(few), range(len(self.keys)), [f"COUNT(DISTINCT {x})"])
 
-    def _cells(self, place: int, column: _Column) -> str:
-        source = rows_of(select(["*"], "kept", when=column.conditions))
-        return self._part(FIRST_TALLY + place, source, range(len(self.keys)), ["COUNT(*)"], cell=column.argument)
-
-
-def _same_rows(columns: list[_Column]) -> tuple[_Column, ...]:
+def _same_rows(columns: list[TallyColumn]) -> tuple[TallyColumn, ...]:
     """Rows that have an argument are those that have it on its grid, where it is put on one.
 
     Claim   A sum from a middle c is Σ v − c · rows over one and the same rows, so each of them adds between −c and steps − c.
@@ -261,12 +215,123 @@ def _same_rows(columns: list[_Column]) -> tuple[_Column, ...]:
     )
 
 
-def _column(tally: Tally, found: int | None, expressions: Expressions, layers: Layers) -> _Column:
+def _column(tally: Tally, found: int | None, expressions: Expressions, layers: Layers) -> TallyColumn:
     chosen = None if tally.filter is None else layers.column(expressions.text(tally.filter, Type.BOOLEAN))
     if tally.argument is None:
-        return _Column(tally, None, chosen)
+        return TallyColumn(tally, None, chosen)
     if tally.grid is None:
-        return _Column(tally, layers.column(expressions.text(tally.argument)), chosen)
+        return TallyColumn(tally, layers.column(expressions.text(tally.argument)), chosen)
     if found is not None:
-        return _Column(tally, layers.column(f"g{found}"), chosen)
-    return _Column(tally, layers.on_grid(expressions.term(tally.argument), steps_of(tally.grid)), chosen)
+        return TallyColumn(tally, layers.column(f"g{found}"), chosen)
+    return TallyColumn(tally, layers.on_grid(expressions.term(tally.argument), steps_of(tally.grid)), chosen)
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------------
+
+
+Arrow: TypeAlias = Any
+"""A table or column of pyarrow, which has no types of its own to show."""
+
+
+def collect(block: BlockPlan, table: Arrow) -> Tallied:
+    """Return a block's tallies from the result of its statement."""
+    part = _integers(table.column("part"))
+    groups = _rows(table, part == GROUPS)
+    keys = tuple(f"k{place}" for place in range(len(block.keys)))
+    tallies: dict[int, Integers] = {}
+    cells: dict[int, Cells] = {}
+    taken = 0
+    for place, tally in enumerate(block.tallies):
+        made = TALLIES[tally.kind]
+        if isinstance(made, BesideOthers):
+            tallies[place] = _number(groups, taken, wide=made.wide)
+            taken += results_of(tally.kind)
+            continue
+        rows = _rows(table, part == FIRST_TALLY + place)
+        at = _places(rows, groups, keys)
+        counts = _integers(rows.column("n0"))
+        if made.by_cell:
+            cells[place] = Cells(at, _integers(rows.column("cell")), counts)
+        else:
+            tallies[place] = _spread(at, counts, groups.num_rows)
+    return Tallied(
+        tuple(_values(groups, name) for name in keys), tallies, cells, _selection(block, table, part, groups, tallies)
+    )
+
+
+def _selection(
+    block: BlockPlan, table: Arrow, part: NDArray[np.int64], groups: Arrow, tallies: Mapping[int, Integers]
+) -> tuple[tuple[Sequence[KeyValue], ...], Integers] | None:
+    private = block.private_keys
+    if block.units is None or not private:
+        return None
+    if len(private) == len(block.keys):
+        return tuple(_values(groups, f"k{place}") for place in private), tallies[block.units]
+    rows = _rows(table, part == SELECTION)
+    return tuple(_values(rows, f"k{place}") for place in private), _integers(rows.column("n0"))
+
+
+def _rows(table: Arrow, chosen: NDArray[np.bool_]) -> Arrow:
+    import pyarrow as pa
+
+    return table if bool(chosen.all()) else table.filter(pa.array(chosen))
+
+
+def _values(table: Arrow, name: str) -> Sequence[KeyValue]:
+    return table.column(name).to_pylist()
+
+
+def _number(table: Arrow, place: int, *, wide: bool = False) -> Integers:
+    first = _integers(table.column(f"n{place}"))
+    if not wide:
+        return first
+    low = _integers(table.column(f"n{place + 1}"))
+    if not first.any():
+        return low
+    return first.astype(np.object_) * (1 << 63) + low.astype(np.object_)
+
+
+def _integers(column: Arrow) -> NDArray[np.int64]:
+    """The column as 64-bit integers; anything else, NULLs included, means that the engine did not do what it was told."""
+    import pyarrow as pa
+
+    if not pa.types.is_integer(column.type) or column.type == pa.uint64():
+        raise Failed("an engine must return exact integers.")
+    if column.null_count:
+        raise Failed("an engine must return a number for every group.")
+    found: Any = column.cast(pa.int64()).to_numpy()
+    return np.asarray(found, dtype=np.int64)
+
+
+def _places(rows: Arrow, groups: Arrow, keys: Sequence[str]) -> NDArray[np.int64]:
+    """For each row, the place of the group with its keys; NULL is a key like any other."""
+    here, there = np.zeros(rows.num_rows, np.int64), np.zeros(groups.num_rows, np.int64)
+    for name in keys:
+        ours, theirs = _codes(rows.column(name), groups.column(name))
+        width = int(max(theirs.max(initial=0), 0)) + 2
+        both = np.concatenate((there * width + theirs, here * width + ours))
+        renumbered = np.unique(both, return_inverse=True)[1].astype(np.int64)  # small again, so that nothing can overflow
+        there, here = renumbered[: groups.num_rows], renumbered[groups.num_rows :]
+    order = np.argsort(there, kind="stable")
+    at = np.searchsorted(there[order], here)
+    known = at < len(order)
+    if not known.all() or not bool((there[order[np.minimum(at, len(order) - 1)]] == here).all()):
+        raise Failed("an engine must return no group that has no row.")
+    return order[at].astype(np.int64)
+
+
+def _codes(ours: Arrow, theirs: Arrow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Small numbers for the values of two columns: equal for equal values, NULLs included; −1 where only ours has it."""
+    import pyarrow.compute as pc
+
+    compute: Any = pc  # its functions are made when it is loaded
+    values = compute.unique(theirs)
+    found = [compute.index_in(column, value_set=values) for column in (ours, theirs)]
+    first, second = (np.asarray(one.fill_null(-1).to_numpy(), dtype=np.int64) for one in found)
+    return first, second
+
+
+def _spread(at: NDArray[np.int64], counts: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    spread = np.zeros(groups, np.int64)
+    spread[at] = counts
+    return spread

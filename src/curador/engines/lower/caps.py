@@ -11,7 +11,6 @@ Source  ROW_NUMBER and DENSE_RANK over a total order inside the unit. Where the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curador.engines.lower.sql import commas, rows_of, select
@@ -37,14 +36,6 @@ CROWDED_FROM = 8
 """Row caps from here on look for the units that exceed them first: few do after a filter, and others need no sorting."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRows:
-    """The parts of a WITH clause, the last of which is named `kept`; `cheap`: reading it again costs one scan."""
-
-    parts: tuple[tuple[str, str], ...]
-    cheap: bool
-
-
 def rank_of(cap: Cap, relation: Relation, schema: Schema) -> int | None:
     """Return the rank that base tables are cut at: the cap where it is a rank, else the height; None where nothing is cut."""
     if cap.by != "rank":
@@ -64,8 +55,10 @@ def apply_caps(
     dialect: Dialect,
     *,
     numbered: bool = True,
-) -> KeptRows:
+) -> tuple[tuple[str, str], ...]:
     """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys.
+
+    They are the last of the parts of a WITH clause, named `kept`.
 
     numbered  units are numbers from 0, as preparation makes them, so that nobody can be named
     """
@@ -82,11 +75,7 @@ def apply_caps(
         partition = commas(dict.fromkeys(["__u", *keys]))
         number = f"ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {commas(order)})"
         parts.append(("thinned", _keep_first(parts[-1][0], number, cap.in_group)))
-    cheap = len(parts) == 1 and is_table(relation)
-    last, text = parts[-1]
-    if last == "owned":
-        return KeptRows((("kept", text),), cheap)
-    return KeptRows((*parts[:-1], ("kept", text)), cheap)
+    return (*parts[:-1], ("kept", parts[-1][1]))
 
 
 def _order(shape: LoweredRelation, dialect: Dialect) -> list[str]:

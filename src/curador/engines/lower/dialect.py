@@ -79,8 +79,8 @@ class Dialect(Protocol):
         """Return x − y·trunc(x/y), with the sign of x; NaN or NULL at y = 0."""
         ...
 
-    def function(self, name: str, x: str) -> str:
-        """Return sqrt, ln, log10, exp, abs, floor, ceil or sign of a double in the function's domain."""
+    def function(self, name: str, *arguments: str) -> str:
+        """Return sqrt, ln, log10, exp, abs, floor, ceil, sign or another function of doubles in its domain."""
         ...
 
     def power(self, x: str, exponent: str) -> str:

@@ -98,8 +98,9 @@ class DuckDB:
     def remainder(self, x: str, y: str) -> str:
         return f"({x} % {y})"
 
-    def function(self, name: str, x: str) -> str:
-        return f"CAST(sign({x}) AS DOUBLE)" if name == "sign" else f"{name}({x})"
+    def function(self, name: str, *arguments: str) -> str:
+        text = f"{name}({', '.join(arguments)})"
+        return f"CAST({text} AS DOUBLE)" if name == "sign" else text
 
     def power(self, x: str, exponent: str) -> str:
         return f"pow({x}, {exponent})"

@@ -9,10 +9,10 @@ declared bounds their steps are 2⁻¹⁵.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from curador.engines.lower import terms
+from curador.engines.lower.aggregates import ExactParts
 from curador.engines.lower.expression import Expressions
 from curador.engines.lower.grid import Layers, Steps, steps_of
 from curador.engines.lower.sql import commas, rows_of, select
@@ -25,7 +25,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
     from curador.engines.lower.relation import LoweredRelation
-    from curador.query.tree import Aggregate, Expression, Relation, UnitGroup, Window, WindowCall
+    from curador.query.tree import Expression, Relation, UnitGroup, Window, WindowCall
     from curador.study.schema import Schema
 
 _WIDE = Steps(-20, 0, -(1 << 62), 1 << 62)
@@ -112,10 +112,10 @@ def unit_group(group: UnitGroup, below: LoweredRelation, schema: Schema, dialect
             columns.append(f"{name} AS c{place}")
             orders.append((f"c{place} AS __o{len(orders)}", type_))
             grouped.append(name)
-    parts = _Parts(inside, {})
+    parts = ExactParts(inside, {})
     outs = group.columns[len(group.keys) :]
     results = [
-        f"{terms.of_type(parts.aggregate(one), out.type, dialect).sql} AS c{len(group.keys) + place}"
+        f"{terms.of_type(parts.lower(one), out.type, dialect).sql} AS c{len(group.keys) + place}"
         for place, (one, out) in enumerate(zip(group.aggregates, outs, strict=True))
     ]
     rows = inside.layers.select(below.sql)
@@ -123,60 +123,6 @@ def unit_group(group: UnitGroup, below: LoweredRelation, schema: Schema, dialect
     groups = select(exact, rows_of(rows), by=dict.fromkeys(["__u", *grouped]))
     names = [*(f"c{place}" for place in range(len(group.keys))), *results, "__u", "__h", *(text for text, _ in orders)]
     return select(names, rows_of(groups)), tuple(type_ for _, type_ in orders)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The exact aggregates of a group, each computed and named once; results are expressions of them."""
-
-    inside: _Inside
-    named: dict[str, str]
-
-    def _part(self, text: str) -> str:
-        return self.named.setdefault(text, f"e{len(self.named)}")
-
-    def aggregate(self, aggregate: Aggregate) -> LoweredTerm:
-        """Return the aggregate as an expression of named parts."""
-        inside, argument = self.inside, aggregate.argument
-        only = "" if aggregate.filter is None else f" FILTER (WHERE {inside.value(aggregate.filter, Type.BOOLEAN)})"
-        if argument is None or aggregate.function == "count_units":
-            of = "DISTINCT __u" if aggregate.function == "count_units" else "*"
-            return LoweredTerm(self._part(f"COUNT({of}){only}"), Type.INTEGER)
-        match aggregate.function:
-            case "count" | "count_distinct":
-                distinct = "DISTINCT " if aggregate.function == "count_distinct" else ""
-                return LoweredTerm(self._part(f"COUNT({distinct}{inside.value(argument)}){only}"), Type.INTEGER)
-            case "min" | "max" | "bool_and" | "bool_or":
-                text = f"{aggregate.function.upper()}({inside.value(argument)}){only}"
-                return LoweredTerm(self._part(text), argument.type, infinite=True)
-            case "quantile":
-                text = inside.dialect.quantile(inside.value(argument), Fraction(1, 2) if aggregate.q is None else aggregate.q)
-                return LoweredTerm(self._part(text + only), argument.type, infinite=True)
-            case "sum" | "avg":
-                v, steps = inside.integers(argument)
-                total, count = self._part(f"SUM({v}){only}"), self._part(f"COUNT({v}){only}")
-                return (inside.total if aggregate.function == "sum" else inside.mean)(total, count, steps)
-            case _:
-                return self._variance(argument, only, sample=aggregate.function == "var_samp")
-
-    def _variance(self, argument: Expression, only: str, *, sample: bool) -> LoweredTerm:
-        """Σ(v − a)² about the integer a = Σv div n is exact; what is left of the mean is b/n, |b| < n.
-
-        n·variance = Σ(v − a)² − b²/n. Where not all v are equal this is at least ½, and b²/n < n, so doubles keep its sign.
-        """
-        inside, dialect = self.inside, self.inside.dialect
-        v, steps = inside.integers(argument, narrow=True)
-        wide = dialect.wide(v)
-        total, squares = self._part(f"SUM({v}){only}"), self._part(f"SUM({wide} * {wide}){only}")
-        count = self._part(f"COUNT({v}){only}")
-        n = dialect.wide(f"CASE WHEN {count} < 1 THEN 1 ELSE {count} END")  # without a value, total is NULL
-        a = dialect.quotient(total, n)
-        around = inside.double(f"({squares} - 2 * {a} * {total} + {n} * {a} * {a})")
-        left = inside.double(f"({total} - {n} * {a})")
-        divisor = f"CASE WHEN {count} > 1 THEN {inside.double(f'{count} - 1')} END" if sample else inside.double(n)
-        square = dialect.double(1.0 if steps is None else steps.step**2)
-        text = f"(({around} - {left} * {left} / {inside.double(n)}) / ({divisor}) * {square})"
-        return LoweredTerm(text, Type.FLOAT, raw=True)
 
 
 # ---- windows -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ g0 …       column number so on its declared grid, where a plan wants it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curador.errors import InvalidQuery
@@ -32,21 +31,6 @@ class GeneratedSQL(str):
     """SQL that curador wrote. Made in this package only."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement of a block; its result is an Arrow table under this name."""
-
-    name: str
-    sql: GeneratedSQL
-
-
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A block as statements to run in one snapshot, in this order."""
-
-    statements: tuple[Statement, ...]
 
 
 def mark_generated(text: str) -> GeneratedSQL:

@@ -23,6 +23,7 @@ from curador.learn.estimators.arrays import (
 from curador.learn.plan import PlannedRelease, make_plan
 from curador.learn.regression.frame import FeatureFrame, frame_of
 from curador.numerics.exact import whole
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ class PrivateKMeans(PrivateEstimator):
     bounds           (low, high) of features, numbers or one for each, or {column: (low, high)}; values beyond are clamped.
                      Required. Every feature is scaled by its own, so distances are in half ranges: a feature counts by how
                      far it spreads within its bounds. Features of one unit keep it if their bounds are of one width
-    neighbours       "add_remove" or "replace_one"
+    adjacency        "add_or_remove_one" or "replace_one"
     n_nominal        how many records are expected; only forecasts and fits through a curator need it
     Claim   (ε, δ)-private: second moments, a histogram and three rounds of counts and sums, of integers with exact
             noise, each placed by what was released before; all of rows scaled by public numbers, each row by itself.
@@ -65,14 +66,14 @@ class PrivateKMeans(PrivateEstimator):
         epsilon: Number | None = None,
         delta: Number | None = None,
         bounds: Any = None,
-        neighbours: str = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         n_nominal: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.n_nominal = n_nominal
 
     cluster_centers_: Floats

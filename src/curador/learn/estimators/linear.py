@@ -26,6 +26,7 @@ from curador.learn.plan import FitPlan, PlannedRelease, make_plan
 from curador.learn.regression.frame import FeatureFrame, design_of, frame_of, sizes_of
 from curador.learn.regression.moments import NAME, TargetGrid, grid_of, line_of, noise_of, release_moments
 from curador.numerics.exact import at_least_zero
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
                      Required
     bounds_y         (low, high) of the target. Required
     fit_intercept    whether there is one. Without it features and target are measured from 0, and noise is larger
-    neighbours       "add_remove" or "replace_one"
+    adjacency        "add_or_remove_one" or "replace_one"
     n_nominal        how many records are expected; only forecasts and fits through a curator need it
     regularisation   "auto": as much as the noise asks for; a number: a ridge on features scaled to [-1, 1]
     row_norm         None, or what scaled rows are shortened to: their l2 norm, at delta=0 their l1 norm. A feature with a
@@ -68,7 +69,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         bounds_X: Any = None,  # noqa: N803 -- as scikit-learn names it
         bounds_y: Any = None,
         fit_intercept: bool = True,
-        neighbours: str = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         n_nominal: int | None = None,
         regularisation: Any = "auto",
         row_norm: float | None = None,
@@ -78,7 +79,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         self.bounds_X = bounds_X
         self.bounds_y = bounds_y
         self.fit_intercept = fit_intercept
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.n_nominal = n_nominal
         self.regularisation = regularisation
         self.row_norm = row_norm

@@ -25,6 +25,7 @@ from curador.learn.plan import FitPlan, PlannedRelease, concentrated_plan, make_
 from curador.learn.regression.frame import FeatureFrame, frame_of
 from curador.learn.regression.logistic import LogisticProblem, coefficients_of, noise_of, parts, probabilities, steps_of
 from curador.numerics.exact import whole
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     classes          the labels there may be. Through a curator: required, and rows with other labels are dropped. For arrays:
                      None takes the labels that occur; that set is then taken as public
     fit_intercept    whether there is one. Without it features are measured from 0
-    neighbours       "add_remove" or "replace_one"
+    adjacency        "add_or_remove_one" or "replace_one"
     n_nominal        how many records are expected; only forecasts and fits through a curator need it
     row_norm         None, or what scaled rows are shortened to: their l2 norm, at delta=0 their l1 norm. A feature with a
                      bound at 0 is then scaled from 0 to ±1, others from -1 to 1. Worth it where few features of a row are
@@ -73,7 +74,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         bounds_X: Any = None,  # noqa: N803 -- as scikit-learn names it
         classes: Any = None,
         fit_intercept: bool = True,
-        neighbours: str = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         n_nominal: int | None = None,
         row_norm: float | None = None,
     ) -> None:
@@ -82,7 +83,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.bounds_X = bounds_X
         self.classes = classes
         self.fit_intercept = fit_intercept
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.n_nominal = n_nominal
         self.row_norm = row_norm
 

@@ -24,7 +24,7 @@ from curador.learn.plan import FitPlan, PlannedRelease, concentrated_plan, make_
 from curador.learn.release import Releaser
 from curador.mechanisms.seam import refresh
 from curador.numerics.exact import positive, whole
-from curador.privacy.adjacency import REPLACE_ONE
+from curador.privacy.adjacency import REPLACE_ONE, Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,8 +72,8 @@ class PrivateNuclearRegressor(PrivateEstimator):
     loss : a Loss or its name: "huber" (regression), "logistic" (y above 0 or not), "squared" (with `shape`)
         Its norms are what rows of A and B are clipped to, its slope what coefficients are clipped to.
     radius : of the nuclear ball.
-    epsilon, delta, neighbours : the guarantee, for one record (one row of A, B and y). delta=0 with "pgd" and "frank_wolfe".
-    n_nominal : the number of records, declared; needed under neighbours="add_remove", through a curator and by partial_fit.
+    epsilon, delta, adjacency : the guarantee, for one record (one row of A, B and y). delta=0 with "pgd" and "frank_wolfe".
+    n_nominal : the number of records, declared; needed where records come and go, through a curator and by partial_fit.
     solver : "pgd" (noisy projected gradient), "frank_wolfe", "toeplitz" (one pass, correlated noise), "tree" (one pass),
         "stochastic" (one pass, noise on every step) or "thesis" (the same with the constants of [FM22]: to compare with).
     n_steps : of "pgd" and "frank_wolfe", of "toeplitz" and "stochastic" after their first half; phases of "tree".
@@ -102,7 +102,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         *,
         epsilon: Number | None = None,
         delta: Number | None = None,
-        neighbours: str = "replace_one",
+        adjacency: Adjacency | str = "replace_one",
         n_nominal: Number | None = None,
         solver: str = "pgd",
         n_steps: int | str = "auto",
@@ -117,7 +117,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         self.radius = radius
         self.epsilon = epsilon
         self.delta = delta
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.n_nominal = n_nominal
         self.solver = solver
         self.n_steps = n_steps
@@ -157,7 +157,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         goal = self._goal()
         if goal.adjacency is not REPLACE_ONE:
             hint = "a record less would move all later ones to other places"
-            raise InvalidParameter.must_be("neighbours", "'replace_one' for a stream", self.neighbours, hint)
+            raise InvalidParameter.must_be("adjacency", "'replace_one' for a stream", self.adjacency, hint)
         require(self.n_nominal is not None, "n_nominal", "declared for a stream", None)
         records, counted = self._read_arrays((A, B), y)
         going: Streaming | None = getattr(self, "_streaming", None)
@@ -349,7 +349,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
     def _records_of(self, facts: Facts) -> int:
         if facts.records is None:
             hint = "how many records there are is not public where they come and go"
-            raise InvalidParameter.must_be("n_nominal", "declared under neighbours='add_remove'", None, hint)
+            raise InvalidParameter.must_be("n_nominal", "declared under adjacency='add_or_remove_one'", None, hint)
         return facts.records
 
     def _sides_of(self, facts: Facts) -> tuple[int, int]:

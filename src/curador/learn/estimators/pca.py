@@ -19,7 +19,8 @@ from curador.learn.estimators.arrays import Records, centre_rows, read_matrix, r
 from curador.learn.estimators.components import choose, find, forecast, parts_of
 from curador.learn.plan import STEPS, FitGoal, PlannedRelease
 from curador.learn.sums import Floats, Whole, sensitivity_steps, total, whole_rows
-from curador.numerics.exact import Number, positive, rational, whole
+from curador.numerics.exact import Number, positive, rational, root_down, whole, whole_root_up
+from curador.privacy.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -52,7 +53,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
                   "oja": the gradient steps of [FM22], to reproduce them
                   "auto": "bingham" where δ = 0, else "analyze_gauss" up to 5000 features and "lanczos" beyond; through a
                   curator always a method of exact noise, unless its owner allows others
-    neighbours    "add_remove" or "replace_one"
+    adjacency     "add_or_remove_one" or "replace_one"
     center        None: directions through the origin; an array: a public centre; "private": a tenth of the budget buys the
                   mean of the records, each shortened to row_norm; less that mean m, to √(row_norm² − |m|²)
     n_nominal     a declared number of records, by which sums are divided; None: counted where records are replaced, else
@@ -89,7 +90,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         delta: Number | None = None,
         row_norm: float = 1.0,
         method: Method = "auto",
-        neighbours: Literal["add_remove", "replace_one"] = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
         center: Any = None,
         n_nominal: int | None = None,
         debias: bool = True,
@@ -99,7 +100,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.delta = delta
         self.row_norm = row_norm
         self.method = method
-        self.neighbours = neighbours
+        self.adjacency = adjacency
         self.center = center
         self.n_nominal = n_nominal
         self.debias = debias
@@ -166,7 +167,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         if self._chosen(1) != "bingham" or goal.pure:
             return goal
         if rows.granted is not None:  # ε-private is ε²/2 in zCDP
-            return FitGoal(_root_down(2 * rows.granted.rho), Fraction(0), goal.adjacency)
+            return FitGoal(root_down(2 * rows.granted.rho, 1 << 60), Fraction(0), goal.adjacency)
         return replace(goal, delta=Fraction(0))
 
     def _fit_through(self, rows: Any, y: Any) -> Self:
@@ -305,7 +306,7 @@ def _bought_centre(
     length = sensitivity_steps(rows.limit, releaser.plan.goal.adjacency)
     size = rows.values.shape[1]
     if not releaser.plan.gaussian:
-        length = math.isqrt(size * length**2 - 1) + 1
+        length = whole_root_up(size * length**2)
     mean = releaser.noisy("centre", total(rows), length=length, step=rows.step) / records
     noise = (releaser.deviation("centre", length=length, step=rows.step) / records) ** 2
     square = max(float(mean @ mean) - size * noise, 0.0)
@@ -333,8 +334,3 @@ def _forecast(method: str, plan: FitPlan, *, n: int, size: int, share: float, es
             "records needed": float(needed),
         },
     )
-
-
-def _root_down(square: Fraction) -> Fraction:
-    digits = 1 << 60
-    return Fraction(math.isqrt(square.numerator * digits**2 // square.denominator), digits)

@@ -28,7 +28,7 @@ from curador.learn.recommend.fits import (
     predict_ratings,
 )
 from curador.numerics.exact import Number, positive, whole
-from curador.privacy.adjacency import REPLACE_ONE
+from curador.privacy.adjacency import REPLACE_ONE, Adjacency
 from curador.privacy.gaussian import gaussian_mu
 from curador.study.values import Type
 
@@ -176,7 +176,7 @@ class PrivateRecommender(PrivateEstimator):
                       "frank_wolfe": alternating least squares and Frank-Wolfe, to compare with
     rating_range      (low, high) of ratings: declared; what lies beyond is clipped
     items             the catalogue: an array of items, or how many there are (0, 1, 2, …); other items are dropped
-    n_nominal         about how many users there are: declared, needed unless neighbours="replace_one"
+    n_nominal         about how many users there are: declared, needed unless adjacency="replace_one"
     ratings_per_user  about how many ratings a user has: declared. With it the split of the budget is decided before any
                       data is read; without it by the first release
     rank              "auto", or how many factors at most (frank_wolfe: steps)
@@ -201,7 +201,7 @@ class PrivateRecommender(PrivateEstimator):
         n_nominal: Number | None = None,
         ratings_per_user: Number | None = None,
         rank: Any = "auto",
-        neighbours: str = "add_remove",
+        adjacency: Adjacency | str = "add_or_remove_one",
     ) -> None:
         self.method = method
         self.epsilon = epsilon
@@ -211,7 +211,7 @@ class PrivateRecommender(PrivateEstimator):
         self.n_nominal = n_nominal
         self.ratings_per_user = ratings_per_user
         self.rank = rank
-        self.neighbours = neighbours
+        self.adjacency = adjacency
 
     # ---- what the base asks -------------------------------------------------------------------------------------------
 

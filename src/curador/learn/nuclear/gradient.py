@@ -34,6 +34,7 @@ from curador.learn.nuclear.records import DenseRecords, coefficient_bits, whole_
 from curador.learn.nuclear.task import FittedMatrix, History, in_norm, linear_minimiser, project
 from curador.learn.plan import PlannedRelease
 from curador.learn.sums import cross, sensitivity_steps
+from curador.numerics.exact import whole_root_up
 
 if TYPE_CHECKING:
     from curador.learn.nuclear.losses import Batch, ObjectiveLoss
@@ -163,7 +164,7 @@ def bought_curvature(task: Task, records: Records, releaser: Releaser) -> float:
         sides = [records.side_sums(shares, left=True), records.side_sums(shares, left=False)]
         limit, steps = 1, [1.0, 1.0]
     one = sensitivity_steps(limit << bits, task.adjacency, positive=True)
-    length = math.isqrt(2 * one * one - 1) + 1
+    length = whole_root_up(2 * one * one)
     flat = np.concatenate([side.ravel() for side in sides])
     length = in_norm(length, flat.size, releaser.plan)
     scale = shares.step * steps[0]

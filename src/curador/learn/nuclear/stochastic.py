@@ -245,7 +245,7 @@ def thesis_schedule(task: Task, goal: FitGoal) -> ThesisSchedule:
     One minimisation gets ε/(2 √(n log 1/δ')) and δ' = δ/(n (T+1)) for each of its steps [FM22, Lemma 2.3.2].
     """
     if task.adjacency is not REPLACE_ONE or goal.pure:
-        given = "no delta" if goal.pure else "add_remove"
+        given = "no delta" if goal.pure else str(task.adjacency)
         raise InvalidParameter.must_be("the thesis's algorithm", "run with delta and with records replaced", given)
     require(task.count >= 8, "the number of records", "at least 8", task.count)
     records, loss = task.count, task.loss

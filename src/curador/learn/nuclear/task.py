@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curador.numerics.exact import whole_root_up
 from curador.privacy.adjacency import REPLACE_ONE
 
 if TYPE_CHECKING:
@@ -167,4 +168,4 @@ def strength(task: Task, goal: FitGoal, mu: float) -> float:
 
 def in_norm(length: int, numbers: int, plan: FitPlan) -> int:
     """Return a length in l2 as the plan's noise wants it: itself, or √numbers times it for l1. Rounds: up."""
-    return length if plan.gaussian else length * (math.isqrt(numbers - 1) + 1)
+    return length if plan.gaussian else length * whole_root_up(numbers)

@@ -17,6 +17,7 @@ import numpy as np
 
 from curador.errors import Failed
 from curador.learn.sums import Floats, Integers, Whole, gram, sensitivity_steps
+from curador.numerics.exact import whole_root_up
 
 if TYPE_CHECKING:
     from curador.learn.plan import FitPlan
@@ -112,7 +113,7 @@ def symmetric_length(plan: FitPlan, size: int, limit: int) -> int:
     length = sensitivity_steps(limit, plan.goal.adjacency, positive=True)
     if plan.gaussian:
         return length
-    return _root_up(size * (size + 3) * length**2, 4)
+    return whole_root_up(size * (size + 3) * length**2, 4)
 
 
 def symmetric_deviation(plan: FitPlan, name: str, size: int, *, limit: int, step: float) -> float:
@@ -236,10 +237,3 @@ def _side(matrix: Floats | Integers) -> int:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 1:
         raise Failed("a symmetric matrix is square")
     return int(matrix.shape[0])
-
-
-def _root_up(square: int, over: int) -> int:
-    """The least whole number whose square is at least square/over."""
-    ceiling = -(-square // over)
-    root = math.isqrt(ceiling)
-    return root if root * root == ceiling else root + 1

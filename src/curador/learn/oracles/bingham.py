@@ -51,12 +51,12 @@ class BinghamDirection:
 
     span    β R: over all x the log-ratio between neighbours spans so much at most; what is paid for
     extent  R: how far apart the eigenvalues of one record's change of A are at most
-    Claim   One release costs a bounded range of `span` (bingham_cost.py). In real arithmetic.
+    Claim   One release costs a bounded range of `span` (directions.py). In real arithmetic.
     """
 
     span: Fraction
     extent: float
-    relation: Adjacency | None = None
+    adjacency: Adjacency | None = None
 
     @property
     def concentration(self) -> float:
@@ -66,7 +66,7 @@ class BinghamDirection:
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return BoundedRange(epsilon=self.span, relation=self.relation)
+        return BoundedRange(epsilon=self.span, adjacency=self.adjacency)
 
     def release(self, matrix: Floats) -> Floats:
         """Return one direction, a unit vector."""

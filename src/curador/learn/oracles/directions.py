@@ -145,13 +145,13 @@ def direction_plan(
     """
     require(count >= 1, "count", "at least 1", count)
     if goal.pure:
-        one = BoundedRange(epsilon=goal.epsilon / count, relation=goal.adjacency)
+        one = BoundedRange(epsilon=goal.epsilon / count, adjacency=goal.adjacency)
         return _plan(goal, name, count, "pure", goal.epsilon / count, one)
     from curador.privacy.convert import rho_for
 
     each = (rho_for(epsilon=goal.epsilon, delta=goal.delta) if rho is None else rho) / count
     extent = Fraction(down(math.sqrt(8.0 * float(each)), 8))
-    own = Concentrated(rho=extent**2 / 8, relation=goal.adjacency)
+    own = Concentrated(rho=extent**2 / 8, adjacency=goal.adjacency)
     made = [_plan(goal, name, count, "concentrated", extent, own)]
     if rho is not None:
         return made[0]
@@ -159,7 +159,7 @@ def direction_plan(
     if size is not None and spread is not None:
         curved = _curved(float(each), size, spread)
         if curved > 0:
-            own = Concentrated(rho=Fraction(log_sobolev_rho(curved, 1.0, size=size, spread=spread)), relation=goal.adjacency)
+            own = Concentrated(rho=Fraction(log_sobolev_rho(curved, 1.0, size=size, spread=spread)), adjacency=goal.adjacency)
             made.append(_plan(goal, name, count, "log_sobolev", Fraction(curved), own))
     held = [one for one in made if one.loss.epsilon(delta=goal.delta) <= goal.epsilon]
     if not held:
@@ -175,10 +175,10 @@ def _ranged(goal: FitGoal, name: str, count: int) -> DirectionPlan:
     """The largest range that the accountant allows: cost grows almost in proportion, so a few proportional steps find it."""
     kept = tried = goal.epsilon / count
     for _ in range(4):
-        cost = (count * BoundedRange(epsilon=tried, relation=goal.adjacency)).epsilon(delta=goal.delta)
+        cost = (count * BoundedRange(epsilon=tried, adjacency=goal.adjacency)).epsilon(delta=goal.delta)
         kept = max(kept, tried) if cost <= goal.epsilon else kept
         tried = Fraction(down(float(tried * goal.epsilon) / cost * (1.0 - 1e-6), 4))
-    return _plan(goal, name, count, "bounded_range", kept, BoundedRange(epsilon=kept, relation=goal.adjacency))
+    return _plan(goal, name, count, "bounded_range", kept, BoundedRange(epsilon=kept, adjacency=goal.adjacency))
 
 
 def _curved(rho: float, size: int, spread: float) -> float:

@@ -102,7 +102,7 @@ def oja(
 ) -> Iterate:
     """Return the end of T noisy steps; T releases of `name`.
 
-    product  x ↦ A x with a public unit vector, exactly (products.py)
+    product  x ↦ A x with a public unit vector, exactly (power.py)
     shift    a public L: A + L I is iterated, as the thesis does for matrices that need not be positive
     start    a public unit vector
     Claim    Costs what the releaser's plan says: one of `oja_plan`.

@@ -18,7 +18,6 @@ what one record adds, where a released matrix costs by its Frobenius norm: that 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,6 +27,7 @@ import numpy as np
 from curador.errors import Failed, require
 from curador.learn.oracles.analyze_gauss import generic_block, top_symmetric
 from curador.learn.sums import Floats, Integers, Whole, cross
+from curador.numerics.exact import whole_root_up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ def gram_product(rows: Whole, adjacency: Adjacency, *, one_row: bool) -> Product
         columns = grid.shape[1]
         coefficients = _coefficients(rows, grid)
         integers = _spread(rows, coefficients, limit)
-        alone = _root_up(limit**4 * norm, _ONE**2)
+        alone = whole_root_up(limit**4 * norm, _ONE**2)
         if adjacency is not REPLACE_ONE:
             length = alone
         elif not one_row:
             length = 2 * alone
         else:
-            cut = _root_up(4 * columns * limit**2, 1)
-            length = cut + (alone if columns == 1 else _root_up(2 * limit**4 * norm, _ONE**2))
+            cut = whole_root_up(4 * columns * limit**2)
+            length = cut + (alone if columns == 1 else whole_root_up(2 * limit**4 * norm, _ONE**2))
         return ExactProduct(integers, length, rows.step**2)
 
     return product
@@ -107,7 +107,7 @@ def cross_products(
         def product(block: Floats) -> ExactProduct:
             grid, norm = _on_grid(block)
             factors = _times_coefficients(_coefficients(inner, grid), coefficients)
-            alone = _root_up(outer.limit**2 * inner.limit**2 * norm, _ONE**2)
+            alone = whole_root_up(outer.limit**2 * inner.limit**2 * norm, _ONE**2)
             length = 2 * alone if adjacency is REPLACE_ONE else alone
             return ExactProduct(_spread(outer, factors, inner.limit), length, outer.step * inner.step * _worth(coefficients))
 
@@ -132,7 +132,7 @@ def symmetrised_product(left: Whole, right: Whole, adjacency: Adjacency, coeffic
             raise Failed("a symmetrised product is of one column")
         upper = _spread(left, _times_coefficients(_coefficients(right, grid[height:]), coefficients), right.limit)
         lower = _spread(right, _times_coefficients(_coefficients(left, grid[:height]), coefficients), left.limit)
-        alone = _root_up(left.limit**2 * right.limit**2 * norm, _ONE**2)
+        alone = whole_root_up(left.limit**2 * right.limit**2 * norm, _ONE**2)
         length = 2 * alone if adjacency is REPLACE_ONE else alone
         return ExactProduct(np.concatenate([upper, lower]), length, left.step * right.step * _worth(coefficients))
 
@@ -177,12 +177,6 @@ def _spread(rows: Whole, factors: Floats, limit: int) -> Integers:
     return cross(rows, Whole(factors, 1.0, 2 * limit))
 
 
-def _root_up(square: int, over: int) -> int:
-    ceiling = -(-square // over)
-    root = math.isqrt(ceiling)
-    return root if root * root == ceiling else root + 1
-
-
 # ---- power -----------------------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +210,7 @@ def release_product(releaser: Releaser, name: str, exact: ExactProduct) -> Float
     length = exact.length
     if not releaser.plan.gaussian:
         square = exact.integers.size * length**2
-        length = math.isqrt(square - 1) + 1
+        length = whole_root_up(square)
     return releaser.noisy(name, exact.integers, length=length, step=exact.step)
 
 

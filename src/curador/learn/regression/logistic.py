@@ -31,6 +31,7 @@ from curador.learn.regression import moments
 from curador.learn.regression.frame import INWARD, TOP, Design, FeatureFrame, Sizes, design_of, sizes_of
 from curador.learn.regression.moments import centred_moments, floor_of, gains, products
 from curador.learn.sums import sensitivity_steps
+from curador.numerics.exact import whole_root_up
 
 if TYPE_CHECKING:
     from curador.learn.plan import FitGoal, FitPlan
@@ -103,7 +104,7 @@ def gradient_length(sizes: Sizes, goal: FitGoal) -> int:
     """
     if goal.pure:
         return sensitivity_steps(TOP * sizes.one, goal.adjacency)
-    return sensitivity_steps(math.isqrt(TOP * TOP * sizes.square - 1) + 1, goal.adjacency)
+    return sensitivity_steps(whole_root_up(TOP * TOP * sizes.square), goal.adjacency)
 
 
 def release_expected(releaser: Releaser, design: Design, expected: Floats, weights: Floats | None) -> Floats:

@@ -17,6 +17,7 @@ import numpy as np
 
 from curador.errors import Failed
 from curador.learn.regression.frame import TOP, Design, Sizes
+from curador.numerics.exact import whole_root_up
 from curador.privacy.adjacency import REPLACE_ONE
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def length_of(sizes: Sizes, grid: TargetGrid, goal: FitGoal, *, intercept: bool)
         return min(loose, _replaced_in_cube(sizes.cube, grid, intercept=intercept)) if sizes.cube else loose
     added = square * square + 2 * square * v * v
     if not replaced:
-        return math.isqrt(added + q * q - 1) + 1
-    return math.isqrt(min(2 * added + 2 * v**4, 4 * added) + q * q - 1) + 1
+        return whole_root_up(added + q * q)
+    return whole_root_up(min(2 * added + 2 * v**4, 4 * added) + q * q)
 
 
 def _replaced_in_cube(features: int, grid: TargetGrid, *, intercept: bool) -> int:

@@ -44,7 +44,7 @@ class DuchiMean(Means):
     @property
     def loss(self) -> Loss:
         """Randomized response of ε. Claim: a bit whose chances stay between those of its two answers is made from them."""
-        return RandomizedResponseLoss(epsilon=self.epsilon, categories=2, relation=REPLACE_ONE)
+        return RandomizedResponseLoss(epsilon=self.epsilon, categories=2, adjacency=REPLACE_ONE)
 
     @property
     def reach(self) -> Fraction:

@@ -41,7 +41,7 @@ class LaplaceMean(Means):
     @property
     def loss(self) -> Loss:
         """Discrete Laplace noise on a place that moves by all steps at most."""
-        return DiscreteLaplaceLoss(scale=self.steps / self.epsilon, sensitivity=self.steps, relation=REPLACE_ONE)
+        return DiscreteLaplaceLoss(scale=self.steps / self.epsilon, sensitivity=self.steps, adjacency=REPLACE_ONE)
 
     def draw(self, value: NDArray[Any], source: Entropy, size: int | None = None) -> IntArray:
         """Put each number on the grid, add the noise, cut as the client does."""

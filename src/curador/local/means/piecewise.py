@@ -51,7 +51,7 @@ class PiecewiseMean(Means):
                 for 2W ≤ N, dominates every other. Rounding mixes pairs, and H is convex in the pair.
         Source  [ZDW22] for dominating pairs.
         """
-        return Finite(p=self.worst_pair[0], q=self.worst_pair[1], relation=REPLACE_ONE)
+        return Finite(p=self.worst_pair[0], q=self.worst_pair[1], adjacency=REPLACE_ONE)
 
     @property
     def worst_pair(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
@@ -166,7 +166,7 @@ class HybridMean(Means):
         weight = self.weight
         p = [weight * one for one in first] + [(1 - weight) * high, (1 - weight) * (1 - high)]
         q = [weight * one for one in second] + [(1 - weight) * low, (1 - weight) * (1 - low)]
-        return Finite(p=p, q=q, relation=REPLACE_ONE)
+        return Finite(p=p, q=q, adjacency=REPLACE_ONE)
 
     def draw(self, value: NDArray[Any], source: Entropy, size: int | None = None) -> IntArray:
         """Draw both reports of each number and which is sent: rows of (1, piecewise) or (0, bit)."""

@@ -123,12 +123,12 @@ def _by_size(key: decimal.Decimal | numbers.Rational | float | np.floating[Any])
     return ("Real", 0, near if math.isinf(near) else Fraction(*key.as_integer_ratio()))
 
 
-def count_touched(keys: int, relation: Adjacency) -> int:
+def count_touched(keys: int, adjacency: Adjacency) -> int:
     """Return how many keys change: those of one person, or those of the person who goes and of the one who comes."""
-    return keys if relation is Adjacency.ADD_OR_REMOVE_ONE else 2 * keys
+    return keys if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2 * keys
 
 
-def differ_by_one_unit(one: IntArray | Keyed, other: IntArray | Keyed, keys: int, relation: Adjacency) -> bool:
+def differ_by_one_unit(one: IntArray | Keyed, other: IntArray | Keyed, keys: int, adjacency: Adjacency) -> bool:
     """Whether the counts can be those of two neighbours: by one each, at most `keys` keys up, or down, or (replaced) both.
 
     Arrays place by place; mappings by key, a key that is not there having 0 units.
@@ -140,7 +140,7 @@ def differ_by_one_unit(one: IntArray | Keyed, other: IntArray | Keyed, keys: int
     else:
         change = one - other
     more, fewer = int((change > 0).sum()), int((change < 0).sum())
-    both = relation is Adjacency.REPLACE_ONE or min(more, fewer) == 0
+    both = adjacency is Adjacency.REPLACE_ONE or min(more, fewer) == 0
     return both and max(more, fewer) <= keys and bool((np.abs(change) <= 1).all())
 
 

@@ -7,23 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.additive import miss_of_each
+from curador.mechanisms.calibration import find_scale, read_goal
 from curador.mechanisms.keys.counts import Counts, Keyed, as_units, count_touched, differ_by_one_unit, from_mapping, sort_key
 from curador.mechanisms.laplace import discrete_variance
-from curador.mechanisms.parameters import (
-    GRID_BITS,
-    decimal_text,
-    find_smallest_scale,
-    floor_log2,
-    power_of_two,
-    read_goal,
-    round_up,
-)
+from curador.mechanisms.parameters import GRID_BITS, decimal_text, floor_log2, power_of_two, round_up
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import Enclosed, any_of, delta_for_record, first_whole, gaussian_tail, laplace_tail, share_of
 from curador.numerics.exact import Number, open_probability, positive, whole
@@ -57,7 +51,7 @@ class _NoisyKeys(ABC):
     __slots__ = ()
     threshold: Fraction
     keys: int
-    relation: Adjacency
+    adjacency: Adjacency
 
     @property
     @abstractmethod
@@ -68,7 +62,8 @@ class _NoisyKeys(ABC):
     def _noise(self) -> Noise: ...
 
     @abstractmethod
-    def _tail(self, reach: int) -> Enclosed: ...
+    def _tail(self, reach: int) -> Enclosed:
+        """Enclose P[N ≥ reach steps of the grid]."""
 
     @property
     def grid(self) -> Fraction:
@@ -78,7 +73,11 @@ class _NoisyKeys(ABC):
     @property
     def delta(self) -> Fraction:
         """That some key held by one person alone is shown: 1 − (1 − P[N ≥ (τ − 1)G])^keys. Rounds: up."""
-        return any_of(self._tail(int((self.threshold - 1) / self.grid)).upper, self.keys)
+        return _delta_of(self)
+
+    def tail_of_one(self) -> Enclosed:
+        """Enclose P[N ≥ (τ − 1)G]: that a key held by one person alone is shown."""
+        return self._tail(int((self.threshold - 1) / self.grid))
 
     def pass_probability(self, units: int) -> float:
         """Return the probability that a key held by so many units is shown; 0 for a key that nobody holds. Rounds: up."""
@@ -150,7 +149,7 @@ class _NoisyKeys(ABC):
 
     def within(self, one: IntArray | Keyed, other: IntArray | Keyed) -> bool:
         """Whether the two can be the counts of neighbours."""
-        return differ_by_one_unit(one, other, self.keys, self.relation)
+        return differ_by_one_unit(one, other, self.keys, self.adjacency)
 
     @property
     def _places(self) -> int:
@@ -160,6 +159,11 @@ class _NoisyKeys(ABC):
     def _shown(self, pairs: IntArray) -> NDArray[np.float64]:
         counts = pairs[..., 0] + np.ldexp(pairs[..., 1].astype(np.float64), -self._places)
         return np.where(pairs[..., 0] == HIDDEN, np.nan, counts)
+
+
+@lru_cache(256)  # a loss, a cost and a receipt ask for it, and an exact tail is dear
+def _delta_of(selection: _NoisyKeys) -> Fraction:
+    return any_of(selection.tail_of_one().upper, selection.keys)
 
 
 def _nothing(rows: int) -> IntArray:
@@ -198,7 +202,7 @@ class GaussianKeys(_NoisyKeys):
     sigma: Fraction
     threshold: Fraction
     keys: int
-    relation: Adjacency
+    adjacency: Adjacency
 
     def __init__(
         self,
@@ -213,7 +217,7 @@ class GaussianKeys(_NoisyKeys):
         grain = 1 << places_of(self.sigma)
         object.__setattr__(self, "threshold", Fraction(math.ceil(positive(threshold, "threshold") * grain), grain))
         object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "relation", as_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
 
     def __repr__(self) -> str:
         return f"GaussianKeys(sigma={decimal_text(self.sigma)}, threshold={float(self.threshold):.12g}, keys={self.keys})"
@@ -235,7 +239,7 @@ class GaussianKeys(_NoisyKeys):
     @property
     def loss(self) -> Loss:
         """What one release costs, the noisy counts included."""
-        return _gaussian_loss(self.sigma, self.keys, self.delta, self.relation)
+        return _gaussian_loss(self.sigma, self.keys, self.delta, self.adjacency)
 
     @property
     def variance(self) -> float:
@@ -258,7 +262,7 @@ class GaussianKeys(_NoisyKeys):
         rho: the noise costs that, and the threshold delta_keys. epsilon and delta: both together, delta_keys of it (half,
         unless given) going to the threshold.
         """
-        many, relation = whole(keys, "keys"), as_adjacency(adjacency)
+        many, near = whole(keys, "keys"), as_adjacency(adjacency)
         aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=1, adjacency=None)
         if aim.rho is None and delta is None:
             raise InvalidParameter(
@@ -268,7 +272,7 @@ class GaussianKeys(_NoisyKeys):
             raise InvalidParameter(subject="delta_keys", rule="must be given with rho", got="none")
         part = aim.delta / 2 if delta_keys is None else open_probability(delta_keys, "delta_keys")
         require(aim.rho is not None or 0 < part < aim.delta, "delta_keys", "above 0 and below delta", part)
-        changed = count_touched(many, relation)
+        changed = count_touched(many, near)
         if aim.rho is not None:
             sigma = round_up(math.sqrt(changed / (2 * aim.rho)))
             while Fraction(changed) / (2 * sigma * sigma) > aim.rho:
@@ -277,18 +281,18 @@ class GaussianKeys(_NoisyKeys):
             from curador.privacy.gaussian import gaussian_mu
 
             start = math.sqrt(changed) / gaussian_mu(epsilon=aim.epsilon or 1, delta=aim.delta - part)
-            sigma = find_smallest_scale(aim, lambda trial: _gaussian_loss(trial, many, part, relation), start=start)
-        return cls(sigma=sigma, threshold=_gaussian_threshold(sigma, many, part), keys=many, adjacency=relation)
+            sigma = find_scale(lambda trial: _gaussian_loss(trial, many, part, near), aim, start)
+        return cls(sigma=sigma, threshold=_gaussian_threshold(sigma, many, part), keys=many, adjacency=near)
 
 
-def _gaussian_loss(sigma: Fraction, keys: int, delta: Fraction, relation: Adjacency) -> Loss:
+def _gaussian_loss(sigma: Fraction, keys: int, delta: Fraction, adjacency: Adjacency) -> Loss:
     grain = 1 << places_of(sigma)
     return KeySelection(
         sigma2=(sigma * grain) ** 2,
         sensitivity=grain,
-        keys=count_touched(keys, relation),
+        keys=count_touched(keys, adjacency),
         delta=delta_for_record(delta),
-        relation=relation,
+        adjacency=adjacency,
     )
 
 
@@ -319,7 +323,7 @@ class LaplaceKeys(_NoisyKeys):
     epsilon: Fraction
     threshold: Fraction
     keys: int
-    relation: Adjacency
+    adjacency: Adjacency
 
     def __init__(
         self,
@@ -331,7 +335,7 @@ class LaplaceKeys(_NoisyKeys):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "relation", as_adjacency(adjacency))
+        object.__setattr__(self, "adjacency", as_adjacency(adjacency))
         _require_fit(self._spread, "epsilon")
         allowed = open_probability(delta, "delta")
         object.__setattr__(self, "threshold", _laplace_threshold(self._spread, self.keys, allowed))
@@ -354,7 +358,7 @@ class LaplaceKeys(_NoisyKeys):
     @property
     def scale(self) -> Fraction:
         """Of the noise, in units."""
-        return count_touched(self.keys, self.relation) / self.epsilon
+        return count_touched(self.keys, self.adjacency) / self.epsilon
 
     @property
     def _spread(self) -> Fraction:
@@ -369,7 +373,7 @@ class LaplaceKeys(_NoisyKeys):
     @property
     def loss(self) -> Loss:
         """What one release costs, the noisy counts included."""
-        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), relation=self.relation)
+        return Approx(epsilon=self.epsilon, delta=delta_for_record(self.delta), adjacency=self.adjacency)
 
     @property
     def variance(self) -> float:

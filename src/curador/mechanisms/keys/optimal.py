@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.keys.counts import Counts, Keyed, as_units, count_touched, differ_by_one_unit, from_mapping
 from curador.mechanisms.parameters import decimal_text
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import exponential, share_of
-from curador.numerics.exact import Number, open_probability, positive, whole
+from curador.numerics.exact import Number, whole
+from curador.numerics.fields import OPEN_PROBABILITY, POSITIVE, WHOLE
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Approx
@@ -33,7 +34,7 @@ _WORD = (1 << 64) - 1
 _LARGEST = Fraction(128)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen(kw_only=True)
 class OptimalKeys:
     """Keys shown with probability π(number of units), as large as (ε, δ) allows; no counts. A person holds at most `keys`.
 
@@ -49,23 +50,12 @@ class OptimalKeys:
     Source  [DVGM22] for optimality; [KOV15] for the composition.
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    keys: int
-    relation: Adjacency
+    epsilon: Fraction = field(converter=POSITIVE)
+    delta: Fraction = field(converter=OPEN_PROBABILITY)
+    keys: int = field(default=1, converter=WHOLE)
+    adjacency: Adjacency = field(default=Adjacency.ADD_OR_REMOVE_ONE, converter=as_adjacency)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number,
-        keys: Number = 1,
-        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", open_probability(delta, "delta"))
-        object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "relation", as_adjacency(adjacency))
+    def __attrs_post_init__(self) -> None:
         require(
             share_of(self.delta, self._changed) >= Fraction(1, 1 << 100), "delta", "at least 2^-100 a key", float(self.delta)
         )
@@ -88,7 +78,7 @@ class OptimalKeys:
 
     @property
     def _changed(self) -> int:
-        return count_touched(self.keys, self.relation)
+        return count_touched(self.keys, self.adjacency)
 
     @property
     def single(self) -> tuple[Fraction, Fraction]:
@@ -111,7 +101,7 @@ class OptimalKeys:
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        return Approx(epsilon=self.epsilon, delta=self.delta, relation=self.relation)
+        return Approx(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
 
     @overload
     def release(self, counts: Counts) -> list[Any]: ...
@@ -155,7 +145,7 @@ class OptimalKeys:
 
     def within(self, one: IntArray | Keyed, other: IntArray | Keyed) -> bool:
         """Whether the two can be the counts of neighbours."""
-        return differ_by_one_unit(one, other, self.keys, self.relation)
+        return differ_by_one_unit(one, other, self.keys, self.adjacency)
 
 
 @functools.lru_cache(maxsize=8)

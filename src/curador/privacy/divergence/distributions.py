@@ -3,66 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+from attrs import field, frozen
+
 from curador.errors import InvalidParameter, require
 from curador.numerics.balls import ball, near
-from curador.numerics.exact import Number, at_least_zero, positive, rational
+from curador.numerics.exact import Number, at_least_zero, rational
+from curador.numerics.fields import POSITIVE, RATIONAL
 
 _SLACK = Fraction(1, 10**12)  # how far written probabilities may be from summing to 1
 
 
-@dataclass(frozen=True, slots=True)
+def _share(p: Number) -> Fraction:
+    exact = rational(p, "p")
+    require(0 <= exact <= 1, "p", "at least 0 and at most 1", p)
+    return exact
+
+
+def _probabilities(probabilities: Iterable[Number]) -> tuple[Fraction, ...]:
+    if isinstance(probabilities, (str, bytes)) or not isinstance(probabilities, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+        raise InvalidParameter.must_be("probabilities", "a sequence of numbers", probabilities)
+    exact = tuple(at_least_zero(value, "probability") for value in probabilities)
+    total = sum(exact, Fraction(0))
+    require(abs(total - 1) <= _SLACK, "the sum of the probabilities", "1 (within 1e-12)", float(total))
+    return exact if total == 1 else tuple(p / total for p in exact)
+
+
+@frozen
 class Bernoulli:
     """1 with probability p, 0 otherwise."""
 
-    p: Fraction
-
-    def __init__(self, p: Number) -> None:
-        exact = rational(p, "p")
-        require(0 <= exact <= 1, "p", "at least 0 and at most 1", p)
-        object.__setattr__(self, "p", exact)
+    p: Fraction = field(converter=_share)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finite:
     """The index i with the i-th probability; sums within 1e-12 of 1 are divided by, exactly."""
 
-    probabilities: tuple[Fraction, ...]
-
-    def __init__(self, probabilities: Iterable[Number]) -> None:
-        if isinstance(probabilities, (str, bytes)) or not isinstance(probabilities, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
-            raise InvalidParameter.must_be("probabilities", "a sequence of numbers", probabilities)
-        exact = tuple(at_least_zero(value, "probability") for value in probabilities)
-        total = sum(exact, Fraction(0))
-        require(abs(total - 1) <= _SLACK, "the sum of the probabilities", "1 (within 1e-12)", float(total))
-        object.__setattr__(self, "probabilities", exact if total == 1 else tuple(p / total for p in exact))
+    probabilities: tuple[Fraction, ...] = field(converter=_probabilities)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Normal:
     """The normal distribution; `deviation` is the standard deviation, not its square."""
 
-    mean: Fraction
-    deviation: Fraction
-
-    def __init__(self, mean: Number, deviation: Number) -> None:
-        object.__setattr__(self, "mean", rational(mean, "mean"))
-        object.__setattr__(self, "deviation", positive(deviation, "deviation"))
+    mean: Fraction = field(converter=RATIONAL)
+    deviation: Fraction = field(converter=POSITIVE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Laplace:
     """The density e^(-|x - location| / scale) / (2 scale); its variance is 2 scale²."""
 
-    location: Fraction
-    scale: Fraction
-
-    def __init__(self, location: Number, scale: Number) -> None:
-        object.__setattr__(self, "location", rational(location, "location"))
-        object.__setattr__(self, "scale", positive(scale, "scale"))
+    location: Fraction = field(converter=RATIONAL)
+    scale: Fraction = field(converter=POSITIVE)
 
     def density(self, x: Number) -> float:
         """Return the density at x. Rounds: near."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+from attrs import frozen
+
 from curador.errors import InvalidParameter, NotPrivate, require
-from curador.numerics.exact import Number, positive, whole
+from curador.numerics.exact import Number, positive, rational, whole
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.kinds.base import basic_of_pure, concentrated_of_pure
@@ -47,6 +48,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import read_body, store_as, write_body
 
 # ---- samples of what is known by its Rényi curve ---------------------------------------------------------------------------
 
@@ -110,19 +112,14 @@ _LARGEST_FOLDED = 256
 # ---- samples --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subsampled(Loss):
     """A loss under secret subsampling; made by `loss.subsample`, which knows which have a proof."""
 
     base: Loss
     rate: Fraction
     scheme: Scheme
-    relation: Adjacency
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Subsampling is about one adjacency."""
-        return self.relation
+    adjacency: Adjacency
 
 
 @SUBSAMPLE.answered_by
@@ -140,41 +137,40 @@ def subsample(loss: Loss, *, rate: Number, scheme: Scheme, adjacency: Adjacency 
     """
     exact = positive(rate, "rate")
     require(exact <= 1, "rate", "at most 1", rate)
-    relation = _relation_of(scheme, adjacency)
-    if loss.adjacency is not None and loss.adjacency is not relation:
+    near = _adjacency_of(scheme, adjacency)
+    if loss.adjacency is not None and loss.adjacency is not near:
         raise InvalidParameter(
             subject="adjacency",
             rule=f"must be that of the loss ({loss.adjacency})",
-            got=str(relation),
+            got=str(near),
             hint="poisson goes with add_or_remove_one, without_replacement with replace_one.",
         )
     records = [record for record, _ in parts_of(loss)]
     if len(records) == 1 and isinstance(loss, Subsampled):
         if loss.scheme != scheme:
             raise NotPrivate("no rule is proved for one subsampling scheme inside another")
-        return Subsampled(loss.base, loss.rate * exact, scheme, relation)
+        return Subsampled(loss.base, loss.rate * exact, scheme, near)
     for record in records:
-        _refuse_unproved(record, scheme, relation)
-    return Subsampled(loss, exact, scheme, relation)
+        _refuse_unproved(record, scheme, near)
+    return Subsampled(loss, exact, scheme, near)
 
 
-def _relation_of(scheme: str, adjacency: Adjacency | str | None) -> Adjacency:
+def _adjacency_of(scheme: str, adjacency: Adjacency | str | None) -> Adjacency:
     if scheme == "poisson":
         return ADD_OR_REMOVE_ONE if adjacency is None else as_adjacency(adjacency)
     if scheme == "without_replacement":
-        relation = REPLACE_ONE if adjacency is None else as_adjacency(adjacency)
-        if relation is not REPLACE_ONE:
+        if adjacency is not None and as_adjacency(adjacency) is not REPLACE_ONE:
             raise NotPrivate("sampling without replacement is proved for replace_one only: the sample's size is public")
-        return relation
+        return REPLACE_ONE
     raise InvalidParameter.must_be("scheme", '"poisson" or "without_replacement"', scheme)
 
 
-def _refuse_unproved(record: Loss, scheme: Scheme, relation: Adjacency) -> None:
+def _refuse_unproved(record: Loss, scheme: Scheme, adjacency: Adjacency) -> None:
     single_pure(record)  # an unknown record is refused there
     reason = unsampled(record, scheme)
     if reason is not None:
         raise reason
-    if scheme == "poisson" and relation is REPLACE_ONE and not traits_of(record).gaussian:
+    if scheme == "poisson" and adjacency is REPLACE_ONE and not traits_of(record).gaussian:
         raise NotPrivate(
             "poisson subsampling under replace_one is proved for Gaussian noise only.",
             hint='use adjacency="add_or_remove_one", or scheme="without_replacement".',
@@ -185,6 +181,19 @@ def _all_gaussian(loss: Loss) -> bool:
     return all(traits_of(record).gaussian for record, _ in parts_of(loss))
 
 
+store_as(
+    "Subsampled",
+    Subsampled,
+    write=lambda loss: {
+        "rate": str(loss.rate),
+        "scheme": loss.scheme,
+        "adjacency": str(loss.adjacency),
+        "base": write_body(loss.base),
+    },
+    read=lambda has: read_body(has.pop("base")).subsample(
+        rate=rational(has.pop("rate"), "rate"), scheme=has.pop("scheme"), adjacency=as_adjacency(has.pop("adjacency"))
+    ),
+)
 describe(
     Subsampled,
     Traits(
@@ -230,7 +239,7 @@ basic_amounts.of(Subsampled)(basic_of_pure)
 def _(record: Subsampled, count: int, direction: Direction, out: Sides) -> None:
     shape = gaussian_shift(record.base, count, record.rate)
     weights = (float(1 - record.rate), float(record.rate))
-    if record.scheme == "poisson" and record.relation is not ADD_OR_REMOVE_ONE:
+    if record.scheme == "poisson" and record.adjacency is not ADD_OR_REMOVE_ONE:
         if shape is None:
             raise NotPrivate("poisson subsampling under replace_one is proved for Gaussian noise only")
         for side, mu, spread in _share_sides(shape, out):
@@ -340,20 +349,20 @@ def _(record: Subsampled) -> Callable[[float], float] | None:
 @grouped.of(Subsampled)
 def _(record: Subsampled, size: int) -> Loss:
     """Claim: Poisson samples of Gaussian noise have a rule of their own; else only a pure ε multiplies."""
-    if record.scheme == "poisson" and record.relation is ADD_OR_REMOVE_ONE and _all_gaussian(record.base):
+    if record.scheme == "poisson" and record.adjacency is ADD_OR_REMOVE_ONE and _all_gaussian(record.base):
         if size > LARGEST_SAMPLED_GROUP:
             raise NotPrivate(f"groups in a subsample are accounted up to {LARGEST_SAMPLED_GROUP} people; got {size}")
         return Group(record, size)
     epsilon = record.pure_epsilon
     if epsilon is None:
         raise NotPrivate("no group rule is proved for this Subsampled loss: it is neither pure nor Gaussian")
-    return Pure(epsilon=size * epsilon, relation=record.adjacency)
+    return Pure(epsilon=size * epsilon, adjacency=record.adjacency)
 
 
 # ---- groups ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group(Loss):
     """A loss towards `size` people where no simpler record says it; made by `loss.group`."""
 
@@ -380,6 +389,12 @@ def group(loss: Loss, size: int) -> Loss:
     return grouped(loss, size)
 
 
+store_as(
+    "Group",
+    Group,
+    write=lambda loss: {"size": loss.size, "base": write_body(loss.base)},
+    read=lambda has: read_body(has.pop("base")).group(whole(has.pop("size"), "size")),
+)
 describe(
     Group,
     Traits(

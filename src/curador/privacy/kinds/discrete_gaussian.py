@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
-from curador.numerics.exact import Number, positive, whole
+from attrs import field, frozen
+
+from curador.numerics.fields import POSITIVE, WHOLE, whole_from
 from curador.numerics.rounding import float_up, up
-from curador.privacy.adjacency import Adjacency
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.kinds.promises import Concentrated
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.gaussian import SMALLEST, gaussian_atoms, sandwich
@@ -42,6 +42,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- differences of neighbours ---------------------------------------------------------------------------------------------
 
@@ -91,27 +92,34 @@ FINE = 2e-8
 # ---- an integer -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class DiscreteGaussianLoss(Typed):
+@frozen(kw_only=True)
+class DiscreteGaussianLoss(Loss):
     """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on an integer that moves by at most `sensitivity`.
 
     Source: [CKS20] for zCDP; the exact law for δ(ε).
     """
 
-    sigma2: Fraction
-    sensitivity: int
-    relation: Adjacency | None
-
-    def __init__(self, *, sigma2: Number, sensitivity: Number, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
-        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
-        object.__setattr__(self, "relation", relation_of(relation))
+    sigma2: Fraction = field(converter=POSITIVE)
+    sensitivity: int = field(converter=whole_from(0))
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
-        return hash((self.sigma2.as_integer_ratio(), self.sensitivity, self.relation))
+        return hash((self.sigma2.as_integer_ratio(), self.sensitivity, self.adjacency))
 
 
+store_as(
+    "DiscreteGaussianLoss",
+    DiscreteGaussianLoss,
+    write=lambda loss: {
+        "sigma2": str(loss.sigma2),
+        "sensitivity": loss.sensitivity,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: DiscreteGaussianLoss(
+        sigma2=has.pop("sigma2"), sensitivity=has.pop("sensitivity"), adjacency=has.pop("relation", None)
+    ),
+)
 describe(
     DiscreteGaussianLoss,
     Traits(
@@ -210,7 +218,7 @@ def _(record: DiscreteGaussianLoss) -> float | None:
 @grouped.of(DiscreteGaussianLoss)
 def _(record: DiscreteGaussianLoss, size: int) -> Loss:
     """Claim: the shift grows to size · sensitivity."""
-    return DiscreteGaussianLoss(sigma2=record.sigma2, sensitivity=record.sensitivity * size, relation=record.relation)
+    return DiscreteGaussianLoss(sigma2=record.sigma2, sensitivity=record.sensitivity * size, adjacency=record.adjacency)
 
 
 @gaussian_squares.of(DiscreteGaussianLoss)
@@ -222,8 +230,8 @@ def _(record: DiscreteGaussianLoss, count: int, rate: Fraction) -> tuple[Fractio
 # ---- a vector -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class DiscreteGaussianVectorLoss(Typed):
+@frozen(kw_only=True)
+class DiscreteGaussianVectorLoss(Loss):
     """Discrete Gaussian noise, P[k] ∝ exp(−k²/2σ²), on each entry of a vector of integers that moves by at most √S in l2.
 
     Claim   Two neighbours' vectors of `dimension` integers differ by a vector v of integers with |v|² ≤ S =
@@ -231,30 +239,33 @@ class DiscreteGaussianVectorLoss(Typed):
     Source  [CKS20]; docs/explanation/accounting.md, theorem 8.
     """
 
-    sigma2: Fraction
-    sensitivity_squared: int
-    dimension: int
-    relation: Adjacency | None
-
-    def __init__(
-        self,
-        *,
-        sigma2: Number,
-        sensitivity_squared: Number,
-        dimension: Number,
-        relation: Adjacency | str | None = None,
-    ) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
-        object.__setattr__(self, "sensitivity_squared", whole(sensitivity_squared, "sensitivity_squared", least=0))
-        object.__setattr__(self, "dimension", whole(dimension, "dimension"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    sigma2: Fraction = field(converter=POSITIVE)
+    sensitivity_squared: int = field(converter=whole_from(0))
+    dimension: int = field(converter=WHOLE)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
         sigma2 = (self.sigma2.numerator, self.sigma2.denominator)
-        return hash((sigma2, self.sensitivity_squared, self.dimension, self.relation))
+        return hash((sigma2, self.sensitivity_squared, self.dimension, self.adjacency))
 
 
+store_as(
+    "DiscreteGaussianVectorLoss",
+    DiscreteGaussianVectorLoss,
+    write=lambda loss: {
+        "sigma2": str(loss.sigma2),
+        "sensitivity_squared": loss.sensitivity_squared,
+        "dimension": loss.dimension,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: DiscreteGaussianVectorLoss(
+        sigma2=has.pop("sigma2"),
+        sensitivity_squared=has.pop("sensitivity_squared"),
+        dimension=has.pop("dimension"),
+        adjacency=has.pop("relation", None),
+    ),
+)
 describe(
     DiscreteGaussianVectorLoss,
     Traits(
@@ -336,7 +347,7 @@ def _vector_doubt(record: DiscreteGaussianVectorLoss, count: int) -> float:
 @renyi_stand_in.of(DiscreteGaussianVectorLoss)
 def _(record: DiscreteGaussianVectorLoss) -> Loss | None:
     """Claim: its exact ρ; its law above may be a wider one. Source: [CKS20]."""
-    return Concentrated(rho=record.sensitivity_squared / (2 * record.sigma2), relation=record.relation)
+    return Concentrated(rho=record.sensitivity_squared / (2 * record.sigma2), adjacency=record.adjacency)
 
 
 @mean_loss.of(DiscreteGaussianVectorLoss)
@@ -349,7 +360,7 @@ def _(record: DiscreteGaussianVectorLoss, size: int) -> Loss:
     """Claim: the shift grows to size · sensitivity."""
     longer = record.sensitivity_squared * size * size
     return DiscreteGaussianVectorLoss(
-        sigma2=record.sigma2, sensitivity_squared=longer, dimension=record.dimension, relation=record.relation
+        sigma2=record.sigma2, sensitivity_squared=longer, dimension=record.dimension, adjacency=record.adjacency
     )
 
 

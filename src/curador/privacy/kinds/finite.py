@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, log_up, up
-from curador.privacy.adjacency import Adjacency
-from curador.privacy.kinds.base import Typed, basic_of_pure, concentrated_of_pure, relation_of
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
+from curador.privacy.kinds.base import basic_of_pure, concentrated_of_pure
 from curador.privacy.kinds.promises import Pure
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.side import Direction, Sides
@@ -40,21 +40,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Finite(Typed):
-    """A finite output with probabilities p where the person is present and q where not (or on two neighbours)."""
-
-    p: tuple[Fraction, ...]
-    q: tuple[Fraction, ...]
-    relation: Adjacency | None
-
-    def __init__(self, *, p: Sequence[Number], q: Sequence[Number], relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "p", _distribution(p, "p"))
-        object.__setattr__(self, "q", _distribution(q, "q"))
-        require(len(self.p) == len(self.q), "q", f"as long as p ({len(self.p)})", len(self.q))
-        object.__setattr__(self, "relation", relation_of(relation))
+from curador.privacy.stored import adjacency_word, store_as
 
 
 def _distribution(values: Sequence[Number], name: str) -> tuple[Fraction, ...]:
@@ -64,6 +50,36 @@ def _distribution(values: Sequence[Number], name: str) -> tuple[Fraction, ...]:
     return exact
 
 
+def _p(values: Sequence[Number]) -> tuple[Fraction, ...]:
+    return _distribution(values, "p")
+
+
+def _q(values: Sequence[Number]) -> tuple[Fraction, ...]:
+    return _distribution(values, "q")
+
+
+@frozen(kw_only=True)
+class Finite(Loss):
+    """A finite output with probabilities p where the person is present and q where not (or on two neighbours)."""
+
+    p: tuple[Fraction, ...] = field(converter=_p)
+    q: tuple[Fraction, ...] = field(converter=_q)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
+
+    def __attrs_post_init__(self) -> None:
+        require(len(self.p) == len(self.q), "q", f"as long as p ({len(self.p)})", len(self.q))
+
+
+store_as(
+    "Finite",
+    Finite,
+    write=lambda loss: {
+        "p": [str(one) for one in loss.p],
+        "q": [str(one) for one in loss.q],
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: Finite(p=has.pop("p"), q=has.pop("q"), adjacency=has.pop("relation", None)),
+)
 describe(
     Finite,
     Traits(
@@ -165,7 +181,7 @@ def _(record: Finite, size: int) -> Loss:
     epsilon = single_pure(record)
     if epsilon is None:
         raise NotPrivate("no group rule is proved for this Finite loss: it is neither pure nor Gaussian")
-    return Pure(epsilon=size * epsilon, relation=record.relation)
+    return Pure(epsilon=size * epsilon, adjacency=record.adjacency)
 
 
 @exact_rows.of(Finite)

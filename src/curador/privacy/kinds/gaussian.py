@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
-from curador.numerics.exact import Number, at_least_zero
+from attrs import field, frozen
+
+from curador.numerics.fields import AT_LEAST_ZERO
 from curador.numerics.rounding import float_up
-from curador.privacy.adjacency import Adjacency
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
 from curador.privacy.rules import (
@@ -33,20 +33,23 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class GaussianLoss(Typed):
+@frozen(kw_only=True)
+class GaussianLoss(Loss):
     """Gaussian noise of standard deviation sensitivity/μ on real numbers: μ-GDP, exactly. Source: [DRS19]."""
 
-    mu: Fraction
-    relation: Adjacency | None
-
-    def __init__(self, *, mu: Number, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "mu", at_least_zero(mu, "mu"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    mu: Fraction = field(converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
+store_as(
+    "GaussianLoss",
+    GaussianLoss,
+    write=lambda loss: {"mu": str(loss.mu), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: GaussianLoss(mu=has.pop("mu"), adjacency=has.pop("relation", None)),
+)
 describe(
     GaussianLoss,
     Traits(
@@ -102,7 +105,7 @@ def _(record: GaussianLoss) -> float | None:
 @grouped.of(GaussianLoss)
 def _(record: GaussianLoss, size: int) -> Loss:
     """Claim: the shift grows to size · sensitivity."""
-    return GaussianLoss(mu=record.mu * size, relation=record.relation)
+    return GaussianLoss(mu=record.mu * size, adjacency=record.adjacency)
 
 
 @gaussian_squares.of(GaussianLoss)

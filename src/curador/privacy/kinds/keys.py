@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
+from attrs import field, frozen
+
 from curador.errors import NotPrivate
-from curador.numerics.exact import Number, positive, probability, whole
-from curador.privacy.adjacency import Adjacency
-from curador.privacy.kinds.base import Typed, relation_of
+from curador.numerics.fields import POSITIVE, PROBABILITY, WHOLE, whole_from
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.kinds.discrete_gaussian import add_discrete_gaussian
 from curador.privacy.kinds.promises import no_group, no_sample
 from curador.privacy.laws.side import Direction, Side, Sides
@@ -35,10 +35,11 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class KeySelection(Typed):
+@frozen(kw_only=True)
+class KeySelection(Loss):
     """Keys shown where a discrete-Gaussian noisy number of units passes a threshold; a unit touches at most `keys` keys.
 
     Claim   With probability at least 1 − δ no key held by one unit alone passes; given that, the output is a function of
@@ -47,28 +48,31 @@ class KeySelection(Typed):
             comes or goes, half of them where it is replaced; counts of units, not of rows.
     """
 
-    sigma2: Fraction
-    sensitivity: int
-    keys: int
-    delta0: Fraction
-    relation: Adjacency | None
-
-    def __init__(
-        self,
-        *,
-        sigma2: Number,
-        sensitivity: Number = 1,
-        keys: Number,
-        delta: Number,
-        relation: Adjacency | str | None = None,
-    ) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
-        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
-        object.__setattr__(self, "keys", whole(keys, "keys"))
-        object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    sigma2: Fraction = field(converter=POSITIVE)
+    sensitivity: int = field(default=1, converter=whole_from(0))
+    keys: int = field(converter=WHOLE)
+    delta0: Fraction = field(alias="delta", converter=PROBABILITY)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
+store_as(
+    "KeySelection",
+    KeySelection,
+    write=lambda loss: {
+        "sigma2": str(loss.sigma2),
+        "sensitivity": loss.sensitivity,
+        "keys": loss.keys,
+        "delta": str(loss.delta0),
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: KeySelection(
+        sigma2=has.pop("sigma2"),
+        sensitivity=has.pop("sensitivity", 1),
+        keys=has.pop("keys"),
+        delta=has.pop("delta"),
+        adjacency=has.pop("relation", None),
+    ),
+)
 describe(
     KeySelection,
     Traits(

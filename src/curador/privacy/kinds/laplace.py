@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
-from curador.numerics.exact import Number, at_least_zero, positive, whole
+from curador.numerics.fields import AT_LEAST_ZERO, POSITIVE, whole_from
 from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import FloatArray, float_up, up
-from curador.privacy.adjacency import Adjacency
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.laws.cells import CellPair, laplace_cells
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
@@ -41,25 +41,28 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- real numbers ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class LaplaceLoss(Typed):
+@frozen(kw_only=True)
+class LaplaceLoss(Loss):
     """Laplace noise of scale sensitivity/ε on real numbers whose vector moves by at most `sensitivity` in l1.
 
     Source: [DMNS06]; for vectors docs/explanation/accounting.md, theorem 9.
     """
 
-    epsilon0: Fraction
-    relation: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
+store_as(
+    "LaplaceLoss",
+    LaplaceLoss,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: LaplaceLoss(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     LaplaceLoss,
     Traits(
@@ -121,7 +124,7 @@ def _(record: LaplaceLoss, rates: FloatArray) -> FloatArray | None:
 @grouped.of(LaplaceLoss)
 def _(record: LaplaceLoss, size: int) -> Loss:
     """Claim: the shift grows to size · sensitivity."""
-    return LaplaceLoss(epsilon=record.epsilon0 * size, relation=record.relation)
+    return LaplaceLoss(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @noise_cells.of(LaplaceLoss)
@@ -133,27 +136,34 @@ def _(record: LaplaceLoss) -> tuple[CellPair, CellPair | Rows] | None:
 # ---- integers -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplaceLoss(Typed):
+@frozen(kw_only=True)
+class DiscreteLaplaceLoss(Loss):
     """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale), on an integer or a vector of integers; `sensitivity` is in l1.
 
     Source: [GRS09]; for vectors docs/explanation/accounting.md, theorem 9.
     """
 
-    scale: Fraction
-    sensitivity: int
-    relation: Adjacency | None
-
-    def __init__(self, *, scale: Number, sensitivity: Number, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "scale", positive(scale, "scale"))
-        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", least=0))
-        object.__setattr__(self, "relation", relation_of(relation))
+    scale: Fraction = field(converter=POSITIVE)
+    sensitivity: int = field(converter=whole_from(0))
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
-        return hash((self.scale.as_integer_ratio(), self.sensitivity, self.relation))
+        return hash((self.scale.as_integer_ratio(), self.sensitivity, self.adjacency))
 
 
+store_as(
+    "DiscreteLaplaceLoss",
+    DiscreteLaplaceLoss,
+    write=lambda loss: {
+        "scale": str(loss.scale),
+        "sensitivity": loss.sensitivity,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: DiscreteLaplaceLoss(
+        scale=has.pop("scale"), sensitivity=has.pop("sensitivity"), adjacency=has.pop("relation", None)
+    ),
+)
 describe(
     DiscreteLaplaceLoss,
     Traits(
@@ -210,7 +220,7 @@ def _(record: DiscreteLaplaceLoss) -> float | None:
 @grouped.of(DiscreteLaplaceLoss)
 def _(record: DiscreteLaplaceLoss, size: int) -> Loss:
     """Claim: the shift grows to size · sensitivity."""
-    return DiscreteLaplaceLoss(scale=record.scale, sensitivity=record.sensitivity * size, relation=record.relation)
+    return DiscreteLaplaceLoss(scale=record.scale, sensitivity=record.sensitivity * size, adjacency=record.adjacency)
 
 
 @noise_cells.of(DiscreteLaplaceLoss)

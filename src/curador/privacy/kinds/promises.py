@@ -12,18 +12,18 @@ the last by the best v = θ(1 + c)/((1 + θ)c). At order 1 it is log((1 − e^(�
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import NotPrivate
-from curador.numerics.exact import Number, at_least_zero, probability
+from curador.numerics.fields import AT_LEAST_ZERO, PROBABILITY
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
-from curador.privacy.adjacency import Adjacency
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.laws.cells import CellPair, bounded_range_cells
 from curador.privacy.laws.resolve import response_rows
 from curador.privacy.laws.side import Direction, Sides
@@ -53,6 +53,7 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 # ---- bounded ranges, an order at a time ------------------------------------------------------------------------------------
 
@@ -92,18 +93,20 @@ def range_mean(epsilon: float) -> float:
 # ---- pure -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Pure(Typed):
+@frozen(kw_only=True)
+class Pure(Loss):
     """Any ε-differentially private mechanism."""
 
-    epsilon0: Fraction
-    relation: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
+store_as(
+    "Pure",
+    Pure,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Pure(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     Pure,
     Traits(
@@ -169,7 +172,7 @@ def response_mean(exact: Fraction, categories: int) -> float:
 @grouped.of(Pure)
 def _(record: Pure, size: int) -> Loss:
     """Claim: ratios multiply."""
-    return Pure(epsilon=record.epsilon0 * size, relation=record.relation)
+    return Pure(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @exact_rows.of(Pure)
@@ -180,20 +183,21 @@ def _(record: Pure) -> Rows | None:
 # ---- approximate ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Approx(Typed):
+@frozen(kw_only=True)
+class Approx(Loss):
     """Any (ε, δ)-differentially private mechanism. Source: [KOV15, Thm. 3.3] for its worst case."""
 
-    epsilon0: Fraction
-    delta0: Fraction
-    relation: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, delta: Number, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    delta0: Fraction = field(alias="delta", converter=PROBABILITY)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
+store_as(
+    "Approx",
+    Approx,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "delta": str(loss.delta0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Approx(epsilon=has.pop("epsilon"), delta=has.pop("delta"), adjacency=has.pop("relation", None)),
+)
 describe(
     Approx,
     Traits(
@@ -261,7 +265,7 @@ def _(record: Approx, size: int) -> Loss:
         total = up(math.exp(log_total + 1e-9), 8) if log_total < 0.0 else 1.0
     if total >= 1.0:
         raise NotPrivate(f"a group of {size} has no guarantee left: its delta would be at least 1")
-    return Approx(epsilon=record.epsilon0 * size, delta=Fraction(total), relation=record.relation)
+    return Approx(epsilon=record.epsilon0 * size, delta=Fraction(total), adjacency=record.adjacency)
 
 
 @exact_rows.of(Approx)
@@ -272,20 +276,21 @@ def _(record: Approx) -> Rows | None:
 # ---- concentrated ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Concentrated(Typed):
+@frozen(kw_only=True)
+class Concentrated(Loss):
     """Any mechanism that is δ-approximately ρ-zCDP. Source: [BS16]."""
 
-    rho0: Fraction
-    delta0: Fraction
-    relation: Adjacency | None
-
-    def __init__(self, *, rho: Number, delta: Number = 0, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "rho0", at_least_zero(rho, "rho"))
-        object.__setattr__(self, "delta0", probability(delta, "delta"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    rho0: Fraction = field(alias="rho", converter=AT_LEAST_ZERO)
+    delta0: Fraction = field(alias="delta", default=0, converter=PROBABILITY)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
+store_as(
+    "Concentrated",
+    Concentrated,
+    write=lambda loss: {"rho": str(loss.rho0), "delta": str(loss.delta0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: Concentrated(rho=has.pop("rho"), delta=has.pop("delta", 0), adjacency=has.pop("relation", None)),
+)
 describe(
     Concentrated,
     Traits(
@@ -342,7 +347,7 @@ def _(record: Concentrated, size: int) -> Loss:
     """Claim: ρ grows with the square of the size where δ = 0. Source: [BS16, Prop. 1.9]."""
     if record.delta0 > 0:
         raise no_group(record)
-    return Concentrated(rho=record.rho0 * size * size, relation=record.relation)
+    return Concentrated(rho=record.rho0 * size * size, adjacency=record.adjacency)
 
 
 def no_group(record: Loss) -> NotPrivate:
@@ -370,18 +375,20 @@ def no_sample(record: Loss) -> NotPrivate:
 # ---- bounded range --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class BoundedRange(Typed):
+@frozen(kw_only=True)
+class BoundedRange(Loss):
     """Log-probability ratios that lie in some interval of length ε: the exponential mechanism. Source: [DDR20]."""
 
-    epsilon0: Fraction
-    relation: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "relation", relation_of(relation))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
+store_as(
+    "BoundedRange",
+    BoundedRange,
+    write=lambda loss: {"epsilon": str(loss.epsilon0), "relation": adjacency_word(loss.adjacency)},
+    read=lambda has: BoundedRange(epsilon=has.pop("epsilon"), adjacency=has.pop("relation", None)),
+)
 describe(
     BoundedRange,
     Traits(
@@ -463,7 +470,7 @@ def _(record: BoundedRange) -> float | None:
 @grouped.of(BoundedRange)
 def _(record: BoundedRange, size: int) -> Loss:
     """Claim: ratios multiply."""
-    return BoundedRange(epsilon=record.epsilon0 * size, relation=record.relation)
+    return BoundedRange(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @noise_cells.of(BoundedRange)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
-from curador.numerics.exact import Number, at_least_zero, whole
-from curador.privacy.adjacency import Adjacency
+from attrs import field, frozen
+
+from curador.numerics.fields import AT_LEAST_ZERO, whole_from
+from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure, relation_of
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.kinds.promises import Pure, response_mean
 from curador.privacy.laws.resolve import response_rows
 from curador.privacy.laws.side import Direction, Sides
@@ -36,26 +37,34 @@ from curador.privacy.rules import (
     two_faced,
     unsampled,
 )
+from curador.privacy.stored import adjacency_word, store_as
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class RandomizedResponseLoss(Typed):
+@frozen(kw_only=True)
+class RandomizedResponseLoss(Loss):
     """One of k answers: the true one with probability e^ε/(e^ε + k − 1), else another, uniformly. Source: [War65]."""
 
-    epsilon0: Fraction
-    categories: int
-    relation: Adjacency | None
-
-    def __init__(self, *, epsilon: Number, categories: Number = 2, relation: Adjacency | str | None = None) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        object.__setattr__(self, "categories", whole(categories, "categories", least=2))
-        object.__setattr__(self, "relation", relation_of(relation))
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    categories: int = field(default=2, converter=whole_from(2))
+    adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
     def __hash__(self) -> int:
         # a rational's own hash inverts its denominator modulo a prime: slow for sums of many records
-        return hash((self.epsilon0.as_integer_ratio(), self.categories, self.relation))
+        return hash((self.epsilon0.as_integer_ratio(), self.categories, self.adjacency))
 
 
+store_as(
+    "RandomizedResponseLoss",
+    RandomizedResponseLoss,
+    write=lambda loss: {
+        "epsilon": str(loss.epsilon0),
+        "categories": loss.categories,
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: RandomizedResponseLoss(
+        epsilon=has.pop("epsilon"), categories=has.pop("categories", 2), adjacency=has.pop("relation", None)
+    ),
+)
 describe(
     RandomizedResponseLoss,
     Traits(
@@ -113,7 +122,7 @@ def _(record: RandomizedResponseLoss) -> float | None:
 @grouped.of(RandomizedResponseLoss)
 def _(record: RandomizedResponseLoss, size: int) -> Loss:
     """Claim: ratios multiply."""
-    return Pure(epsilon=record.epsilon0 * size, relation=record.relation)
+    return Pure(epsilon=record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @exact_rows.of(RandomizedResponseLoss)

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from attrs import field, frozen
 
 from curador.errors import NotPrivate, require
-from curador.numerics.exact import Number, at_least_zero, rational, whole
+from curador.numerics.exact import Number, rational, whole
+from curador.numerics.fields import AT_LEAST_ZERO
 from curador.numerics.interval import Interval
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import Typed, basic_of_pure
+from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.kinds.promises import Pure
 from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, log_moments, rho_bound, twins
 from curador.privacy.laws.side import Direction, Sides
@@ -44,6 +46,7 @@ from curador.privacy.rules import (
     unsampled,
 )
 from curador.privacy.shuffle import MOST_REPORTS, delta_bounds, epsilon_bounds, stronger_lottery
+from curador.privacy.stored import adjacency_word, store_as
 
 MOST_DIRECT = 10**7
 """Reports up to which one shuffle is summed directly; from there on its cells are as narrow, and sooner done."""
@@ -52,8 +55,28 @@ MANY = 100
 """Reports from which on one shuffle's own sum is asked alone."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Shuffled(Typed):
+def _reports(reports: Number) -> int:
+    count = whole(reports, "reports")
+    require(count <= MOST_REPORTS, "reports", f"at most {MOST_REPORTS}", count)
+    return count
+
+
+def _variation(variation: Number | None) -> Fraction | None:
+    if variation is None:
+        return None
+    exact = rational(variation, "variation")
+    require(0 <= exact <= 1, "variation", "between 0 and 1", variation)
+    return exact
+
+
+def _replaced(adjacency: Adjacency | str) -> Adjacency:
+    one = as_adjacency(adjacency)
+    require(one is REPLACE_ONE, "adjacency", "replace_one: the number of reports is public", one)
+    return one
+
+
+@frozen(kw_only=True)
+class Shuffled(Loss):
     """The shuffled reports of n people who use one ε-private local randomizer, one report each.
 
     Claim   Towards one person, who is replaced, they lose at most what the pair of the source does; it stands for the
@@ -64,27 +87,10 @@ class Shuffled(Typed):
             that of [FMT22], which by its erratum proves it for a class of randomizers only.
     """
 
-    epsilon0: Fraction
-    reports: int
-    variation: Fraction | None
-    relation: Adjacency
-
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        reports: Number,
-        variation: Number | None = None,
-        relation: Adjacency | str = REPLACE_ONE,
-    ) -> None:
-        object.__setattr__(self, "epsilon0", at_least_zero(epsilon, "epsilon"))
-        count = whole(reports, "reports")
-        require(count <= MOST_REPORTS, "reports", f"at most {MOST_REPORTS}", count)
-        object.__setattr__(self, "reports", count)
-        object.__setattr__(self, "variation", None if variation is None else _variation(variation))
-        one = as_adjacency(relation, "relation")
-        require(one is REPLACE_ONE, "relation", "replace_one: the number of reports is public", one)
-        object.__setattr__(self, "relation", one)
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+    reports: int = field(converter=_reports)
+    variation: Fraction | None = field(default=None, converter=_variation)
+    adjacency: Adjacency = field(default=REPLACE_ONE, converter=_replaced)
 
     @property
     def tells_nothing(self) -> bool:
@@ -92,12 +98,22 @@ class Shuffled(Typed):
         return self.epsilon0 == 0 or self.variation == 0
 
 
-def _variation(value: Number) -> Fraction:
-    exact = rational(value, "variation")
-    require(0 <= exact <= 1, "variation", "between 0 and 1", value)
-    return exact
-
-
+store_as(
+    "Shuffled",
+    Shuffled,
+    write=lambda loss: {
+        "epsilon": str(loss.epsilon0),
+        "reports": loss.reports,
+        "variation": None if loss.variation is None else str(loss.variation),
+        "relation": adjacency_word(loss.adjacency),
+    },
+    read=lambda has: Shuffled(
+        epsilon=has.pop("epsilon"),
+        reports=has.pop("reports"),
+        variation=has.pop("variation", None),
+        adjacency=has.pop("relation", REPLACE_ONE),
+    ),
+)
 describe(
     Shuffled,
     Traits(
@@ -222,7 +238,7 @@ def _(record: Shuffled) -> float | None:
 @grouped.of(Shuffled)
 def _(record: Shuffled, size: int) -> Loss:
     """Claim: each report is ε-private whatever becomes of the others."""
-    return Pure(epsilon=0 if record.tells_nothing else record.epsilon0 * size, relation=record.relation)
+    return Pure(epsilon=0 if record.tells_nothing else record.epsilon0 * size, adjacency=record.adjacency)
 
 
 @unsampled.of(Shuffled)
