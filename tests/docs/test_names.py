@@ -78,7 +78,8 @@ def nameless_loops(tree):
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)) and node.end_lineno > node.lineno:
             targets = [part.target for part in node.generators]
         for target in targets:
-            if any(isinstance(part, ast.Name) and part.id == "one" for part in ast.walk(target)):
+            names = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+            if "one" in names and not names & {"other", "zero"}:  # a pair has two names
                 yield target.lineno
 
 

@@ -224,9 +224,9 @@ class Scope:
                 place, f"there is no table {quote_name(table)} in this FROM", suggest_names(table, aliases, "it has")
             )
         found = [
-            one
-            for source, one in self._names.get(name.lower(), ())
-            if (not one.hidden if table is None else source.alias is not None and source.alias.lower() == table.lower())
+            column
+            for source, column in self._names.get(name.lower(), ())
+            if (not column.hidden if table is None else source.alias is not None and source.alias.lower() == table.lower())
         ]
         if len(found) > 1:
             found = [one for one in found if one.name == name] or found

@@ -148,8 +148,8 @@ def _lower_window(call: WindowCall, inside: _Inside, below: LoweredRelation) -> 
     whole = call.whole and call.function in {"count", "sum", "min", "max", "avg"}
     partition = [*below.owner_names[:1], *(inside.value(one) for one in call.partition)]
     order = [
-        f"{inside.value(one)} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
-        for one, descending, first in call.order
+        f"{inside.value(expression)} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+        for expression, descending, first in call.order
     ]
     if not ranking:
         order += below.order_names
