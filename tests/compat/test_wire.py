@@ -33,6 +33,7 @@ from curador.ledger.limits import Limits
 from curador.local.files import FORMS
 from curador.local.rappor import Rappor
 from curador.plan import model, price
+from curador.plan.aggregates import PlannedEstimate
 from curador.plan.wire import written_part
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.loss import Composed
@@ -144,7 +145,7 @@ def parts_of(value, found):
 
 STORED_WHOLE = (price.Priced, model.Plan, model.BlockPlan)
 NEVER = (
-    *(tree.Place, tree.Key, tree.Estimated, model.Linear, model.Mean, model.Variance, model.Point, model.ItemPlan),
+    *(tree.Place, tree.Key, tree.Estimated, *PlannedEstimate.__subclasses__(), model.ItemPlan),
     *(model.OrderPlan, model.Work, model.Step, price.Grant),
 )
 """What is computed after the release, planned or said: no part of a question's text."""
@@ -422,6 +423,8 @@ WALKS = {"fields", "asdict", "astuple"}
 MAY_WALK = {
     "audit/replay.py": "compares outputs of other people's mechanisms",
     "audit/run.py": "an audit's report for a program; nothing reads it again",
+    "curator/options.py": "options of the command line; a question is stored by its plan",
+    "curator/rehearsal.py": "of what shape a question is, remembered in memory while a study is open",
     "learn/nuclear/losses.py": "names what is out of range",
 }
 """Modules that walk the fields of data classes, each with the reason why nothing that is stored is made of them."""

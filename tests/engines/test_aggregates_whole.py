@@ -14,7 +14,7 @@ from sqlglot import exp
 import curador as cu
 from curador.engines.lower.aggregates import EXACT, TALLIES
 from curador.plan import aggregates
-from curador.plan.aggregates import PLANNED, Estimate
+from curador.plan.aggregates import PLANNED, PlannedEstimate
 from curador.plan.model import Range
 from curador.query.functions import AGGREGATES
 
@@ -147,7 +147,7 @@ def estimates():
     return [
         one
         for one in vars(aggregates).values()
-        if isinstance(one, type) and issubclass(one, Estimate) and one is not Estimate
+        if isinstance(one, type) and issubclass(one, PlannedEstimate) and one is not PlannedEstimate
     ]
 
 
@@ -156,7 +156,7 @@ def test_an_estimate_that_forgets_a_part_cannot_be_made():
     assert estimates()
     assert not [one for one in estimates() if one.__abstractmethods__]
 
-    class Forgetful(Estimate):
+    class Forgetful(PlannedEstimate):
         measurements = ()
 
     with pytest.raises(TypeError, match="interval"):

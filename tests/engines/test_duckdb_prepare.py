@@ -476,7 +476,7 @@ def test_the_key_of_a_public_table_is_verified(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("threads", [8, *(pytest.param(one, marks=pytest.mark.long) for one in (1, 2))])
 def test_many_rows_in_little_memory(tmp_path, threads):
     """100,000 rows in many passes with 100 MB: T-UL, ranks complete, ties of every kind."""
     draw = random.Random(1)

@@ -166,6 +166,11 @@ def test_what_is_kept_does_not_depend_on_others():
 
 
 @pytest.mark.slow
+def test_whatever_order():
+    assert felt(connect(), statements(), removed=(7,), threads=(8,)) == set()
+
+
+@pytest.mark.long
 def test_whatever_order_and_number_of_threads():
     assert felt(connect(), statements(), removed=(7, 280)) == set()
 

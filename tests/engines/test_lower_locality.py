@@ -26,16 +26,22 @@ def test_others_rows_stay_bit_for_bit():
 
 
 @pytest.mark.slow
+def test_whatever_order():
+    assert felt(connect(), TEXTS, removed=PEOPLE[:1], threads=(8,)) == set()
+
+
+@pytest.mark.long
 def test_whatever_order_and_number_of_threads():
     assert felt(connect(), TEXTS, removed=PEOPLE) == set()
 
 
 @pytest.mark.slow
-def test_with_many_rows_in_several_row_groups():
+@pytest.mark.parametrize("order", ["hash(__h, __r)", pytest.param("__u, __r", marks=pytest.mark.long)])
+def test_with_many_rows_in_several_row_groups(order):
     names = ("having", "running", "distinct")
     rows = visits(people=12_000, most=20, seed=8)
     assert len(rows) > 122_880
-    options = {"removed": (7,), "threads": (8,), "orders": ("__u, __r", "hash(__h, __r)"), "rows": rows}
+    options = {"removed": (7,), "threads": (8,), "orders": (order,), "rows": rows}
     assert felt(connect(), {name: TEXTS[name] for name in names}, **options) == set()
 
 

@@ -513,7 +513,7 @@ def recorded(folder, table, name, script=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("gone", [7, 11])
+@pytest.mark.parametrize("gone", [7, pytest.param(11, marks=pytest.mark.long)])
 def test_given_what_left_before_a_person_moves_no_release_by_more_than_its_length(tmp_path, name, gone):
     """And the model is a function of what left: it is the same to the last byte for two tables that differ by one person."""
     whole, model = recorded(tmp_path / "whole", people(), name)

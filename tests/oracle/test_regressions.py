@@ -92,7 +92,9 @@ def test_a_delta_above_the_chance_of_being_sampled_is_refused_at_once():
         cu.Gaussian.calibrate(epsilon=1, delta="1e-6", sensitivity=1, rate="1e-9", count=1000)
 
 
-@pytest.mark.parametrize(("count", "rate", "epsilon"), [(25, "0.001", "0.5"), (5, "0.01", "1")])
+@pytest.mark.parametrize(
+    ("count", "rate", "epsilon"), [(25, "0.001", "0.5"), pytest.param(5, "0.01", "1", marks=pytest.mark.long)]
+)
 def test_a_few_steps_at_small_rates_are_calibrated_without_the_other_readings(monkeypatch, count, rate, epsilon):
     """The search asks for one direction of the sum alone, about ten times; both, and Rényi's orders, only at its end."""
     asked = []

@@ -69,6 +69,7 @@ def test_a_handful_of_steps_is_narrow(sigma, rate, count):
     assert found.lower > 0.0
 
 
+@pytest.mark.long
 def test_delta_of_three_steps_is_narrow():
     low, high = steps("0.5", "0.2", 3).delta_interval(1)
     assert low <= 0.155946 <= high * (1 + 1e-4)

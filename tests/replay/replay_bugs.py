@@ -10,9 +10,9 @@ from curador.engines.lower import block as lowered_block
 from curador.engines.lower import caps as lowered_kept
 from curador.engines.lower import grid as lowered_grid
 from curador.engines.lower import relation as lowered_relation
-from curador.engines.lower.block import _Block
+from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
 from curador.engines.lower.relation import Relations
-from curador.plan import build, ownership, sensitivity, work
+from curador.plan import aggregates, build, ownership, sensitivity, work
 from curador.plan.ownership import Owned
 from curador.privacy.adjacency import Adjacency
 
@@ -30,7 +30,7 @@ def _cap_changed(patch, **changes):
         known = {name: value(cap) if callable(value) else value for name, value in changes.items()}
         return dataclasses.replace(cap, **known), contribution
 
-    _wrapped(patch, build, "bounded", change)
+    _wrapped(patch, build, "bound_contribution", change)
 
 
 def no_row_cap(patch):
@@ -55,7 +55,7 @@ def no_cap_in_groups(patch):
 
 def upper_bound_only(patch):
     """The sensitivity of a sum is its upper bound: negative values move it further."""
-    _wrapped(patch, build, "moves", lambda plain, cap, _low, high, adjacency: plain(cap, 0, max(high, 0), adjacency))
+    _wrapped(patch, aggregates, "moves", lambda plain, cap, _low, high, adjacency: plain(cap, 0, max(high, 0), adjacency))
 
 
 def root_of_rows(patch):
@@ -71,12 +71,12 @@ def root_of_rows(patch):
 def replaced_as_removed(patch):
     """Replace-one charged as add-or-remove."""
     always = Adjacency.ADD_OR_REMOVE_ONE
-    _wrapped(patch, build, "moves", lambda plain, cap, low, high, _: plain(cap, low, high, always))
+    _wrapped(patch, aggregates, "moves", lambda plain, cap, low, high, _: plain(cap, low, high, always))
 
 
 def units_in_one_group(patch):
     """A unit counted once, though it is in several groups."""
-    patch.setattr(build, "presence_moves", lambda *_: (1, 1))
+    patch.setattr(aggregates, "presence_moves", lambda *_: (1, 1))
 
 
 def public_rows_match_once(patch):
@@ -112,13 +112,10 @@ def no_clamp(patch):
 def not_a_number_passes(patch):
     """NaN and infinities reach the sum: a float sum, poisoned by one person."""
 
-    def scalar(plain, self, column):
-        texts = plain(self, column)
-        if column.tally.kind != "steps":
-            return texts
+    def steps(column, _frame):
         return [f"CAST(SUM({column.argument} + sqrt(CAST({column.argument} AS DOUBLE) - 5)) AS BIGINT)", "0"]
 
-    _wrapped(patch, _Block, "_scalar", scalar)
+    patch.setitem(TALLIES, "steps", BesideOthers(steps, wide=True))
 
 
 def join_off_the_unit(patch):
@@ -151,30 +148,23 @@ def rank_with_ties(patch):
 
 def distinct_values_unbounded(patch):
     """COUNT(DISTINCT x) keeps every value of a unit."""
-    patch.setattr(_Block, "_distinct", _every_value)
-
-
-def _every_value(self, place, column):
-    x = column.argument or "NULL"
-    source = f"(SELECT * FROM kept WHERE {x} IS NOT NULL) AS s"
-    return self._part(lowered_block.FIRST_TALLY + place, source, range(len(self.keys)), [f"100 * COUNT(DISTINCT {x})"])
+    every = OwnPart(
+        lambda column, _: f"(SELECT * FROM kept WHERE {column.argument or 'NULL'} IS NOT NULL) AS s",
+        lambda column: f"100 * COUNT(DISTINCT {column.argument or 'NULL'})",
+    )
+    patch.setitem(TALLIES, "distinct", every)
 
 
 def caps_before_the_selection_only(patch):
     """Keys are selected by rows instead of units."""
-    _wrapped(
-        patch,
-        _Block,
-        "_scalar",
-        lambda plain, self, column: ["COUNT(*)"] if column.tally.kind == "units" else plain(self, column),
-    )
+    patch.setitem(TALLIES, "units", BesideOthers(lambda _column, _frame: ["COUNT(*)"]))
 
 
 def squares_of_half_the_range(patch):
     """The sensitivity of squares is taken as that of a narrower column."""
     _wrapped(
         patch,
-        build,
+        aggregates,
         "moves",
         lambda plain, cap, low, high, adjacency: (
             plain(cap, low // 2, high // 2, adjacency) if low < 0 else plain(cap, low, high, adjacency)

@@ -152,7 +152,10 @@ def test_a_hundred_thousand_records_at_epsilon_one():
 
 @pytest.mark.slow
 def test_noise_of_its_own_at_every_step_hardly_learns():
-    """At ε = 8 one pass with correlated noise has little more than half of the excess."""
+    """At ε = 8 one pass with correlated noise has little more than half of the excess.
+
+    0.0141 ± 0.0004 against 0.0410 ± 0.0001: 28 deviations of two runs from where the test fails.
+    """
     correlated = excess(10_000, 2, epsilon=8, solver="toeplitz")
 
     assert excess(10_000, 1, epsilon=8, solver="stochastic") > 1.8 * correlated

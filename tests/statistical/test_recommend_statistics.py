@@ -90,7 +90,11 @@ def clearly_below(ones, others):
     [pytest.param(1, 0.92, marks=pytest.mark.long), (4, 0.89), pytest.param(10, 0.875, marks=pytest.mark.long)],
 )
 def test_components_are_better_than_biases_and_than_alternating(epsilon, target):
-    """Defaults only, on ratings that nothing was chosen by."""
+    """Defaults only, on ratings that nothing was chosen by.
+
+    At ε = 4 errors are 0.870 ± 0.0011 (biases 0.923 ± 0.0001, alternating 0.890 ± 0.0014): 40 standard errors of five runs
+    below the target, 24 and more below the others, where 3 are asked for. False alarms: far below 1e-9.
+    """
     train, test = synthetic_ratings(seed=101)
     ones = errors("spectral", epsilon, train, test)
 

@@ -48,7 +48,7 @@ def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Quest
         unit = schema.study.unit_name
         about_units = [*_rows_lost(block, planned, unit)]
         about_groups = [*_groups_lost(block, planned, unit)]
-        about_rows = _clamped(block, planned)
+        about_rows = _share_clamped(block, planned)
         for part in (*about_units, *about_groups, *([about_rows] if about_rows is not None else [])):
             one = Question(blocks=(part,), tables=question.tables)
             if one not in found:
@@ -66,7 +66,7 @@ def as_shares(columns: Sequence[AnswerColumn]) -> tuple[AnswerColumn, ...]:
     """
 
     def inside(values: list[Any]) -> list[Any]:
-        return [None if one is None else min(max(one, 0.0), 1.0) for one in values]
+        return [None if value is None else min(max(value, 0.0), 1.0) for value in values]
 
     def ends(values: list[Any] | None) -> list[Any] | None:
         return None if values is None else inside(values)
@@ -74,7 +74,9 @@ def as_shares(columns: Sequence[AnswerColumn]) -> tuple[AnswerColumn, ...]:
     def highest(one: AnswerColumn) -> list[Any] | None:
         return [1.0] * len(one.values) if is_lower_bound(one.name) and one.high is not None else ends(one.high)
 
-    return tuple(replace(one, values=inside(one.values), low=ends(one.low), high=highest(one)) for one in columns)
+    return tuple(
+        replace(column, values=inside(column.values), low=ends(column.low), high=highest(column)) for column in columns
+    )
 
 
 def is_lower_bound(name: str) -> bool:
@@ -118,8 +120,8 @@ def with_wider_caps(schema: Schema, plan: Plan) -> Schema:
     """
     most = max(FURTHEST * block.cap.rows for block in plan.blocks)
     tables = tuple(
-        one if one.table.public else replace(one, table=replace(one.table, caps=Caps(rows=most), caps_max=None))
-        for one in schema.tables
+        table if table.table.public else replace(table, table=replace(table.table, caps=Caps(rows=most), caps_max=None))
+        for table in schema.tables
     )
     return replace(schema, tables=tables)
 
@@ -145,19 +147,21 @@ def _groups_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     return [Block(counted, (), (Item(f"{unit}s in more than {groups:,} groups", _share_of(many, None)),))]
 
 
-def _clamped(block: Block, planned: BlockPlan) -> Block | None:
+def _share_clamped(block: Block, planned: BlockPlan) -> Block | None:
     """The share of kept rows on which an aggregate's argument was clamped, for every argument."""
     nodes = [*(item.expression for item in block.items), *([block.having] if block.having is not None else [])]
     items: dict[str, Item] = {}
-    for one in (found for node in nodes for found in aggregates_of(node)):
-        ends = _bounds(planned, one)
-        if not AGGREGATES[one.function].bounded or one.argument is None or ends is None:
+    for aggregate in (found for node in nodes for found in aggregates_of(node)):
+        ends = _bounds(planned, aggregate)
+        if not AGGREGATES[aggregate.function].bounded or aggregate.argument is None or ends is None:
             continue
         lower, upper = (Literal(end, Type.DECIMAL) for end in ends)
-        outside = Call("or", (_comparison("<", one.argument, lower), _comparison(">", one.argument, upper)), Type.BOOLEAN)
-        there = Call("not", (Call("is_null", (one.argument,), Type.BOOLEAN),), Type.BOOLEAN)
-        where = there if one.filter is None else Call("and", (one.filter, there), Type.BOOLEAN)
-        name = f"{expression_text(one.argument, block.relation)}{_OUTSIDE}{float(ends[0]):g} … {float(ends[1]):g}"
+        outside = Call(
+            "or", (_comparison("<", aggregate.argument, lower), _comparison(">", aggregate.argument, upper)), Type.BOOLEAN
+        )
+        there = Call("not", (Call("is_null", (aggregate.argument,), Type.BOOLEAN),), Type.BOOLEAN)
+        where = there if aggregate.filter is None else Call("and", (aggregate.filter, there), Type.BOOLEAN)
+        name = f"{expression_text(aggregate.argument, block.relation)}{_OUTSIDE}{float(ends[0]):g} … {float(ends[1]):g}"
         items.setdefault(name, Item(name, _share_of(outside, where)))
     return Block(block.relation, (), tuple(items.values())) if items else None
 

@@ -141,8 +141,8 @@ def compute(wanted: Iterable[tuple[Node, Type]], frame: ReleasedFrame) -> None:
     lower = Expressions([f"c{place}" for place in range(len(columns.leaves))], DUCKDB)
     found = calculate(mark_generated(select([lower.text(node, kind) for node, kind in rows], TABLE)), columns.table())
     values = zip(*found, strict=True) if found else ((),) * len(missing)
-    for one, column in zip(missing, values, strict=True):
-        frame.known[one] = vector_of(column, one[1])
+    for pair, column in zip(missing, values, strict=True):
+        frame.known[pair] = vector_of(column, pair[1])
 
 
 def own_type(node: Node, frame: ReleasedFrame) -> Type:
@@ -158,8 +158,8 @@ def settle_types(node: Node, frame: ReleasedFrame) -> Node:
         case Estimated():
             return Estimated(node.index, frame.kind_of(node.index))
         case Call() if estimates_of(node):
-            held = tuple(settle_types(one, frame) for one in node.arguments)
-            double = any(one.type in {Type.FLOAT, Type.DECIMAL} for one in _values(node.function, held))
+            held = tuple(settle_types(argument, frame) for argument in node.arguments)
+            double = any(value.type in {Type.FLOAT, Type.DECIMAL} for value in _values(node.function, held))
             becomes = node.type is Type.INTEGER and double and FUNCTIONS[node.function].follows
             return replace(node, arguments=held, type=Type.FLOAT if becomes else node.type)
         case _:
@@ -196,7 +196,7 @@ class _Columns:
             case Estimated():
                 return Ref(self.leaves.setdefault(node, len(self.leaves)), node.type)
             case Call():
-                held = [self._over(one) for one in node.arguments]
+                held = [self._over(argument) for argument in node.arguments]
                 if node.function in {"/", "//"} and estimates_of(node.arguments[1]):
                     held[1] = _above_zero(held[1])
                 return replace(node, arguments=tuple(held))
@@ -217,9 +217,9 @@ class _Columns:
             Type.TIMESTAMP: pa.timestamp("us"),
         }
         held = {
-            f"c{place}": pa.array(one.values, kinds[leaf.type], mask=one.null)
+            f"c{place}": pa.array(vector.values, kinds[leaf.type], mask=vector.null)
             for leaf, place in self.leaves.items()
-            for one in [evaluate(leaf, self.frame, leaf.type)]
+            for vector in [evaluate(leaf, self.frame, leaf.type)]
         }
         return pa.table(held or {"c": pa.array(np.zeros(self.frame.rows, np.int8))})
 

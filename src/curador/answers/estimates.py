@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.answers.release import ReleasedBlock
-    from curador.plan.aggregates import Estimate
+    from curador.plan.aggregates import PlannedEstimate
     from curador.plan.error import Combination
     from curador.plan.model import BlockPlan
     from curador.plan.price import Noise
@@ -74,7 +74,7 @@ def affine_form(node: Node, block: BlockPlan) -> Linear | None:
 
 def _moderate(form: Linear) -> bool:
     numbers = [form.constant, *(c for _, c in form.terms)]
-    return all(abs(one) < _LARGEST and one.denominator < _LARGEST for one in numbers)
+    return all(abs(number) < _LARGEST and number.denominator < _LARGEST for number in numbers)
 
 
 def _affine(node: Node, block: BlockPlan) -> Linear | None:
@@ -85,24 +85,24 @@ def _affine(node: Node, block: BlockPlan) -> Linear | None:
             return Linear((), Fraction(value))
         case Estimated():
             estimate = block.estimates[node.index]
-            return _form(_added(estimate.terms), estimate.constant) if isinstance(estimate, Linear) else None
+            return _form(_add_terms(estimate.terms), estimate.constant) if isinstance(estimate, Linear) else None
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
             inner = node.arguments[0]
             return affine_form(inner, block) if inner.type is not None and inner.type.numeric else None
         case Call(function="+" | "-" | "*" | "/" | "neg"):
-            return _computed(node.function, [affine_form(one, block) for one in node.arguments])
+            return _compute_form(node.function, [affine_form(argument, block) for argument in node.arguments])
         case _:
             return None
 
 
-def _added(terms: Combination) -> dict[int, Fraction]:
+def _add_terms(terms: Combination) -> dict[int, Fraction]:
     found: dict[int, Fraction] = {}
     for index, coefficient in terms:
         found[index] = found.get(index, Fraction(0)) + coefficient
     return found
 
 
-def _computed(function: str, held: list[Linear | None]) -> Linear | None:
+def _compute_form(function: str, held: list[Linear | None]) -> Linear | None:
     match function, held:
         case "neg", [Linear() as one]:
             return _times(one, Fraction(-1))
@@ -142,12 +142,12 @@ def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
             return quotient_of_forms(node.arguments[0], block)
         case Call(function="+" | "-" | "*"):
-            return _shifted(node, block)
+            return _shift_of(node, block)
         case _:
             return None
 
 
-def _shifted(node: Call, block: BlockPlan) -> Quotient | None:
+def _shift_of(node: Call, block: BlockPlan) -> Quotient | None:
     for place in (0, 1):
         inner, other = quotient_of_forms(node.arguments[place], block), affine_form(node.arguments[1 - place], block)
         if inner is None or other is None or other.terms:
@@ -195,7 +195,7 @@ def estimate_values(block: BlockPlan, noises: Sequence[Noise], released: Release
     ]
 
 
-def estimate_value(estimate: Estimate, released: ReleasedBlock) -> Vector:
+def estimate_value(estimate: PlannedEstimate, released: ReleasedBlock) -> Vector:
     """Return the estimate in every row; NULL where a released count is not above 0."""
     return numbers(*estimate.value(released))
 

@@ -80,8 +80,8 @@ def question_key(identities: Iterable[Identity], *, study_digest: str, data_vers
 def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: KeyNoise | None) -> tuple[str, CanonicalPlaces]:
     keys = _sort_texts({**plain(key), "values": _values(key)} for key in block.keys)
     measured = _sort_texts(
-        {**plain(one), "of": _combined(block, one), "by": plain(by)}
-        for one, by in zip(block.measurements, noises, strict=True)
+        {**plain(measurement), "of": _combine_measurement(block, measurement), "by": plain(by)}
+        for measurement, by in zip(block.measurements, noises, strict=True)
     )
     body = {
         "relation": plain(block.relation),
@@ -95,7 +95,7 @@ def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: Key
     return canonical_text(body), CanonicalPlaces(place, tuple(one for _, one in keys), tuple(one for _, one in measured))
 
 
-def _combined(block: BlockPlan, one: Measurement) -> list[str]:
+def _combine_measurement(block: BlockPlan, one: Measurement) -> list[str]:
     return sorted(canonical_text([coefficient, plain(block.tallies[tally])]) for tally, coefficient in one.combination)
 
 

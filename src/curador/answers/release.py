@@ -127,7 +127,7 @@ class ExactMeasurements:
         place_of = {row: place for place, row in enumerate(rows)}
         groups: KeyRows = list(zip(*normalize_columns(tallied.keys, [key.type for key in block.keys]), strict=True))
         if not block.keys:
-            groups = [()] * min(max((len(one) for one in tallied.tallies.values()), default=1), 1)
+            groups = [()] * min(max((len(tally) for tally in tallied.tallies.values()), default=1), 1)
         _require_different(groups)
         self._rows = np.array([place_of.get(group, -1) for group in groups], np.int64)
         self._shown = np.flatnonzero(self._rows >= 0)

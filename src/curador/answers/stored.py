@@ -34,7 +34,8 @@ VERSION = 1
 def encode_releases(identities: Sequence[Identity], released: Sequence[Sequence[ReleasedBlock]]) -> bytes:
     """Return the bytes of several plans' releases."""
     plans = [
-        [_block(own[places.block], places) for places in one.places] for one, own in zip(identities, released, strict=True)
+        [_block(own[places.block], places) for places in identity.places]
+        for identity, own in zip(identities, released, strict=True)
     ]
     return zlib.compress(canonical_text({"version": VERSION, "plans": plans}).encode("ascii"), 6)
 
@@ -45,10 +46,10 @@ def decode_releases(content: bytes, identities: Sequence[Identity], priced: Sequ
     if body["version"] != VERSION:
         raise Failed("a stored answer is of an unknown version")
     out: list[list[ReleasedBlock]] = []
-    for stored, one, own in zip(body["plans"], identities, priced, strict=True):
+    for stored, identity, own in zip(body["plans"], identities, priced, strict=True):
         found = {
-            places.block: _released(held, places, own.plan.blocks[places.block])
-            for held, places in zip(stored, one.places, strict=True)
+            places.block: _read_released(held, places, own.plan.blocks[places.block])
+            for held, places in zip(stored, identity.places, strict=True)
         }
         out.append([found[place] for place in range(len(found))])
     return out
@@ -62,7 +63,7 @@ def _block(released: ReleasedBlock, places: CanonicalPlaces) -> dict[str, Any]:
     }
 
 
-def _released(held: dict[str, Any], places: CanonicalPlaces, block: BlockPlan) -> ReleasedBlock:
+def _read_released(held: dict[str, Any], places: CanonicalPlaces, block: BlockPlan) -> ReleasedBlock:
     keys: dict[int, list[KeyValue]] = {}
     for place, column in zip(places.keys, held["keys"], strict=True):
         keys[place] = [_read_key(value, block.keys[place].type) for value in column]
@@ -109,7 +110,7 @@ def _read_values(held: Any) -> Noisy:
 
 
 def _floats(values: Any) -> list[str]:
-    return [float(one).hex() for one in values]
+    return [float(value).hex() for value in values]
 
 
 def _read_floats(held: Sequence[str]) -> Any:

@@ -54,11 +54,11 @@ def answer_columns(
     plan = priced.plan
     sights = [sight_of(*one) for one in zip(plan.blocks, priced.noises, released, strict=True)]
     for sight in sights:
-        compute(_wanted(sight, plan.order), sight.frame)
-    columns = [_joined(place, sights, level) for place in range(len(plan.blocks[0].items))]
+        compute(_wanted_expressions(sight, plan.order), sight.frame)
+    columns = [_join_column(place, sights, level) for place in range(len(plan.blocks[0].items))]
     places, start = list[NDArray[np.int64]](), 0
     for sight in sights:
-        places.append(_kept(sight) + start)
+        places.append(_kept_places(sight) + start)
         start += sight.frame.rows
     shown = np.concatenate(places)
     order = [_order(one, columns, sights)[shown] for one in plan.order]
@@ -70,12 +70,18 @@ def answer_columns(
         return columns
     chosen: list[int] = shown.tolist()
     return [
-        AnswerColumn(one.name, one.type, _pick(one.values, chosen) or [], _pick(one.low, chosen), _pick(one.high, chosen))
-        for one in columns
+        AnswerColumn(
+            column.name,
+            column.type,
+            _pick(column.values, chosen) or [],
+            _pick(column.low, chosen),
+            _pick(column.high, chosen),
+        )
+        for column in columns
     ]
 
 
-def _kept(sight: Sight) -> NDArray[np.int64]:
+def _kept_places(sight: Sight) -> NDArray[np.int64]:
     """The places of a block's rows that HAVING keeps, by key."""
     released, having = sight.released, sight.block.having
     places = key_order(released.keys, released.rows)
@@ -88,14 +94,16 @@ def _kept(sight: Sight) -> NDArray[np.int64]:
 def sight_of(block: BlockPlan, noises: Sequence[Noise], released: ReleasedBlock) -> Sight:
     """Return what a block's expressions and intervals are computed from."""
     estimates = tuple(
-        wholes(one.integers(released)) if isinstance(one, Linear) and one.whole else estimate_value(one, released)
-        for one in block.estimates
+        wholes(estimate.integers(released))
+        if isinstance(estimate, Linear) and estimate.whole
+        else estimate_value(estimate, released)
+        for estimate in block.estimates
     )
     kinds = tuple(key.type for key in block.keys)
     return Sight(block, noises, released, ReleasedFrame(released.rows, released.keys, kinds, estimates))
 
 
-def _wanted(sight: Sight, order: Sequence[OrderPlan]) -> list[tuple[Node, Type]]:
+def _wanted_expressions(sight: Sight, order: Sequence[OrderPlan]) -> list[tuple[Node, Type]]:
     """All that a block's rows are computed for, so that it is computed at once."""
     frame, block = sight.frame, sight.block
     found = [(item.expression, _kind(item)) for item in block.items]
@@ -111,7 +119,7 @@ def _without_release(node: Node) -> list[Node]:
         return []
     if not estimates_of(node):
         return [node]
-    return [found for one in node.arguments for found in _without_release(one)]
+    return [found for argument in node.arguments for found in _without_release(argument)]
 
 
 def item_column(item: ItemPlan, sight: Sight, confidence: Fraction) -> AnswerColumn:
@@ -164,7 +172,7 @@ def _end(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
 # ---- all blocks together -------------------------------------------------------------------------------------------
 
 
-def _joined(place: int, sights: Sequence[Sight], confidence: Fraction) -> AnswerColumn:
+def _join_column(place: int, sights: Sequence[Sight], confidence: Fraction) -> AnswerColumn:
     """One column of all blocks: of the first type that is not a written NULL's, floats where integers meet them."""
     items = [sight.block.items[place] for sight in sights]
     parts = [item_column(item, sight, confidence) for item, sight in zip(items, sights, strict=True)]

@@ -136,7 +136,7 @@ def _take_part(outputs: Any, part: slice) -> Any:
     """A part of releases, also of those that come as several arrays."""
     if isinstance(outputs, np.ndarray):
         return cast("NDArray[Any]", outputs)[part]
-    return tuple(None if one is None else one[part] for one in arrays_of(outputs))
+    return tuple(None if array is None else array[part] for array in arrays_of(outputs))
 
 
 def arrays_of(outputs: Any) -> tuple[NDArray[Any] | None, ...]:
@@ -170,7 +170,7 @@ def _ratio(mechanism: Any, world0: Any, world1: Any) -> Score | None:
     if isinstance(mechanism, (Gaussian, DiscreteGaussian)):
         return _gaussian(float(mechanism.sigma) ** 2, *_on_grid(mechanism, world0, world1))
     if isinstance(mechanism, TruncatedLaplace):
-        return _truncated(mechanism, *_on_grid(mechanism, world0, world1))
+        return _truncated_ratio(mechanism, *_on_grid(mechanism, world0, world1))
     if isinstance(mechanism, Staircase):
         return _stairs(mechanism, *_on_grid(mechanism, world0, world1))
     if isinstance(mechanism, RandomizedResponse):
@@ -217,7 +217,7 @@ def _gaussian(variance: float, one: FloatArray, other: FloatArray) -> Score:
     return score
 
 
-def _truncated(mechanism: TruncatedLaplace, one: FloatArray, other: FloatArray) -> Score:
+def _truncated_ratio(mechanism: TruncatedLaplace, one: FloatArray, other: FloatArray) -> Score:
     """The Laplace ratio where both worlds reach; ±∞ where one of them does not."""
     inner, reach = _laplace(float(mechanism.scale), one, other), float(mechanism.reach)
 

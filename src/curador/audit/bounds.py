@@ -227,7 +227,7 @@ def detectable(bound: Bound, claim: float, *, delta: float = 0.0, alpha: float =
     shows = math.log((more - delta) / less) if more > delta else 0.0
 
     def flagged(factor: float) -> bool:
-        high, low = (min(factor * more, 1.0), 0.0) if never else _sharpened(more, less, factor * shows, delta)
+        high, low = (min(factor * more, 1.0), 0.0) if never else _sharpen_pair(more, less, factor * shows, delta)
         return _unlucky(high, low, size_more, size_less, delta, alpha) > claim
 
     if not (never or shows > 0) or not flagged(64.0):
@@ -239,7 +239,7 @@ def detectable(bound: Bound, claim: float, *, delta: float = 0.0, alpha: float =
     return max(upper, 1.0)
 
 
-def _sharpened(more: float, less: float, epsilon: float, delta: float) -> tuple[float, float]:
+def _sharpen_pair(more: float, less: float, epsilon: float, delta: float) -> tuple[float, float]:
     """The two probabilities after the shift of log-odds that makes log((more − δ)/less) equal to ε."""
 
     def moved(shift: float) -> tuple[float, float]:

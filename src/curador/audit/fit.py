@@ -53,14 +53,14 @@ def goodness(counts: NDArray[Any], probabilities: FloatArray) -> Fit:
     expected = np.asarray(probabilities, np.float64) * size
     if np.any(counts[expected == 0.0] > 0):
         return Fit(0.0, math.inf, 0)
-    pooled = _pooled(expected)
+    pooled = _pool_cells(expected)
     seen, wanted = np.bincount(pooled, weights=counts), np.bincount(pooled, weights=expected)
     statistic = float(((seen - wanted) ** 2 / wanted).sum())
     degrees = len(wanted) - 1
     return Fit(float(chdtrc(degrees, statistic)) if degrees else 1.0, statistic, degrees)
 
 
-def _pooled(expected: FloatArray) -> NDArray[np.int64]:
+def _pool_cells(expected: FloatArray) -> NDArray[np.int64]:
     """Which pool each cell belongs to; a last pool that expects too little joins the one before."""
     pool, held = 0, 0.0
     out = np.empty(len(expected), np.int64)

@@ -213,9 +213,9 @@ def posterior_of(
 ) -> Posterior:
     """Return the beliefs after the tested releases; scores that are no likelihood ratios are made ones by the others."""
     low, high = (None, None) if pure is None else posterior_bounds(pure, prior=prior)
-    ratios = test if exact else _estimated(choose, test)
+    ratios = test if exact else _estimate_rates(choose, test)
     odds = float(prior / (1 - prior))
-    beliefs = [_belief(one, odds) for one in ratios]
+    beliefs = [_belief(ratio, odds) for ratio in ratios]
     return Posterior(float(prior), beliefs[0], beliefs[1], low, high, exact)
 
 
@@ -229,7 +229,9 @@ def _majority(beliefs: FloatArray) -> float:
     return float(np.mean((beliefs > 0.5) + 0.5 * (beliefs == 0.5)))
 
 
-def _estimated(choose: tuple[FloatArray, FloatArray], test: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+def _estimate_rates(
+    choose: tuple[FloatArray, FloatArray], test: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
     values, counts = np.unique(np.concatenate(choose), return_counts=True)
     ends = np.cumsum(counts)
     places = np.searchsorted(ends, np.linspace(0, ends[-1], CELLS + 1)[1:-1], side="left") + 1
@@ -377,7 +379,7 @@ def game(
     require(float(belief) > 1e-300, "prior", "above 1e-300", prior)
     claim = _claim(mechanism, loss)
     failure = _delta(claim, delta)
-    known = _known(attack, mechanism, world0, world1)
+    known = _known_attack(attack, mechanism, world0, world1)
     one, other = draw_outputs(mechanism, world0, size), draw_outputs(mechanism, world1, size)
     kept = size
     if known is None:
@@ -385,7 +387,7 @@ def game(
         (train0, one), (train1, other) = split_outputs(one, quarter), split_outputs(other, quarter)
         known, kept = learn_attack(train0, train1), size - quarter
     scores0, scores1 = known.scores(one, kept), known.scores(other, kept)
-    return _judged(
+    return _judge_game(
         _Played(name_of(mechanism), (shown(world0), shown(world1)), known, claim, size, scores0, scores1),
         alpha=float_down(1 - level),
         confidence=float_up(level),
@@ -407,7 +409,7 @@ class _Played:
     scores1: FloatArray
 
 
-def _judged(played: _Played, *, alpha: float, confidence: float, prior: Fraction, delta: Fraction) -> Game:
+def _judge_game(played: _Played, *, alpha: float, confidence: float, prior: Fraction, delta: Fraction) -> Game:
     (choose0, test0), (choose1, test1) = (_split(scores) for scores in (played.scores0, played.scores1))
     thresholds = thresholds_of(choose0, choose1)
     roc = measure_roc(thresholds, test0, test1, alpha=alpha / 2)
@@ -479,7 +481,7 @@ def _delta(loss: Loss, given: Number | None) -> Fraction:
     return Fraction(0) if loss.pure_epsilon is not None else Fraction(loss.delta(0)) / 2
 
 
-def _known(attack: object, mechanism: Any, world0: Any, world1: Any) -> Attack | None:
+def _known_attack(attack: object, mechanism: Any, world0: Any, world1: Any) -> Attack | None:
     """The attack where it needs no learning."""
     if isinstance(attack, str):
         require(attack in {"auto", "likelihood", "learned"}, "attack", '"auto", "likelihood", "learned" or a score', attack)

@@ -180,7 +180,7 @@ def renyi_bound(scores: Parted, alpha: float, error: float) -> RenyiBound:
         counts = pure.counts
         likelier = int(counts.hits1 / counts.size1 > counts.hits0 / counts.size0)
         return RenyiBound(alpha, pure.epsilon, confidence, f"the event {pure.event!r}", likelier)
-    guess = _learned(scores, alpha, error)
+    guess = _learn_guess(scores, alpha, error)
     chosen, tested = (tuple(guess.cells.counts(world) for world in part) for part in (scores.chosen, scores.tested))
     more, less = guess.likelier, 1 - guess.likelier
     bet, _ = good_bet(guess.first, chosen[more] / chosen[more].sum(), int(tested[more].sum()), error=error / 2)
@@ -250,7 +250,7 @@ def _orders(alpha: float) -> list[float]:
     return [alpha, *lower, *([1.0] if alpha > 1.0 else [])]
 
 
-def _learned(scores: Parted, alpha: float, error: float) -> _Guess:
+def _learn_guess(scores: Parted, alpha: float, error: float) -> _Guess:
     """The guess that should prove most: made on the first part, compared on the second; then made again on both.
 
     Compared by what the second part would prove itself, with little confidence: of many guesses the luckiest is not the best.
@@ -264,8 +264,8 @@ def _learned(scores: Parted, alpha: float, error: float) -> _Guess:
         counts = tuple(cut.counts(world) for world in scores.compared)
         for place, guess in enumerate(_guesses(cut, tuple(cut.counts(world) for world in scores.learned), alpha)):
             first, second = _moments(guess, counts)
-            cautious = _expected(guess, first, second, sizes, max(error, _CAUTION))
-            found.append((cautious, _expected(guess, first, second, rest, error), number, place))
+            cautious = _expected_proof(guess, first, second, sizes, max(error, _CAUTION))
+            found.append((cautious, _expected_proof(guess, first, second, rest, error), number, place))
     cautious = max(found)
     _, _, number, place = cautious if cautious[0] > 0.0 else max(found, key=lambda item: item[1])
     cut = cuts[number]
@@ -299,7 +299,7 @@ def _moments(guess: _Guess, counts: tuple[IntArray, ...]) -> tuple[_Moments, _Mo
     return below, above
 
 
-def _expected(guess: _Guess, first: _Moments, second: _Moments, sizes: tuple[int, ...], error: float) -> float:
+def _expected_proof(guess: _Guess, first: _Moments, second: _Moments, sizes: tuple[int, ...], error: float) -> float:
     """About what so many samples prove."""
     low = first.mean - first.off(sizes[guess.likelier], error)
     return guess.divergence(low, second.mean + second.off(sizes[1 - guess.likelier], error))

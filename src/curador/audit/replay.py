@@ -68,13 +68,13 @@ def face(value: object) -> Face:
         return kind, value.name
     if isinstance(value, np.generic) or kind is np.ndarray:
         return _array(value)
-    held = _held(value)
+    held = _faces_within(value)
     if held is None:
         raise Faceless(kind.__name__)
     return kind, *held, *_attributes(value)
 
 
-def _held(value: object) -> Face | None:
+def _faces_within(value: object) -> Face | None:
     """The faces of what a container holds; None where it is none that is known."""
     kind = type(value)
     if kind in _MAPS:  # the order of keys is published too

@@ -20,7 +20,7 @@ def main() -> None:
     from curador.errors import BudgetExceeded, Failed, NotAllowed, Refused
 
     try:
-        _flushed(app)
+        _run_and_flush(app)
     except Refused as refusal:
         print(refusal, file=sys.stderr)
         code = 3 if isinstance(refusal, NotAllowed) else 4 if isinstance(refusal, BudgetExceeded) else 2
@@ -39,7 +39,7 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-def _flushed(app: Callable[[], None]) -> None:
+def _run_and_flush(app: Callable[[], None]) -> None:
     """Run, and write what is still held back while an error of it can be told."""
     try:
         app()

@@ -37,7 +37,7 @@ def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | Non
         writable(html)  # before minutes of work
     with _watching() as watcher:
         report = audit(samples, entries, progress=watcher)
-    found = None if html is None else _written(report, html, entries)
+    found = None if html is None else _write_report(report, html, entries)
     if as_json:
         page = {} if found is None else {"page_violations": list(found.violations)}
         print(json.dumps(_plain({**report.to_record(), **page})))
@@ -48,7 +48,7 @@ def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | Non
     return 0 if report.passed and not (found and found.violations) else 1
 
 
-def _written(report: Report, html: Path, entries: Sequence[AuditedMechanism] | None) -> Exhibits:
+def _write_report(report: Report, html: Path, entries: Sequence[AuditedMechanism] | None) -> Exhibits:
     """Write the page, and return the curves and games that it shows beside the report."""
     from curador.audit.exhibits import exhibits
     from curador.plots.audit_report import write_html

@@ -23,12 +23,12 @@ def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) ->
 
     check_study(study)
     schema = engine_kind(study.engine.kind).describe(study)
-    print("\n".join(_declared(study)))
+    print("\n".join(_declared_lines(study)))
     for table in schema.tables:
         print("\n".join(_table(table)))
     for warning in owner_warnings(study):
         print(f"warning: {warning}")
-    print(_prepared(study))
+    print(_prepared_lines(study))
     if not study.ledger_path.exists() and new_ledger is None and not as_owner:
         print(f"ledger: {study.ledger_path}, made when the study is first opened")
         return
@@ -50,7 +50,7 @@ def _with_ledger(study: Study, schema: Schema, *, as_owner: bool, new_ledger: st
                 print(line)
 
 
-def _declared(study: Study) -> Iterator[str]:
+def _declared_lines(study: Study) -> Iterator[str]:
     budget = study.budget
     delta = (
         "" if budget.delta is None else f", δ = {float(budget.delta):g} ({float(budget.delta_keys or 0):g} of it for keys)"
@@ -70,11 +70,11 @@ def _table(schema: TableSchema) -> Iterator[str]:
     yield f"table {table.name} from {table.source}: {whose}"
     for field in schema.fields:
         declared = field.declared
-        said = "" if declared is None else _said(declared)
+        said = "" if declared is None else _column_words(declared)
         yield f"  {field.name} {field.type}{said}"
 
 
-def _said(column: Column) -> str:
+def _column_words(column: Column) -> str:
     if column.bounds is not None:
         return f", between {column.bounds[0]} and {column.bounds[1]}"
     if column.values is not None:
@@ -82,7 +82,7 @@ def _said(column: Column) -> str:
     return ", declared"
 
 
-def _prepared(study: Study) -> str:
+def _prepared_lines(study: Study) -> str:
     from curador.engines.duckdb.folder import Folder, prepared_folder
 
     folder = Folder(prepared_folder(study))

@@ -144,7 +144,7 @@ def ask(
         text = _text(question)
         with open_from_file(study, new_ledger) as curator:
             voice = voice_of(curator, analyst)
-            if not yes and sys.stdin.isatty() and not _agreed(voice, text, options, fresh=fresh):
+            if not yes and sys.stdin.isatty() and not _ask_for_consent(voice, text, options, fresh=fresh):
                 print("nothing was spent", file=sys.stderr)
                 raise typer.Exit(2)
             answer = voice.ask(text, fresh=fresh, **options)
@@ -251,13 +251,13 @@ def with_question_options(verb: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(verb, include_extras=True)
     known = {name: (default, line) for name, default, line in command_options()}
     parameters: list[inspect.Parameter] = []
-    for one in inspect.signature(verb).parameters.values():
-        if one.name != "options":
-            parameters.append(one.replace(annotation=hints[one.name]))
+    for parameter in inspect.signature(verb).parameters.values():
+        if parameter.name != "options":
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
             continue
         parameters += [
             inspect.Parameter(
-                name, one.kind, default=None if line.reads == "pairs" else default, annotation=_annotation(name, line)
+                name, parameter.kind, default=None if line.reads == "pairs" else default, annotation=_annotation(name, line)
             )
             for name, (default, line) in known.items()
         ]
@@ -270,7 +270,7 @@ def with_question_options(verb: Callable[..., None]) -> Callable[..., None]:
         verb(**given, options=said)
 
     command.__name__, command.__doc__ = verb.__name__, verb.__doc__
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer makes a command of
     return command
 
@@ -286,15 +286,15 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, str] | None:
     if not given:
         return None
     found: dict[str, str] = {}
-    for one in given:
-        name, sign, value = one.rpartition("=")
+    for pair in given:
+        name, sign, value = pair.rpartition("=")
         if not sign or not name.strip() or name.strip() in found:
-            raise InvalidParameter.must_be(option, "a column and a number, such as n=50, each column once", one)
+            raise InvalidParameter.must_be(option, "a column and a number, such as n=50, each column once", pair)
         found[name.strip()] = value.strip()
     return found
 
 
-def _agreed(voice: Asker, question: str, options: QuestionKeywords, *, fresh: bool) -> bool:
+def _ask_for_consent(voice: Asker, question: str, options: QuestionKeywords, *, fresh: bool) -> bool:
     """Show the cost and ask; a stored answer is free and needs no yes."""
     from rich.console import Console
 

@@ -48,11 +48,11 @@ def train(
         raise InvalidStudy.must_be("--out", "a file that does not exist yet", str(out))
     names = [name.strip() for name in columns.split(",") if name.strip()]
     wanted = [*names, *([target] if target is not None and target not in names else [])]
-    model = _made(estimator, epsilon, delta, n_nominal, parameter)
+    model = _make_estimator(estimator, epsilon, delta, n_nominal, parameter)
     try:
         with open_from_file(study) as curator:
             rows = voice_of(curator, analyst).rows(table, columns=wanted, spend=spend, rho=rho, inexact=inexact)
-            if not yes and sys.stdin.isatty() and not _agreed(model, rows, target):
+            if not yes and sys.stdin.isatty() and not _ask_for_consent(model, rows, target):
                 tell("nothing was spent")
                 raise typer.Exit(2)
             model.fit(rows, y=target)
@@ -70,7 +70,9 @@ def train(
     tell(f"wrote {out}; left {amounts_text(left.left, pure=left.pure, up=False)}")
 
 
-def _made(estimator: str, epsilon: str | None, delta: str | None, n_nominal: int, parameter: list[str] | None) -> Any:
+def _make_estimator(
+    estimator: str, epsilon: str | None, delta: str | None, n_nominal: int, parameter: list[str] | None
+) -> Any:
     from curador import learn
 
     if estimator not in ESTIMATORS:
@@ -78,11 +80,11 @@ def _made(estimator: str, epsilon: str | None, delta: str | None, n_nominal: int
     kind = getattr(learn, ESTIMATORS[estimator])
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n_nominal": n_nominal}
     known = set(kind().get_params())
-    for one in parameter or []:
-        name, sign, value = one.partition("=")
+    for pair in parameter or []:
+        name, sign, value = pair.partition("=")
         if not sign or name not in known or name in given:
             hint = ", ".join(sorted(known - set(given)))
-            raise InvalidParameter.must_be("--set", "a parameter of the estimator and its value", one, hint)
+            raise InvalidParameter.must_be("--set", "a parameter of the estimator and its value", pair, hint)
         given[name] = _value(value)
     return kind(**given)
 
@@ -95,7 +97,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _agreed(model: Any, rows: TrainingRows, target: str | None) -> bool:
+def _ask_for_consent(model: Any, rows: TrainingRows, target: str | None) -> bool:
     """Say what the fit would cost and ask."""
     tell(model.cost(rows, target))
     print("Spend it? [y/N] ", end="", file=sys.stderr, flush=True)

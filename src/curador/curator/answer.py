@@ -156,7 +156,7 @@ class Answer:
             Type.TIMESTAMP: pa.timestamp("us"),
         }
         flat = self._flat()
-        arrays = [pa.array(_listed(values), type=kinds[kind]) for _, kind, values in flat]
+        arrays = [pa.array(_list_values(values), type=kinds[kind]) for _, kind, values in flat]
         return pa.Table.from_arrays(arrays, names=[name for name, _, _ in flat])
 
     def to_pandas(self) -> Any:
@@ -233,7 +233,7 @@ def _exact(value: Any) -> Any:
     return {"is": "float", "of": value.hex()} if isinstance(value, float) else plain(value)
 
 
-def _listed(values: Sequence[Any]) -> Any:
+def _list_values(values: Sequence[Any]) -> Any:
     return values.tolist() if hasattr(values, "tolist") else values  # type: ignore[attr-defined]
 
 

@@ -83,7 +83,7 @@ class QuestionPurchase:
 
     def compute(self, *, rehearsal: bool) -> bytes:
         """Tally, and draw the noise of every plan; in a rehearsal the noise is thrown away and 0 is in its place."""
-        released = _drawn(self.question.priced, self._tallied(rehearsal=rehearsal), rehearse if rehearsal else release)
+        released = _draw_all(self.question.priced, self._tallied(rehearsal=rehearsal), rehearse if rehearsal else release)
         return encode_releases(self.question.identities, released)
 
     @cached_property
@@ -138,7 +138,7 @@ class QuestionPurchase:
         return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block in compiled.blocks]
 
 
-def _drawn(
+def _draw_all(
     plans: Sequence[Priced], tallied: Sequence[Tallied], draw: Callable[[Priced, Sequence[Tallied]], list[ReleasedBlock]]
 ) -> list[list[ReleasedBlock]]:
     """Draw the noise of every plan; the tallies of all of them came from one snapshot."""

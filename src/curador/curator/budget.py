@@ -64,13 +64,13 @@ class BudgetView:
         if self.analyst is None:
             body["by_analyst"] = [
                 {
-                    "name": one.name,
-                    "share": str(one.share),
-                    "limit": self._named(one.limit),
-                    "spent": self._named(one.spent),
-                    "left": self._named(one.left),
+                    "name": account.name,
+                    "share": str(account.share),
+                    "limit": self._named(account.limit),
+                    "spent": self._named(account.spent),
+                    "left": self._named(account.left),
                 }
-                for one in self.accounts
+                for account in self.accounts
             ]
         return body
 
@@ -81,11 +81,14 @@ class BudgetView:
     def by_analyst(self) -> Any:
         """Return a table of the owner and every analyst."""
         made = make_table("who", "share", "spent", "of the share", "left")
-        for one in self.accounts:
-            spent, whole = _main(one.spent, self.pure), _main(one.limit, self.pure)
-            shares = [percent_text(one.share, Fraction(1), up=False), amounts_text(one.spent, pure=self.pure, up=True)]
-            left = amounts_text(one.left, pure=self.pure, up=False)
-            made.add_row(verbatim(one.name), *shares, percent_text(spent, whole, up=True), left)
+        for account in self.accounts:
+            spent, whole = _main(account.spent, self.pure), _main(account.limit, self.pure)
+            shares = [
+                percent_text(account.share, Fraction(1), up=False),
+                amounts_text(account.spent, pure=self.pure, up=True),
+            ]
+            left = amounts_text(account.left, pure=self.pure, up=False)
+            made.add_row(verbatim(account.name), *shares, percent_text(spent, whole, up=True), left)
         return made
 
     def __rich__(self) -> Any:

@@ -192,7 +192,7 @@ def known_analyst(study: Study, name: str) -> Analyst:
     """Return the analyst of this name, or refuse."""
     found = study.analyst(name)
     if found is None:
-        hint = did_you_mean(name, [one.name for one in study.analysts]) or "the owner declares analysts in the study"
+        hint = did_you_mean(name, [analyst.name for analyst in study.analysts]) or "the owner declares analysts in the study"
         raise NotAllowed.must_be("the analyst", "one whom the study declares", name, hint)
     return found
 

@@ -172,8 +172,8 @@ def _physical(source: Any, kind: str) -> dict[str, Type | None]:
     if not isinstance(source, Mapping):
         return {name: kind for name, _, kind in physical(source)}
     found: dict[str, Type | None] = {}
-    for table, one in cast("Mapping[str, Any]", source).items():
-        found |= {f"{table}.{name}": kind for name, _, kind in physical(one)}
+    for table, table_source in cast("Mapping[str, Any]", source).items():
+        found |= {f"{table}.{name}": kind for name, _, kind in physical(table_source)}
     return found
 
 

@@ -91,9 +91,9 @@ class QuestionKeywords(TypedDict, total=False):
 
 def command_options() -> Iterator[tuple[str, object, CommandOption]]:
     """Yield the keyword, the default and the line of every option that the command line has."""
-    for one in fields(QuestionOptions):
-        if _COMMAND in one.metadata:
-            yield one.name, one.default, one.metadata[_COMMAND]
+    for option in fields(QuestionOptions):
+        if _COMMAND in option.metadata:
+            yield option.name, option.default, option.metadata[_COMMAND]
 
 
 # ---- the verbs -------------------------------------------------------------------------------------------------------------

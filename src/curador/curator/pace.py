@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from curador.study.model import EngineSettings
 
 
-@dataclass(slots=True)
-class Mark:
-    """Whether a question was charged: what comes before, a stored answer or a refusal, waits for nothing."""
-
-    charged: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The tick, in seconds, and what a test puts in the place of a clock."""
@@ -44,28 +37,30 @@ class Pace:
         return cls(float(settings.answer_every))
 
     @contextlib.contextmanager
-    def released(self) -> Generator[Mark]:
+    def released(self, charged: Callable[[], bool]) -> Generator[None]:
         """Let what happens inside be told at a public moment: its result, and its failure alike, once it was charged.
+
+        charged   whether it was: what comes before, a stored answer or a refusal, waits for nothing
 
         Claim   The block is left at tick · 2ᵏ after it was entered, for the least whole k ≥ 0 that is not before the end of
                 what happens inside; later only by what the system takes to wake.
         Needs   It is entered at a public moment: inside the turn, whose holders all leave it so. An interrupt is the owner's
                 own and does not wait.
         """
-        begun, mark = self.clock(), Mark()
+        begun = self.clock()
         try:
-            yield mark
+            yield
         except Exception:
-            self._wait(begun, mark)
+            self._wait(begun, charged=charged())
             raise
-        self._wait(begun, mark)
+        self._wait(begun, charged=charged())
 
     def still(self, turn: AbstractContextManager[object]) -> AbstractContextManager[object]:
         """Return what to hold while the ledger is read for an asker: the turn, so that nothing is under way; else nothing."""
         return turn if self.tick else contextlib.nullcontext()
 
-    def _wait(self, begun: float, mark: Mark) -> None:
-        if not (self.tick and mark.charged):
+    def _wait(self, begun: float, *, charged: bool) -> None:
+        if not (self.tick and charged):
             return
         moment = begun + moment_after(self.clock() - begun, self.tick)
         while (left := moment - self.clock()) > 0:  # a sleep may be shorter than it was told
@@ -94,7 +89,7 @@ def moments(settings: EngineSettings) -> tuple[Fraction, ...]:
 
 def pace_text(settings: EngineSettings) -> str:
     """Say when answers leave, and what that tells."""
-    found = [f"{float(one):g}" for one in moments(settings)]
+    found = [f"{float(moment):g}" for moment in moments(settings)]
     if not found:
         return "answers leave when they are ready: how long one takes depends on rows (engine.answer_every)"
     bits = math.ceil(10 * math.log2(len(found))) / 10

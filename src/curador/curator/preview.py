@@ -94,12 +94,12 @@ class Preview:
             "left": self.left.record(),
             "confidence": number_text(self.confidence),
             "errors": [
-                {"column": one.column, "plus_minus": one.reach, "at_rows": {str(rows): reach for rows, reach in one.at}}
-                for one in self.errors
+                {"column": error.column, "plus_minus": error.reach, "at_rows": {str(rows): reach for rows, reach in error.at}}
+                for error in self.errors
             ],
             "keys": [
-                {"threshold": one.threshold, "units_half": one.half, "units_95": one.often, "delta": str(one.delta)}
-                for one in self.keys
+                {"threshold": key.threshold, "units_half": key.half, "units_95": key.often, "delta": str(key.delta)}
+                for key in self.keys
             ],
             "notes": list(self.notes),
             "fits": self.fits,
@@ -111,10 +111,10 @@ class Preview:
         from rich.console import Group
 
         made = make_table("column", f"± {level_text(self.confidence)}", *(f"± at {rows:,} rows" for rows in SIZES))
-        for one in self.errors:
-            sizes = [reach_text(reach) for _, reach in one.at] or [""] * len(SIZES)
-            every = reach_text(one.reach) if one.reach is not None else "" if one.at else "when drawn"
-            made.add_row(verbatim(one.column), every, *sizes)
+        for error in self.errors:
+            sizes = [reach_text(reach) for _, reach in error.at] or [""] * len(SIZES)
+            every = reach_text(error.reach) if error.reach is not None else "" if error.at else "when drawn"
+            made.add_row(verbatim(error.column), every, *sizes)
         lines = [*self._lines(), "", *self.explanation.splitlines()]
         return Group(*([made, ""] if self.errors else []), *(verbatim(line) for line in lines))
 
@@ -125,7 +125,7 @@ class Preview:
         return [
             f"cost {amounts_text(self.cost, pure=self.pure, up=True)}: {part} of the limit{free}",
             f"this question fits {self.fits:,} more {times}",
-            *(line for one in self.keys for line in self._key_lines(one)),
+            *(line for key in self.keys for line in self._key_lines(key)),
             *self.notes,
         ]
 
@@ -160,7 +160,7 @@ class Previews:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "questions": [one.to_dict() for one in self.questions],
+            "questions": [question.to_dict() for question in self.questions],
             "cost": self.cost.record(),
             "fits": self.fits,
         }
@@ -172,7 +172,7 @@ class Previews:
         together = (
             f"together {amounts_text(self.cost, pure=pure, up=True)}, {'which fits' if self.fits else 'which does not fit'}"
         )
-        parts = [part for one in self.questions for part in (verbatim(one.question), one, "")]
+        parts = [part for question in self.questions for part in (verbatim(question.question), question, "")]
         return Group(*parts, together)
 
     def __str__(self) -> str:
@@ -190,7 +190,7 @@ def preview_of(
         left=left,
         pure=question.priced[0].grant.kind == "pure",
         errors=tuple(expected_errors(question.priced[0], question.confidence)),
-        keys=tuple(_threshold(one) for one in question.priced[0].selections if one is not None),
+        keys=tuple(_threshold(selection) for selection in question.priced[0].selections if selection is not None),
         notes=(*question.notes, *bounding_notes(question.plan, schema)),
         explanation=explanation,
         fits=count_fits(question.cost, left),
@@ -204,8 +204,8 @@ def preview_of(
 def previews_of(questions: Sequence[Preview]) -> Previews:
     """Return several previews as one; a question that was answered before is free, and one that stands there twice once."""
     cost = Amounts()
-    for one in {one.key: one for one in questions if not one.stored}.values():
-        cost += one.cost
+    for question in {question.key: question for question in questions if not question.stored}.values():
+        cost += question.cost
     return Previews(tuple(questions), cost, cost.within(questions[0].left))
 
 

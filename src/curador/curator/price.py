@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from curador.curator.session import Session
     from curador.engines.base import Compiled
     from curador.ledger.limits import Limits
-    from curador.plan.aggregates import Estimate
+    from curador.plan.aggregates import PlannedEstimate
     from curador.plan.model import BlockPlan, ItemPlan, Plan
     from curador.query.tree import Question
 
@@ -195,7 +195,7 @@ class _Goal:
     """One column's error; of a mean, in a group of so many rows."""
 
     block: int
-    estimate: Estimate
+    estimate: PlannedEstimate
     error: Fraction
     rows: int
 
@@ -220,11 +220,11 @@ def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> lis
     return goals
 
 
-def _estimate(block: BlockPlan, item: ItemPlan) -> Estimate | None:
+def _estimate(block: BlockPlan, item: ItemPlan) -> PlannedEstimate | None:
     return block.estimates[item.expression.index] if isinstance(item.expression, Estimated) else None
 
 
-def _goal(place: int, estimate: Estimate | None, name: str, error: Fraction, rows: int | None) -> _Goal:
+def _goal(place: int, estimate: PlannedEstimate | None, name: str, error: Fraction, rows: int | None) -> _Goal:
     if estimate is None or not estimate.calibrated:
         hint = "only counts, sums and means have an error that is known without data; give spend= instead"
         raise InvalidParameter.must_be("accuracy", "of a count, a sum or a mean", name, hint)
@@ -331,7 +331,7 @@ def price_at(session: Session, text: str, options: QuestionOptions, *, raised: b
     notes: tuple[str, ...] = ()
     enough = is_enough(main.grant, session.least)
     if raised and not enough:
-        main, notes = _raised(session, plan, options, confidence)
+        main, notes = _raise_to_least(session, plan, options, confidence)
     priced = (main,) if not options.bias else _with_bias(session, question, main, options)
     if len(priced) > 1:
         compiled = session.engine.compile([block for one in priced for block in one.plan.blocks])
@@ -356,15 +356,15 @@ def plan_question(session: Session, text: str, options: QuestionOptions) -> tupl
     found = session.plans.get(schema, key) if plain else None
     if found is not None:
         return found
-    question = _parsed(session, text, options.dialect)
-    plan = build_plan(question, schema, asked=_asked(options.caps), bounds=_bounds(options.bounds))
+    question = _parse_text(session, text, options.dialect)
+    plan = build_plan(question, schema, asked=_requested_caps(options.caps), bounds=_bounds(options.bounds))
     compiled = session.engine.compile(plan.blocks)
     if plain:
         session.plans.keep(schema, key, (question, plan, compiled))
     return question, plan, compiled
 
 
-def _parsed(session: Session, text: str, dialect: str) -> Question:
+def _parse_text(session: Session, text: str, dialect: str) -> Question:
     from curador.query.sql import parse
 
     if type(text) is not str:
@@ -380,8 +380,8 @@ def _with_bias(session: Session, question: Question, main: Priced, options: Ques
     wider = with_wider_caps(session.schema, main.plan)
     capped = RequestedCaps(rows=main.plan.blocks[0].cap.rows)
     plans = [
-        build_plan(one, wider, asked=None if isinstance(one.blocks[0].relation, UnitGroup) else capped)
-        for one in bias_questions(question, main.plan, session.schema)
+        build_plan(bias_question, wider, asked=None if isinstance(bias_question.blocks[0].relation, UnitGroup) else capped)
+        for bias_question in bias_questions(question, main.plan, session.schema)
     ]
     kind, amount = main.grant.kind, main.grant.amount
     if options.accuracy is None:
@@ -395,14 +395,16 @@ def _with_bias(session: Session, question: Question, main: Priced, options: Ques
     return main, *(price(plan, grant) for plan, grant in zip(plans, grants, strict=True))
 
 
-def _raised(session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction) -> tuple[Priced, tuple[str, ...]]:
+def _raise_to_least(
+    session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction
+) -> tuple[Priced, tuple[str, ...]]:
     """Return the plan with the least spend, where an accuracy costs less; any other cost below it is refused."""
     from curador.curator.preview import expected_errors
 
     least = session.study.least_spend
     at_least = replace(options, spend=share_text(least), rho=None, epsilon=None, accuracy=None, at=None)
     priced = priced_plan(plan, at_least, session.limits, session.share)
-    gives = "; ".join(one.sentence() for one in expected_errors(priced, confidence))
+    gives = "; ".join(expected_error.sentence() for expected_error in expected_errors(priced, confidence))
     if options.accuracy is None:
         (name,) = options.given
         refuse_too_little(name, getattr(options, name), session.least, least, gives)
@@ -415,7 +417,7 @@ def _cost_not_given(session: Session, plan: Plan, options: QuestionOptions, conf
     from curador.curator.preview import expected_errors
 
     priced = priced_plan(plan, replace(options, spend="5%"), session.limits, session.share)
-    told = "; ".join(one.sentence() for one in expected_errors(priced, confidence))
+    told = "; ".join(expected_error.sentence() for expected_error in expected_errors(priced, confidence))
     rule = 'must be given: spend="5%", rho=, epsilon= or accuracy={…}'
     hint = f'spend="5%" would give {told}.' if told else None
     return InvalidParameter(subject="the cost", rule=rule, got="none of them", hint=hint)
@@ -441,7 +443,7 @@ def _with_statement(options: QuestionOptions, question: Question) -> QuestionOpt
     return replace(options, epsilon=epsilon)
 
 
-def _asked(caps: Caps | Mapping[str, int] | str | None) -> RequestedCaps | None:
+def _requested_caps(caps: Caps | Mapping[str, int] | str | None) -> RequestedCaps | None:
     if caps is None:
         return None
     if isinstance(caps, str):

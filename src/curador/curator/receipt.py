@@ -227,23 +227,26 @@ def _caps(block: BlockPlan) -> dict[str, int]:
 def _bounds(block: BlockPlan) -> list[dict[str, str]]:
     """Every grid that values were clamped to, named by the measurements that use it."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for one in block.measurements:
-        grids = [block.tallies[tally].grid for tally, _ in one.combination]
-        for grid in [*grids, one.grid]:
+    for measurement in block.measurements:
+        grids = [block.tallies[tally].grid for tally, _ in measurement.combination]
+        for grid in [*grids, measurement.grid]:
             if grid is not None:
                 ends = {"lower": str(grid.value(0)), "upper": str(grid.value(grid.steps)), "step": str(grid.step)}
-                found[one.text or one.name, ends["lower"]] = {"of": one.text or one.name, **ends}
+                found[measurement.text or measurement.name, ends["lower"]] = {
+                    "of": measurement.text or measurement.name,
+                    **ends,
+                }
     return list(found.values())
 
 
 def _measurements(block: BlockPlan, noises: Sequence[Noise]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for place, (one, noise) in enumerate(zip(block.measurements, noises, strict=True)):
+    for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True)):
         rows.append(
             {
                 "column": [item.name for item in block.items if place in measurements_of(block, item.expression)],
-                "aggregate": one.text or one.name,
-                "sensitivity": _sensitivity(one, noise),
+                "aggregate": measurement.text or measurement.name,
+                "sensitivity": _sensitivity(measurement, noise),
                 "mechanism": "Quantile" if isinstance(noise, QuantileNoise) else _wire_form(noise)[0],
                 "parameters": _parameters(noise),
                 "loss": loss_record(noise),

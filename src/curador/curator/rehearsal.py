@@ -65,7 +65,7 @@ def _shape(value: Any) -> Hashable:
     if isinstance(value, Fraction):
         return value > 0, value.numerator.bit_length() - value.denominator.bit_length()
     if dataclasses.is_dataclass(value):
-        held = (getattr(value, one.name) for one in dataclasses.fields(value) if one.compare)
+        held = (getattr(value, field.name) for field in dataclasses.fields(value) if field.compare)
         return type(value), *(_shape(one) for one in held)
     return value
 
@@ -75,7 +75,7 @@ def rehearse(priced: Priced, tallied: Sequence[Tallied]) -> list[ReleasedBlock]:
     thrown = Keystream()
     thrown.pools = None  # nothing is drawn ahead
     blocks = zip(priced.plan.blocks, tallied, priced.noises, priced.selections, strict=True)
-    return [_block(*one, thrown) for one in blocks]
+    return [_block(*block, thrown) for block in blocks]
 
 
 def tally_without_rows(block: BlockPlan) -> Tallied:

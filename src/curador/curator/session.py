@@ -41,11 +41,11 @@ def schema_for_analyst(analyst: Analyst, visible: Schema) -> Schema:
 
     A table's source is its name, and a unit that is found through a hidden table is the column that leads there.
     """
-    names = {one.table.name for one in visible.tables}
-    tables = tuple(replace(one, table=_without_places(one.table, names)) for one in visible.tables)
+    names = {table.table.name for table in visible.tables}
+    tables = tuple(replace(table, table=_without_places(table.table, names)) for table in visible.tables)
     study = _part_of(
         visible.study,
-        tables=tuple(one.table for one in tables),
+        tables=tuple(table.table for table in tables),
         analysts=(analyst,),
         ledger=Path(visible.study.ledger.name),
         folder=Path(),

@@ -111,9 +111,10 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
         if stored is not None:
             return _give_again(session, purchase, stored)
     _require_means(session)
+    charged = False
     said: str | None = None  # what an interrupt must say, by how far it has come; None: nothing was charged yet
     try:
-        with session.turn, session.pace.released() as mark:
+        with session.turn, session.pace.released(lambda: charged):
             stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened while this one waited
             if stored is not None:
                 return _give_again(session, purchase, stored)
@@ -127,7 +128,7 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                 session.tried.add((request.question, request.question_key))
             said = CHARGING
             reserved = ledger.reserve(request)
-            mark.charged, said = True, INTERRUPTED
+            charged, said = True, INTERRUPTED
             with _telling_an_id(session, reserved):
                 content = purchase.compute(rehearsal=False)
                 restored = purchase.restore(content)
@@ -151,7 +152,7 @@ def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:
     """
     with _refusing_under_an_id(session, purchase.what):
         restored = purchase.restore(purchase.compute(rehearsal=True))
-        shown = purchase.show(restored, _imagined(session, purchase.request))
+        shown = purchase.show(restored, _imagine_charge(session, purchase.request))
         json.dumps(shown.receipt.record, allow_nan=False)
 
 
@@ -197,7 +198,7 @@ def _require_means(session: Session) -> None:
         raise InvalidStudy("the current data version must be prepared.", hint="the owner runs `curador prepare`.")
 
 
-def _imagined(session: Session, request: Request) -> Spent:
+def _imagine_charge(session: Session, request: Request) -> Spent:
     """What the ledger would say if this were the first charge: for the receipt of what is tried out."""
     total = session.limits.total
     cost = request.amounts.least(total)  # what does not fit is refused by the ledger, with its own sentence
@@ -227,13 +228,13 @@ def _telling_an_id(session: Session, reserved: Spent) -> Generator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 -- see above
-        raise _failed(session, reserved, error) from None
+        raise _settle_failure(session, reserved, error) from None
     finally:
         with contextlib.suppress(Exception):  # an answer does not wait for a log
             session.engine.record_duration(reserved.entry.shown, time.monotonic() - begun)
 
 
-def _failed(session: Session, reserved: Spent, error: Exception) -> Failed:
+def _settle_failure(session: Session, reserved: Spent, error: Exception) -> Failed:
     """Count the failure and return what the asker sees: that it failed, which is an answer too, and an id."""
     incident = _record_failure(session, error)
     with contextlib.suppress(CuradorError):  # an unsettled reservation stays charged as well

@@ -110,7 +110,7 @@ def rows_of(
         types={name: one.type for name, one in fields.items()},
         adjacency=study.adjacency,
         unit=study.unit_name,
-        granted=_granted(session, spend, rho),
+        granted=_grant_for_fit(session, spend, rho),
         inexact=inexact,
         _session=session,
     )
@@ -256,11 +256,11 @@ def _require_permitted(session: Session, table: str, *, inexact: bool) -> TableS
 
 def _table(session: Session, name: str) -> TableSchema:
     schema = session.visible_schema
-    names = [one.table.name for one in schema.tables if not one.table.public]
+    names = [table.table.name for table in schema.tables if not table.table.public]
     if name not in names:
         rule = "a private table that may be asked about"
         raise InvalidParameter.must_be("table", rule, name, did_you_mean(name, names) or ", ".join(names))
-    return next(one for one in schema.tables if one.table.name == name)
+    return next(table for table in schema.tables if table.table.name == name)
 
 
 def _field(table: TableSchema, name: str) -> Field:
@@ -281,7 +281,7 @@ def _bounds(one: Field) -> ColumnBounds:
     return (float(lower), float(upper)) if isinstance(lower, (int, Fraction)) and isinstance(upper, (int, Fraction)) else None
 
 
-def _granted(session: Session, spend: str | None, rho: Number | None) -> Amounts | None:
+def _grant_for_fit(session: Session, spend: str | None, rho: Number | None) -> Amounts | None:
     """Return what a spend or a rho buys; None where the estimator says what its fit costs."""
     options = QuestionOptions(spend=spend, rho=rho)
     if not options.given:

@@ -206,7 +206,7 @@ class PrivateEstimator(BaseEstimator):
     def cost(self, rows: TrainingRows, y: str | None = None) -> str:
         """Say what a fit on these rows would cost; it reads nothing and spends nothing."""
         facts, plan = self._planned_through(rows, y)
-        releases = sum(one.count for one in plan.parts)
+        releases = sum(part.count for part in plan.parts)
         spent = f"ε = {float(plan.goal.epsilon):.6g}" + (f" at δ = {float(plan.goal.delta):.3g}" if plan.goal.delta else "")
         count = f"{releases} release" + ("s" if releases > 1 else "")
         named = f"{type(self).__name__} on {facts.features} column" + ("s" if facts.features > 1 else "")

@@ -63,7 +63,7 @@ class PrivacyCard:
             "guarantee": self.guarantee,
             "exact": self.exact,
             "records": self.records,
-            "releases": tuple(_release_record(one) for one in self.releases),
+            "releases": tuple(_release_record(release) for release in self.releases),
             "notes": self.notes,
             "entry": self.entry,
         }
@@ -102,12 +102,13 @@ class PrivacyCard:
             f"  noise       {'exact integers and exact noise' if self.exact else 'ideal real arithmetic: not exact'}",
         ]
         lines += [
-            f"  released    {one.name}: {one.count} × {one.numbers} numbers ± {one.deviation:.4g} for {one.sensitivity:.4g}"
-            for one in self.releases
+            f"  released    {release.name}: {release.count} × {release.numbers} numbers"
+            f" ± {release.deviation:.4g} for {release.sensitivity:.4g}"
+            for release in self.releases
         ]
         if self.records is not None:
             lines.append(f"  records     {self.records} ({'public' if self.adjacency is REPLACE_ONE else 'declared'})")
-        return "\n".join([*lines, *(f"  note        {one}" for one in self.notes)])
+        return "\n".join([*lines, *(f"  note        {note}" for note in self.notes)])
 
 
 def _release_record(one: ReleaseSummary) -> dict[str, Any]:

@@ -249,7 +249,7 @@ def _lloyd(
         gain = np.maximum(counts, 0.0) / (np.square(counts) + 4 * deviation * deviation)
         steps = noisy[:, :-1] * reach * gain[:, None]
         centres = np.clip(places / TOP + np.where(filled[:, None], steps, 0.0), -1.0, 1.0)
-        centres = _refilled(centres, counts, filled, widest)
+        centres = _refill_centres(centres, counts, filled, widest)
     return Clusters(centres, np.maximum(counts, 0.0))
 
 
@@ -274,7 +274,7 @@ def cluster_sums(
     return found
 
 
-def _refilled(centres: Floats, counts: Floats, filled: NDArray[np.bool_], widest: Floats) -> Floats:
+def _refill_centres(centres: Floats, counts: Floats, filled: NDArray[np.bool_], widest: Floats) -> Floats:
     """A centre that nobody is near goes beside the one with most records, along the widest direction."""
     found = centres.copy()
     left = np.where(filled, counts, 0.0)

@@ -55,7 +55,7 @@ def to_json(estimator: PrivateEstimator) -> str:
         "format": _FORMAT,
         "class": name,
         "parameters": write_parameters(estimator),
-        "fitted": {name: write_value(value) for name, value in _kept(estimator, _names(name)).items()},
+        "fitted": {name: write_value(value) for name, value in _fitted_values(estimator, _names(name)).items()},
     }
     return json.dumps(body, allow_nan=False)
 
@@ -80,7 +80,7 @@ def _names(kind: str) -> frozenset[str]:
     return frozenset((*FITTED[kind], *COMMON)) if kind in FITTED else frozenset()
 
 
-def _kept(estimator: PrivateEstimator, known: frozenset[str]) -> dict[str, Any]:
+def _fitted_values(estimator: PrivateEstimator, known: frozenset[str]) -> dict[str, Any]:
     """Return what a fit has set, in that order; refused where a file could not say what it is."""
     kept = {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
     for name in kept:
@@ -92,13 +92,13 @@ def _kept(estimator: PrivateEstimator, known: frozenset[str]) -> dict[str, Any]:
 def from_json(text: str | bytes) -> PrivateEstimator:
     """Return the estimator that `to_json` wrote; anything else is refused."""
     try:
-        return _made(json.loads(text))
+        return _make_model(json.loads(text))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as problem:
         hint = "models are the JSON files that `save` writes"
         raise InvalidParameter.must_be("a model", "a readable file", type(problem).__name__, hint) from None
 
 
-def _made(body: Any) -> PrivateEstimator:
+def _make_model(body: Any) -> PrivateEstimator:
     if body["format"] != _FORMAT:
         raise KeyError("format")
     name = body["class"]

@@ -146,7 +146,7 @@ class FitPlan:
         """What the fit costs in zCDP, exactly."""
         if not self.gaussian:
             return self.goal.epsilon**2 / 2
-        return sum((one.count / (2 * one.multiplier**2) for one in self.parts), Fraction(0))
+        return sum((part.count / (2 * part.multiplier**2) for part in self.parts), Fraction(0))
 
     @property
     def loss(self) -> Loss:
@@ -156,12 +156,12 @@ class FitPlan:
         """
         if self.goal.pure:
             return Pure(epsilon=self.goal.epsilon, adjacency=self.goal.adjacency)
-        first, *others = (one.loss for one in self.parts)
+        first, *others = (part.loss for part in self.parts)
         return sum(others, first)
 
     @cached_property
     def _by_name(self) -> dict[str, PlannedMechanism]:
-        return {one.name: one for one in self.parts}
+        return {part.name: part for part in self.parts}
 
     def part(self, name: str) -> PlannedMechanism | None:
         """Return the part of this name; None where nothing of the kind was planned."""
@@ -205,8 +205,8 @@ def make_plan(goal: FitGoal, parts: Sequence[PlannedRelease]) -> FitPlan:
 def _least(goal: FitGoal, wanted: tuple[PlannedRelease, ...]) -> FitPlan:
     parts = _check_parts(goal, wanted)
     if goal.pure:
-        scales = (Fraction(one.count) / (Fraction(one.share) * goal.epsilon) for one in parts)
-        return FitPlan(goal, tuple(plan_release(goal, one, _up(scale)) for one, scale in zip(parts, scales, strict=True)))
+        scales = (Fraction(part.count) / (Fraction(part.share) * goal.epsilon) for part in parts)
+        return FitPlan(goal, tuple(plan_release(goal, part, _up(scale)) for part, scale in zip(parts, scales, strict=True)))
     from curador.privacy.gaussian import gaussian_mu
 
     mu = Fraction(gaussian_mu(epsilon=float(goal.epsilon), delta=float(goal.delta)))
@@ -214,7 +214,7 @@ def _least(goal: FitGoal, wanted: tuple[PlannedRelease, ...]) -> FitPlan:
     while slack < 1:
         own = mu * (1 - slack)
         plan = FitPlan(
-            goal, tuple(plan_release(goal, one, _up(Fraction(math.sqrt(one.count / one.share)) / own)) for one in parts)
+            goal, tuple(plan_release(goal, part, _up(Fraction(math.sqrt(part.count / part.share)) / own)) for part in parts)
         )
         if plan.loss.epsilon(delta=goal.delta) <= goal.epsilon:
             return plan
@@ -259,16 +259,16 @@ def _on_grid(coarse: Additive, adjacency: Adjacency, length: int, numbers: int) 
 
 
 def _check_parts(goal: FitGoal, parts: Sequence[PlannedRelease]) -> tuple[PlannedRelease, ...]:
-    total = math.fsum(one.share for one in parts)
-    if not parts or total <= 0 or any(one.share <= 0 or one.count < 1 for one in parts):
+    total = math.fsum(part.share for part in parts)
+    if not parts or total <= 0 or any(part.share <= 0 or part.count < 1 for part in parts):
         message = "a plan needs parts with shares above 0 and at least one release each"
         raise AssertionError(message)
-    if not goal.pure and any(one.drawn for one in parts):
+    if not goal.pure and any(part.drawn for part in parts):
         raise InvalidParameter.must_be("a direction", "drawn under a plan of directions", "one of Gaussian noise")
-    shares = [Fraction(one.share) / Fraction(math.nextafter(total, math.inf)) for one in parts]
+    shares = [Fraction(part.share) / Fraction(math.nextafter(total, math.inf)) for part in parts]
     # down, so that shares add up to at most 1
     floats = [math.nextafter(float(share), 0.0) if len(parts) > 1 else 1.0 for share in shares]
-    return tuple(PlannedRelease(one.name, share, one.count, one.drawn) for one, share in zip(parts, floats, strict=True))
+    return tuple(PlannedRelease(part.name, share, part.count, part.drawn) for part, share in zip(parts, floats, strict=True))
 
 
 def _round_scale(scale: Fraction) -> Fraction:

@@ -109,8 +109,8 @@ class Releaser:
     def releases(self) -> tuple[ReleaseSummary, ...]:
         """What was released so far."""
         return tuple(
-            ReleaseSummary(name, self._made[name], one.numbers, one.sensitivity, one.deviation)
-            for name, one in self._last.items()
+            ReleaseSummary(name, self._made[name], part.numbers, part.sensitivity, part.deviation)
+            for name, part in self._last.items()
         )
 
     def _count(self, name: str, length: int) -> None:
@@ -123,7 +123,7 @@ class Releaser:
 
     def _told(self) -> None:
         if self.progress is not None:
-            self.progress(self._made.total(), sum(one.count for one in self.plan.parts))
+            self.progress(self._made.total(), sum(part.count for part in self.plan.parts))
 
 
 def _draw_integers(mechanism: Additive | Stretch, integers: Integers) -> Integers:

@@ -11,7 +11,7 @@ from typing import Literal, cast
 from curador.errors import InvalidParameter, InvalidStudy, require
 from curador.ledger.amounts import DELTA_TICK, ZERO, Amounts, down_to_tick
 from curador.privacy.adjacency import Adjacency, as_adjacency
-from curador.privacy.filters import Amounts as Concentration
+from curador.privacy.filters import ConcentratedAmounts as Concentration
 from curador.privacy.filters import ConcentratedFilter, PureFilter
 from curador.study.model import PUBLIC, ROW, Budget
 
@@ -135,7 +135,7 @@ class Limits:
             "adjacency": str(self.adjacency),
             "unit": self.unit,
             "max_units": self.max_units,
-            "owners": [list(one) for one in self.owners],
+            "owners": [list(owner) for owner in self.owners],
         }
 
     @classmethod

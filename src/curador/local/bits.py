@@ -148,12 +148,12 @@ def column_sums(packed: Bytes, size: int) -> IntArray:
     step = max(_ROUND, (1 << 19) // (width * _ROUND) * _ROUND)
     for start in range(0, whole, step):
         part = packed[start : min(start + step, whole)]
-        total += _folded(np.ascontiguousarray(part).reshape(-1).view(U64), width)
+        total += _fold_bits(np.ascontiguousarray(part).reshape(-1).view(U64), width)
     tail = np.unpackbits(packed[whole:], axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
     return total.reshape(-1)[:size] + tail[:size]
 
 
-def _folded(words: NDArray[np.uint64], width: int) -> IntArray:
+def _fold_bits(words: NDArray[np.uint64], width: int) -> IntArray:
     """Return the sums of eight bits in each byte column, of rows in multiples of _ROUND."""
     fields = [words]
     for bits, ways, mask in ((1, 3, 0x5555555555555555), (2, 5, 0x3333333333333333), (4, 17, 0x0F0F0F0F0F0F0F0F)):

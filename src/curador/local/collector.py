@@ -91,9 +91,9 @@ def _whole_numbers(item: Any, low: Sequence[int], high: Sequence[int]) -> list[i
     if not isinstance(item, (tuple, list, np.ndarray)) or len(item) != len(low):
         return None
     numbers = [one for one in item if isinstance(one, (int, np.integer)) and not isinstance(one, bool)]
-    if len(numbers) != len(low) or not all(a <= one < b for one, a, b in zip(numbers, low, high, strict=True)):
+    if len(numbers) != len(low) or not all(a <= number < b for number, a, b in zip(numbers, low, high, strict=True)):
         return None
-    return [int(one) for one in numbers]
+    return [int(number) for number in numbers]
 
 
 # ---- collector -------------------------------------------------------------------------------------------------------------

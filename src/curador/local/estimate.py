@@ -43,7 +43,7 @@ def likely_counts(counts: _Numbers, errors: _Numbers, total: float) -> _Numbers:
     that shrinks is; a function of the estimates alone, so it costs no privacy. Source: [KW56]; [JZ09].
     """
     wide = np.maximum(errors, max(float(np.max(errors)) * 1e-9, 1e-12))
-    middle, spread, weight, place = _gathered(counts, wide)
+    middle, spread, weight, place = _gather_values(counts, wide)
     grid = np.linspace(0.0, max(float(counts.max()), total / len(counts)), _POINTS)
     exponent = -0.5 * ((middle[:, None] - grid) / spread[:, None]) ** 2
     chance = np.exp(exponent - exponent.max(axis=1, keepdims=True))
@@ -59,7 +59,7 @@ def likely_counts(counts: _Numbers, errors: _Numbers, total: float) -> _Numbers:
     return expected * (total / whole) if whole > 0.0 else np.full(len(counts), total / len(counts))
 
 
-def _gathered(counts: _Numbers, errors: _Numbers) -> tuple[_Numbers, _Numbers, _Numbers, NDArray[np.intp]]:
+def _gather_values(counts: _Numbers, errors: _Numbers) -> tuple[_Numbers, _Numbers, _Numbers, NDArray[np.intp]]:
     """Estimates, errors, how many values stand for each, and where each value stands."""
     if len(counts) <= _CELLS:
         return counts, errors, np.ones(len(counts)), np.arange(len(counts))

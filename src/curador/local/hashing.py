@@ -175,7 +175,7 @@ def supports_on_circles(reports: IntArray, size: int, prime: int, cells: int) ->
     rows = prime if prime * prime <= _WHOLE else max(1, _CIRCLES // prime)
     ordered = reports if rows == prime else reports[np.argsort(reports[:, 0], kind="stable")]  # a block's reports together
     a, b, z = ordered[:, 0], ordered[:, 1], ordered[:, 2]
-    up, down = (_turned(borders(z + after, prime, cells) - b, prime) for after in (0, 1))
+    up, down = (_turn_places(borders(z + after, prime, cells) - b, prime) for after in (0, 1))
     values = np.arange(size)
     total = np.zeros(size, np.int64)
     for first in range(1, prime, rows):
@@ -190,7 +190,7 @@ def supports_on_circles(reports: IntArray, size: int, prime: int, cells: int) ->
     return total
 
 
-def _turned(place: IntArray, prime: int) -> IntArray:
+def _turn_places(place: IntArray, prime: int) -> IntArray:
     """Return the places, from −P to P, on the circle."""
     place += prime * (place < 0)
     place -= prime * (place >= prime)

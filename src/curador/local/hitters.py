@@ -166,13 +166,13 @@ class HeavyHitters(Reporting):
         level = below(len(client.lengths), codes.size, source)
         place = below(client.hashes, codes.size, source)
         cell = np.empty(codes.size, np.int64)
-        for one, bits in enumerate(client.lengths):
-            here = np.flatnonzero(level == one)
+        for depth, bits in enumerate(client.lengths):
+            here = np.flatnonzero(level == depth)
             drop = self.bits - bits
             shifted = codes[here] >> (np.uint64(drop) if self.bits <= 64 else drop)
             prefixes, which = np.unique(shifted, return_inverse=True)
-            marks = np.array(client.marks(one, prefixes.tolist()), np.uint64)
-            a, b = functions(client.salt, one, client.hashes)
+            marks = np.array(client.marks(depth, prefixes.tolist()), np.uint64)
+            a, b = functions(client.salt, depth, client.hashes)
             cell[here] = cells_of(marks[which], a[place[here]], b[place[here]], client.cells)
         kept = bernoulli(self.p, codes.size, source)
         other = below(client.cells - 1, codes.size, source)

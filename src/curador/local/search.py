@@ -81,7 +81,7 @@ class Found:
         return self._estimate().to_polars()
 
     def __str__(self) -> str:
-        ended = next((one for one in self.levels if not one.kept), self.levels[-1])
+        ended = next((level for level in self.levels if not level.kept), self.levels[-1])
         least = f"a value needs about {ended.threshold:,.0f} people to stand out"
         return (
             f"{self._estimate()}\n  {least}" if self.values else f"HeavyHitters: {self.reports:,} reports; {least}: none does"
@@ -108,11 +108,11 @@ def search_prefixes(protocol: HeavyHitters, table: IntArray, reports: int, rejec
         if last and client.text:
             grown = [code for code in grown if client.value(code) is not None]
         false = float(protocol.false_values) if last else _FALSE_PREFIXES
-        found = _passed(client, odds, place, grown, table[place], false, protocol.most)
+        found = _pass_level(client, odds, place, grown, table[place], false, protocol.most)
         prefixes, before = found.prefixes, bits
         limit = odds.people(found.limit, found.people) * reports / max(found.people, 1)
         told.append(Level(bits, found.people, len(grown), limit, len(prefixes)))
-    return _found(protocol, odds, found, (reports, rejected, level, tuple(told)))
+    return _estimate_found(protocol, odds, found, (reports, rejected, level, tuple(told)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class _Passed:
     surplus: float
 
 
-def _passed(
+def _pass_level(
     client: PrefixClient, odds: _Odds, place: int, grown: list[int], table: IntArray, false: float, most: int
 ) -> _Passed:
     people = int(table.sum())
@@ -233,7 +233,9 @@ def threshold(reports: int, q: float, candidates: int, false: float) -> int:
     return high
 
 
-def _found(protocol: HeavyHitters, odds: _Odds, last: _Passed, rest: tuple[int, int, Any, tuple[Level, ...]]) -> Found:
+def _estimate_found(
+    protocol: HeavyHitters, odds: _Odds, last: _Passed, rest: tuple[int, int, Any, tuple[Level, ...]]
+) -> Found:
     """Estimate the holders of the values found in the last level, and from its share of the people those of all."""
     reports, rejected, level, told = rest
     if not last.prefixes:

@@ -115,7 +115,7 @@ class Staircase(RealNoise):
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "adjacency", adjacency)
-        object.__setattr__(self, "exponent", _exponent(exact, squared) if grid is None else _given(grid))
+        object.__setattr__(self, "exponent", _exponent(exact, squared) if grid is None else _read_grid(grid))
         width = self._width
         require(width <= _MOST_STEPS * min(exact, 1), "epsilon", "such that the noise has at most 2^51 grid steps", epsilon)
         if gamma is None:
@@ -244,7 +244,7 @@ def _exponent(epsilon: Fraction, squared: Fraction) -> int:
     return min(fine, floor_log2(squared) // 2 - _LEAST_STEPS_BITS)
 
 
-def _given(grid: Number) -> int:
+def _read_grid(grid: Number) -> int:
     step = positive(grid, "grid")
     exponent = floor_log2(step)
     require(power_of_two(exponent) == step, "grid", "a power of two", grid)

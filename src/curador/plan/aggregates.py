@@ -83,7 +83,7 @@ class Released(Protocol):
         ...
 
 
-class Estimate(ABC):
+class PlannedEstimate(ABC):
     """What is computed from measurements in place of one aggregate.
 
     sized       its ± depends on how many rows a group has
@@ -121,7 +121,7 @@ class Estimate(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Linear(Estimate):
+class Linear(PlannedEstimate):
     """constant + Σ coefficient · measurement. `whole`: a count, released as an integer."""
 
     terms: tuple[tuple[int, Fraction], ...]
@@ -187,7 +187,7 @@ def _floats(released: Released, index: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean(Estimate):
+class Mean(PlannedEstimate):
     """centre + step · total/count, clamped to [lower, upper]; NULL where the released count is not above 0."""
 
     total: int
@@ -264,7 +264,7 @@ def _ratio_ends(
 
 
 @dataclass(frozen=True, slots=True)
-class Variance(Estimate):
+class Variance(PlannedEstimate):
     """square_step · (squares/count + square_centre) − (step · total/count)², clamped to [0, range²/4].
 
     total is of v − centre, squares of ((v − centre)² >> shift) − square_centre. sample: times n/(n − 1).
@@ -357,7 +357,7 @@ def _root_up(value: Fraction) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Estimate):
+class Point(PlannedEstimate):
     """A quantile: the value of a grid cell. `measurement` gives the point; its priced noise also brings both ends."""
 
     measurement: int
@@ -609,7 +609,7 @@ class AggregatePlan:
     counted   it measures the count of its pattern's rows, which a sum beside it then shares
     """
 
-    estimate: Callable[[Measuring, Aggregate], Estimate] | None
+    estimate: Callable[[Measuring, Aggregate], PlannedEstimate] | None
     inside: RangeInside | None
     counted: bool = False
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
-from curador.plan.aggregates import PLANNED, Estimate, Linear
+from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
 from curador.plan.caps import AS_DECLARED, RequestedCaps, bound_contribution, caps_of
 from curador.plan.intervals import narrow_range
 from curador.plan.keys import can_be_null, domain_of
@@ -75,15 +75,15 @@ def build_plan(
         blocks.append(planned)
         if len(question.blocks) == 1:
             pending = iter(expressions)
-            for one in question.order:
-                column = one.expression.index if isinstance(one.expression, Ref) else None
+            for sort in question.order:
+                column = sort.expression.index if isinstance(sort.expression, Ref) else None
                 expression = None if column is not None else next(pending)
-                orders.append(OrderPlan(expression, column, one.descending, one.nulls_first))
+                orders.append(OrderPlan(expression, column, sort.descending, sort.nulls_first))
     if len(question.blocks) > 1:
-        for one in question.order:
-            if not isinstance(one.expression, Ref):
+        for sort in question.order:
+            if not isinstance(sort.expression, Ref):
                 raise InvalidQuery("ORDER BY after UNION ALL must name columns of the result.")
-            orders.append(OrderPlan(None, one.expression.index, one.descending, one.nulls_first))
+            orders.append(OrderPlan(None, sort.expression.index, sort.descending, sort.nulls_first))
     unknown = set(narrow) - {item.name for block in blocks for item in block.items}
     if unknown:
         raise InvalidQuery(
@@ -119,7 +119,7 @@ class _Builder:
     narrow: Mapping[str, tuple[Fraction, Fraction]]
     tallies: list[Tally] = field(default_factory=list[Tally])
     measurements: list[Measurement] = field(default_factory=list[Measurement])
-    estimates: list[Estimate] = field(default_factory=list[Estimate])
+    estimates: list[PlannedEstimate] = field(default_factory=list[PlannedEstimate])
     notes: dict[str, None] = field(default_factory=dict[str, None])
     counted: set[Tally] = field(default_factory=set[Tally])
     bounds: tuple[Fraction, Fraction] | None = None
@@ -148,11 +148,13 @@ class _Builder:
     def build(self, order: list[Node]) -> tuple[BlockPlan, list[Node]]:
         caps = caps_of(self.relation, self.schema, self.asked)
         self.ranges = Ranges(self.schema, caps.rows)
-        aggregates = [one for item in self.block.items for one in aggregates_of(item.expression)]
-        aggregates += [one for node in (self.block.having, *order) if node is not None for one in aggregates_of(node)]
+        aggregates = [aggregate for item in self.block.items for aggregate in aggregates_of(item.expression)]
+        aggregates += [
+            aggregate for node in (self.block.having, *order) if node is not None for aggregate in aggregates_of(node)
+        ]
         keys = self._keys(only_keys=not aggregates)
         self.cap, self.contribution = self._caps(caps, keys, aggregates)
-        self.counted = {self.pattern(one) for one in aggregates if PLANNED[one.function].counted}
+        self.counted = {self.pattern(aggregate) for aggregate in aggregates if PLANNED[aggregate.function].counted}
         items = tuple(self._item(place) for place in range(len(self.block.items)))
         having = None if self.block.having is None else self._planned(self.block.having)
         ordering = [self._planned(node) for node in order]
@@ -202,7 +204,7 @@ class _Builder:
         for key in keys:
             groups *= len(key.values or ())
         self.known_groups = None if private else groups
-        self.counts_units = any(AGGREGATES[one.function].presence for one in aggregates)
+        self.counts_units = any(AGGREGATES[aggregate.function].presence for aggregate in aggregates)
         self.caps = caps
         return self.bounded(self.height)
 
@@ -241,13 +243,13 @@ class _Builder:
             case Aggregate():
                 return Estimated(_place(self.estimates, self._estimate(node)), node.type)
             case Call():
-                return replace(node, arguments=tuple(self._planned(one) for one in node.arguments))
+                return replace(node, arguments=tuple(self._planned(argument) for argument in node.arguments))
             case _:
                 return node
 
     # ---- aggregates ------------------------------------------------------------------------------------------------
 
-    def _estimate(self, one: Aggregate) -> Estimate:
+    def _estimate(self, one: Aggregate) -> PlannedEstimate:
         made = PLANNED[one.function].estimate
         if made is None:
             raise NotPrivate(f"{one.function} has no private form over all rows.", place=one.place)

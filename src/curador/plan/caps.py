@@ -37,6 +37,8 @@ def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     """
     tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
     private = [table for table in tables if not table.public]
+    if len(private) == 1 and asked == AS_DECLARED:
+        return private[0].caps
     rows = max(table.caps.rows for table in private)
     own = Caps(
         rows=rows,
@@ -45,12 +47,12 @@ def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     )
     ceilings = [table.caps_max or table.caps for table in private]
     wanted = {
-        "rows": (asked.rows, max(one.rows for one in ceilings)),
+        "rows": (asked.rows, max(ceiling.rows for ceiling in ceilings)),
         "groups": (
             asked.groups,
-            max(max(one.most_groups, one.rows) if one.groups is None else one.groups for one in ceilings),
+            max(max(ceiling.most_groups, ceiling.rows) if ceiling.groups is None else ceiling.groups for ceiling in ceilings),
         ),
-        "rows_per_group": (asked.rows_per_group, max(one.most_in_group for one in ceilings)),
+        "rows_per_group": (asked.rows_per_group, max(ceiling.most_in_group for ceiling in ceilings)),
     }
     for name, (value, most) in wanted.items():
         if value is not None:

@@ -76,7 +76,7 @@ def _anything(*_: object) -> Range:
 
 def _of(function: Callable[..., Range]) -> RangeRule:
     """The range of arithmetic on the arguments' ranges."""
-    return lambda call, ranges, relation: function(*(ranges.of(one, relation) for one in call.arguments))
+    return lambda call, ranges, relation: function(*(ranges.of(argument, relation) for argument in call.arguments))
 
 
 def _of_first(function: Callable[[Range], Range]) -> RangeRule:
@@ -109,7 +109,7 @@ def _chosen(places: Callable[[Call], list[int]]) -> RangeRule:
 
 def _extreme(call: Call, ranges: Ranges, relation: Relation) -> Range:
     """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
-    held = [one for one in call.arguments if not _null(one)]
+    held = [argument for argument in call.arguments if not _null(argument)]
     found = intervals.hull([ranges.of(one, relation) for one in held])
     for end in (written_range(one).lower for one in held):
         if end is not None:
@@ -300,7 +300,7 @@ def _casts(call: Call, walk: EnclosureWalk) -> ColumnEnclosure:
 
 
 def _numeric(call: Call) -> bool:
-    return all(one.type is None or one.type.numeric for one in call.arguments)
+    return all(argument.type is None or argument.type.numeric for argument in call.arguments)
 
 
 ENCLOSURES: dict[str, NumberRule] = {
@@ -355,12 +355,12 @@ def _compared(call: Call, walk: EnclosureWalk) -> Truth:
 
 def _listed(call: Call, walk: EnclosureWalk) -> Truth:
     held = walk.number(call.arguments[0])
-    return on.some([on.compare("=", held, walk.number(one)) for one in call.arguments[1:]])
+    return on.some([on.compare("=", held, walk.number(argument)) for argument in call.arguments[1:]])
 
 
 TRUTHS: dict[str, TruthRule] = {
-    "and": lambda call, walk: on.every([walk.truth(one) for one in call.arguments]),
-    "or": lambda call, walk: on.some([walk.truth(one) for one in call.arguments]),
+    "and": lambda call, walk: on.every([walk.truth(argument) for argument in call.arguments]),
+    "or": lambda call, walk: on.some([walk.truth(argument) for argument in call.arguments]),
     "not": lambda call, walk: on.reverse(walk.truth(call.arguments[0])),
     "is_null": _of_numbers(_is_null),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_numbers(_compared)),

@@ -297,7 +297,7 @@ def narrow_range(known: Range, index: int, predicate: Node) -> Range:
             numbers = [written_range(literal) for literal in literals]
             if any(number.lower is None for number in numbers):
                 continue
-            found = _allowed(function, numbers)
+            found = _is_allowed(function, numbers)
             if found is not None:
                 reasons = [reason for reason in (known.why, "WHERE") if reason and reason not in known.why.split("; ")[1:]]
                 known = replace(meet(known, found), why="; ".join(reasons))
@@ -311,7 +311,7 @@ def _about(conjunct: Call, index: int) -> list[tuple[str, Sequence[Node]]]:
     if (
         conjunct.function == "in"
         and _is_column(arguments[0], index)
-        and all(isinstance(one, Literal) for one in arguments[1:])
+        and all(isinstance(argument, Literal) for argument in arguments[1:])
     ):
         return [("in", arguments[1:])]
     if conjunct.function in mirrored and len(arguments) == 2:
@@ -326,7 +326,7 @@ def _is_column(expression: Node, index: int) -> bool:
     return isinstance(expression, Ref) and expression.index == index
 
 
-def _allowed(function: str, numbers: list[Range]) -> Range | None:
+def _is_allowed(function: str, numbers: list[Range]) -> Range | None:
     if not numbers:
         return None
     first = numbers[0].lower
@@ -350,7 +350,9 @@ def narrow_times(
         if not isinstance(conjunct, Call):
             continue
         for function, literals in _about(conjunct, index):
-            values = [one.value for one in literals if isinstance(one, Literal) and isinstance(one.value, dt.date)]
+            values = [
+                literal.value for literal in literals if isinstance(literal, Literal) and isinstance(literal.value, dt.date)
+            ]
             if not values or len(values) != len(literals):
                 continue
             low, high = min(map(moment_of, values)), max(map(last_moment, values))

@@ -193,11 +193,11 @@ def _restrict_values(
             continue
         if conjunct.function not in {"=", "in"} or not _reads(inner, index):
             continue
-        literals = [one for one in conjunct.arguments[1:] if isinstance(one, Literal)]
+        literals = [argument for argument in conjunct.arguments[1:] if isinstance(argument, Literal)]
         if len(literals) != len(conjunct.arguments) - 1:
             continue
         kind = relation.columns[index].type
-        read = [_as_value(one.value, kind) for one in literals if one.value is not None]
+        read = [_as_value(literal.value, kind) for literal in literals if literal.value is not None]
         written = dict.fromkeys(value for value in read if _can_be(value, kind))  # others match no row
         if known is None:
             known = (_sort_values(written), False, "WHERE")
@@ -220,13 +220,13 @@ def can_be_null(expression: Node, relation: Relation) -> bool:
         case Call(function="is_null"):
             return False
         case Call(function="coalesce"):
-            return all(can_be_null(one, relation) for one in expression.arguments)
+            return all(can_be_null(argument, relation) for argument in expression.arguments)
         case Call(
             function="extract" | "date_trunc" | "neg" | "abs" | "floor" | "ceil" | "round" | "length" | "and" | "or" | "not"
         ):
-            return any(can_be_null(one, relation) for one in expression.arguments)
+            return any(can_be_null(argument, relation) for argument in expression.arguments)
         case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=" | "in" | "like" | "ilike" | "starts_with"):
-            return any(can_be_null(one, relation) for one in expression.arguments)
+            return any(can_be_null(argument, relation) for argument in expression.arguments)
         case Call(function="case"):
             places = [*range(1, len(expression.arguments) - 1, 2), len(expression.arguments) - 1]
             return any(can_be_null(expression.arguments[place], relation) for place in places)
@@ -247,7 +247,7 @@ def column_can_be_null(relation: Relation, index: int) -> bool:
             if denied and isinstance(inner, Call) and _reads(inner.arguments[0], index):
                 return False
             if conjunct.function in {"=", "<", "<=", ">", ">=", "in"} and any(
-                _reads(one, index) for one in conjunct.arguments
+                _reads(argument, index) for argument in conjunct.arguments
             ):
                 return False
         return column_can_be_null(relation.input, index)

@@ -28,7 +28,7 @@ from curador.query.tree import Aggregate, Call, Estimated, Expression, Node, Pla
 from curador.study.values import Type, Value
 
 if TYPE_CHECKING:
-    from curador.plan.aggregates import Estimate
+    from curador.plan.aggregates import PlannedEstimate
     from curador.study.model import Column
 
 
@@ -206,7 +206,7 @@ class BlockPlan:
     keys: tuple[KeyPlan, ...]
     tallies: tuple[Tally, ...]
     measurements: tuple[Measurement, ...]
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[PlannedEstimate, ...]
     items: tuple[ItemPlan, ...]
     having: Node | None
     units: int | None
@@ -319,6 +319,6 @@ def aggregates_of(node: Node) -> list[Aggregate]:
         case Aggregate():
             return [node]
         case Call():
-            return [found for one in node.arguments for found in aggregates_of(one)]
+            return [found for argument in node.arguments for found in aggregates_of(argument)]
         case _:
             return []

@@ -169,7 +169,7 @@ class _Owners:
 
 
 def _least(*rows: int | None) -> int | None:
-    return min((one for one in rows if one is not None), default=None)
+    return min((row for row in rows if row is not None), default=None)
 
 
 def _scan(scan: Scan, schema: Schema, cap: int | None) -> Owned:

@@ -157,7 +157,7 @@ def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = Non
     if selecting and grant.delta <= 0:
         raise NotPrivate("keys that are selected privately need a grant of delta; got 0.")
     shares = [measurement_weights(block, weights or {}) for block in plan.blocks]
-    total = sum((sum(one, Fraction(0)) for one in shares), Fraction(0))
+    total = sum((sum(share, Fraction(0)) for share in shares), Fraction(0))
     everything = grant.amount * (1 - KEYS_SHARE) if selecting and total else grant.amount
     keys = (grant.amount - everything if total else grant.amount) / max(len(selecting), 1)
     noises = tuple(

@@ -151,7 +151,7 @@ class Ranges:
         if not call.type.numeric:
             return EVERYTHING
         reasons = dict.fromkeys(
-            reason for one in call.arguments for reason in self.of(one, relation).why.split("; ") if reason
+            reason for argument in call.arguments for reason in self.of(argument, relation).why.split("; ") if reason
         )
         return replace(found, integer=found.integer or call.type is Type.INTEGER, why=found.why or "; ".join(reasons))
 

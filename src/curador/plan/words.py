@@ -57,7 +57,7 @@ def expression_text(node: Node, relation: Relation) -> str:
             inner = "*" if node.argument is None else expression_text(node.argument, relation)
             return f"{node.function}({inner})"
         case Call():
-            held = [expression_text(one, relation) for one in node.arguments]
+            held = [expression_text(argument, relation) for argument in node.arguments]
             chain, name = f" {node.function.upper()} ".join(held), node.function
             listed = {"all": ", ".join(held), "rest": ", ".join(held[1:]), "chain": chain}
             return FUNCTIONS[name].words.format(*held, name=name, type=node.type, **listed)
@@ -109,7 +109,8 @@ def explain(planned: Plan | Priced, schema: Schema) -> str:
         if block.private_keys:
             lines.append(_selection(block, selection, unit))
         lines += [
-            _measurement(one, None if noises is None else noises[place]) for place, one in enumerate(block.measurements)
+            _measurement(measurement, None if noises is None else noises[place])
+            for place, measurement in enumerate(block.measurements)
         ]
         lines += [f"range      {note}; clamped to it" for note in block.notes]
         if block.having is not None:
@@ -204,7 +205,7 @@ def _measurement(one: Measurement, noise: Noise | None) -> str:
         weight = f"a unit weighs at most {one.unit_weight} rows"
         return f"measures   {one.text}, {weight}; exponential mechanism, three draws: the value and both ends"
     step = 1.0 if one.grid is None else float(one.grid.step)
-    moved = f"one unit moves it by at most {_moved(one, noise, step)}"
+    moved = f"one unit moves it by at most {_moved_words(one, noise, step)}"
     match noise:
         case DiscreteGaussian():
             return f"measures   {one.text}; {moved}; Gaussian noise of {float(noise.sigma) * step:,.4g}"
@@ -214,7 +215,7 @@ def _measurement(one: Measurement, noise: Noise | None) -> str:
             return f"measures   {one.text}; {moved}"
 
 
-def _moved(one: Measurement, noise: Noise | None, step: float) -> str:
+def _moved_words(one: Measurement, noise: Noise | None, step: float) -> str:
     first, second = f"{one.l1 * step:,.6g} (l1)", f"{math.sqrt(one.l2_squared) * step:,.6g} (l2)"
     if isinstance(noise, DiscreteLaplace):
         return first

@@ -80,65 +80,63 @@ class RowTexts:
     bytes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What computing an expression on all of a unit's rows takes, and how many bytes of text come out."""
-
-    nanoseconds: float
-    bytes: int = 0
-
-
-def cost_of(node: Node | None, texts: RowTexts) -> Cost:
-    """Return what an expression takes on a unit's rows.
+def cost_of(node: Node | None, texts: RowTexts) -> float:
+    """Return the nanoseconds that an expression takes on all of a unit's rows.
 
     Claim   Not below the sum over its calls of the measured cost of each, every call as often as a filter computes it.
     Needs   The measured costs; texts as long as `texts` says at most.
     """
     match node:
         case Ref():
-            held = texts.bytes[node.index] if node.type is Type.STRING and node.index < len(texts.bytes) else 0
-            return Cost(0.1 * held, held)
-        case Literal():
-            return Cost(0.0, texts.rows * len(str(node.value).encode()) if node.type is Type.STRING else 0)
+            return 0.1 * bytes_of(node, texts)
         case Call():
             return _call(node, texts)
         case _:
-            return Cost(0.0)
+            return 0.0
+
+
+def bytes_of(node: Node | None, texts: RowTexts) -> int:
+    """Return how many bytes of text come out of an expression on all of a unit's rows, at most."""
+    match node:
+        case Ref():
+            return texts.bytes[node.index] if node.type is Type.STRING and node.index < len(texts.bytes) else 0
+        case Literal():
+            return texts.rows * len(str(node.value).encode()) if node.type is Type.STRING else 0
+        case Call() if node.type is Type.STRING:
+            return _made(node, texts, sum(bytes_of(argument, texts) for argument in node.arguments))
+        case _:
+            return 0
 
 
 def total_cost(nodes: Sequence[Node | None], texts: RowTexts) -> float:
     """Return what several expressions take together."""
-    return sum(cost_of(one, texts).nanoseconds for one in nodes)
+    return sum(cost_of(node, texts) for node in nodes)
 
 
-def _call(call: Call, texts: RowTexts) -> Cost:
+def _call(call: Call, texts: RowTexts) -> float:
     name, function = call.function, FUNCTIONS[call.function]
-    parts = [cost_of(one, texts) for one in call.arguments]
     below = sum(
-        part.nanoseconds if not function.guarded or not _is_computed(one) else 2 * part.nanoseconds + _GUARD * texts.rows
-        for one, part in zip(call.arguments, parts, strict=True)
+        cost_of(argument, texts)
+        if not function.guarded or not _is_computed(argument)
+        else 2 * cost_of(argument, texts) + _GUARD * texts.rows
+        for argument in call.arguments
     )
-    looked = sum(part.bytes for part in parts)
     if name == "in":
         listed = call.arguments[1:]
         letters = sum(_length(one) for one in listed)
-        return Cost(
-            below
-            + texts.rows * (function.row + _LISTED * len(listed) + function.byte * letters)
-            + function.byte * parts[0].bytes
-        )
+        each = function.row + _LISTED * len(listed) + function.byte * letters
+        return below + texts.rows * each + function.byte * bytes_of(call.arguments[0], texts)
     if name in {"like", "ilike"}:
-        own = texts.rows * function.row + parts[0].bytes * (
-            _search_cost(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
-        )
-        return Cost(below + own)
+        searched = _search_cost(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
+        return below + texts.rows * function.row + bytes_of(call.arguments[0], texts) * searched
     if name == "replace":
-        own = texts.rows * function.row + parts[0].bytes * (16.0 + 0.01 * _length(call.arguments[1]))
-        return Cost(below + own, texts.rows * TEXT_BYTES)
+        searched = 16.0 + 0.01 * _length(call.arguments[1])
+        return below + texts.rows * function.row + bytes_of(call.arguments[0], texts) * searched
+    looked = sum(bytes_of(argument, texts) for argument in call.arguments)
     own = texts.rows * function.row + looked * function.byte
     if name == "cast" and looked:
         own += texts.rows * 100.0  # read by patterns
-    return Cost(below + own, _bytes(call, texts, looked))
+    return below + own
 
 
 def _is_computed(node: Node) -> bool:
@@ -146,11 +144,12 @@ def _is_computed(node: Node) -> bool:
     return isinstance(node, Call) and FUNCTIONS[node.function].number
 
 
-def _bytes(call: Call, texts: RowTexts, looked: int) -> int:
-    if call.type is not Type.STRING:
-        return 0
+def _made(call: Call, texts: RowTexts, looked: int) -> int:
+    """Bytes of a text that is made of so many."""
     longest = texts.rows * TEXT_BYTES
     match call.function:
+        case "replace":
+            return longest
         case "cast":
             return looked or texts.rows * _WRITTEN_BYTES
         case "substring":
@@ -265,7 +264,7 @@ def cutting_height(height: int, relation: Relation, schema: Schema) -> int | Non
 def most_stored(relation: Relation, schema: Schema) -> int:
     """Return how many rows of one unit the tables of a relation hold at most."""
     tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
-    return max((stored_rows(one, schema.study) for one in tables if not one.public), default=1)
+    return max((stored_rows(table, schema.study) for table in tables if not table.public), default=1)
 
 
 def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) -> NotPrivate:
@@ -312,7 +311,7 @@ def work_of(block: BlockPlan, schema: Schema, height: int, cap: Cap, returned: i
 
 
 def _caps(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, cap: Cap, place: Place | None) -> None:
-    text = sum(cost_of(key.expression, flow).bytes for key in block.keys)
+    text = sum(bytes_of(key.expression, flow) for key in block.keys)
     kept = flow.rows
     origins = _ORIGIN * max(len(list(scans_of(block.relation))) - 2, 0)
     if cap.by == "window":
@@ -326,11 +325,11 @@ def _caps(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, cap: Cap, place: Pl
 
 
 def _tallies(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, kept: int, place: Place | None) -> None:
-    text = sum(cost_of(key.expression, flow).bytes for key in block.keys)
+    text = sum(bytes_of(key.expression, flow) for key in block.keys)
     each = {"units": _UNITS, "distinct": _VALUES, "cells": _CELLS}
     walk.add("grouping", place, kept, kept * _GROUP + _GROUPED_BYTE * text)
     for tally in block.tallies:
-        own = cost_of(tally.argument, flow).bytes if tally.kind == "distinct" else 0
+        own = bytes_of(tally.argument, flow) if tally.kind == "distinct" else 0
         nanoseconds = kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own
         walk.add("tallying", place, kept, nanoseconds)
 
@@ -354,7 +353,7 @@ class _WorkWalk:
                 return self._scan(relation, wanted)
             case Filter():
                 below = self.visit(relation.input, wanted | refs_of(relation.predicate))
-                each = below.rows * _FILTER + cost_of(relation.predicate, below).nanoseconds
+                each = below.rows * _FILTER + cost_of(relation.predicate, below)
                 self._private(relation, "a filter", _place(relation.predicate, relation.place), below.rows, each)
                 return below
             case Project():
@@ -388,13 +387,15 @@ class _WorkWalk:
         found = self.schema.table(scan.table)
         if found is None or found.table.public:
             longest = self.schema.public.longest
-            return RowTexts(1, tuple(longest(scan.table, one.name) if one.type is Type.STRING else 0 for one in scan.columns))
+            return RowTexts(
+                1, tuple(longest(scan.table, column.name) if column.type is Type.STRING else 0 for column in scan.columns)
+            )
         stored = stored_rows(found.table, self.schema.study)
         rows = min(self.height, stored)
         read = [index for index in wanted if index < len(scan.columns)]
         held = tuple(
-            min(rows * _longest(self.schema, scan.table, one), _most_together(self.schema, scan.table, one.name, rows))
-            for one in scan.columns
+            min(rows * _longest(self.schema, scan.table, column), _most_together(self.schema, scan.table, column.name, rows))
+            for column in scan.columns
         )
         each = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
         self.add(f"reading {scan.table}", scan.place, rows, each)
@@ -403,27 +404,27 @@ class _WorkWalk:
     def _project(self, project: Project, wanted: frozenset[int]) -> RowTexts:
         kept = [place for place in range(len(project.columns)) if place in wanted]
         expressions = [project.expressions[place] for place in kept]
-        below = self.visit(project.input, frozenset(index for one in expressions for index in refs_of(one)))
-        computed = [one for one in expressions if not isinstance(one, Ref)]
+        below = self.visit(project.input, frozenset(index for expression in expressions for index in refs_of(expression)))
+        computed = [expression for expression in expressions if not isinstance(expression, Ref)]
         each = below.rows * _COMPUTE * len(computed) + total_cost(computed, below)
         self._private(project, "a computed column", _first(computed, project.place), below.rows, each)
-        return RowTexts(below.rows, tuple(cost_of(one, below).bytes for one in project.expressions))
+        return RowTexts(below.rows, tuple(bytes_of(expression, below) for expression in project.expressions))
 
     def _group(self, group: UnitGroup) -> RowTexts:
         parts: list[Expression] = list(group.keys)
-        for one in group.aggregates:
-            parts += [part for part in (one.argument, one.filter) if part is not None]
+        for aggregate in group.aggregates:
+            parts += [part for part in (aggregate.argument, aggregate.filter) if part is not None]
         below = self.visit(group.input, frozenset(index for part in parts for index in refs_of(part)))
-        inside = [cost_of(part, below) for part in parts]
-        dear = sum(AGGREGATES[one.function].sorts for one in group.aggregates)
+        inside = sum(cost_of(part, below) + _SORTED_BYTE * bytes_of(part, below) for part in parts)
+        dear = sum(AGGREGATES[aggregate.function].sorts for aggregate in group.aggregates)
         each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
-        spent = below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in inside)
+        spent = below.rows * each + inside
         self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)
         rows = min(ownership_of(group, self.schema, cap=self.height).rows or 0, below.rows)
-        arguments = [*group.keys, *(one.argument for one in group.aggregates)]
+        arguments = [*group.keys, *(aggregate.argument for aggregate in group.aggregates)]
         held = (
-            cost_of(one, below).bytes if out.type is Type.STRING else 0
-            for one, out in zip(arguments, group.columns, strict=True)
+            bytes_of(argument, below) if out.type is Type.STRING else 0
+            for argument, out in zip(arguments, group.columns, strict=True)
         )
         return RowTexts(rows, tuple(held))
 
@@ -434,16 +435,14 @@ class _WorkWalk:
             parts += [] if call.argument is None else [call.argument]
         width = len(window.input.columns)
         below = self.visit(
-            window.input, frozenset(index for index in wanted if index < width) | {i for one in parts for i in refs_of(one)}
+            window.input, frozenset(index for index in wanted if index < width) | {i for part in parts for i in refs_of(part)}
         )
         carried = sum(held for index, held in enumerate(below.bytes) if index in wanted)
         for call in window.calls:
             own = [*call.partition, *(one for one, _, _ in call.order), *([] if call.argument is None else [call.argument])]
-            costs = [cost_of(one, below) for one in own]
+            computed = sum(cost_of(one, below) + _SORTED_BYTE * bytes_of(one, below) for one in own)
             each = _WHOLE if call.whole and not call.order else _SORTED
-            spent = (
-                below.rows * each + sum(one.nanoseconds + _SORTED_BYTE * one.bytes for one in costs) + _MOVED_BYTE * carried
-            )
+            spent = below.rows * each + computed + _MOVED_BYTE * carried
             self._private(window, f"{call.function.upper()} OVER …", call.place or window.place, below.rows, spent)
         longest = below.rows * TEXT_BYTES  # one text may stand beside every row
         made = tuple(longest if call.type is Type.STRING else 0 for call in window.calls)
@@ -453,7 +452,7 @@ class _WorkWalk:
 
     def _join(self, join: Join, wanted: frozenset[int]) -> RowTexts:
         width = len(join.left.columns)
-        used = wanted | ({index for one in conjuncts(join.on) for index in refs_of(one)})
+        used = wanted | ({index for conjunct in conjuncts(join.on) for index in refs_of(conjunct)})
         left = self.visit(join.left, frozenset(index for index in used if index < width))
         right = self.visit(join.right, frozenset(index - width for index in used if index >= width))
         both = ownership_of(join.left, self.schema), ownership_of(join.right, self.schema)
@@ -514,7 +513,7 @@ def _is_hashed(node: Node, width: int) -> bool:
     """Whether a condition is an equality of the two sides, by which a hash finds the matches."""
     if not (isinstance(node, Call) and node.function == "="):
         return False
-    sides = [{index < width for index in refs_of(one)} for one in node.arguments]
+    sides = [{index < width for index in refs_of(argument)} for argument in node.arguments]
     return all(len(side) == 1 for side in sides) and sides[0] != sides[1]
 
 
@@ -534,4 +533,4 @@ def _place(node: Node, otherwise: Place | None) -> Place | None:
 
 
 def _first(nodes: Sequence[Node], otherwise: Place | None) -> Place | None:
-    return next((found for one in nodes if (found := _place(one, None)) is not None), otherwise)
+    return next((found for node in nodes if (found := _place(node, None)) is not None), otherwise)

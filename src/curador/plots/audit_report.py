@@ -154,7 +154,7 @@ def bounds_against_claims(rows: Sequence[TrialRow]) -> Figure:
                 markersize=4.5,
                 label=f"made for ε = {word}",
             )
-        _refuted(axes, rows, names)
+        _mark_refuted(axes, rows, names)
         axes.axvline(1.0, color=RED, linestyle=PATTERNS[1], linewidth=1.6, label="the claim")
         axes.axvspan(1.0, _MOST + 0.05, color=RED, alpha=0.07, linewidth=0)
         axes.set_xlim(-0.02, _MOST + 0.05 if any(row.ratio > 1.0 for row in rows) else 1.12)
@@ -168,7 +168,7 @@ def bounds_against_claims(rows: Sequence[TrialRow]) -> Figure:
 _MOST = 2.0  # larger ratios stand at the edge
 
 
-def _refuted(axes: Axes, rows: Sequence[TrialRow], names: list[str]) -> None:
+def _mark_refuted(axes: Axes, rows: Sequence[TrialRow], names: list[str]) -> None:
     wrong = [row for row in rows if not row.holds]
     if wrong:
         places = [min(row.ratio, _MOST) if not math.isnan(row.ratio) else _MOST for row in wrong]
@@ -337,7 +337,7 @@ def document(
     when: datetime | None = None,
 ) -> str:
     """Return the page as text."""
-    found = _Findings(_checked(report), tuple(games), tuple(profiles), tuple(catches), when or datetime.now(UTC))
+    found = _Findings(_require_report(report), tuple(games), tuple(profiles), tuple(catches), when or datetime.now(UTC))
     told = meaning(
         mechanisms=len({row.mechanism for row in report.rows}),
         samples=report.samples,
@@ -363,7 +363,7 @@ def document(
     return page(TITLE, header=_header(found), main=main, footer=_footer(found))
 
 
-def _checked(report: object) -> Report:
+def _require_report(report: object) -> Report:
     if not isinstance(report, Report):
         raise InvalidParameter.must_be("report", "a report of curador.audit.audit", type(report).__name__)
     return report

@@ -94,7 +94,7 @@ def budget(source: Asker | Lines, *, limit: Amounts | None = None) -> Figure:
             top = max(most, *(float(sum(column)) for column in zip(*rows, strict=True)))
             axes.set_ylim(0.0, 1.08 * top)
             axes.set_ylabel(_WORDS[name])
-        panels[0].set_title(_told(found, whole), fontsize=10)
+        panels[0].set_title(_spending_words(found, whole), fontsize=10)
         panels[-1].set_xlabel("charges, in the order of the ledger")
         panels[-1].set_xlim(0, found.charges + found.returned)
         _whole_numbers(panels[-1])
@@ -124,7 +124,7 @@ def _stack(axes: Axes, askers: Sequence[str], rows: Sequence[Sequence[Fraction]]
         below = above
 
 
-def _told(found: Spending, limit: Amounts | None) -> str:
+def _spending_words(found: Spending, limit: Amounts | None) -> str:
     name, rows = next(iter(found.sums.items()))
     spent = sum((row[-1] for row in rows), Fraction(0))
     whole = Fraction(0) if limit is None else getattr(limit, name)

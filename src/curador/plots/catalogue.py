@@ -42,7 +42,9 @@ class CatalogueFigure:
     def call(self) -> str:
         """How Python is asked for it: the function with what it must be given."""
         given = (
-            one.name for one in signature(_load_function(self.function)).parameters.values() if one.default is Parameter.empty
+            parameter.name
+            for parameter in signature(_load_function(self.function)).parameters.values()
+            if parameter.default is Parameter.empty
         )
         return f"cu.plots.{self.function.partition(':')[2]}({', '.join(given)})"
 

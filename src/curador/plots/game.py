@@ -32,11 +32,11 @@ def game(played: Game) -> Figure:
         drawn, (left, right) = side_by_side(2, height=4.7)
         _roc(left, played)
         _beliefs(right, played)
-        drawn.suptitle(_told(played), fontsize=10, x=0.01, ha="left", color=DARK)
+        drawn.suptitle(_game_words(played), fontsize=10, x=0.01, ha="left", color=DARK)
     return drawn
 
 
-def _told(played: Game) -> str:
+def _game_words(played: Game) -> str:
     verdict = "REFUTED" if played.refuted else "not refuted"
     name = played.name if len(played.name) <= 60 else played.name[:59] + "…"
     return f"{name}: {verdict} by {played.samples:,} releases a world ({played.attack})"

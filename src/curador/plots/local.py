@@ -75,7 +75,7 @@ def local_errors(
                 axes.plot(places, errors, label=_WORDS.get(method, method), **look)
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.set_xticks(ticks, [f"{one:g}" for one in ticks])
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.set_xticks([], minor=True)
             axes.set_xlabel("values to choose from")
             axes.set_title(f"ε = {epsilon}", fontsize=10)
@@ -93,12 +93,12 @@ REPORTS = tuple(round(10 ** (step / 2)) for step in range(2, 13))
 """From 10 to a million, two a decade."""
 
 
-def amplified(epsilon: Number, reports: Sequence[int], delta: Number) -> FloatArray:
+def shuffled_epsilons(epsilon: Number, reports: Sequence[int], delta: Number) -> FloatArray:
     """Return the proved ε of shuffled reports, for each number of them."""
     return np.array([shuffled_epsilon(epsilon, many, delta) for many in reports])
 
 
-def published(epsilon: Number, reports: Sequence[int], delta: Number) -> FloatArray:
+def published_epsilons(epsilon: Number, reports: Sequence[int], delta: Number) -> FloatArray:
     """Return the closed form of [FMT21] for each number of reports; not a number where it is not proved."""
 
     def one(many: int) -> float:
@@ -126,8 +126,8 @@ def shuffle(
         drawn, (axes,) = figure(height=4.0)
         for place, epsilon in enumerate(epsilons):
             look = stroke(place)
-            axes.plot(places, amplified(epsilon, many, delta), label=f"ε = {epsilon} each", linewidth=1.9, **look)
-            form = published(epsilon, many, delta)
+            axes.plot(places, shuffled_epsilons(epsilon, many, delta), label=f"ε = {epsilon} each", linewidth=1.9, **look)
+            form = published_epsilons(epsilon, many, delta)
             useful = np.where(form < float(str(epsilon)), form, np.nan)
             axes.plot(places, useful, linewidth=0.9, **look)
         axes.plot([], [], color=GREY, linewidth=0.9, label="closed form")

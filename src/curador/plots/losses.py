@@ -305,7 +305,8 @@ def compositions(losses: Losses = None, *, counts: Sequence[int] = COUNTS, delta
     require(len(counts) > 1 and min(counts) >= 1, "counts", "two or more, each at least 1", counts)
     places = sorted(counts)
     rows = {
-        title: [costs(loss, one, delta) for one in places] for title, loss in losses_by_name(losses, example_releases).items()
+        title: [costs(loss, place, delta) for place in places]
+        for title, loss in losses_by_name(losses, example_releases).items()
     }
     said = f"{float(open_probability(delta, 'delta')):g}".replace("e-0", "e-")
     ticks = range(math.ceil(math.log10(places[0])), math.floor(math.log10(places[-1])) + 1)

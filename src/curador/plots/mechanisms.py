@@ -51,7 +51,7 @@ def kinds(delta: Number) -> dict[str, Callable[[str], Any]]:
 
 def widths(make: Callable[[str], Any], epsilons: Sequence[str], confidence: Number = "0.95") -> FloatArray:
     """Return the half width of the error bar at each ε."""
-    return np.array([float(make(one).interval(confidence).upper) for one in epsilons])
+    return np.array([float(make(epsilon).interval(confidence).upper) for epsilon in epsilons])
 
 
 def noise_widths(epsilons: Sequence[str] = EPSILONS, *, delta: Number = "1e-6", confidence: Number = "0.95") -> Figure:
@@ -61,7 +61,7 @@ def noise_widths(epsilons: Sequence[str] = EPSILONS, *, delta: Number = "1e-6", 
     """
     require(len(epsilons) > 1, "epsilons", "two or more", epsilons)
     share = f"{100 * float(open_probability(confidence, 'confidence')):.6g} %"
-    places = np.array([float(one) for one in epsilons])
+    places = np.array([float(epsilon) for epsilon in epsilons])
     with style():
         drawn, (above, below) = figure(2, height=5.2, ratios=(1.6, 1.0))
         rows = {name: widths(make, epsilons, confidence) for name, make in kinds(delta).items()}
@@ -85,7 +85,7 @@ def noise_widths(epsilons: Sequence[str] = EPSILONS, *, delta: Number = "1e-6", 
 
 
 def _ticks(axis: Axis, places: Sequence[float]) -> None:
-    axis.set_ticks(list(places), [f"{one:g}" for one in places])
+    axis.set_ticks(list(places), [f"{place:g}" for place in places])
     axis.set_ticks([], minor=True)
 
 
@@ -124,7 +124,7 @@ def key_curves(
     last = whole(most, "most")
     shown = selections(epsilon=epsilon, delta=delta, keys=keys) if selections_by_name is None else selections_by_name
     values: list[object] = list(shown.values())
-    good = bool(values) and all(isinstance(one, (OptimalKeys, LaplaceKeys, GaussianKeys)) for one in values)
+    good = bool(values) and all(isinstance(value, (OptimalKeys, LaplaceKeys, GaussianKeys)) for value in values)
     require(good, "selections_by_name", "selections of keys by name", selections_by_name)
     units = np.arange(last + 1)
     with style():

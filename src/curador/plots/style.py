@@ -143,5 +143,5 @@ def key_above(axes: Axes, *, columns: int = 4) -> None:
 def powers(axes: Axes, which: str, exponents: Sequence[int]) -> None:
     """Put ticks at these powers of ten of an axis "x" or "y"."""
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_ticks([10.0**one for one in exponents], [f"$10^{{{one}}}$" for one in exponents])
+    axis.set_ticks([10.0**exponent for exponent in exponents], [f"$10^{{{exponent}}}$" for exponent in exponents])
     axis.set_ticks([], minor=True)

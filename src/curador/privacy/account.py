@@ -259,13 +259,13 @@ def _renyi_epsilon(loss: Loss, delta: Fraction) -> float:
     if room <= 0:
         return math.inf
     found, _ = curve_to_epsilon(reading.divergence, delta=float_down(room))
-    amounts = _ranged(loss)
+    amounts = _concentrate_ranges(loss)
     if amounts is not None and amounts[1] < delta:
         found = min(found, rho_to_epsilon(amounts[0], delta=delta - amounts[1]))
     return max(found, 0.0)
 
 
-def _ranged(loss: Loss) -> AmountPair | None:
+def _concentrate_ranges(loss: Loss) -> AmountPair | None:
     """(ρ, δ) of a loss with bounded ranges: theirs is a line in α, whose best order may lie beyond all that are tried."""
     kinds = [traits_of(record) for record, _ in parts_of(loss)]
     lined, long = any(kind.follows_a_line for kind in kinds), any(kind.long_rho for kind in kinds)
@@ -276,7 +276,7 @@ def _renyi_delta(loss: Loss, epsilon: Fraction) -> float:
     reading = curve(loss)
     found, _ = curve_to_delta(reading.divergence, epsilon=float_down(epsilon))
     least = up(found + float_up(reading.infinite), 2)
-    amounts = _ranged(loss)
+    amounts = _concentrate_ranges(loss)
     if amounts is not None:
         least = min(least, up(rho_to_delta(amounts[0], epsilon=epsilon) + float_up(amounts[1]), 2))
     return min(1.0, least)

@@ -378,7 +378,7 @@ def optimal_epsilon(epsilon0: Number, *, count: Number, delta: Number, delta0: N
     most = times * loss
     fail_low, fail_high = _failure(slack, times)
     # (δ − f)/(1 − f), f the chance that some mechanism fails: what is left for the pure part.
-    least, largest = _left(target, fail_high), _left(target, fail_low)
+    least, largest = _delta_left(target, fail_high), _delta_left(target, fail_low)
     if largest < 0.0:
         return math.inf, math.inf
     if most == 0 or largest == 0.0:
@@ -538,6 +538,6 @@ def _any_of(first: float, second: float) -> float:
     return first + second - first * second if first < 0.5 else 1.0 - (1.0 - first) * (1.0 - second)
 
 
-def _left(target: Fraction, failure: float) -> float:
+def _delta_left(target: Fraction, failure: float) -> float:
     """(δ − f)/(1 − f); its sign is exact."""
     return float((target - Fraction(failure)) / (1 - Fraction(failure))) if failure < 1.0 else -1.0

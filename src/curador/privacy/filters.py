@@ -55,14 +55,14 @@ class Chargeable(Protocol):
         ...
 
 
-class Amounts(NamedTuple):
+class ConcentratedAmounts(NamedTuple):
     """An amount of δ-approximate ρ-zCDP."""
 
     rho: Fraction
     delta: Fraction
 
 
-NOTHING = Amounts(ZERO, ZERO)
+NOTHING = ConcentratedAmounts(ZERO, ZERO)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -124,7 +124,7 @@ class ConcentratedFilter:
     delta_limit: Fraction
     delta_keys: Fraction
     rho_limit: Fraction
-    spent: Amounts
+    spent: ConcentratedAmounts
     adjacency: Adjacency | None
 
     def __init__(
@@ -145,7 +145,9 @@ class ConcentratedFilter:
         proved = _converts(self.rho_limit, self.epsilon_limit, self.delta_conv)
         require(proved, "rho_limit", "one that converts into at most epsilon_limit", rho_limit)
         rho, delta = spent
-        amounts = Amounts(_require_within(rho, self.rho_limit, "rho"), _require_within(delta, self.delta_keys, "delta"))
+        amounts = ConcentratedAmounts(
+            _require_within(rho, self.rho_limit, "rho"), _require_within(delta, self.delta_keys, "delta")
+        )
         object.__setattr__(self, "spent", amounts)
         object.__setattr__(self, "adjacency", maybe_adjacency(adjacency))
 
@@ -182,9 +184,9 @@ class ConcentratedFilter:
         return self.delta_limit - self.delta_keys
 
     @property
-    def left(self) -> Amounts:
+    def left(self) -> ConcentratedAmounts:
         """What may still be spent. Rounds: exact."""
-        return Amounts(self.rho_limit - self.spent.rho, self.delta_keys - self.spent.delta)
+        return ConcentratedAmounts(self.rho_limit - self.spent.rho, self.delta_keys - self.spent.delta)
 
     def fits(self, loss: Chargeable) -> bool:
         """Whether the loss may be charged; what has no bound, or other neighbours, is refused instead."""
@@ -198,7 +200,7 @@ class ConcentratedFilter:
             raise _no_room("rho", asked.rho, left.rho, self.rho_limit)
         if asked.delta > left.delta:
             raise _no_room("delta", asked.delta, left.delta, self.delta_keys)
-        total = Amounts(self.spent.rho + asked.rho, self.spent.delta + asked.delta)
+        total = ConcentratedAmounts(self.spent.rho + asked.rho, self.spent.delta + asked.delta)
         return replace(self, spent=total, adjacency=_join_adjacency(self.adjacency, loss))
 
     def epsilon(self) -> float:
@@ -210,13 +212,13 @@ class ConcentratedFilter:
 
         return rho_to_epsilon(self.spent.rho, delta=self.delta_conv) if self.spent.rho else 0.0
 
-    def _asked(self, loss: Chargeable) -> Amounts:
+    def _asked(self, loss: Chargeable) -> ConcentratedAmounts:
         _join_adjacency(self.adjacency, loss)
         bound = loss.concentrated
         if bound is None:
             raise NotPrivate("the loss has no known bound of zero-concentrated differential privacy")
         rho, delta = bound
-        return Amounts(_amount(rho, "rho"), _amount(delta, "delta"))
+        return ConcentratedAmounts(_amount(rho, "rho"), _amount(delta, "delta"))
 
 
 @dataclass(frozen=True, slots=True, init=False)

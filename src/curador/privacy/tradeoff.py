@@ -63,14 +63,14 @@ def _bound(loss: Loss, rates: FloatArray) -> FloatArray:
     source = _Profile(loss, reading, [[] for _ in reading.above])
     points = profile(source)
     for _ in range(3 if points else 0):
-        points = sorted({*points, *_refined(source, points, rates)})
+        points = sorted({*points, *_refine_points(source, points, rates)})
     best = np.zeros_like(rates)
     for epsilon, delta in points:
         best = np.maximum(best, np.asarray(tradeoff_approximate(rates, epsilon=epsilon, delta=delta)))
     return best
 
 
-def _refined(source: _Profile, points: list[tuple[float, float]], rates: FloatArray) -> list[tuple[float, float]]:
+def _refine_points(source: _Profile, points: list[tuple[float, float]], rates: FloatArray) -> list[tuple[float, float]]:
     """More points of the profile around those that decide for the given rates; sixteen rates at most are refined."""
     table = np.array([np.asarray(tradeoff_approximate(rates, epsilon=e, delta=d)) for e, d in points])
     spread = rates if len(rates) <= _REFINED else rates[np.linspace(0, len(rates) - 1, _REFINED, dtype=int)]

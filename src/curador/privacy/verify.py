@@ -278,7 +278,7 @@ def _mixture_moment(
     """∫ N A^(s+1) B^(−s) between the ends, by Arb's integration with its remainder; half of the bits are asked of it."""
     pairs = law.pairs
     twice, low, high = 2 * _float(pairs.sigma[index, 0]) ** 2, _float(law.low[index, 0]), _float(law.high[index, 0])
-    above, below = (_balanced([float(one[index, 0]) for one in side]) for side in (pairs.above, pairs.below))
+    above, below = (_balance_weights([float(one[index, 0]) for one in side]) for side in (pairs.above, pairs.below))
 
     def mixed(weights: list[arb], sign: int, x: acb) -> acb:
         return sum((w * ((2 * sign * j * x - j * j) / twice).exp() for j, w in enumerate(weights)), x * 0)
@@ -294,9 +294,9 @@ def _mixture_moment(
     return acb.integral(integrand, acb(low), acb(high), rel_tol=wanted, abs_tol=least) / norm
 
 
-def _balanced(weights: list[float]) -> list[arb]:
+def _balance_weights(weights: list[float]) -> list[arb]:
     """The weights as they are meant: they add up to 1, and the largest gives way."""
-    exact = [Fraction(one) for one in weights]
+    exact = [Fraction(weight) for weight in weights]
     largest = max(range(len(exact)), key=lambda place: exact[place])
     exact[largest] += 1 - sum(exact)
     return [ball(one) for one in exact]

@@ -285,7 +285,7 @@ def _aggregate_term(
         node,
         type_,
         nullable=not AGGREGATES[function].counts,
-        size=1 + sum(one.size for one in parts),
-        depth=1 + max((one.depth for one in parts), default=0),
+        size=1 + sum(part.size for part in parts),
+        depth=1 + max((part.depth for part in parts), default=0),
         aggregated=True,
     )

@@ -381,7 +381,7 @@ _REQUIRED: dict[str, Callable[[TypedTerm, str], TypedTerm]] = {
 
 def reader_of(function: Function, reads: Reads) -> Callable[[Any, Reading], TypedTerm]:
     """Return the reader of a function whose entry says what it takes."""
-    names = [one.parsed for one in reads.takes]
+    names = [take.parsed for take in reads.takes]
 
     def read(node: exp.Expr, reading: Reading) -> TypedTerm:
         if reads.parsed:
@@ -455,13 +455,13 @@ def _extreme(node: exp.Expr, reading: Reading) -> TypedTerm:
     type_, terms = typed_terms.unify_types(terms, f"the values of {function.upper()}", reading.place(node))
     if type_ is Type.BOOLEAN or len(terms) == 1:
         raise invalid(reading.place(node), f"{function.upper()} must have two or more numbers, strings or dates")
-    if not skips and any(one.nullable for one in terms):
+    if not skips and any(term.nullable for term in terms):
         raise invalid(
             reading.place(node),
             f"{function.upper()} must have values that are never NULL in this dialect",
             "ours skips NULLs, which is not what it means here: COALESCE(x, …) first.",
         )
-    return call_term(function, type_, terms, nullable=all(one.nullable for one in terms), place=reading.place(node))
+    return call_term(function, type_, terms, nullable=all(term.nullable for term in terms), place=reading.place(node))
 
 
 # ---- strings ---------------------------------------------------------------------------------------------------------
@@ -511,9 +511,9 @@ def _compare_prefix(term: TypedTerm, prefix: exp.Expr, node: exp.Expr, reading: 
 
 def _concat(node: exp.Concat, reading: Reading) -> TypedTerm:
     expressions, skips = take_arguments(node, reading.context, "expressions", "coalesce", ignored=("safe",))
-    terms = [typed_terms.require_text(reading.of(one), "each part of concat()") for one in expressions]
+    terms = [typed_terms.require_text(reading.of(expression), "each part of concat()") for expression in expressions]
     if skips:
-        terms = [_or_empty(one) for one in terms]
+        terms = [_or_empty(term) for term in terms]
     return _concatenate(terms, reading.place(node))
 
 
@@ -534,9 +534,9 @@ def _pipes(node: exp.DPipe, reading: Reading) -> TypedTerm:
 
 
 def _concatenate(terms: list[TypedTerm], place: Place | None) -> TypedTerm:
-    values = [typed_terms.value_of(one) for one in terms]
-    if all(isinstance(one, str) for one in values):
-        return literal_term("".join(str(one) for one in values), Type.STRING, place)
+    values = [typed_terms.value_of(term) for term in terms]
+    if all(isinstance(value, str) for value in values):
+        return literal_term("".join(str(value) for value in values), Type.STRING, place)
     return terms[0] if len(terms) == 1 else call_term("concat", Type.STRING, terms, place=place)
 
 
@@ -545,16 +545,16 @@ def _substring(node: exp.Substring, reading: Reading) -> TypedTerm:
     term = typed_terms.require_text(reading.of(this), "what substring() is of")
     first = literal_term(1, Type.INTEGER) if start is None else reading.of(start)
     count = literal_term(MOST_LETTERS, Type.INTEGER) if length is None else reading.of(length)
-    return _cut(term, first, count, reading.place(node))
+    return _cut_text(term, first, count, reading.place(node))
 
 
 def _left(node: exp.Left, reading: Reading) -> TypedTerm:
     this, expression = take_arguments(node, reading.context, "this", "expression")
     term = typed_terms.require_text(reading.of(this), "what left() is of")
-    return _cut(term, literal_term(1, Type.INTEGER), reading.of(expression), reading.place(node))
+    return _cut_text(term, literal_term(1, Type.INTEGER), reading.of(expression), reading.place(node))
 
 
-def _cut(term: TypedTerm, start: TypedTerm, length: TypedTerm, place: Place | None) -> TypedTerm:
+def _cut_text(term: TypedTerm, start: TypedTerm, length: TypedTerm, place: Place | None) -> TypedTerm:
     for bound, least, what in ((start, 1, "the start"), (length, 0, "the length")):
         value = typed_terms.value_of(bound)
         if bound.type is not Type.INTEGER or not isinstance(value, int) or not least <= value <= MOST_LETTERS:

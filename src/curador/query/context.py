@@ -110,7 +110,7 @@ class Context:
     @property
     def unit(self) -> str:
         """A column that holds the unit, for hints; the owner's word for it where none does."""
-        found = (one.fields[index].name for one in self.schema.tables if (index := one.unit_index) is not None)
+        found = (table.fields[index].name for table in self.schema.tables if (index := table.unit_index) is not None)
         return next(found, self.schema.study.unit_name)
 
     def identity(self, out: Out | None) -> KeyIdentity | None:
@@ -124,12 +124,14 @@ class Context:
 
 def identities_of(schema: Schema) -> dict[tuple[str, str], KeyIdentity]:
     """Return for each declared key column, on both ends of its path, the one key it is about."""
-    units = {(one.table.name, one.fields[index].name) for one in schema.tables if (index := one.unit_index) is not None}
+    units = {
+        (table.table.name, table.fields[index].name) for table in schema.tables if (index := table.unit_index) is not None
+    }
     onward: dict[tuple[str, str], tuple[str, str]] = {}
-    for one in schema.tables:
-        path = one.path
+    for table in schema.tables:
+        path = table.path
         if path is not None and path.key is not None:
-            onward[one.table.name, path.column] = (path.table, path.key)
+            onward[table.table.name, path.column] = (path.table, path.key)
     found: dict[tuple[str, str], KeyIdentity] = dict.fromkeys(units, UNIT)
     for start in (*onward, *onward.values()):
         end = start
@@ -162,8 +164,8 @@ def scan_table(name: str, context: Context, place: Place | None) -> RelationRows
     unit = found.unit_index
     # a row without unit is dropped before anything else: whoever owns a row is never NULL
     outs = tuple(
-        Out(one.name, one.type, one.nullable and index != unit, (table, one.name), unit=index == unit)
-        for index, one in enumerate(found.fields)
+        Out(field.name, field.type, field.nullable and index != unit, (table, field.name), unit=index == unit)
+        for index, field in enumerate(found.fields)
     )
     return RelationRows(Scan(table, outs, place), not found.table.public, (table,))
 
@@ -189,7 +191,7 @@ class ScopedSource:
 
     def shown(self, term: Callable[[TypedTerm], TypedTerm]) -> ScopedSource:
         """Return the source with every column's term changed."""
-        return ScopedSource(self.alias, tuple(replace(one, term=term(one.term)) for one in self.columns))
+        return ScopedSource(self.alias, tuple(replace(column, term=term(column.term)) for column in self.columns))
 
 
 def source_of(alias: str | None, columns: Sequence[Out], start: int = 0) -> ScopedSource:
@@ -209,22 +211,22 @@ class Scope:
         self.outer = outer  # of the SELECT around a correlated subquery
         self._names: dict[str, list[tuple[ScopedSource, NamedColumn]]] = defaultdict(list)
         for source in self.sources:
-            for one in source.columns:
-                self._names[one.name.lower()].append((source, one))
+            for column in source.columns:
+                self._names[column.name.lower()].append((source, column))
 
     def find(self, table: str | None, name: str, place: Place | None) -> TypedTerm | None:
         """Return the column of this name, None if there is none; refuse a name that several have."""
         if self.outer is not None and table is not None and not self._has(table):
             return self.outer.find(table, name, place)
         if table is not None and not self._has(table):
-            aliases = [one.alias for one in self.sources if one.alias is not None]
+            aliases = [source.alias for source in self.sources if source.alias is not None]
             raise invalid(
                 place, f"there is no table {quote_name(table)} in this FROM", suggest_names(table, aliases, "it has")
             )
         found = [
-            one
-            for source, one in self._names.get(name.lower(), ())
-            if (not one.hidden if table is None else source.alias is not None and source.alias.lower() == table.lower())
+            column
+            for source, column in self._names.get(name.lower(), ())
+            if (not column.hidden if table is None else source.alias is not None and source.alias.lower() == table.lower())
         ]
         if len(found) > 1:
             found = [one for one in found if one.name == name] or found
@@ -237,7 +239,7 @@ class Scope:
         return _place_column(found[0], place) if found else None
 
     def _has(self, table: str) -> bool:
-        return any(one.alias is not None and one.alias.lower() == table.lower() for one in self.sources)
+        return any(source.alias is not None and source.alias.lower() == table.lower() for source in self.sources)
 
     def unknown(self, name: str, place: Place | None, others: Iterable[str] = ()) -> Exception:
         """Return the refusal of a name that nothing has."""
@@ -247,7 +249,7 @@ class Scope:
                 f"the table {quote_name(name)} must not stand where a column does",
                 "a whole row is no value; name a column.",
             )
-        names = [one.name for source in self.sources for one in source.columns]
+        names = [column.name for source in self.sources for column in source.columns]
         return invalid(
             place, f"there is no column {quote_name(name)}", suggest_names(name, [*names, *others], "the columns are")
         )
@@ -259,7 +261,7 @@ class Scope:
         for source in self.sources:
             meant = table is None or (source.alias is not None and source.alias.lower() == table.lower())
             if meant:
-                yield from (one for one in source.columns if table is not None or not one.hidden)
+                yield from (column for column in source.columns if table is not None or not column.hidden)
 
     def over(self, columns: Sequence[Out], places: Callable[[int], int]) -> Scope:
         """Return the same names over a finished relation, in which each column has its new place."""

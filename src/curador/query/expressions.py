@@ -88,10 +88,10 @@ def read_window(node: exp.Window, reading: Reading) -> TypedTerm:
 
 def _partition(nodes: list[exp.Expr], rows: Reading, place: Place | None) -> tuple[Expression, ...]:
     """Return what the partition has besides the unit."""
-    terms = [rows.of(one) for one in nodes]
+    terms = [rows.of(node) for node in nodes]
     identities = [rows.context.identity(one.column) for one in terms]
     certain = any(one.column is not None and one.column.unit for one in terms)
-    if not certain and not any(one is not None and one != UNIT for one in identities):
+    if not certain and not any(identity is not None and identity != UNIT for identity in identities):
         raise not_private(
             place,
             "a window must be partitioned by the unit: rows of one person must not depend on another's",
@@ -111,8 +111,8 @@ def _read_order(order: exp.Order | None, rows: Reading) -> Ordering:
     if order is None:
         return ()
     found: list[tuple[Expression, bool, bool]] = []
-    for one in take_arguments(order, rows.context, "expressions")[0]:
-        this, descending, first = take_arguments(one, rows.context, "this", "desc", "nulls_first")
+    for sort in take_arguments(order, rows.context, "expressions")[0]:
+        this, descending, first = take_arguments(sort, rows.context, "this", "desc", "nulls_first")
         term = rows.of(this)
         if typed_terms.value_of(term) is not None or term.is_null:
             raise invalid(term.place, "a window must be ordered by columns")
@@ -328,8 +328,8 @@ def operands_of(node: exp.Expr, kind: type[exp.Expr], reading: Reading) -> list[
 def _connector(node: exp.Expr, reading: Reading) -> TypedTerm:
     word = "and" if isinstance(node, exp.And) else "or"
     parts = [
-        typed_terms.require_boolean(reading.of(one), f"each side of {word.upper()}")
-        for one in operands_of(node, type(node), reading)
+        typed_terms.require_boolean(reading.of(operand), f"each side of {word.upper()}")
+        for operand in operands_of(node, type(node), reading)
     ]
     return connect(word, parts)
 
@@ -401,7 +401,7 @@ def _in(node: exp.In, reading: Reading) -> TypedTerm:
     term = reading.of(this)
     if term.is_null:
         raise invalid(term.place, "a comparison with NULL is never true", "x IS NULL, x IS NOT NULL.")
-    pairs = [typed_terms.align_types(term, reading.of(one), "IN") for one in expressions]
+    pairs = [typed_terms.align_types(term, reading.of(expression), "IN") for expression in expressions]
     if all(left is term and typed_terms.value_of(value) is not None for left, value in pairs):
         return call_term("in", Type.BOOLEAN, (term, *(value for _, value in pairs)))
     return connect("or", [call_term("=", Type.BOOLEAN, pair) for pair in pairs])
@@ -412,8 +412,8 @@ def _case(node: exp.Case, reading: Reading) -> TypedTerm:
     subject = None if this is None else reading.of(this)
     conditions: list[TypedTerm] = []
     values: list[TypedTerm] = []
-    for one in ifs:
-        condition, value = take_arguments(one, reading.context, "this", "true")
+    for branch in ifs:
+        condition, value = take_arguments(branch, reading.context, "this", "true")
         term = reading.of(condition)
         if subject is None:
             conditions.append(typed_terms.require_boolean(term, "what follows WHEN"))
@@ -434,7 +434,7 @@ def _if(node: exp.If, reading: Reading) -> TypedTerm:
 def _choose(conditions: list[TypedTerm], values: list[TypedTerm], place: Place | None) -> TypedTerm:
     type_, values = typed_terms.unify_types(values, "the values of CASE", place)
     arguments = [one for pair in zip(conditions, values, strict=False) for one in pair]
-    return call_term("case", type_, [*arguments, values[-1]], nullable=any(one.nullable for one in values), place=place)
+    return call_term("case", type_, [*arguments, values[-1]], nullable=any(value.nullable for value in values), place=place)
 
 
 def _coalesce(node: exp.Coalesce, reading: Reading) -> TypedTerm:
@@ -443,7 +443,7 @@ def _coalesce(node: exp.Coalesce, reading: Reading) -> TypedTerm:
     type_, terms = typed_terms.unify_types(terms, "the values of COALESCE", reading.place(node))
     if len(terms) == 1:
         return terms[0]
-    return call_term("coalesce", type_, terms, nullable=all(one.nullable for one in terms), place=reading.place(node))
+    return call_term("coalesce", type_, terms, nullable=all(term.nullable for term in terms), place=reading.place(node))
 
 
 def _nullif(node: exp.Nullif, reading: Reading) -> TypedTerm:
@@ -502,10 +502,10 @@ def _neg(node: exp.Neg, reading: Reading) -> TypedTerm:
 def _grouping(node: exp.Grouping, reading: Reading) -> TypedTerm:
     """GROUPING(a, b): a bit for each key, 1 where the grouping set leaves it out."""
     bits = 0
-    for one in take_arguments(node, reading.context, "expressions")[0]:
-        key = reading.keys.get(reading.of(one).node)
+    for argument in take_arguments(node, reading.context, "expressions")[0]:
+        key = reading.keys.get(reading.of(argument).node)
         if key is None:
-            raise invalid(reading.place(one), "GROUPING must be of keys of GROUP BY")
+            raise invalid(reading.place(argument), "GROUPING must be of keys of GROUP BY")
         bits = 2 * bits + (key in reading.absent)
     return literal_term(bits, Type.INTEGER, reading.place(node))
 

@@ -87,8 +87,8 @@ def _plain_name(node: exp.Expr, text: Text) -> str:
 def _column_of(node: exp.Expr) -> str | None:
     """Return the name of the column that a function is of, if it is of one."""
     arguments = list(node.iter_expressions()) if isinstance(node, exp.Func) else [node]
-    for one in arguments:
-        inner: exp.Expr = one
+    for argument in arguments:
+        inner: exp.Expr = argument
         if isinstance(inner, exp.Distinct):
             inner = inner.expressions[0] if inner.expressions else inner
         while isinstance(inner, exp.Paren | exp.Cast):
@@ -144,15 +144,17 @@ def is_released_number(node: Node) -> bool:
 
 
 def _holds_aggregate(node: Node) -> bool:
-    return isinstance(node, Aggregate) or (isinstance(node, Call) and any(_holds_aggregate(one) for one in node.arguments))
+    return isinstance(node, Aggregate) or (
+        isinstance(node, Call) and any(_holds_aggregate(argument) for argument in node.arguments)
+    )
 
 
 def name_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Return the blocks of the whole question with their final names, which are the first one's."""
-    names = number_repeated([one.name for one in blocks[0].items])
+    names = number_repeated([item.name for item in blocks[0].items])
     done: list[Block] = []
     for block in blocks:
-        items = tuple(Item(name, one.expression, one.place) for name, one in zip(names, block.items, strict=True))
+        items = tuple(Item(name, item.expression, item.place) for name, item in zip(names, block.items, strict=True))
         check_clashes(items)
         done.append(Block(block.relation, block.keys, items, block.having, block.place))
     return tuple(done)
@@ -229,7 +231,7 @@ def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
     if everything:
         if expressions:
             raise invalid(context.place(group), "GROUP BY ALL must stand without further keys")
-        plain = [strip_alias(one) for one in items if not holds_aggregate(one)]
+        plain = [strip_alias(item) for item in items if not holds_aggregate(item)]
         if any(isinstance(one, exp.Star) for one in plain):
             raise not_private(context.place(plain[0]), "* must not be a key", "name the keys.")
         keys.sets = [tuple(dict.fromkeys(key(one) for one in plain))]
@@ -243,8 +245,8 @@ def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
                 raise invalid(context.place(group), "ROLLUP and CUBE must be written as ROLLUP (a, b)")
             alternatives = [_alternatives(kind(expressions=expressions or []), key, context)]
     count = 1
-    for one in alternatives:
-        count *= len(one)
+    for alternative in alternatives:
+        count *= len(alternative)
         if count > MOST_SETS:
             raise invalid(context.place(group), f"a GROUP BY must have at most {MOST_SETS} grouping sets")
     for combination in itertools.product(*alternatives):
@@ -267,8 +269,8 @@ def _alternatives(node: Any, key: Callable[[exp.Expr], int], context: Context) -
         return [tuple(place for part in subset for place in part) for subset in chosen]
     if isinstance(node, exp.GroupingSets):
         found: list[tuple[int, ...]] = []
-        for one in take_arguments(node, context, "expressions")[0]:
-            found += _alternatives(one, key, context)
+        for alternative in take_arguments(node, context, "expressions")[0]:
+            found += _alternatives(alternative, key, context)
         return found
     return [_one_set(node, key, context)]
 
@@ -359,12 +361,12 @@ def read_ordering(
     if order is None:
         return ()
     found: list[Order] = []
-    for one in take_arguments(order, reading.context, "expressions")[0]:
-        this, descending, first = take_arguments(one, reading.context, "this", "desc", "nulls_first")
+    for sort in take_arguments(order, reading.context, "expressions")[0]:
+        this, descending, first = take_arguments(sort, reading.context, "this", "desc", "nulls_first")
         for term in _read_ordered_by(this, reading, items):
             node = released(term)
             if several:
-                node = _output_column(term, items, reading.place(one))
+                node = _output_column(term, items, reading.place(sort))
             found.append(Order(node, bool(descending), bool(first)))
     return tuple(found)
 
@@ -428,10 +430,10 @@ def reshape_select(node: exp.Select, inner: AggregatedSelect, source: ScopedSour
         "having",
         ignored=("from_", "with_"),
     )
-    if distinct is not None or group is not None or having is not None or any(holds_aggregate(one) for one in items):
+    if distinct is not None or group is not None or having is not None or any(holds_aggregate(item) for item in items):
         asked = next((one for one in (group, having, distinct) if one is not None), None)
         raise not_private(
-            context.place(asked or next((one for one in items if holds_aggregate(one)), node)),
+            context.place(asked or next((item for item in items if holds_aggregate(item)), node)),
             "an aggregated subquery must not be aggregated again: that would need its exact rows",
             "group the subquery by the unit; or ask for its result and compute from that.",
         )
@@ -465,13 +467,13 @@ def _keep_order(inner: AggregatedSelect, blocks: list[Block], terms: list[tuple[
     if len(blocks) == 1:
         return inner.order
     kept: list[Order] = []
-    for one in inner.order:
-        index = one.expression.index if isinstance(one.expression, Ref) else -1
+    for sort in inner.order:
+        index = sort.expression.index if isinstance(sort.expression, Ref) else -1
         old = inner.terms[0][index].node
         new = next((place for place, term in enumerate(terms[0]) if term.node == old), None)
         if new is None:
             break
-        kept.append(replace(one, expression=Ref(new, one.expression.type or inner.terms[0][index].type)))  # type: ignore[arg-type]
+        kept.append(replace(sort, expression=Ref(new, sort.expression.type or inner.terms[0][index].type)))  # type: ignore[arg-type]
     return tuple(kept)
 
 
@@ -485,8 +487,8 @@ def _reshape_block(
     if where is not None:
         condition = take_arguments(where, context, "this")[0]
         terms = [
-            typed_terms.require_boolean(reading.of(one), "what follows WHERE")
-            for one in operands_of(condition, exp.And, reading)
+            typed_terms.require_boolean(reading.of(operand), "what follows WHERE")
+            for operand in operands_of(condition, exp.And, reading)
         ]
         before = [] if having is None else [TypedTerm(having, Type.BOOLEAN, aggregated=True)]
         having = conjoin([*before, *terms]).node
@@ -500,9 +502,9 @@ def _reshape_block(
             take_arguments(star, context)
             if isinstance(item, exp.Alias):
                 raise invalid(place, "* must have no alias")
-            for one in scope.star(inner.table or None if isinstance(inner, exp.Column) else None, place):
-                found.append(one.term)
-                made.append(Item(one.name, one.term.node, place))
+            for column in scope.star(inner.table or None if isinstance(inner, exp.Column) else None, place):
+                found.append(column.term)
+                made.append(Item(column.name, column.term.node, place))
             continue
         term = reading.of(inner)
         found.append(term)
@@ -537,7 +539,7 @@ def unite_selects(parts: Sequence[AggregatedSelect], place: Place | None) -> Agg
         replace(
             block,
             items=tuple(
-                Item(one.name, term.node, old.place) for one, term, old in zip(first.items, row, block.items, strict=True)
+                Item(item.name, term.node, old.place) for item, term, old in zip(first.items, row, block.items, strict=True)
             ),
         )
         for block, row in zip(blocks, terms, strict=True)

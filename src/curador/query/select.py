@@ -78,7 +78,7 @@ class SelectParts:
     @property
     def aliases(self) -> Aliases:
         """The names of the SELECT list, fresh for one clause."""
-        return Aliases({one.alias.lower(): strip_alias(one) for one in self.items if isinstance(one, exp.Alias)})
+        return Aliases({item.alias.lower(): strip_alias(item) for item in self.items if isinstance(item, exp.Alias)})
 
 
 def read_select(
@@ -99,7 +99,7 @@ def read_select(
         return reshape_select(node, first.content, first.sources[0], context)
     clause = read_from(first, joins or [], environment, context)
     rows, scope = read_filtered(clause, parts.where, environment, context, parts.aliases)
-    grouped = parts.group is not None or parts.having is not None or any(holds_aggregate(one) for one in parts.items)
+    grouped = parts.group is not None or parts.having is not None or any(holds_aggregate(item) for item in parts.items)
     if grouped or (parts.distinct is not None and _gives_keys(parts, rows, scope, context, top=top)):
         return _read_grouped(parts, rows, scope, context, grouped=grouped, top=top)
     if top:
@@ -159,8 +159,8 @@ def _check_order(parts: SelectParts, scope: Scope, context: Context) -> None:
         reading = Reading(
             context, scope, "ORDER BY", windows=Windows(0), aliases=parts.aliases, first="always", read=read_expression
         )
-        for one in take_arguments(parts.order, context, "expressions")[0]:
-            reading.of(take_arguments(one, context, "this", ignored=("desc", "nulls_first"))[0])
+        for sort in take_arguments(parts.order, context, "expressions")[0]:
+            reading.of(take_arguments(sort, context, "this", ignored=("desc", "nulls_first"))[0])
 
 
 def _read_distinct(parts: SelectParts, rows: RelationRows) -> RelationRows:
@@ -168,7 +168,7 @@ def _read_distinct(parts: SelectParts, rows: RelationRows) -> RelationRows:
         return rows
     if not rows.private:
         raise invalid(parts.place, "SELECT DISTINCT must not be of a public table here", "IN (SELECT …) needs no DISTINCT.")
-    if not any(one.unit for one in rows.columns):
+    if not any(column.unit for column in rows.columns):
         raise not_private(parts.place, "SELECT DISTINCT over rows must select the unit: people must not merge")
     return rows.under(Distinct(rows.relation, parts.place))
 
@@ -262,10 +262,10 @@ def _read_grouped(
         keys = keys_of(parts.group, parts.items, keyed)
     else:
         keys = GroupKeys()
-        if any(_star(strip_alias(one)) is not None for one in parts.items):
+        if any(_star(strip_alias(item)) is not None for item in parts.items):
             raise _row_level_refusal(parts, rows)
-        keys.sets = [tuple(dict.fromkeys(keys.add(require_columns(keyed.of(strip_alias(one)))) for one in parts.items))]
-    per_unit = not top and any(one.column is not None and one.column.unit for one in keys.terms)
+        keys.sets = [tuple(dict.fromkeys(keys.add(require_columns(keyed.of(strip_alias(item)))) for item in parts.items))]
+    per_unit = not top and any(term.column is not None and term.column.unit for term in keys.terms)
     if not per_unit:
         check_released_keys(keys, context, top=top)
         return _read_released(parts, rows, scope, keys, context, grouped=grouped)
@@ -326,7 +326,7 @@ def _read_released(
             left_out = [place for place in range(len(keys.terms)) if place not in chosen]
             items, having, _ = _list_and_having(parts, replace(reading, absent=left_out), keys)
         made = tuple(_released_term(term, keys.released(term, chosen)) for term in items)
-        if not several and not any(one.aggregated for one in items):
+        if not several and not any(item.aggregated for item in items):
             _check_keys_only(made)
         released = tuple(Item(name, term.node, place) for (name, place), term in zip(names, made, strict=True))
         rows_keys = tuple(keys.terms[one].row for one in chosen)
@@ -345,16 +345,16 @@ def _released_term(term: TypedTerm, node: Node) -> TypedTerm:
 
 
 def _check_keys_only(items: Sequence[TypedTerm]) -> None:
-    for one in items:
-        if not isinstance(one.node, Key):
+    for item in items:
+        if not isinstance(item.node, Key):
             raise invalid(
-                one.place, "without aggregates every item must be a GROUP BY key", "put the whole expression into GROUP BY."
+                item.place, "without aggregates every item must be a GROUP BY key", "put the whole expression into GROUP BY."
             )
 
 
 def _check_distinct(parts: SelectParts, blocks: list[Block]) -> None:
     for block in blocks:
-        shown = {one.expression.index for one in block.items if isinstance(one.expression, Key)}
+        shown = {item.expression.index for item in block.items if isinstance(item.expression, Key)}
         if len(shown) < len(block.keys):
             raise invalid(parts.place, "SELECT DISTINCT with aggregates must select every key", "leave DISTINCT out.")
 
@@ -395,11 +395,12 @@ def _unit_group(parts: SelectParts, rows: RelationRows, scope: Scope, keys: Grou
         sorting = replace(reading, clause="ORDER BY", aliases=aliases, first="always")
         read_ordering(parts.order, sorting, mixed, lambda one: keys.replaced(one, key, lambda node: node), several=False)
     outs = [
-        one.column or Out(f"key_{index}", one.type or Type.STRING, one.nullable) for index, one in enumerate(keys.terms, 1)
+        term.column or Out(f"key_{index}", term.type or Type.STRING, term.nullable)
+        for index, term in enumerate(keys.terms, 1)
     ]
     outs += [
-        Out(f"aggregate_{index}", one.type, nullable=not AGGREGATES[one.function].counts)
-        for index, one in enumerate(measured, 1)
+        Out(f"aggregate_{index}", aggregate.type, nullable=not AGGREGATES[aggregate.function].counts)
+        for index, aggregate in enumerate(measured, 1)
     ]
     group = UnitGroup(rows.relation, tuple(one.row for one in keys.terms), tuple(measured), tuple(outs), parts.place)
     done = rows.under(group)

@@ -302,8 +302,8 @@ def join_pair(
     left: RelationRows, right: RelationRows, kind: JoinKind, on: Expression | None, place: Place | None
 ) -> RelationRows:
     """Return two relations joined, with the columns of a side that may be absent marked so."""
-    lefts = [_mark_absent(one) if kind in {"right", "full"} else one for one in left.columns]
-    rights = [_mark_absent(one) if kind in {"left", "full"} else one for one in right.columns]
+    lefts = [_mark_absent(column) if kind in {"right", "full"} else column for column in left.columns]
+    rights = [_mark_absent(column) if kind in {"left", "full"} else column for column in right.columns]
     columns = tuple(lefts) if kind in {"semi", "anti"} else (*lefts, *rights)
     rows = RelationRows(
         Join(left.relation, right.relation, kind, on, columns, place),
@@ -357,19 +357,22 @@ def _rename_item(found: JoinSide, alias: Any) -> JoinSide:
     if alias is None:
         return found
     name, names = read_alias(alias, found.place)
-    columns = tuple(one for source in found.sources for one in source.columns if not one.hidden)
+    columns = tuple(column for source in found.sources for column in source.columns if not column.hidden)
     if len(names) > len(columns):
         raise invalid(found.place, f"an alias must name at most the {len(columns)} columns there are; got {len(names)}")
-    new = [replace(one, name=name) for one, name in zip(columns, names, strict=False)]
+    new = [replace(column, name=name) for column, name in zip(columns, names, strict=False)]
     return JoinSide(found.content, (ScopedSource(name, (*new, *columns[len(new) :])),), found.place)
 
 
 def read_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, list[str]]:
     """Return the name and the column names of an alias."""
-    plain = [isinstance(one, exp.Identifier) and (one.args.get("quoted") or one.name.isidentifier()) for one in alias.columns]
+    plain = [
+        isinstance(column, exp.Identifier) and (column.args.get("quoted") or column.name.isidentifier())
+        for column in alias.columns
+    ]
     if not all(plain):
         raise invalid(place, "the columns of an alias must be names: t(x, y)")
-    return (alias.name or None), [one.name for one in alias.columns]
+    return (alias.name or None), [column.name for column in alias.columns]
 
 
 def _read_bracket(first: JoinSide, joins: list[exp.Join], environment: Environment, context: Context) -> JoinSide:
@@ -413,7 +416,8 @@ def _add_join(clause: FromClause, node: exp.Join, environment: Environment, cont
     if on is not None:
         reading = Reading(context, Scope([*left, *right]), "ON", read=read_expression)
         part.on += [
-            typed_terms.require_boolean(reading.of(one), "what follows ON") for one in operands_of(on, exp.And, reading)
+            typed_terms.require_boolean(reading.of(operand), "what follows ON")
+            for operand in operands_of(on, exp.And, reading)
         ]
     clause.parts.append(part)
     if kind in {"semi", "anti"}:
@@ -479,8 +483,8 @@ def _visible(name: str, sources: list[ScopedSource], place: Place | None) -> tup
     found = [
         (at, index)
         for at, source in enumerate(sources)
-        for index, one in enumerate(source.columns)
-        if one.name.lower() == name.lower() and not one.hidden
+        for index, column in enumerate(source.columns)
+        if column.name.lower() == name.lower() and not column.hidden
     ]
     exact = [(at, index) for at, index in found if sources[at].columns[index].name == name]
     if len(exact) == 1:
@@ -518,10 +522,10 @@ def split_conditions(node: exp.Expr, reading: Reading) -> tuple[list[TypedTerm],
     """Return the conditions of WHERE that are about one row, and those that are subqueries."""
     terms: list[TypedTerm] = []
     subqueries: list[SubqueryCondition] = []
-    for one in operands_of(node, exp.And, reading):
-        subquery = _subquery_condition(one, reading.context)
+    for operand in operands_of(node, exp.And, reading):
+        subquery = _subquery_condition(operand, reading.context)
         if subquery is None:
-            terms.append(typed_terms.require_boolean(reading.of(one), "what follows WHERE"))
+            terms.append(typed_terms.require_boolean(reading.of(operand), "what follows WHERE"))
         else:
             subqueries.append(subquery)
     return terms, subqueries
@@ -553,8 +557,8 @@ def read_filtered(
     terms, subqueries = split_conditions(condition, reading)
     done = join_from(clause, terms, context)
     rows = _keep_rows(done.rows, done.rest, context.place(condition))
-    for one in subqueries:
-        rows = _match_subquery(rows, done.scope, one, environment, context)
+    for subquery in subqueries:
+        rows = _match_subquery(rows, done.scope, subquery, environment, context)
     return rows, done.scope
 
 
@@ -572,7 +576,7 @@ def _match_subquery(
     reading = Reading(context, scope, "WHERE", read=read_expression)
     x = None if condition.x is None else reading.of(condition.x)
     if isinstance(query, exp.Select) and _is_plain(query):
-        right, on = _correlated(rows, scope, x, query, environment, context)
+        right, on = _correlate_rows(rows, scope, x, query, environment, context)
     else:
         right, on = _independent(rows, x, query, environment, context)
     if right.private:
@@ -591,10 +595,10 @@ def _match_subquery(
 
 def _is_plain(query: exp.Select) -> bool:
     set_ = {name for name, value in query.args.items() if value is not None and value is not False and value != []}
-    return set_ <= _PLAIN and not any(holds_aggregate(one) for one in query.expressions)
+    return set_ <= _PLAIN and not any(holds_aggregate(expression) for expression in query.expressions)
 
 
-def _correlated(
+def _correlate_rows(
     rows: RelationRows, outside: Scope, x: TypedTerm | None, query: exp.Select, environment: Environment, context: Context
 ) -> tuple[RelationRows, list[TypedTerm]]:
     """Return the rows of a plain subquery and the conditions that tie them to the rows outside."""
@@ -618,8 +622,8 @@ def _correlated(
     ties = [term for term in terms if not any(term is one for one in own)]
     done = join_from(clause, [renumber_columns(term, lambda index: index - width) for term in own], context)
     right = _keep_rows(done.rows, done.rest, None)
-    for one in subqueries:
-        right = _match_subquery(right, done.scope, one, environment, context)
+    for subquery in subqueries:
+        right = _match_subquery(right, done.scope, subquery, environment, context)
     moved = [
         renumber_columns(term, lambda index: index if index < width else width + done.places(index - width)) for term in ties
     ]
@@ -635,8 +639,8 @@ def _item(
     """Return the one column that IN compares with; of EXISTS the list only has to be readable."""
     reading = Reading(context, scope.shifted(width, outside), "SELECT", read=read_expression)
     terms: list[TypedTerm] = []
-    for one in expressions:
-        inner = one.this if isinstance(one, exp.Alias) else one
+    for expression in expressions:
+        inner = expression.this if isinstance(expression, exp.Alias) else expression
         if isinstance(inner, exp.Star):
             take_arguments(inner, context)
             terms += [

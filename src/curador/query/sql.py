@@ -142,9 +142,9 @@ def _read_with(node: exp.Expr, environment: Environment, context: Context) -> En
         raise invalid(context.place(clause), "WITH must not be RECURSIVE: how often it runs would depend on the data")
     known = dict(environment)
     own: set[str] = set()
-    for one in take_arguments(clause, context, "expressions")[0]:
-        this, alias = take_arguments(one, context, "this", "alias", ignored=("materialized",))
-        place = context.place(one)
+    for table in take_arguments(clause, context, "expressions")[0]:
+        this, alias = take_arguments(table, context, "this", "alias", ignored=("materialized",))
+        place = context.place(table)
         name, columns = read_alias(alias, place)
         if name is None or name.lower() in own:
             raise invalid(place, f"the name {quote_name(name or '')} must stand once in WITH")
@@ -163,7 +163,7 @@ def _rename_columns(
         raise invalid(place, f"WITH must name at most the {width} columns there are; got {len(names)}")
     if isinstance(content, AggregatedSelect):
         blocks = tuple(
-            replace(block, items=tuple(_item(one, names, index) for index, one in enumerate(block.items)))
+            replace(block, items=tuple(_item(item, names, index) for index, item in enumerate(block.items)))
             for block in content.blocks
         )
         return replace(content, blocks=blocks)
@@ -194,14 +194,14 @@ def _read_union(node: exp.Union, environment: Environment, context: Context, *, 
             raise not_private(place, "UNION must be UNION ALL: without ALL it merges what different people have", "UNION ALL")
         if current is node:
             order, limit, offset = modifiers
-        elif any(one is not None for one in modifiers) or current.args.get("with_") is not None:
+        elif any(modifier is not None for modifier in modifiers) or current.args.get("with_") is not None:
             branches.append(current)
             break
         branches.append(expression)
         current = this
     else:
         branches.append(current)
-    found = [_read_query(one, environment, context, top=top) for one in reversed(branches)]
+    found = [_read_query(branch, environment, context, top=top) for branch in reversed(branches)]
     aggregated = [one for one in found if isinstance(one, AggregatedSelect)]
     if len(aggregated) == len(found):
         return order_select(unite_selects(aggregated, place), order, limit, offset, context)
@@ -214,12 +214,12 @@ def _read_union(node: exp.Union, environment: Environment, context: Context, *, 
 
 def _union_rows(parts: list[RelationRows], place: Place | None) -> RelationRows:
     first = parts[0]
-    if not all(one.private for one in parts):
+    if not all(part.private for part in parts):
         raise not_private(place, "UNION ALL must be of private tables: rows of a public one belong to nobody")
-    for one in parts:
-        if len(one.columns) != len(first.columns):
-            raise invalid(place, f"each part of UNION ALL must have {len(first.columns)} columns; got {len(one.columns)}")
-    terms = [[column_term(index, out, place) for index, out in enumerate(one.columns)] for one in parts]
+    for part in parts:
+        if len(part.columns) != len(first.columns):
+            raise invalid(place, f"each part of UNION ALL must have {len(first.columns)} columns; got {len(part.columns)}")
+    terms = [[column_term(index, out, place) for index, out in enumerate(part.columns)] for part in parts]
     outs: list[Out] = []
     for index, named_ in enumerate(first.columns):
         outs.append(_unite_column(named_.name, [row[index] for row in terms], place))
@@ -227,8 +227,8 @@ def _union_rows(parts: list[RelationRows], place: Place | None) -> RelationRows:
             if row[index].type is not outs[-1].type:
                 row[index] = cast_term(row[index], outs[-1].type, place)
     inputs = [
-        project_rows(one, [(out.name, term) for out, term in zip(one.columns, row, strict=True)], place)
-        for one, row in zip(parts, terms, strict=True)
+        project_rows(part, [(out.name, term) for out, term in zip(part.columns, row, strict=True)], place)
+        for part, row in zip(parts, terms, strict=True)
     ]
     whole = UnionAll(tuple(one.relation for one in inputs), tuple(outs), place)
     tables = tuple(name for one in inputs for name in one.tables)
@@ -237,14 +237,14 @@ def _union_rows(parts: list[RelationRows], place: Place | None) -> RelationRows:
 
 def _unite_column(name: str, terms: list[TypedTerm], place: Place | None) -> Out:
     """Return one column of UNION ALL: the unit only if it is the unit in every part."""
-    columns = [one.column for one in terms if one.column is not None]
-    told = [one.unit or one.unit_or_null for one in columns]
+    columns = [term.column for term in terms if term.column is not None]
+    told = [column.unit or column.unit_or_null for column in columns]
     if any(told) and not all(told):
         raise not_private(place, f"the column {quote_name(name)} of UNION ALL must be the unit in every part, or in none")
     type_, _ = unify_types(terms, "a column of UNION ALL", place)
-    if any(told) and any(one.type is not type_ for one in columns):
+    if any(told) and any(column.type is not type_ for column in columns):
         raise not_private(place, "the unit must have one type in all parts of UNION ALL")
-    source = columns[0].source if all(one.source == columns[0].source for one in columns) else None
-    unit = all(one.unit for one in columns)
-    nullable = any(one.nullable for one in columns)
+    source = columns[0].source if all(column.source == columns[0].source for column in columns) else None
+    unit = all(column.unit for column in columns)
+    nullable = any(column.nullable for column in columns)
     return Out(name, type_, nullable, source, unit, unit_or_null=any(told) and not unit)

@@ -403,11 +403,11 @@ def options_of(marks: PrivacyClause, blocks: Sequence[Block], tables: Sequence[s
     if marks.unit is not None:
         name, place = marks.unit
         units = {
-            one.fields[one.unit_index].name
-            for one in schema.tables
-            if one.table.name in tables and one.unit_index is not None
+            table.fields[table.unit_index].name
+            for table in schema.tables
+            if table.table.name in tables and table.unit_index is not None
         }
-        if name.lower() not in {one.lower() for one in units}:
+        if name.lower() not in {unit.lower() for unit in units}:
             raise not_private(
                 place,
                 f"privacy_unit_column must be the study's unit; got {quote_name(name)}",
@@ -445,5 +445,5 @@ def _aggregates(node: Node) -> Iterator[Aggregate]:
     if isinstance(node, Aggregate):
         yield node
     elif isinstance(node, Call):
-        for one in node.arguments:
-            yield from _aggregates(one)
+        for argument in node.arguments:
+            yield from _aggregates(argument)

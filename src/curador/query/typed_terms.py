@@ -83,21 +83,21 @@ def call_term(
     function: str, type_: Type, arguments: Sequence[TypedTerm], *, nullable: bool | None = None, place: Place | None = None
 ) -> TypedTerm:
     """Return a function applied to arguments. It may be NULL if one of them may, unless said otherwise."""
-    size = 1 + sum(one.size for one in arguments)
-    depth = 1 + max((one.depth for one in arguments), default=0)
-    at = place or next((one.place for one in arguments if one.place is not None), None)
+    size = 1 + sum(argument.size for argument in arguments)
+    depth = 1 + max((argument.depth for argument in arguments), default=0)
+    at = place or next((argument.place for argument in arguments if argument.place is not None), None)
     if depth > MOST_DEEP:
         raise invalid(at, f"an expression must be at most {MOST_DEEP} deep", "split it over a subquery in FROM.")
     if size > MOST_NODES:
         raise invalid(at, f"an expression must have at most {MOST_NODES:,} parts", "split it over a subquery in FROM.")
     return TypedTerm(
-        Call(function, tuple(one.node for one in arguments), type_, at),
+        Call(function, tuple(argument.node for argument in arguments), type_, at),
         type_,
-        any(one.nullable for one in arguments) if nullable is None else nullable,
+        any(argument.nullable for argument in arguments) if nullable is None else nullable,
         size,
         depth,
-        any(one.unit for one in arguments),
-        any(one.aggregated for one in arguments),
+        any(argument.unit for argument in arguments),
+        any(argument.aggregated for argument in arguments),
     )
 
 
@@ -109,7 +109,8 @@ def connect(function: str, terms: Iterable[TypedTerm]) -> TypedTerm:
         if isinstance(node, Call) and node.function == function:
             share = term.size // len(node.arguments)  # an upper bound of what matters: the sum stays the same
             flat.extend(
-                replace(term, node=one, type=Type.BOOLEAN, size=share, depth=term.depth - 1) for one in node.arguments
+                replace(term, node=argument, type=Type.BOOLEAN, size=share, depth=term.depth - 1)
+                for argument in node.arguments
             )
         else:
             flat.append(term)
@@ -142,7 +143,7 @@ def replace_nodes(node: Node, leaf: Callable[[Node], Node | None]) -> Node:
     if new is not None:
         return new
     if isinstance(node, Call):
-        return Call(node.function, tuple(replace_nodes(one, leaf) for one in node.arguments), node.type, node.place)
+        return Call(node.function, tuple(replace_nodes(argument, leaf) for argument in node.arguments), node.type, node.place)
     return node
 
 
@@ -161,8 +162,8 @@ def columns_in(node: Node, found: set[int] | None = None) -> set[int]:
     if isinstance(node, Ref):
         places.add(node.index)
     elif isinstance(node, Call):
-        for one in node.arguments:
-            columns_in(one, places)
+        for argument in node.arguments:
+            columns_in(argument, places)
     return places
 
 
@@ -390,7 +391,7 @@ def align_types(left: TypedTerm, right: TypedTerm, what: str) -> tuple[TypedTerm
 
 def unify_types(terms: Sequence[TypedTerm], what: str, place: Place | None) -> tuple[Type, list[TypedTerm]]:
     """Return the one type that several terms have together, and the terms with their literals in it."""
-    types = {one.type for one in terms if one.type is not None}
+    types = {term.type for term in terms if term.type is not None}
     if not types:
         raise invalid(place, f"{what} must have a value besides NULL")
     if len(types) == 1:
@@ -401,7 +402,7 @@ def unify_types(terms: Sequence[TypedTerm], what: str, place: Place | None) -> t
         type_ = Type.TIMESTAMP if Type.TIMESTAMP in types else Type.DATE
     else:
         raise invalid(place, f"{what} must be of one kind; got {' and '.join(sorted(types))}", "CAST(x AS …) makes them one.")
-    return type_, [_in_type(one, type_, what) for one in terms]
+    return type_, [_in_type(term, type_, what) for term in terms]
 
 
 def _in_type(term: TypedTerm, type_: Type, what: str) -> TypedTerm:

@@ -34,11 +34,11 @@ def bernoulli(probability: Fraction, size: int, source: Entropy) -> BoolArray:
     if rest:
         tied = np.flatnonzero(word == np.uint16(first))
         if len(tied):
-            out[tied] = _refined(rest, bottom, len(tied), source)
+            out[tied] = _refine_bits(rest, bottom, len(tied), source)
     return out
 
 
-def _refined(rest: int, bottom: int, size: int, source: Entropy) -> BoolArray:
+def _refine_bits(rest: int, bottom: int, size: int, source: Entropy) -> BoolArray:
     second, rest = divmod(rest << 64, bottom)
     word = source.words(size, U64)
     out = word < np.uint64(second)

@@ -145,11 +145,11 @@ class Keystream(Entropy):
             self._seed()
             return
         self.pools = {}
-        self._key(_mixed(self._stream.update(bytes(48))))
+        self._key(_mix_material(self._stream.update(bytes(48))))
         self._since, self._at = 0, time.monotonic()
 
 
-def _mixed(material: bytes) -> bytes:
+def _mix_material(material: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(material, os.urandom(48), strict=True))
 
 

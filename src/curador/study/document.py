@@ -272,7 +272,7 @@ def study_from(
         raise broken_rule(("version",), "1", raw.version, "this curador reads version 1 of the study file")
     names = list(raw.tables)
     tables = tuple(_table(name, table, names) for name, table in raw.tables.items())
-    word = "row" if any(isinstance(one.unit, UnitRow) for one in tables) else "person"
+    word = "row" if any(isinstance(table.unit, UnitRow) for table in tables) else "person"
     return Study(
         name=raw.name,
         tables=tables,

@@ -194,7 +194,7 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """Return the declared column of this exact name."""
-        return next((one for one in self.columns if one.name == name), None)
+        return next((column for column in self.columns if column.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -339,15 +339,15 @@ class Study:
     @property
     def owners(self) -> tuple[tuple[str, str], ...]:
         """(table, who owns its rows), sorted: what a ledger holds the study to."""
-        return tuple(sorted((one.name, owner_text(one.unit)) for one in self.tables))
+        return tuple(sorted((table.name, owner_text(table.unit)) for table in self.tables))
 
     def table(self, name: str) -> Table | None:
         """Return the table of this exact name."""
-        return next((one for one in self.tables if one.name == name), None)
+        return next((table for table in self.tables if table.name == name), None)
 
     def analyst(self, name: str) -> Analyst | None:
         """Return the analyst of this exact name."""
-        return next((one for one in self.analysts if one.name == name), None)
+        return next((analyst for analyst in self.analysts if analyst.name == name), None)
 
 
 # ---- digest ----------------------------------------------------------------------------------------------------------------
@@ -407,8 +407,8 @@ def _digest_caps(caps: Caps) -> list[int | None]:
 def _digest_column(column: Column) -> dict[str, object]:
     return {
         "type": str(column.type),
-        "bounds": None if column.bounds is None else [_exact_text(one) for one in column.bounds],
-        "values": None if column.values is None else sorted(_exact_text(one) or "" for one in column.values),
+        "bounds": None if column.bounds is None else [_exact_text(bound) for bound in column.bounds],
+        "values": None if column.values is None else sorted(_exact_text(value) or "" for value in column.values),
         "nullable": column.nullable,
         "length": column.length,
     }

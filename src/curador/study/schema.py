@@ -37,7 +37,7 @@ class TableSchema:
 
     def index(self, name: str) -> int | None:
         """Return the place of the column of this exact name."""
-        return next((place for place, one in enumerate(self.fields) if one.name == name), None)
+        return next((place for place, field in enumerate(self.fields) if field.name == name), None)
 
     @property
     def unit_index(self) -> int | None:
@@ -80,7 +80,7 @@ class Schema:
 
     def table(self, name: str) -> TableSchema | None:
         """Return the table of this exact name, else the only one of this name in other letter case."""
-        exact = [one for one in self.tables if one.table.name == name]
-        near = [one for one in self.tables if one.table.name.lower() == name.lower()]
+        exact = [table for table in self.tables if table.table.name == name]
+        near = [table for table in self.tables if table.table.name.lower() == name.lower()]
         found = exact or near
         return found[0] if len(found) == 1 else None

@@ -169,7 +169,7 @@ def _wrong_tallies(found: Sequence[Tallied], blocks: Sequence[BlockPlan], rows: 
     if len(found) != len(blocks):
         yield "there must be one result for each block"
     for block, tallied in zip(blocks, found, strict=False):
-        groups, kinds = _grouped(block, rows), [key.type for key in block.keys]
+        groups, kinds = _group_visits(block, rows), [key.type for key in block.keys]
         keys = [tuple(map(normalize_key, key, kinds)) for key in zip(*tallied.keys, strict=True)] if block.keys else [()]
         if len(set(keys)) != len(keys) or set(keys) != set(groups):
             yield f"groups must be {len(groups)}, each once; got {len(keys)}"
@@ -179,16 +179,16 @@ def _wrong_tallies(found: Sequence[Tallied], blocks: Sequence[BlockPlan], rows: 
                 yield from _wrong_cells(tallied, place, tally, groups, keys)
                 continue
             numbers: Any = tallied.tallies[place]
-            if np.asarray(numbers).dtype.kind not in "iO" or not all(isinstance(int(one), int) for one in numbers):
+            if np.asarray(numbers).dtype.kind not in "iO" or not all(isinstance(int(number), int) for number in numbers):
                 yield f"a tally of {tally.kind} must be integers; got {np.asarray(numbers).dtype}"
-            expected = [_counted(tally, groups[key]) for key in keys]
+            expected = [_count_tally(tally, groups[key]) for key in keys]
             if np.asarray(numbers).tolist() != expected:
                 yield f"a tally of {tally.kind} is not what Python counts"
         if block.private_keys:
             yield from _wrong_selection(tallied, groups)
 
 
-def _grouped(block: BlockPlan, rows: Sequence[Visit]) -> dict[tuple[Any, ...], list[Visit]]:
+def _group_visits(block: BlockPlan, rows: Sequence[Visit]) -> dict[tuple[Any, ...], list[Visit]]:
     groups: defaultdict[tuple[Any, ...], list[Visit]] = defaultdict(list)
     if not block.keys:
         groups[()] = []
@@ -205,7 +205,7 @@ def _value(expression: object, row: Visit) -> Any:
     return None if expression.index == 2 and value not in CITIES else value
 
 
-def _counted(tally: Tally, rows: Sequence[Visit]) -> int:
+def _count_tally(tally: Tally, rows: Sequence[Visit]) -> int:
     if tally.kind == "units":
         return len({row[0] for row in rows})
     values = [_value(tally.argument, row) for row in rows] if tally.argument is not None else [True for _ in rows]

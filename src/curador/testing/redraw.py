@@ -64,16 +64,16 @@ def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: N
     """Draw the noise of every group `times` times, whether keys would be selected or not, and count what intervals cover."""
     level = open_probability(confidence, "confidence")
     found: list[Coverage] = []
-    for place, (block, one, noises) in enumerate(zip(priced.plan.blocks, tallied, priced.noises, strict=True)):
-        rows = all_rows(block, one)
-        exact = ExactMeasurements(block, one, rows)
+    for place, (block, tallies, noises) in enumerate(zip(priced.plan.blocks, tallied, priced.noises, strict=True)):
+        rows = all_rows(block, tallies)
+        exact = ExactMeasurements(block, tallies, rows)
         truth = ReleasedBlock(key_columns(rows, len(block.keys)), _all(block, noises, exact, rows, None))
         drawn = ReleasedBlock(key_columns(rows * times, len(block.keys)), _all(block, noises, exact, rows, times))
         before, after = sight_of(block, noises, truth), sight_of(block, noises, drawn)
         for item in block.items:
             truths, column = item_column(item, before, level).values, item_column(item, after, level)
             if column.low is not None:
-                found.append(_counted(place, column, rows, truths, times))
+                found.append(_count_held(place, column, rows, truths, times))
     return found
 
 
@@ -101,11 +101,11 @@ def _points(noise: QuantileNoise, measurement: Measurement, held: Histograms, ro
     for row in range(rows):
         counts = dense_histogram(held, row, noise.point.cells)
         for end, mechanism in enumerate((noise.point, noise.low, noise.high)):
-            draws[:, row, end] = _drawn(mechanism, counts, measurement.unit_weight, times)
+            draws[:, row, end] = _draw_quantiles(mechanism, counts, measurement.unit_weight, times)
     return Ends(*(draws[:, :, end].reshape(-1) for end in range(3)))
 
 
-def _drawn(mechanism: Quantile, counts: NDArray[np.int64], weight: int, times: int | None) -> NDArray[np.float64]:
+def _draw_quantiles(mechanism: Quantile, counts: NDArray[np.int64], weight: int, times: int | None) -> NDArray[np.float64]:
     if times is None:
         return np.array([_true_quantile(mechanism, counts)])
     return mechanism.points.astype(np.float64)[perform(mechanism, Ranks(mechanism.scores(counts, weight), weight), times)]
@@ -125,7 +125,7 @@ def _true_quantile(mechanism: Quantile, counts: NDArray[np.int64]) -> float:
     return float(mechanism.points[found[0]]) if len(found) else float("nan")
 
 
-def _counted(block: int, column: AnswerColumn, rows: KeyRows, truths: list[Any], times: int) -> Coverage:
+def _count_held(block: int, column: AnswerColumn, rows: KeyRows, truths: list[Any], times: int) -> Coverage:
     low, high = _ends(column.low, times, -np.inf), _ends(column.high, times, np.inf)
     truth = np.array([np.nan if value is None else float(value) for value in truths])
     held = np.isnan(truth) | ((low <= truth) & (truth <= high))

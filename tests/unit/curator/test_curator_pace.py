@@ -13,7 +13,6 @@ from curator_studies import COUNT, make_study, open_curator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curador.curator import pace as pacing
 from curador.curator.pace import Pace, moment_after, moments, pace_text
 from curador.engines.base import EngineFailed
 from curador.errors import BudgetExceeded, Failed
@@ -251,17 +250,17 @@ def waits_before_the_write(clock, monkeypatch):
         return commit(self, *arguments, **options)
 
     monkeypatch.setattr(Ledger, "commit", early)
-    monkeypatch.setattr(Pace, "_wait", lambda *_: None)
+    monkeypatch.setattr(Pace, "_wait", lambda *_, **__: None)
 
 
 def failures_return_at_once(clock, monkeypatch):
     """Only answers wait."""
 
     @contextlib.contextmanager
-    def released(self):
-        begun, mark = self.clock(), pacing.Mark()
-        yield mark
-        self._wait(begun, mark)
+    def released(self, charged):
+        begun = self.clock()
+        yield
+        self._wait(begun, charged=charged())
 
     monkeypatch.setattr(Pace, "released", released)
 
@@ -269,8 +268,8 @@ def failures_return_at_once(clock, monkeypatch):
 def sleeps_once(clock, monkeypatch):
     """A sleep that is too short is not noticed."""
 
-    def once(self, begun, mark):
-        if mark.charged:
+    def once(self, begun, *, charged):
+        if charged:
             self.sleep(moment_after(self.clock() - begun, self.tick) - (self.clock() - begun))
 
     clock.sleepy = True

@@ -4,7 +4,8 @@ import pytest
 from curator_studies import BY_SHOP, open_curator
 
 from curador.curator import asking
-from curador.curator.price import QuestionOptions, price_question
+from curador.curator.options import QuestionOptions
+from curador.curator.price import price_question
 from curador.curator.rehearsal import shape_of
 from curador.errors import InvalidQuery
 

@@ -88,7 +88,7 @@ def test_patterns_cost_what_looking_for_them_takes():
 
     def looking(pattern):
         node = Call("like", (Ref(0, Type.STRING), Literal(pattern, Type.STRING)), Type.BOOLEAN)
-        return cost_of(node, held).nanoseconds
+        return cost_of(node, held)
 
     assert looking("%" + "a" * 1000 + "_b%") > 100 * looking("%aaa%")
     assert looking("a_%") < looking("%a_%")
@@ -102,7 +102,7 @@ def test_nested_guards_are_counted_as_often_as_they_are_computed():
     costs = []
     for _ in range(6):
         x = Call("ln", (x,), Type.FLOAT)
-        costs.append(cost_of(x, held).nanoseconds)
+        costs.append(cost_of(x, held))
 
     assert all(later > 2 * sooner for sooner, later in itertools.pairwise(costs))
 

@@ -9,7 +9,7 @@ from scipy import optimize, special
 
 import curador as cu
 from curador.plots.game import game
-from curador.plots.local import amplified, local_errors, published, shuffle, standard_errors
+from curador.plots.local import local_errors, published_epsilons, shuffle, shuffled_epsilons, standard_errors
 from curador.plots.losses import (
     COUNTS,
     composed_deltas,
@@ -212,10 +212,10 @@ def test_shuffling_gains_what_is_known():
     assert at(thick, 10) <= 0.5
     assert 0.03 < at(thick, 1000) <= 0.058267
     form = math.log1p((rise - 1) / (rise + 1) * (8 * math.sqrt(rise * math.log(4e5) / 1e5) + 8 * rise / 1e5))
-    assert published("0.5", [100_000], "1e-5")[0] == pytest.approx(form)
+    assert published_epsilons("0.5", [100_000], "1e-5")[0] == pytest.approx(form)
     assert at(axes.get_lines()[1], 100_000) == pytest.approx(form)
-    assert amplified("0.5", [100_000], "1e-5")[0] < form / 3
-    assert math.isnan(published("4", [100], "1e-5")[0])
+    assert shuffled_epsilons("0.5", [100_000], "1e-5")[0] < form / 3
+    assert math.isnan(published_epsilons("4", [100], "1e-5")[0])
 
 
 # ---- the game --------------------------------------------------------------------------------------------------------------

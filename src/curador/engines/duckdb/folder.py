@@ -86,9 +86,9 @@ class Folder:
 
     def make(self) -> None:
         """Make the folder and its key, or make sure that they are the owner's alone."""
-        for one in (self.path, self.spill):
-            one.mkdir(mode=0o700, parents=True, exist_ok=True)
-            one.chmod(0o700)
+        for folder in (self.path, self.spill):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
         with contextlib.suppress(FileExistsError):
             write_private(self.path / "key", secrets.token_bytes(_KEY_BYTES), new=True)
 

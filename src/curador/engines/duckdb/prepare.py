@@ -133,7 +133,7 @@ def prepare(work: PreparationWork, stage: Path | None) -> None:
     for place, schema in enumerate(work.schema.tables):
         work.progress.step(f"reading {schema.table.name}")
         _read(work, place)
-    rows_alone = {place for place, one in enumerate(work.schema.tables) if isinstance(one.table.unit, UnitRow)}
+    rows_alone = {place for place, table in enumerate(work.schema.tables) if isinstance(table.table.unit, UnitRow)}
     verify_keys(work, lambda place: f"b{place}" if place in rows_alone else f"{STAGE}.s{place}")
     owners = _owners(work)
     for place, owned in owners.items():
@@ -372,7 +372,7 @@ def _private(schema: Schema, place: int, key: str) -> list[str]:
     columns = reading.column_names(table)
     grids = {name: clamp_to_steps(name, column) for name, column in reading.grid_columns(table).items()}
     names = commas(columns)
-    owned = f"CREATE VIEW w{place} AS {_owned(schema, place, key, names)}"
+    owned = f"CREATE VIEW w{place} AS {_select_owned(schema, place, key, names)}"
     stored = commas([*columns, *(f"{expression} AS {name}" for name, expression in grids.items())])
     if isinstance(table.table.unit, UnitRow):
         return [owned, f"CREATE VIEW t{place} AS SELECT {stored}, u AS __u, h AS __h, CAST(1 AS BIGINT) AS __r FROM w{place}"]
@@ -383,7 +383,7 @@ def _private(schema: Schema, place: int, key: str) -> list[str]:
     return [owned, f"CREATE VIEW t{place} AS SELECT {stored}, u AS __u, h AS __h, r AS __r FROM ({ranked}){only}"]
 
 
-def _owned(schema: Schema, place: int, key: str, names: str) -> str:
+def _select_owned(schema: Schema, place: int, key: str, names: str) -> str:
     """The rows with their unit u and its hash h."""
     table = schema.tables[place]
     unit = table.table.unit

@@ -134,14 +134,14 @@ def _one_pass(
     placed = f"SELECT s.*, coalesce(q.r, s.rowid - f.first + 1) AS __r FROM {joined}"
     wordy = " OR ".join(f"sum(strlen({name})) > {UNIT_TEXT_BYTES}" for name in texts)
     if wordy and run(f"SELECT 1 FROM ranked GROUP BY u HAVING {wordy} LIMIT 1"):
-        placed = _shortened(placed, wordy, texts)
+        placed = _shorten_texts(placed, wordy, texts)
     kept = f"SELECT {stored}, u AS __u, h AS __h, __r FROM ({placed}) WHERE __r <= {most}"
     run(f"INSERT INTO {table} {kept} ORDER BY u, __r")
     for name in ("ranked", "marks", "places"):
         run(f"DROP TABLE {name}")
 
 
-def _shortened(placed: str, wordy: str, texts: list[str]) -> str:
+def _shorten_texts(placed: str, wordy: str, texts: list[str]) -> str:
     """Return the rows with the texts of a unit up to its limit: those of its first rows; NULL where they were left out.
 
     Claim   The texts of one unit in one column have at most UNIT_TEXT_BYTES bytes; which are kept depends on its rows alone.

@@ -96,15 +96,15 @@ def cleaning_of(
     if found is None:
         raise AssertionError(physical)  # such columns are no fields
     raw = _raw(source, physical, found, kind)
-    kept = _kept(raw_name, found, kind)
+    kept = _keep_type(raw_name, found, kind)
     if kind is Type.STRING and found is TypeFamily.TEXT:
         kept = _short(kept, naming=naming)
     if declared is not None and declared.values is not None:
-        kept = f"CASE WHEN {_declared(f'({kept})', kind, declared.values)} THEN ({kept}) END"
+        kept = f"CASE WHEN {_is_declared(f'({kept})', kind, declared.values)} THEN ({kept}) END"
     return Cleaning(raw, kept)
 
 
-def _declared(x: str, kind: Type, values: Sequence[Value]) -> str:
+def _is_declared(x: str, kind: Type, values: Sequence[Value]) -> str:
     """Whether x is a declared value; whole numbers without a gap are a range, which is quicker to compare with."""
     whole = {int(value) for value in values if type(value) is int}
     if kind is Type.INTEGER and len(whole) == len(values) == max(whole) - min(whole) + 1:
@@ -120,13 +120,13 @@ def _raw(x: str, physical: str, found: TypeFamily, kind: Type) -> str:
     if kind is Type.BOOLEAN:
         return f"CASE {x} WHEN 0 THEN false WHEN 1 THEN true END" if _is_integer(found) else f"TRY_CAST({x} AS BOOLEAN)"
     if kind is Type.STRING:
-        return _spelled(x, physical, found)
+        return _spell_value(x, physical, found)
     if kind is Type.DATE and found in {TypeFamily.DATE, TypeFamily.TEXT}:
         return f"TRY_CAST({x} AS DATE)"
     return _time(x, physical, found)
 
 
-def _kept(raw: str, found: TypeFamily, kind: Type) -> str:
+def _keep_type(raw: str, found: TypeFamily, kind: Type) -> str:
     if kind in {Type.DECIMAL, Type.FLOAT}:
         return f"CASE WHEN {not_a_number(raw)} THEN NULL WHEN {raw} = 0 THEN {double(0.0)} ELSE {raw} END"
     if kind is Type.DATE:
@@ -163,7 +163,7 @@ def _whole(x: str, physical: str, found: TypeFamily) -> str:
     return f"CASE WHEN {number} = floor({number}) THEN TRY_CAST({x} AS BIGINT) END"
 
 
-def _spelled(x: str, physical: str, found: TypeFamily) -> str:
+def _spell_value(x: str, physical: str, found: TypeFamily) -> str:
     if found is TypeFamily.FLOAT:
         whole = f"CAST(TRY_CAST({x} AS HUGEINT) AS VARCHAR)"
         plain = f"CASE WHEN {x} = floor({x}) THEN coalesce({whole}, CAST({x} AS VARCHAR)) ELSE CAST({x} AS VARCHAR) END"
@@ -216,9 +216,11 @@ def put_on_grid(x: str, column: Column) -> str:
         inside = f"CAST({x} AS HUGEINT) - ({grid.start})"
     else:
         low, high = double(lower), double(upper)
-        inside = _scaled(f"CAST({x} AS DOUBLE)", -grid.exponent)  # a cast to whole numbers rounds: floor would take longer
+        inside = _scale_by_power(
+            f"CAST({x} AS DOUBLE)", -grid.exponent
+        )  # a cast to whole numbers rounds: floor would take longer
         inside = inside if grid.start == 0 else f"{inside} - {double(grid.start)}"
-        if not all(-_NEARER < _computed(float(bound), grid) < grid.steps + _NEARER for bound in (lower, upper)):
+        if not all(-_NEARER < _place_of_bound(float(bound), grid) < grid.steps + _NEARER for bound in (lower, upper)):
             inside = f"least(greatest(TRY_CAST({inside} AS INTEGER), 0), {grid.steps})"  # NULL is skipped, so becomes 0
             ends = f"WHEN {x} <= {low} THEN {first} WHEN {x} >= {high} THEN {last}"
             return f"CASE WHEN NOT ({number}) THEN NULL {ends} ELSE {inside} END"
@@ -233,7 +235,7 @@ def clamp_to_steps(v: str, column: Column) -> str:
     return f"CASE WHEN {v} < 0 THEN 0 WHEN {v} > {steps} THEN {steps} ELSE {v} END"
 
 
-def _computed(bound: float, grid: Grid) -> float:
+def _place_of_bound(bound: float, grid: Grid) -> float:
     """The bound's place by the operations of the expression above; +∞ where doubles cannot tell."""
     for part in _powers(-grid.exponent):
         bound *= 2.0**part
@@ -245,7 +247,7 @@ def _place(bound: Fraction, grid: Grid) -> int:
     return min(max((bound / grid.step - grid.start + Fraction(1, 2)).__floor__(), 0), grid.steps)
 
 
-def _scaled(x: str, exponent: int) -> str:
+def _scale_by_power(x: str, exponent: int) -> str:
     """X times a power of two, exactly as long as nothing is lost to under- or overflow of the result itself."""
     for part in _powers(exponent):
         x = f"{x} * {double(2.0**part)}"
@@ -290,7 +292,7 @@ def select_cleaned(
     )
     if on_grids:
         columns = grid_columns(schema)
-        kept = commas([kept, *(f"{_placed(steps, name, column)} AS {name}" for name, column in columns.items())])
+        kept = commas([kept, *(f"{_place_cleaning(steps, name, column)} AS {name}" for name, column in columns.items())])
     return f"SELECT {kept} FROM (SELECT {raw} FROM {source.scan})"
 
 
@@ -315,7 +317,7 @@ def grids(schema: TableSchema) -> dict[str, str]:
     return {name: put_on_grid(f"c{name[1:]}", column) for name, column in grid_columns(schema).items()}
 
 
-def _placed(steps: Sequence[Cleaning], name: str, column: Column) -> str:
+def _place_cleaning(steps: Sequence[Cleaning], name: str, column: Column) -> str:
     place = int(name[1:])
     return put_on_grid(f"r{place}" if column.values is None else f"({steps[place].kept})", column)
 

@@ -151,7 +151,8 @@ def physical_types(source: Any, *, folder: Path | None = None) -> list[tuple[str
     try:
         sources.bind(connection, found)
         return [
-            (one.name, shown_type(one.physical), natural_type(one.physical)) for one in sources.columns(connection, found)
+            (column.name, shown_type(column.physical), natural_type(column.physical))
+            for column in sources.columns(connection, found)
         ]
     finally:
         connection.close()

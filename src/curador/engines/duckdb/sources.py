@@ -177,7 +177,7 @@ def from_path(source: str, folder: Path, alias: str, where: Where = ("source",))
         scan = f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
         return TableSource(where, "parquet", alias, files, scan)
     if endings <= set(TEXT_ENDINGS):
-        return _separated(files, alias, where)
+        return _separated_source(files, alias, where)
     rule = "Parquet (.parquet), separated text (.csv, .tsv, .txt, also .gz) or a DuckDB file (.duckdb#table)"
     raise broken_rule(where, rule, source)
 
@@ -240,7 +240,7 @@ def _ending(file: Path) -> str:
     return next((ending for ending in (*_PARQUET, *TEXT_ENDINGS) if name.endswith(ending)), file.suffix)
 
 
-def _separated(files: tuple[Path, ...], alias: str, where: Where) -> TableSource:
+def _separated_source(files: tuple[Path, ...], alias: str, where: Where) -> TableSource:
     heads: list[tuple[str, list[str]]] = []
     for file in files:
         try:

@@ -74,7 +74,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
     stored = _stored_manifest(folder)
     if stored is None:
         return None
-    by_table = {name: tuple(_read_fingerprint(one) for one in files) for name, files in stored["sources"].items()}
+    by_table = {name: tuple(_read_fingerprint(file) for file in files) for name, files in stored["sources"].items()}
     return Manifest(stored["version"], stored["layout"], by_table)
 
 
@@ -92,7 +92,7 @@ def _stored_manifest(folder: Folder) -> dict[str, Any] | None:
 
 def write_manifest(folder: Folder, manifest: Manifest) -> None:
     """Store what is prepared."""
-    by_table = {name: [_plain(one) for one in files] for name, files in manifest.sources.items()}
+    by_table = {name: [_plain(file) for file in files] for name, files in manifest.sources.items()}
     content = {"format": FORMAT, "version": manifest.version, "layout": manifest.layout, "sources": by_table}
     write_private(folder.manifest, json.dumps(content, indent=1).encode())
 
@@ -153,7 +153,7 @@ def layout_digest(schema: Schema) -> str:
     limits = (TEXT_CHARACTERS, UNIT_TEXT_BYTES, NAME_BYTES)
     described: list[object] = [
         limits,
-        *(stored_rows(one.table, schema.study) for one in schema.tables if not one.table.public),
+        *(stored_rows(table.table, schema.study) for table in schema.tables if not table.table.public),
     ]
     described += [
         (
@@ -320,8 +320,8 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
     part, stage = (_beside(folder, version, word) for word in ("part", "stage"))
     small = bytes_of(schema.study) <= _SMALL
     for file in (part, stage):
-        for one in (file, file.with_name(f"{file.name}.wal")):
-            one.unlink(missing_ok=True)
+        for left in (file, file.with_name(f"{file.name}.wal")):
+            left.unlink(missing_ok=True)
     settings, spill = schema.study.engine, folder.new_spill()
     connection = connect(str(part), limits(settings, spill))
     try:

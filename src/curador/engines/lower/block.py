@@ -167,7 +167,7 @@ class _Block:
 
     @property
     def _width(self) -> int:
-        return max(1, sum(results_of(one.kind) for one in self.block.tallies))
+        return max(1, sum(results_of(tally.kind) for tally in self.block.tallies))
 
     @property
     def _frame(self) -> TallyFrame:

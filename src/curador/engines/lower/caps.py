@@ -40,7 +40,7 @@ def rank_of(cap: Cap, relation: Relation, schema: Schema) -> int | None:
     """Return the rank that base tables are cut at: the cap where it is a rank, else the height; None where nothing is cut."""
     if cap.by != "rank":
         return cap.height
-    private = [one for one in scans_of(relation) if not _public(one, schema)]
+    private = [scan for scan in scans_of(relation) if not _public(scan, schema)]
     if len(private) != 1:
         raise NotPrivate("a prepared rank must be of one table; this question reads several, so its cap must be a window.")
     return cap.rows if cap.height is None else min(cap.rows, cap.height)

@@ -60,7 +60,7 @@ def _part(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowered
 
 def _between(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     unit = _word(call.arguments[0], UNITS)
-    start, end = terms.align([_moment(one, dialect) for one in arguments[1:]], dialect)
+    start, end = terms.align([_moment(argument, dialect) for argument in arguments[1:]], dialect)
     return LoweredTerm(dialect.date_diff(unit, start.sql, end.sql), Type.INTEGER)
 
 
@@ -129,7 +129,7 @@ def _plain_text(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> L
 
 
 def _concat(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    joined, *parts = (_text(one, dialect) for one in arguments)
+    joined, *parts = (_text(argument, dialect) for argument in arguments)
     for part in parts:  # cut at each step, so that no row's memory grows with the number of parts
         joined = dialect.substring(f"({joined} || {part})", 1, MOST_CHARACTERS)
     return LoweredTerm(joined, Type.STRING)
@@ -260,14 +260,14 @@ class Expressions:
         if lowered is None:
             message = f"no such function: {call.function}"
             raise TypeError(message)
-        return lowered(call, [self.term(one, depth) for one in call.arguments], self.dialect)
+        return lowered(call, [self.term(argument, depth) for argument in call.arguments], self.dialect)
 
 
 # ---- logic and choice ----------------------------------------------------------------------------------------------
 
 
 def _connected(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    parts = [terms.of_type(one, Type.BOOLEAN, dialect).sql for one in arguments]
+    parts = [terms.of_type(argument, Type.BOOLEAN, dialect).sql for argument in arguments]
     return LoweredTerm("(" + f" {call.function.upper()} ".join(parts) + ")", Type.BOOLEAN)
 
 
@@ -286,19 +286,19 @@ def _compared(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Low
 
 def _in(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     first, *others = terms.align(arguments, dialect)
-    return LoweredTerm(f"({first.sql} IN ({', '.join(one.sql for one in others)}))", Type.BOOLEAN)
+    return LoweredTerm(f"({first.sql} IN ({', '.join(other.sql for other in others)}))", Type.BOOLEAN)
 
 
 def _coalesce(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     values = terms.align(arguments, dialect, call.type)
-    text = f"COALESCE({', '.join(one.sql for one in values)})"
-    return LoweredTerm(text, call.type, infinite=any(one.infinite for one in values))
+    text = f"COALESCE({', '.join(value.sql for value in values)})"
+    return LoweredTerm(text, call.type, infinite=any(value.infinite for value in values))
 
 
 def _extreme(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     values = terms.align(arguments, dialect, call.type)
-    text = dialect.extreme(call.function, [one.sql for one in values])
-    return LoweredTerm(text, call.type, infinite=any(one.infinite for one in values))
+    text = dialect.extreme(call.function, [value.sql for value in values])
+    return LoweredTerm(text, call.type, infinite=any(value.infinite for value in values))
 
 
 def _nullif(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
@@ -312,11 +312,11 @@ def _case(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowered
     conditions, results = arguments[:-1:2], [*arguments[1:-1:2], arguments[-1]]
     values = terms.align(results, dialect, call.type)
     arms = [
-        f"WHEN {terms.of_type(condition, Type.BOOLEAN, dialect).sql} THEN {one.sql}"
-        for condition, one in zip(conditions, values[:-1], strict=True)
+        f"WHEN {terms.of_type(condition, Type.BOOLEAN, dialect).sql} THEN {value.sql}"
+        for condition, value in zip(conditions, values[:-1], strict=True)
     ]
     text = f"(CASE {' '.join(arms)} ELSE {values[-1].sql} END)"
-    return LoweredTerm(text, call.type, infinite=any(one.infinite for one in values))
+    return LoweredTerm(text, call.type, infinite=any(value.infinite for value in values))
 
 
 def _cast(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:

@@ -115,8 +115,8 @@ def unit_group(group: UnitGroup, below: LoweredRelation, schema: Schema, dialect
     parts = ExactParts(inside, {})
     outs = group.columns[len(group.keys) :]
     results = [
-        f"{terms.of_type(parts.lower(one), out.type, dialect).sql} AS c{len(group.keys) + place}"
-        for place, (one, out) in enumerate(zip(group.aggregates, outs, strict=True))
+        f"{terms.of_type(parts.lower(aggregate), out.type, dialect).sql} AS c{len(group.keys) + place}"
+        for place, (aggregate, out) in enumerate(zip(group.aggregates, outs, strict=True))
     ]
     rows = inside.layers.select(below.sql)
     exact = [*columns, *(f"{text} AS {name}" for text, name in parts.named.items()), "__u", "MIN(__h) AS __h"]
@@ -137,19 +137,19 @@ def window(node: Window, below: LoweredRelation, schema: Schema, dialect: Dialec
     inside = _Inside(Expressions(below.column_names, dialect), Layers(dialect, kept), node.input, schema)
     outs = node.columns[len(below.columns) :]
     calls = [
-        f"{terms.of_type(_windowed(call, inside, below), out.type, dialect).sql} AS c{len(below.columns) + place}"
+        f"{terms.of_type(_lower_window(call, inside, below), out.type, dialect).sql} AS c{len(below.columns) + place}"
         for place, (call, out) in enumerate(zip(node.calls, outs, strict=True))
     ]
     return select([*kept, *calls], rows_of(inside.layers.select(below.sql)))
 
 
-def _windowed(call: WindowCall, inside: _Inside, below: LoweredRelation) -> LoweredTerm:
+def _lower_window(call: WindowCall, inside: _Inside, below: LoweredRelation) -> LoweredTerm:
     ranking = call.function in {"rank", "dense_rank"}
     whole = call.whole and call.function in {"count", "sum", "min", "max", "avg"}
     partition = [*below.owner_names[:1], *(inside.value(one) for one in call.partition)]
     order = [
-        f"{inside.value(one)} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
-        for one, descending, first in call.order
+        f"{inside.value(expression)} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+        for expression, descending, first in call.order
     ]
     if not ranking:
         order += below.order_names

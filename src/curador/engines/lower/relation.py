@@ -128,7 +128,9 @@ class Relations:
     # ---- tables and what keeps their rows ----------------------------------------------------------------------------
 
     def _scan(self, scan: Scan, grids: frozenset[int]) -> LoweredRelation:
-        number, found = next((place, one) for place, one in enumerate(self.schema.tables) if one.table.name == scan.table)
+        number, found = next(
+            (place, table) for place, table in enumerate(self.schema.tables) if table.table.name == scan.table
+        )
         columns = [f"c{place}" for place in range(len(scan.columns))]
         if found.table.public:
             sql = select([*columns, "__p AS __o0"], f"t{number}")
@@ -146,8 +148,8 @@ class Relations:
         below = self.lower(project.input, frozenset(sources.values()))
         expressions = self._expressions(below)
         computed = [
-            f"{expressions.text(one, out.type)} AS c{place}"
-            for place, (one, out) in enumerate(zip(project.expressions, project.columns, strict=True))
+            f"{expressions.text(expression, out.type)} AS c{place}"
+            for place, (expression, out) in enumerate(zip(project.expressions, project.columns, strict=True))
         ]
         stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
         sql = select([*computed, *stored, *below.owner_names, *below.order_names], rows_of(below.sql))
@@ -158,7 +160,7 @@ class Relations:
         names = [*below.column_names, *below.owner_names]
         orders = [f"c{place} AS __o{place}" for place in range(len(below.columns))]
         sql = select([*names, *orders], rows_of(select(names, rows_of(below.sql), distinct=True)))
-        return LoweredRelation(sql, distinct.columns, below.private, tuple(one.type for one in below.columns))
+        return LoweredRelation(sql, distinct.columns, below.private, tuple(column.type for column in below.columns))
 
     # ---- two relations and more --------------------------------------------------------------------------------------
 
@@ -167,7 +169,7 @@ class Relations:
         width = len(join.left.columns)
         split = _Split(join, width, above)
         left = self._tested(join.left, split.conditions("l"), frozenset(place for place in grids if place < width))
-        early = [_move_columns(one, -width) for one in split.conditions("r")]
+        early = [_move_columns(condition, -width) for condition in split.conditions("r")]
         right = self._tested(join.right, early, frozenset(place - width for place in grids if place >= width))
         _refuse_ownerless(join, left, right)
         names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
@@ -181,7 +183,7 @@ class Relations:
             return self._over(left, select([f"l.{one}" for one in kept], source), join.columns)
         columns = [f"{name} AS c{place}" for place, name in enumerate(names)]
         stored = [
-            f"{'l.g' if one < width else 'r.g'}{one if one < width else one - width} AS g{one}" for one in sorted(grids)
+            f"{'l.g' if grid < width else 'r.g'}{grid if grid < width else grid - width} AS g{grid}" for grid in sorted(grids)
         ]
         orders = [f"l.{name}" for name in left.order_names] + [f"r.{name}" for name in right.order_names]
         ordered = [f"{name} AS __o{place}" for place, name in enumerate(orders)]
@@ -204,8 +206,8 @@ class Relations:
         if self._guarded(joined):
             equal = joined.split.equalities
             conditions += [f"l.__k{place} = r.__k{place}" for place in range(len(equal))]
-            others = [one for one in others if one not in equal]
-        conditions += [Expressions(names, self.dialect).text(one, Type.BOOLEAN) for one in others]
+            others = [other for other in others if other not in equal]
+        conditions += [Expressions(names, self.dialect).text(other, Type.BOOLEAN) for other in others]
         return every(conditions) or self.dialect.boolean(True)
 
     def _tested(self, relation: Relation, conditions: list[Expression], grids: frozenset[int]) -> LoweredRelation:
@@ -226,7 +228,7 @@ class Relations:
             return shape.sql
         names = [*joined.left.column_names, *joined.right.column_names]
         own = [*shape.column_names, *shape.grid_names, *shape.owner_names, *shape.order_names]
-        keys = [self._key(one, names, joined.split.width, side) for one in joined.split.equalities]
+        keys = [self._key(equality, names, joined.split.width, side) for equality in joined.split.equalities]
         sql = select([*own, *(f"{term.sql} AS __k{place}" for place, term in enumerate(keys))], rows_of(shape.sql))
         if side != joined.built(self.schema, self.rank):
             return sql
@@ -239,8 +241,8 @@ class Relations:
         if not isinstance(equality, Call):
             raise TypeError(equality)
         expressions = Expressions(names, self.dialect)
-        ends = terms.align([expressions.term(one) for one in equality.arguments], self.dialect)
-        sides = ["l" if min(refs_of(one)) < width else "r" for one in equality.arguments]
+        ends = terms.align([expressions.term(argument) for argument in equality.arguments], self.dialect)
+        sides = ["l" if min(refs_of(argument)) < width else "r" for argument in equality.arguments]
         return ends[sides.index(side)]
 
     def _union(self, union: UnionAll, grids: frozenset[int]) -> LoweredRelation:
@@ -279,10 +281,10 @@ class _Split:
         """
         kept = {"left": {"l"}, "right": {"r"}, "full": {"l", "r"}, "anti": {"l"}}.get(self.join.kind, set[str]())
         found: list[Expression] = []
-        for one in conjuncts(self.join.on):
-            own = self._side(one)
-            if (None if own in kept else own) == side and isinstance(one, (Call, Literal, Ref)):
-                found.append(one)
+        for conjunct in conjuncts(self.join.on):
+            own = self._side(conjunct)
+            if (None if own in kept else own) == side and isinstance(conjunct, (Call, Literal, Ref)):
+                found.append(conjunct)
         if side is not None:
             found += [one for one in self.above if self._early(one) == side and isinstance(one, (Call, Literal, Ref))]
         return found
@@ -295,7 +297,9 @@ class _Split:
     @property
     def equalities(self) -> list[Expression]:
         """The conditions of the join by which matches are found: one side equals the other."""
-        found = (one for one in self.conditions(None) if isinstance(one, Call) and one.function == "=")
+        found = (
+            condition for condition in self.conditions(None) if isinstance(condition, Call) and condition.function == "="
+        )
         return [one for one in found if {self._side(part) for part in one.arguments} == {"l", "r"}]
 
     def _side(self, node: Node) -> str | None:
@@ -338,7 +342,7 @@ def _move_columns(node: Expression, by: int) -> Expression:
         case Ref():
             return replace(node, index=node.index + by)
         case Call():
-            moved = (_move_columns(one, by) for one in node.arguments if isinstance(one, (Call, Literal, Ref)))
+            moved = (_move_columns(argument, by) for argument in node.arguments if isinstance(argument, (Call, Literal, Ref)))
             return replace(node, arguments=tuple(moved))
         case _:
             return node

@@ -57,7 +57,7 @@ def commas(names: Iterable[str]) -> str:
 
 def every(conditions: Iterable[str]) -> str:
     """Return the conjunction of conditions; empty where there are none."""
-    return " AND ".join(f"({one})" for one in conditions)
+    return " AND ".join(f"({condition})" for condition in conditions)
 
 
 def select(

@@ -145,5 +145,5 @@ def common(types: Sequence[Type | None]) -> Type | None:
 
 def align(terms: Sequence[LoweredTerm], dialect: Dialect, type_: Type | None = None) -> list[LoweredTerm]:
     """Return values of one kind in one physical form: that of the type, else the common one; booleans where all are NULL."""
-    shared = type_ or common([one.type for one in terms]) or Type.BOOLEAN
-    return [of_type(one, shared, dialect) for one in terms]
+    shared = type_ or common([term.type for term in terms]) or Type.BOOLEAN
+    return [of_type(term, shared, dialect) for term in terms]

@@ -153,7 +153,7 @@ def _find_text(values: Any) -> str | None:
         things = np.asarray(values, dtype=object).ravel().tolist()
     except ValueError:  # rows of several lengths: refused elsewhere
         return None
-    return "texts" if any(isinstance(one, (str, bytes)) for one in things) else None
+    return "texts" if any(isinstance(thing, (str, bytes)) for thing in things) else None
 
 
 def _shorten_refusal(problem: ValueError) -> InvalidParameter:
@@ -230,7 +230,7 @@ def _float(value: object) -> float:
 def _positions(column: NDArray[Any], classes: Sequence[Any]) -> Floats:
     """The places of labels among the classes; NaN where a label is none of them."""
     plain: Any = column.tolist() if isinstance(column, np.ma.MaskedArray) else np.asarray(column).tolist()
-    places = {_label(one): float(place) for place, one in enumerate(classes)}
+    places = {_label(class_): float(place) for place, class_ in enumerate(classes)}
     return np.fromiter((places.get(_label(one), math.nan) for one in plain), np.float64, len(plain))
 
 
@@ -294,7 +294,7 @@ def width_of(bounds: Any) -> int | None:
 
 def facts_of(records: int, features: int, bounds: Any) -> Facts:
     """Return what a forecast is for: columns are called as bounds call them."""
-    names = tuple(str(one) for one in bounds) if isinstance(bounds, Mapping) else None
+    names = tuple(str(bound) for bound in bounds) if isinstance(bounds, Mapping) else None
     return Facts(records, features, names if names is not None and len(names) == features else None)
 
 

@@ -209,7 +209,7 @@ def squares_along(rows: Whole, vectors: Floats) -> tuple[Integers, int]:
 
 
 def _last_deviation(releaser: Releaser) -> float:
-    return next(one.deviation for one in releaser.releases if one.name == "product")
+    return next(release.deviation for release in releaser.releases if release.name == "product")
 
 
 def _product_edge(size: int, deviation: float) -> float:

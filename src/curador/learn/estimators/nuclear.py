@@ -249,7 +249,7 @@ class PrivateNuclearRegressor(PrivateEstimator):
         sides = [[floats_of(columns[name]) for name in (names or ())] for names in (self.left, self.right)]
         if self.shape is not None:
             places = [np.nan_to_num(side[0], nan=-1, posinf=-1, neginf=-1) for side in sides]
-            rows, others = (np.clip(np.floor(one), -1, 2**40).astype(np.int64) for one in places)
+            rows, others = (np.clip(np.floor(place), -1, 2**40).astype(np.int64) for place in places)
             return entry_records(rows, others, targets, _shape(self.shape), weights=weights, units=numbered)
         left, right = (np.column_stack(side) for side in sides)
         return dense_records(left, right, targets, loss_of(self.loss), weights=weights, units=numbered, bits=bits)
@@ -420,7 +420,7 @@ def _same_length(*arrays: Floats) -> None:
     try:
         check_consistent_length(*arrays)
     except ValueError:
-        raise InvalidParameter.must_be("A, B and y", "of one length", [len(one) for one in arrays]) from None
+        raise InvalidParameter.must_be("A, B and y", "of one length", [len(array) for array in arrays]) from None
 
 
 def _shape(shape: Any) -> tuple[int, int]:

@@ -206,7 +206,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         parts = [PlannedRelease("centre", _CENTRE_SHARE)] if isinstance(self.center, str) else []
         if facts.records is None:
             parts.append(PlannedRelease("count", _COUNT_SHARE))
-        share = 1.0 - sum(one.share for one in parts)
+        share = 1.0 - sum(part.share for part in parts)
         return [*parts, *parts_of(chosen, share=share, size=facts.features, count=count)]
 
     def _public_centre(self, facts: Facts) -> Floats | None:

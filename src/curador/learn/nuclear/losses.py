@@ -225,11 +225,11 @@ def loss_text(value: object) -> str:
     loss = loss_of(value)
     for name, kind in _NAMES.items():
         if type(loss) is kind:
-            return f"{name}({', '.join(repr(float(one)) for one in _stored(loss))})"
+            return f"{name}({', '.join(repr(float(stored_number)) for stored_number in _stored_numbers(loss))})"
     raise InvalidParameter.must_be("loss", "one of curador's own, where a model is written", type(loss).__name__)
 
 
-def _stored(loss: ObjectiveLoss) -> tuple[float, ...]:
+def _stored_numbers(loss: ObjectiveLoss) -> tuple[float, ...]:
     """The numbers of a loss in the order in which a text holds them, for ever."""
     match loss:
         case BilinearHuber():

@@ -121,7 +121,7 @@ def plan_solver(settings: Settings, task: Task, goal: FitGoal, mu: float) -> Sol
 def solve(settings: Settings, task: Task, records: Records, releaser: Releaser) -> Solution:
     """Return the model of a fit, by the plan that `planned` led to."""
     plan = releaser.plan
-    counts = {one.name: one.count for one in plan.parts}
+    counts = {part.name: part.count for part in plan.parts}
     match settings.solver:
         case "pgd":
             schedule = gradient_schedule(
@@ -221,7 +221,7 @@ def forecast(settings: Settings, task: Task, goal: FitGoal, *, signal: float) ->
         else f"Not worthwhile: noise hides the signal; about {needed:.2g} records, or as much more of epsilon, would do."
     )
     numbers = {
-        "releases": float(sum(one.count for one in chosen.parts)),
+        "releases": float(sum(part.count for part in chosen.parts)),
         "signal over noise": x,
         "noise of the gradient": noise,
         "excess by noise, about": lost,

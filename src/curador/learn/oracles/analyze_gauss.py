@@ -160,12 +160,12 @@ def top_symmetric(matrix: Floats, count: int) -> tuple[Floats, Floats]:
 
     size = _side(matrix)
     kept = min(count, size)
-    found: tuple[Any, Any] | None = _iterated(matrix, kept) if size > _DENSE and 4 * kept < size else None
+    found: tuple[Any, Any] | None = _iterate_pairs(matrix, kept) if size > _DENSE and 4 * kept < size else None
     if found is None:
         found = cast("tuple[Any, Any]", eigh(matrix, subset_by_index=(size - kept, size - 1)))
     values, vectors = np.asarray(found[0], np.float64), np.asarray(found[1], np.float64)
     order = np.argsort(values)[::-1]
-    return values[order], _signed(vectors.T[order])
+    return values[order], _fix_signs(vectors.T[order])
 
 
 def top_pairs(matrix: Floats, count: int = 1) -> SingularPairs:
@@ -209,7 +209,7 @@ def generic_block(size: int, count: int) -> Floats:
     return np.asarray(np.linalg.qr(block)[0], np.float64)
 
 
-def _iterated(matrix: Floats, count: int) -> tuple[Any, Any] | None:
+def _iterate_pairs(matrix: Floats, count: int) -> tuple[Any, Any] | None:
     """The same by an iteration; None where that does not converge."""
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
@@ -224,7 +224,7 @@ def _pairs(values: Floats, left: Floats, right: Floats) -> SingularPairs:
     return SingularPairs(values, left * signs, right * signs)
 
 
-def _signed(vectors: Floats) -> Floats:
+def _fix_signs(vectors: Floats) -> Floats:
     return vectors * _signs(vectors)
 
 

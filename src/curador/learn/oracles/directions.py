@@ -155,9 +155,9 @@ def direction_plan(
     made = [_plan(goal, name, count, "concentrated", extent, own)]
     if rho is not None:
         return made[0]
-    made.append(_ranged(goal, name, count))
+    made.append(_largest_range(goal, name, count))
     if size is not None and spread is not None:
-        curved = _curved(float(each), size, spread)
+        curved = _largest_curve(float(each), size, spread)
         if curved > 0:
             own = Concentrated(rho=Fraction(log_sobolev_rho(curved, 1.0, size=size, spread=spread)), adjacency=goal.adjacency)
             made.append(_plan(goal, name, count, "log_sobolev", Fraction(curved), own))
@@ -171,7 +171,7 @@ def _plan(goal: FitGoal, name: str, count: int, argument: Argument, extent: Frac
     return DirectionPlan(goal, (plan_release(goal, PlannedRelease(name, 1.0, count, drawn=True), 1 / extent),), argument, one)
 
 
-def _ranged(goal: FitGoal, name: str, count: int) -> DirectionPlan:
+def _largest_range(goal: FitGoal, name: str, count: int) -> DirectionPlan:
     """The largest range that the accountant allows: cost grows almost in proportion, so a few proportional steps find it."""
     kept = tried = goal.epsilon / count
     for _ in range(4):
@@ -181,7 +181,7 @@ def _ranged(goal: FitGoal, name: str, count: int) -> DirectionPlan:
     return _plan(goal, name, count, "bounded_range", kept, BoundedRange(epsilon=kept, adjacency=goal.adjacency))
 
 
-def _curved(rho: float, size: int, spread: float) -> float:
+def _largest_curve(rho: float, size: int, spread: float) -> float:
     """The root e > 0 of e²/(2 (d − 2 − 2 e s)) = ρ, a part in 10⁹ below: e = β R, s the spread over R."""
     if size <= 2:
         return 0.0

@@ -66,7 +66,7 @@ def thesis_plan(goal: FitGoal, steps: int, *, name: str = "product", rho: Fracti
     needed = _plan_products(goal, steps, name, rho)
     printed = thesis_sigma(float(goal.epsilon), float(goal.delta) / (steps + 1), steps)
     multiplier = max(Fraction(printed), needed.multiplier(name))
-    return FitPlan(goal, tuple(plan_release(goal, one, multiplier) for one in needed.parts))
+    return FitPlan(goal, tuple(plan_release(goal, part, multiplier) for part in needed.parts))
 
 
 def oja_plan(

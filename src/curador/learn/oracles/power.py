@@ -193,7 +193,7 @@ class Directions:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TopPair:
     """The top singular pair of a rectangular matrix, unit vectors both, and the noisy value of left' A right ≥ 0."""
 
     value: float
@@ -257,7 +257,7 @@ def lanczos(
 
 def alternating_power(
     releaser: Releaser, name: str, right: Product, left: Product, *, shape: tuple[int, int], steps: int = STEPS_WITH_GAP
-) -> Pair:
+) -> TopPair:
     """Return the top singular pair by u ← A v, v ← A'u in turn, with noise; `steps` releases of `name`.
 
     right   V ↦ A V for public V;  left  U ↦ A'U
@@ -270,12 +270,12 @@ def alternating_power(
         value = float(np.linalg.norm(image))
         unit = image / max(value, np.finfo(np.float64).tiny)
         ends = (unit, ends[1]) if step % 2 == 0 else (ends[0], unit)
-    return Pair(value, ends[0], ends[1])
+    return TopPair(value, ends[0], ends[1])
 
 
 def alternating_lanczos(
     releaser: Releaser, name: str, right: Product, left: Product, *, shape: tuple[int, int], steps: int = STEPS_WITH_GAP
-) -> Pair:
+) -> TopPair:
     """Return the top singular pair from the two spaces that products in turn span; `steps` releases of `name`.
 
     Both sides are kept orthonormal; A between them is known twice, from either side's products, and their mean is decomposed.
@@ -294,13 +294,13 @@ def alternating_lanczos(
     return _middle(np.array(lefts[: len(backs)]), np.array(rights[: len(images)]), np.array(images), np.array(backs))
 
 
-def _middle(lefts: Floats, rights: Floats, images: Floats, backs: Floats) -> Pair:
+def _middle(lefts: Floats, rights: Floats, images: Floats, backs: Floats) -> TopPair:
     """Decompose A between two spaces, all given as rows: `images` are A times `rights`, `backs` are A' times `lefts`."""
     between = (lefts @ images.T + backs @ rights.T) / 2.0
     first, _, second = np.linalg.svd(between, full_matrices=False)
     up, down = images.T @ second[0], backs.T @ first[:, 0]
     high, wide = (max(float(np.linalg.norm(one)), np.finfo(np.float64).tiny) for one in (up, down))
-    return Pair(max(high, wide), up / high, down / wide)
+    return TopPair(max(high, wide), up / high, down / wide)
 
 
 def _ritz(basis: Floats, images: Floats, count: int) -> Directions:

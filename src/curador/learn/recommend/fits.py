@@ -200,7 +200,7 @@ class _Start:
 def learn(ratings: Ratings, scale: Scale, users: int, releaser: Releaser, rank: int | None) -> FittedRecommender:
     """Fit as it was planned. `users`: declared; `rank`: None for the method's own."""
     start = _Start(ratings, scale, users, releaser, release_tally(ratings, scale, releaser, BIASES))
-    planned = {one.name for one in releaser.plan.parts}
+    planned = {part.name for part in releaser.plan.parts}
     if SPARE in planned:
         return _spectral(start, rank or spectral.MOST_COMPONENTS)
     if LEFT in planned:
@@ -211,7 +211,7 @@ def learn(ratings: Ratings, scale: Scale, users: int, releaser: Releaser, rank: 
         return _make_fit(scale, model, factors, penalty)
     if STEPS in planned:
         model = start.biases()
-        steps = next(one.count for one in releaser.plan.parts if one.name == STEPS)
+        steps = next(part.count for part in releaser.plan.parts if part.name == STEPS)
         head = _head(start, model, STEPS)
         if len(head.chosen) < 2:  # no item is popular enough to be seen: biases are all there is
             return _make_fit(scale, start.more([STEPS] * steps).biases(), np.zeros((ratings.catalogue, 0)), 1.0)
@@ -301,7 +301,7 @@ def forecast_fit(method: str, *, users: int, items: int, per_user: float, distan
     half      half the width of the range of ratings
     """
     rated = min(max(per_user, 1.0), float(items))
-    parts = {one.name: math.sqrt(one.share / one.count) * distance for one in parts_of(method, rank, components=True)}
+    parts = {part.name: math.sqrt(part.share / part.count) * distance for part in parts_of(method, rank, components=True)}
     typical = float(assumed_popularity(items, users, rated).mean())
     likes, counts = tally_noise(half, parts[BIASES])
     numbers = {

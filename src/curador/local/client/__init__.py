@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 CLIENTS: dict[str, type[Client]] = {
-    one.kind: one
-    for one in (
+    client.kind: client
+    for client in (
         DirectClient,
         DuchiMeanClient,
         HadamardClient,

@@ -49,8 +49,8 @@ class SubsetClient(Client):
         if kept:  # in the place of a uniform one of the set: what stays is a uniform set of one less
             chosen[place] = code
         bits = bytearray(self.width)
-        for one in chosen:
-            bits[one >> 3] |= 1 << (one & 7)
+        for member in chosen:
+            bits[member >> 3] |= 1 << (member & 7)
         return bytes(bits)
 
     def law(self, value: int) -> dict[bytes, Fraction]:

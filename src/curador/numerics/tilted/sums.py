@@ -123,7 +123,7 @@ def _smoothing(plan: FrequencyGrid, theta: FloatArray | float) -> FloatArray | f
     return 0.5 * plan.smoothing**2 * theta * (theta + 1.0)
 
 
-def _cut(total: Total, plan: FrequencyGrid, last: float) -> float:
+def _bound_cut(total: Total, plan: FrequencyGrid, last: float) -> float:
     """Bound what lies beyond the last frequency, relative to e^(log M(θ) − θε) (theorem 2, one piece a horizon)."""
     starts = [
         last,
@@ -153,7 +153,7 @@ def fourier_sum(total: Total, table: Tilts, plan: FrequencyGrid) -> FourierSum:
     with np.errstate(over="ignore"):
         bound = np.exp(transform.bound + gauss.real)
     noise = np.maximum(bound - np.abs(product), 0.0) + 8 * UNIT * bound
-    cut = _cut(total, plan, float(frequency[-1]))
+    cut = _bound_cut(total, plan, float(frequency[-1]))
     return FourierSum(
         plan=plan,
         table=table,

@@ -11,7 +11,7 @@ from curador.numerics.balls import ball, is_positive, outward
 from curador.numerics.exact import Number, at_least_zero, rational
 from curador.numerics.rounding import float_up, up
 from curador.privacy.divergence.distributions import Bernoulli, Distribution, Finite, Laplace, Normal
-from curador.privacy.divergence.pairs import AtomPair, LaplacePair, NormalPair, Pair
+from curador.privacy.divergence.pairs import AtomPair, DivergencePair, LaplacePair, NormalPair
 
 if TYPE_CHECKING:
     from flint import arb
@@ -98,7 +98,7 @@ def weak_triangle(first: Distribution, second: Distribution, via: Distribution, 
         factor = (order - share) / (order - 1)
         outward = None if split is None else split * order
         inward = None if share == 1 else (order - share) / (1 - share)
-    detour = [renyi(first, via, alpha=_written(outward)), renyi(via, second, alpha=_written(inward))]
+    detour = [renyi(first, via, alpha=_order_text(outward)), renyi(via, second, alpha=_order_text(inward))]
     if math.inf in detour:
         return math.inf
     there = up(float_up(factor) * up(detour[0])) if detour[0] > 0 else 0.0
@@ -145,11 +145,11 @@ def _likeliest(q: Fraction, power: Fraction, loss: Fraction) -> float:
     return 1.0 if is_positive(log_upper) else outward(lambda: log_upper().exp())[1]
 
 
-def _written(order: Fraction | None) -> Fraction | float:
+def _order_text(order: Fraction | None) -> Fraction | float:
     return math.inf if order is None else order
 
 
-def _pair(first: Distribution, second: Distribution) -> Pair:
+def _pair(first: Distribution, second: Distribution) -> DivergencePair:
     match first, second:
         case Bernoulli(), Bernoulli():
             return AtomPair(((first.p, second.p), (1 - first.p, 1 - second.p)))

@@ -26,7 +26,7 @@ _FAR = 1000
 """From here on the radius of Arb's erfc(x) is right but coarse, and that of e^(-x²) U(1/2, 1/2, x²)/√π, its equal, is not."""
 
 
-class Pair(Protocol):
+class DivergencePair(Protocol):
     """What every family answers; P and Q are known to differ but for the hockey-stick."""
 
     def kl(self) -> float: ...

@@ -191,13 +191,13 @@ def _(record: Finite) -> Rows | None:
 
 @unsampled.of(Finite)
 def _(record: Finite, scheme: Scheme) -> NotPrivate | None:
-    if scheme == "without_replacement" and _lopsided(record):
+    if scheme == "without_replacement" and _is_lopsided(record):
         return NotPrivate(
             "sampling without replacement is proved for pairs that look alike in both directions; this Finite does not"
         )
     return None
 
 
-def _lopsided(record: Finite) -> bool:
+def _is_lopsided(record: Finite) -> bool:
     pairs = list(zip(record.p, record.q, strict=True))
     return sorted(pairs) != sorted((q, p) for p, q in pairs)

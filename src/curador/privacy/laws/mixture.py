@@ -415,9 +415,9 @@ class MixtureLaw:
     @property
     def top(self) -> float:
         """Finite only where P itself has no shift: L = −log B is at most −log b₀."""
-        if any(len(one.above) > 1 or one.sign < 0 or one.below[0] <= 0.0 for one in self.members):
+        if any(len(member.above) > 1 or member.sign < 0 or member.below[0] <= 0.0 for member in self.members):
             return math.inf
-        return math.fsum(-math.log(one.below[0]) * one.count for one in self.members) * (1.0 + 16 * UNIT)
+        return math.fsum(-math.log(member.below[0]) * member.count for member in self.members) * (1.0 + 16 * UNIT)
 
     @property
     def records(self) -> int:
@@ -516,7 +516,7 @@ def _threshold(law: Mixture, epsilon: float, flip: float) -> float:
     def log_mixture(weights: tuple[float, ...], sign: int, x: float) -> float:
         logs = [math.log(w) + (2.0 * sign * j * x - j * j) / (2.0 * s2) for j, w in enumerate(weights) if w > 0.0]
         peak = max(logs)
-        return peak + math.log(math.fsum(math.exp(one - peak) for one in logs))
+        return peak + math.log(math.fsum(math.exp(log - peak) for log in logs))
 
     for _ in range(120):
         middle = 0.5 * (low + high)

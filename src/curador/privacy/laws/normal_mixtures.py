@@ -156,7 +156,7 @@ def _log_mixture(
     if np.any(top > _LARGEST):
         j = np.arange(len(weights))[:, None, None]
         with np.errstate(divide="ignore"):
-            terms = np.log(np.stack([np.broadcast_to(one, x.shape) for one in weights]))
+            terms = np.log(np.stack([np.broadcast_to(weight, x.shape) for weight in weights]))
         terms = terms + (sign * j * x - 0.5 * j * j) / s2
         peak = terms.max(axis=0)
         share = np.exp(terms - peak)

@@ -354,7 +354,7 @@ def _one_by_one(shape: ShuffledPair) -> tuple[FiniteLaw, float]:
                 for rows, out in zip(_outcome_rows(shape, t, c, mass), (losses, masses), strict=True):
                     out.append(rows.ravel())
     loss, mass = np.concatenate(losses), np.concatenate(masses)
-    loss, mass = _merged(loss[mass > 0.0], mass[mass > 0.0])
+    loss, mass = _merge_outcomes(loss[mass > 0.0], mass[mass > 0.0])
     round_off = UNIT * (512.0 + 48.0 * 750.0)  # of masses of signs, whose deviance is below 750 unless they underflow
     doubt = 64 * UNIT * shape.epsilon0
     return FiniteLaw(loss, mass, 1, error + round_off, balanced=True, doubt=doubt), missing + 1e-290
@@ -376,7 +376,7 @@ def _outcome_rows(shape: ShuffledPair, t: int, c: FloatArray, mass: FloatArray) 
     return loss, fair[:, None] * mass * (2.0 * high / (high + low))
 
 
-def _merged(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _merge_outcomes(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Outcomes of the same loss, to a few ulps, are one."""
     order = np.argsort(losses)
     losses, masses = losses[order], masses[order]
@@ -545,7 +545,7 @@ def _marked_rows(shape: ShuffledPair, found: _Gathered, *, above: bool) -> Itera
     rows: list[_Rows] = []
     for start in range(0, len(weights), group):
         stop = min(start + group, len(weights))
-        c, marks, worse, missing = _thinned(shape, n - (first + (stop - 1 if above else start)), above=above)
+        c, marks, worse, missing = _thin_marks(shape, n - (first + (stop - 1 if above else start)), above=above)
         found.error = max(found.error, float(doubts.max()) + worse)
         lost += missing
         size = max(1, len(weights) * len(c) // (20 * _blocks(first + stop)))
@@ -565,7 +565,7 @@ def _marked_rows(shape: ShuffledPair, found: _Gathered, *, above: bool) -> Itera
         yield from (_Rows(row.signs, row.scale, row.mass * factor) for row in rows)
 
 
-def _thinned(shape: ShuffledPair, trials: int, *, above: bool) -> tuple[FloatArray, FloatArray, float, float]:
+def _thin_marks(shape: ShuffledPair, trials: int, *, above: bool) -> tuple[FloatArray, FloatArray, float, float]:
     """A few numbers of marks with their masses, the masses' relative error and what was left out.
 
     Above, each number goes to its two neighbours among those kept, its mean unchanged; below, runs go to their means.
