@@ -251,15 +251,17 @@ class ScaledNoise(ABC):
 
     @classmethod
     @abstractmethod
-    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
+    def _accurate(cls, wanted: Accuracy, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
         """Return the mechanism with the most noise that keeps the accuracy."""
 
     @classmethod
     @abstractmethod
-    def _least(
-        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
-    ) -> Self:
+    def _least(cls, aim: Goal, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
         """Return the mechanism with the least noise that reaches the goal: by a closed form, or by `calibrate`."""
+
+    @classmethod
+    def _maker(cls, sensitivity: Number | Sensitivity, dimension: Number) -> Callable[[Fraction], Self]:
+        return lambda scale: cls._at(scale, sensitivity, dimension)
 
     @classmethod
     def calibrate(
@@ -281,11 +283,8 @@ class ScaledNoise(ABC):
 
         With accuracy: the one with the most noise whose error is at most `accuracy` with probability `confidence`.
         """
-
-        def make(scale: Fraction) -> Self:
-            return cls._at(scale, sensitivity, dimension)
-
         if accuracy is not None:
-            return cls._accurate(make, read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate))
+            wanted = read_accuracy(accuracy, confidence, epsilon=epsilon, delta=delta, rho=rho, rate=rate)
+            return cls._accurate(wanted, sensitivity, dimension)
         aim = read_goal(epsilon=epsilon, delta=delta, rho=rho, count=count, rate=rate, scheme=scheme, adjacency=adjacency)
-        return cls._least(make, aim, sensitivity, dimension)
+        return cls._least(aim, sensitivity, dimension)

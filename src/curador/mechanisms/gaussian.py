@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from curador.mechanisms.additive import IntegerNoise, NoiseOnGrid, RealNoise, largest_accurate, read_dimension
-from curador.mechanisms.calibration import Accuracy, Goal, ScaledNoise, calibrate, find_largest
+from curador.mechanisms.calibration import Accuracy, Goal, HasLoss, ScaledNoise, calibrate, find_largest
 from curador.mechanisms.parameters import (
     decimal_text,
     grid_exponent,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from curador.randomness.entropy import Entropy
+
+G = TypeVar("G", bound=HasLoss)
 
 
 # ---- noise on real numbers and on integers ---------------------------------------------------------------------------------
@@ -129,25 +131,26 @@ class Gaussian(RealNoise, ScaledNoise):
         return cls(sigma=scale, sensitivity=sensitivity, dimension=dimension)
 
     @classmethod
-    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
-        return largest_accurate(make, _sigma_for(wanted), wanted)
+    def _accurate(cls, wanted: Accuracy, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return largest_accurate(cls._maker(sensitivity, dimension), _sigma_for(wanted), wanted)
 
     @classmethod
-    def _least(
-        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
-    ) -> Self:
-        del dimension
-        length = math.sqrt(squared_sensitivity(sensitivity, Norm.L2)[0])
-        if length == 0.0:
-            return make(Fraction(1))
-        if aim.rho is not None:
-            sigma = round_up(length * math.sqrt(aim.count / (2 * aim.rho)))
-            while not aim.reached(make(sigma).loss):  # the grid's rounding costs a little: more noise in proportion
-                excess = float(aim.whole_loss(make(sigma).loss).rho / aim.rho)
-                sigma = round_up(sigma * max(Fraction(math.sqrt(excess)), 1 + Fraction(1, 10**11)))
-            return make(sigma)
-        start = length * _first_guess(float(aim.epsilon or 1), float(aim.delta), aim.count, aim.rate)
-        return calibrate(make, aim, start)
+    def _least(cls, aim: Goal, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return _least_noise(cls._maker(sensitivity, dimension), aim, sensitivity)
+
+
+def _least_noise(make: Callable[[Fraction], G], aim: Goal, sensitivity: Number | Sensitivity) -> G:
+    length = math.sqrt(squared_sensitivity(sensitivity, Norm.L2)[0])
+    if length == 0.0:
+        return make(Fraction(1))
+    if aim.rho is not None:
+        sigma = round_up(length * math.sqrt(aim.count / (2 * aim.rho)))
+        while not aim.reached(make(sigma).loss):  # the grid's rounding costs a little: more noise in proportion
+            excess = float(aim.whole_loss(make(sigma).loss).rho / aim.rho)
+            sigma = round_up(sigma * max(Fraction(math.sqrt(excess)), 1 + Fraction(1, 10**11)))
+        return make(sigma)
+    start = length * _first_guess(float(aim.epsilon or 1), float(aim.delta), aim.count, aim.rate)
+    return calibrate(make, aim, start)
 
 
 def _first_guess(epsilon: float, delta: float, count: int, rate: Fraction | None) -> float:
@@ -260,19 +263,17 @@ class DiscreteGaussian(IntegerNoise, ScaledNoise):
         return cls(sigma=scale, sensitivity=sensitivity, dimension=dimension)
 
     @classmethod
-    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
-        return make(_discrete_sigma_for(wanted))
+    def _accurate(cls, wanted: Accuracy, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return cls._at(_discrete_sigma_for(wanted), sensitivity, dimension)
 
     @classmethod
-    def _least(
-        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
-    ) -> Self:
-        del dimension
+    def _least(cls, aim: Goal, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        make = cls._maker(sensitivity, dimension)
         unit = make(Fraction(1))
         if unit.squared == 0:
             return unit
         moved = math.isqrt(unit.squared) if unit.dimension == 1 else sensitivity
-        smooth = Gaussian._least(lambda sigma: Gaussian(sigma=sigma, sensitivity=moved), aim, moved, 1).sigma  # noqa: SLF001 -- of this family
+        smooth = _least_noise(lambda sigma: Gaussian(sigma=sigma, sensitivity=moved), aim, moved).sigma
         return make(smooth) if aim.rho is not None else calibrate(make, aim, float(smooth))
 
 

@@ -39,8 +39,6 @@ from curador.randomness.noise import laplace
 from curador.randomness.uniform import below
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from curador.randomness.entropy import Entropy, IntArray
 
 
@@ -124,13 +122,12 @@ class Laplace(RealNoise, ScaledNoise):
         return cls(scale=scale, sensitivity=sensitivity, dimension=dimension)
 
     @classmethod
-    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
-        return largest_accurate(make, _scale_for(wanted), wanted)
+    def _accurate(cls, wanted: Accuracy, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return largest_accurate(cls._maker(sensitivity, dimension), _scale_for(wanted), wanted)
 
     @classmethod
-    def _least(
-        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
-    ) -> Self:
+    def _least(cls, aim: Goal, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        make = cls._maker(sensitivity, dimension)
         squared, _ = squared_sensitivity(sensitivity, Norm.L1)
         if squared == 0:
             return make(Fraction(1))
@@ -263,14 +260,12 @@ class DiscreteLaplace(IntegerNoise, ScaledNoise):
         return cls(scale=scale, sensitivity=sensitivity)
 
     @classmethod
-    def _accurate(cls, make: Callable[[Fraction], Self], wanted: Accuracy) -> Self:
-        return make(_discrete_scale_for(wanted))
+    def _accurate(cls, wanted: Accuracy, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        return cls._at(_discrete_scale_for(wanted), sensitivity, dimension)
 
     @classmethod
-    def _least(
-        cls, make: Callable[[Fraction], Self], aim: Goal, sensitivity: Number | Sensitivity, dimension: Number
-    ) -> Self:
-        del sensitivity, dimension
+    def _least(cls, aim: Goal, sensitivity: Number | Sensitivity, dimension: Number) -> Self:
+        make = cls._maker(sensitivity, dimension)
         unit = make(Fraction(1))
         if unit.sensitivity == 0:
             return unit

@@ -79,7 +79,7 @@ class Quantile:
     upper: Fraction = field(converter=RATIONAL)
     adjacency: Adjacency = field(converter=as_adjacency)
     cells: int = field(default=1 << 16, converter=whole_from(2))
-    shift: Fraction = field(default=0, converter=RATIONAL)
+    shift: Fraction = field(default=Fraction(0), converter=RATIONAL)
 
     def __attrs_post_init__(self) -> None:
         require(0 <= self.q <= 1, "q", "between 0 and 1", self.q)

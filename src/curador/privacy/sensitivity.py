@@ -53,7 +53,7 @@ def as_norm(value: Norm | str, name: str = "norm") -> Norm:
     if isinstance(value, Norm):
         return value
     for norm in Norm:
-        if isinstance(value, str) and value.lower() == norm.value:
+        if isinstance(value, str) and value.lower() == norm.value:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             return norm
     raise InvalidParameter.must_be(name, '"l1" or "l2"', value)
 

@@ -119,7 +119,7 @@ class Subsampled(Loss):
     base: Loss
     rate: Fraction
     scheme: Scheme
-    adjacency: Adjacency
+    adjacency: Adjacency  # pyright: ignore[reportIncompatibleMethodOverride] -- a frozen field may stand for a property
 
 
 @SUBSAMPLE.answered_by

@@ -281,7 +281,7 @@ class Concentrated(Loss):
     """Any mechanism that is δ-approximately ρ-zCDP. Source: [BS16]."""
 
     rho0: Fraction = field(alias="rho", converter=AT_LEAST_ZERO)
-    delta0: Fraction = field(alias="delta", default=0, converter=PROBABILITY)
+    delta0: Fraction = field(alias="delta", default=Fraction(0), converter=PROBABILITY)
     adjacency: Adjacency | None = field(default=None, converter=maybe_adjacency)
 
 
