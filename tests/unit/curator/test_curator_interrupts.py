@@ -44,7 +44,7 @@ def interrupted(curator):
     ("where", "name", "place", "said", "stored"),
     [
         (Ledger, "reserve", 1, spending.CHARGING, False),
-        (asking, "_drawn", 2, spending.INTERRUPTED, False),
+        (asking, "_draw_all", 2, spending.INTERRUPTED, False),
         (asking, "encode_releases", 2, spending.INTERRUPTED, False),
         (asking, "answer_receipt", 2, spending.INTERRUPTED, False),
         (asking, "bounding_notes", 2, spending.INTERRUPTED, False),
@@ -65,7 +65,7 @@ def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, pla
 
 def test_an_interrupt_before_the_charge_claims_nothing(curator, monkeypatch):
     """Nothing was charged, and nothing is said about it."""
-    for where, name in ((asking, "request_of"), (asking, "_drawn"), (asking, "encode_releases"), (asking, "answer_receipt")):
+    for where, name in ((asking, "request_of"), (asking, "_draw_all"), (asking, "encode_releases"), (asking, "answer_receipt")):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, stopping(getattr(where, name)))
             assert interrupted(curator) == ""
