@@ -45,7 +45,7 @@ def test_a_fit_through_a_curator(curator, solver):
 
     assert fitted.coef_.shape == (2, 2)
     assert fitted.loss is loss
-    assert fitted.privacy_.adjacency == "add_or_remove_one"
+    assert str(fitted.privacy_.adjacency) == "add_or_remove_one"
     assert fitted.privacy_.entry is not None
     assert fitted.privacy_.records == 150
     assert fitted.predict(np.ones((1, 2)), np.ones((1, 2))).shape == (1,)
