@@ -65,7 +65,12 @@ def test_an_interrupt_says_what_was_spent(curator, monkeypatch, where, name, pla
 
 def test_an_interrupt_before_the_charge_claims_nothing(curator, monkeypatch):
     """Nothing was charged, and nothing is said about it."""
-    for where, name in ((asking, "request_of"), (asking, "_draw_all"), (asking, "encode_releases"), (asking, "answer_receipt")):
+    for where, name in (
+        (asking, "request_of"),
+        (asking, "_draw_all"),
+        (asking, "encode_releases"),
+        (asking, "answer_receipt"),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, stopping(getattr(where, name)))
             assert interrupted(curator) == ""
