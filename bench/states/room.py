@@ -72,8 +72,6 @@ def run(folder: Path, before: str) -> int:
     columns = ("task", "before, CPU ms", "after, CPU ms", "after : before", "before : before", "verdict")
     table = Table("Median CPU time of a call, by turns", columns, tuple(map(tuple, lines)))
     table.show()
-    record = {"before": before, "machine": machine(), "rounds": rounds}
-    (folder / "states.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     words = f"{machine()} {ROUNDS} rounds; before is {before}, timed twice in every round: the ratio of both is the control."
     (folder / "states.md").write_text(page("Two states of the sources", [words], [table]), encoding="utf-8")
     return int(slower > 0)
