@@ -445,10 +445,21 @@ SLOW = {
 }
 
 
+FIRST = {"sampled-with-atoms": 2, "replaced": 1, "sampled-many": 2}
+"""Batches in `make test` of the families whose batches take 4 to 30 seconds; the others are in `make test-long`."""
+
+
+def marks(name: str, batch: int) -> list[Any]:
+    """Which of the targets of make have a batch."""
+    if batch >= MULTIPLE * FIRST.get(name, batch + 1):
+        return [pytest.mark.long]
+    return [pytest.mark.slow] if name in SLOW else []
+
+
 def batches() -> list[Any]:
-    """Every batch of every family, the slow ones marked."""
+    """Every batch of every family, the slow and the long ones marked."""
     return [
-        pytest.param(name, batch, marks=[pytest.mark.slow] if name in SLOW else [])
+        pytest.param(name, batch, marks=marks(name, batch))
         for name, family in FAMILIES.items()
         for batch in range(MULTIPLE * family.cases // family.batch)
     ]
