@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import curador as cu
-from curador.answers.group_keys import normalize_columns
+from curador.answers.release import normalize_columns
 from curador.plan.build import build_plan
 from curador.query.sql import parse
 

@@ -103,7 +103,9 @@ class ReleasedFrame:
     keys: tuple[Sequence[KeyValue], ...]
     kinds: tuple[Type, ...]
     estimates: tuple[Vector, ...]
-    known: dict[tuple[Node, Type], Vector] = field(default_factory=dict[tuple["Node", Type], Vector], repr=False)
+    known: dict[tuple[Node, Type], Vector] = field(
+        default_factory=dict[tuple["Node", Type], Vector], repr=False, kw_only=True
+    )
     """What was computed before."""
 
     def kind_of(self, estimate: int) -> Type:

@@ -1,40 +1,224 @@
-"""Where an expression's number before noise lies: exact laws for what has one, interval arithmetic for the rest.
+"""Released integers to estimates with their error bars: where the number before noise lies, of an expression too.
 
-Parts that are sums of measurements, ratios of two such sums, or single estimates have a law of their own. If there are k
-different ones, each gets an interval that misses with (1 − confidence)/k, so that all hold at once with the confidence asked
-for; the functions above them map these intervals to all that can come out.
+An interval covers the number before noise: after caps, clamps and dropped rows, whether the row is shown or not. What an
+estimate is and where it lies, each says of itself in `plan/aggregates.py`. Parts of an expression that are sums of
+measurements, ratios of two such sums, or single estimates have a law of their own. If there are k different ones, each gets
+an interval that misses with (1 − confidence)/k, so that all hold at once with the confidence asked for; the functions above
+them map these intervals to all that can come out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from curador.answers.computed import ReleasedFrame, evaluate, settle_types
-from curador.answers.estimates import (
-    Quotient,
-    affine_form,
-    quotient_interval,
-    quotient_of_forms,
-)
+from curador.answers.computed import ReleasedFrame, Vector, evaluate, numbers, settle_types
 from curador.plan import enclosure as on
 from curador.plan.aggregates import Linear
+from curador.plan.enclosure import ColumnEnclosure
+from curador.plan.error import ratio_law
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of
-from curador.query.tree import Call, Estimated
+from curador.query.tree import Call, Estimated, Literal
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from curador.answers.release import ReleasedBlock
-    from curador.plan.enclosure import ColumnEnclosure, Truth
+    from curador.plan.aggregates import PlannedEstimate
+    from curador.plan.enclosure import Truth
+    from curador.plan.error import Combination
     from curador.plan.model import BlockPlan
     from curador.plan.price import Noise
     from curador.query.tree import Node
+
+
+# ---- one estimate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """An estimate in every row: its value, where the number before noise lies, and the integers of a count."""
+
+    value: Vector
+    where: ColumnEnclosure
+    whole: NDArray[Any] | None = None
+
+
+def estimate_values(block: BlockPlan, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction) -> list[Bars]:
+    """Return every estimate of a block with its interval."""
+    return [
+        Bars(
+            estimate_value(estimate, released),
+            estimate.interval(noises, released, confidence),
+            estimate.integers(released) if isinstance(estimate, Linear) and estimate.whole else None,
+        )
+        for estimate in block.estimates
+    ]
+
+
+def estimate_value(estimate: PlannedEstimate, released: ReleasedBlock) -> Vector:
+    """Return the estimate in every row; NULL where a released count is not above 0."""
+    return numbers(*estimate.value(released))
+
+
+# ---- sums of measurements, and ratios of them
+
+
+_LARGEST = 1 << 500
+"""Beyond this, an expression's value and interval are computed in doubles, step by step, and may overflow to NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """One form over another that has noise."""
+
+    above: Linear
+    below: Linear
+
+
+def _form(terms: dict[int, Fraction], constant: Fraction) -> Linear:
+    """A form: no coefficient is 0, by place."""
+    return Linear(tuple(sorted((index, c) for index, c in terms.items() if c)), constant)
+
+
+def _times(form: Linear, factor: Fraction) -> Linear:
+    return _form({index: factor * c for index, c in form.terms}, factor * form.constant)
+
+
+def _plus(one: Linear, other: Linear) -> Linear:
+    """The sum of two forms; the same measurement is the same noise."""
+    found = dict(one.terms)
+    for index, coefficient in other.terms:
+        found[index] = found.get(index, Fraction(0)) + coefficient
+    return _form(found, one.constant + other.constant)
+
+
+def affine_form(node: Node, block: BlockPlan) -> Linear | None:
+    """Return the expression as a form; None where it is none, or one of numbers that doubles cannot hold."""
+    found = _affine(node, block)
+    return found if found is not None and _moderate(found) else None
+
+
+def _moderate(form: Linear) -> bool:
+    numbers = [form.constant, *(c for _, c in form.terms)]
+    return all(abs(number) < _LARGEST and number.denominator < _LARGEST for number in numbers)
+
+
+def _affine(node: Node, block: BlockPlan) -> Linear | None:
+    match node:
+        case Literal(value=bool()):
+            return None
+        case Literal(value=int() | Fraction() as value):
+            return Linear((), Fraction(value))
+        case Estimated():
+            estimate = block.estimates[node.index]
+            return _form(_add_terms(estimate.terms), estimate.constant) if isinstance(estimate, Linear) else None
+        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
+            inner = node.arguments[0]
+            return affine_form(inner, block) if inner.type is not None and inner.type.numeric else None
+        case Call(function="+" | "-" | "*" | "/" | "neg"):
+            return _compute_form(node.function, [affine_form(argument, block) for argument in node.arguments])
+        case _:
+            return None
+
+
+def _add_terms(terms: Combination) -> dict[int, Fraction]:
+    found: dict[int, Fraction] = {}
+    for index, coefficient in terms:
+        found[index] = found.get(index, Fraction(0)) + coefficient
+    return found
+
+
+def _compute_form(function: str, held: list[Linear | None]) -> Linear | None:
+    match function, held:
+        case "neg", [Linear() as one]:
+            return _times(one, Fraction(-1))
+        case "+", [Linear() as one, Linear() as other]:
+            return _plus(one, other)
+        case "-", [Linear() as one, Linear() as other]:
+            return _plus(one, _times(other, Fraction(-1)))
+        case "*", [Linear() as one, Linear(terms=()) as other]:
+            return _times(one, other.constant)
+        case "*", [Linear(terms=()) as one, Linear() as other]:
+            return _times(other, one.constant)
+        case "/", [Linear() as one, Linear(terms=()) as other] if other.constant:
+            return _times(one, 1 / other.constant)
+        case _:
+            return None
+
+
+def quotient_of_forms(node: Node, block: BlockPlan) -> Quotient | None:
+    """Return the expression as a ratio of two forms, also one that is multiplied by a number or has one added."""
+    found = _quotient(node, block)
+    return found if found is not None and _moderate(found.above) and _moderate(found.below) else None
+
+
+def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
+    match node:
+        case Call(function="/"):
+            above, below = affine_form(node.arguments[0], block), affine_form(_bare(node.arguments[1]), block)
+            if above is not None and below is not None and below.terms:
+                return Quotient(above, below)
+            inner = quotient_of_forms(node.arguments[0], block)
+            if inner is not None and below is not None and not below.terms and below.constant:
+                return Quotient(_times(inner.above, 1 / below.constant), inner.below)
+            return None
+        case Call(function="neg"):
+            inner = quotient_of_forms(node.arguments[0], block)
+            return None if inner is None else Quotient(_times(inner.above, Fraction(-1)), inner.below)
+        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
+            return quotient_of_forms(node.arguments[0], block)
+        case Call(function="+" | "-" | "*"):
+            return _shift_of(node, block)
+        case _:
+            return None
+
+
+def _shift_of(node: Call, block: BlockPlan) -> Quotient | None:
+    for place in (0, 1):
+        inner, other = quotient_of_forms(node.arguments[place], block), affine_form(node.arguments[1 - place], block)
+        if inner is None or other is None or other.terms:
+            continue
+        if node.function == "*":
+            return Quotient(_times(inner.above, other.constant), inner.below)
+        turned = _times(inner.above, Fraction(-1)) if node.function == "-" and place == 1 else inner.above
+        added = -other.constant if node.function == "-" and place == 0 else other.constant
+        return Quotient(_plus(turned, _times(inner.below, added)), inner.below)
+    return None
+
+
+def _bare(divisor: Node) -> Node:
+    """NULLIF(x, 0) divides as x does, whose quotient is NULL there anyway."""
+    match divisor:
+        case Call(function="nullif", arguments=(inner, Literal(value=0 | Fraction()) as zero)) if not zero.value:
+            return inner
+        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
+            return _bare(inner)
+        case _:
+            return divisor
+
+
+def quotient_interval(
+    one: Quotient, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction
+) -> ColumnEnclosure | None:
+    """Return the interval of a ratio of two sums; None where their noises allow none."""
+    law = ratio_law(one.above.terms, one.below.terms, noises, confidence) if one.above.terms else None
+    if law is None:
+        return None
+    above, below = one.above.value(released)[0], one.below.value(released)[0]
+    none = below <= 0
+    low, high = law.ends(above / np.where(none, 1.0, below), above, below)
+    return ColumnEnclosure(low, high, np.isinf(low))
+
+
+# ---- expressions
 
 
 PartWithLaw: TypeAlias = Linear | Quotient | Estimated
@@ -42,8 +226,8 @@ PartWithLaw: TypeAlias = Linear | Quotient | Estimated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sight:
-    """All that intervals are computed from: the plan, its noises, what was released, and the values.
+class Sight(ReleasedFrame):
+    """All that intervals are computed from: keys and values of the rows, the plan, its noises, and what was released.
 
     laws   where the parts of one expression lie that have a law of their own: from them it goes upward
     """
@@ -51,20 +235,14 @@ class Sight:
     block: BlockPlan
     noises: Sequence[Noise]
     released: ReleasedBlock
-    frame: ReleasedFrame
-    laws: Mapping[PartWithLaw, ColumnEnclosure] = field(default_factory=dict["PartWithLaw", "ColumnEnclosure"])
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.frame.rows
+    laws: Mapping[PartWithLaw, ColumnEnclosure] = field(default_factory=dict["PartWithLaw", "ColumnEnclosure"], kw_only=True)
 
     def number(self, node: Node) -> ColumnEnclosure:
         """Where a number can lie; a whole one that is computed has 64 bits or is NULL."""
         if not (node.type is None or node.type.numeric):
             return on.unknown(self.rows)
         if not estimates_of(node):
-            known = evaluate(node, self.frame)
+            known = evaluate(node, self)
             return on.exactly(known.values, known.null)
         part = part_of(node, self.block)
         if not isinstance(node, Call):
@@ -75,7 +253,7 @@ class Sight:
     def truth(self, node: Node) -> Truth:
         """What a condition can come to."""
         if not estimates_of(node):
-            known = evaluate(node, self.frame, Type.BOOLEAN)
+            known = evaluate(node, self, Type.BOOLEAN)
             return on.certain(known.values, known.null)
         return TRUTHS[node.function](node, self) if isinstance(node, Call) else on.doubtful(self.rows)
 
@@ -86,7 +264,7 @@ def enclose(node: Node, sight: Sight, confidence: Fraction) -> ColumnEnclosure:
     Claim   In each row, with at least this probability, the expression of the numbers before noise is in the enclosure, or is
             NULL and the enclosure says so. Needs: an expression of a number. Rounds: outward.
     """
-    node = settle_types(node, sight.frame)
+    node = settle_types(node, sight)
     parts = parts_of(node, sight.block)
     level = 1 - (1 - confidence) / max(len(parts), 1)
     own = replace(sight, laws={part: _law(part, sight, level) for part in parts})
@@ -136,6 +314,6 @@ def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
             return part.interval(sight.noises, sight.released, level)
         case Quotient():
             with np.errstate(all="ignore"):
-                return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.frame.rows)
+                return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.rows)
         case Estimated():
             return sight.block.estimates[part.index].interval(sight.noises, sight.released, level)

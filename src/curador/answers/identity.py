@@ -1,11 +1,12 @@
-"""Which questions are the same: the canonical form of a priced plan.
+"""Which questions are the same, and what the ledger keeps of their answers: both by the canonical form of a priced plan.
 
 Two questions are one if they measure the same integers with the same noise on the same data version. White space, comments,
 aliases, the order of the SELECT list, of GROUP BY and of UNION ALL, HAVING, ORDER BY, LIMIT and arithmetic between
 aggregates do not enter: all of that is computed from what was measured. Caps, bounds, grids and every noise parameter do.
 
 What is stored is what was measured, in canonical order; another label is another view of the same numbers. That is a matter
-of correctness, never of privacy: a stored answer is a release that was paid for.
+of correctness, never of privacy: a stored answer is a release that was paid for. It is zlib of canonical JSON. Integers are
+whole whatever their size, floats are hexadecimal, so that nothing is rounded; keys are read back by the types of the plan.
 """
 
 from __future__ import annotations
@@ -14,16 +15,24 @@ import datetime as dt
 import enum
 import hashlib
 import json
+import zlib
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+import numpy as np
+
+from curador.answers.release import Ends, ReleasedBlock, narrow_to_int64
 from curador.canonical import canonical_digest, canonical_text
+from curador.errors import Failed
 from curador.plan.wire import written_part
+from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from curador.answers.release import Noisy
+    from curador.engines.base import KeyValue
     from curador.plan.model import BlockPlan, KeyPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
 
@@ -31,13 +40,8 @@ if TYPE_CHECKING:
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class CanonicalPlaces:
-    """Where a block, its keys and its measurements stand in canonical order: each a place in the plan."""
-
-    block: int
-    keys: tuple[int, ...]
-    measurements: tuple[int, ...]
+CanonicalPlaces: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""A block, its keys and its measurements in canonical order: each by its place in the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def identity(priced: Priced) -> Identity:
             zip(priced.plan.blocks, priced.noises, priced.selections, strict=True)
         )
     ]
-    ordered = sorted(made, key=lambda one: (one[0], one[1].block))
+    ordered = sorted(made, key=lambda one: (one[0], one[1][0]))
     body = {"version": VERSION, "adjacency": str(priced.plan.adjacency), "blocks": [json.loads(text) for text, _ in ordered]}
     return Identity(canonical_text(body), tuple(places for _, places in ordered))
 
@@ -92,7 +96,7 @@ def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: Key
         "units": None if block.units is None else plain(block.tallies[block.units]),
         "selection": plain(selection),
     }
-    return canonical_text(body), CanonicalPlaces(place, tuple(one for _, one in keys), tuple(one for _, one in measured))
+    return canonical_text(body), (place, tuple(one for _, one in keys), tuple(one for _, one in measured))
 
 
 def _combine_measurement(block: BlockPlan, one: Measurement) -> list[str]:
@@ -124,3 +128,97 @@ def plain(value: object) -> Any:
         raise TypeError(f"a plan must be made of plain values; got {type(value).__name__}")
     name, held = part
     return {"is": name, **{field: plain(one) for field, one in held.items()}}
+
+
+# ---- what the ledger keeps
+
+
+STORED_VERSION = 1
+
+
+def encode_releases(identities: Sequence[Identity], released: Sequence[Sequence[ReleasedBlock]]) -> bytes:
+    """Return the bytes of several plans' releases."""
+    plans = [
+        [_written_release(own[places[0]], places) for places in identity.places]
+        for identity, own in zip(identities, released, strict=True)
+    ]
+    return zlib.compress(canonical_text({"version": STORED_VERSION, "plans": plans}).encode("ascii"), 6)
+
+
+def decode_releases(content: bytes, identities: Sequence[Identity], priced: Sequence[Priced]) -> list[list[ReleasedBlock]]:
+    """Return the releases in the order of these plans, which are the same but for order and names."""
+    body = json.loads(zlib.decompress(content))
+    if body["version"] != STORED_VERSION:
+        raise Failed("a stored answer is of an unknown version")
+    out: list[list[ReleasedBlock]] = []
+    for stored, identity, own in zip(body["plans"], identities, priced, strict=True):
+        found = {
+            places[0]: _read_released(held, places, own.plan.blocks[places[0]])
+            for held, places in zip(stored, identity.places, strict=True)
+        }
+        out.append([found[place] for place in range(len(found))])
+    return out
+
+
+def _written_release(released: ReleasedBlock, places: CanonicalPlaces) -> dict[str, Any]:
+    _, keys, measurements = places
+    return {
+        "keys": [[_written_key(value) for value in released.keys[place]] for place in keys],
+        "values": [_written_values(released.values[place]) for place in measurements],
+        "units": None if released.units is None else _floats(released.units),
+    }
+
+
+def _read_released(held: dict[str, Any], places: CanonicalPlaces, block: BlockPlan) -> ReleasedBlock:
+    _, key_places, measurements = places
+    keys: dict[int, list[KeyValue]] = {}
+    for place, column in zip(key_places, held["keys"], strict=True):
+        keys[place] = [_read_key(value, block.keys[place].type) for value in column]
+    values = {place: _read_values(one) for place, one in zip(measurements, held["values"], strict=True)}
+    return ReleasedBlock(
+        tuple(keys[place] for place in range(len(keys))),
+        tuple(values[place] for place in range(len(values))),
+        None if held["units"] is None else _read_floats(held["units"]),
+    )
+
+
+def _written_key(value: KeyValue) -> Any:
+    if isinstance(value, float):
+        return float(value).hex()
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+def _read_key(value: Any, kind: Type) -> KeyValue:
+    if value is None:
+        return None
+    match kind:
+        case Type.FLOAT | Type.DECIMAL:
+            return float.fromhex(value)
+        case Type.DATE:
+            return dt.date.fromisoformat(value)
+        case Type.TIMESTAMP:
+            return dt.datetime.fromisoformat(value)
+        case _:
+            return value
+
+
+def _written_values(values: Noisy) -> Any:
+    if isinstance(values, Ends):
+        return {name: _floats(getattr(values, name)) for name in ("point", "low", "high")}
+    return values.tolist()
+
+
+def _read_values(held: Any) -> Noisy:
+    if isinstance(held, dict):
+        return Ends(*(_read_floats(held[name]) for name in ("point", "low", "high")))
+    array = np.empty(len(held), object)
+    array[:] = held
+    return narrow_to_int64(array) if len(held) else np.empty(0, np.int64)
+
+
+def _floats(values: Any) -> list[str]:
+    return [float(value).hex() for value in values]
+
+
+def _read_floats(held: Sequence[str]) -> Any:
+    return np.array([float.fromhex(one) for one in held], np.float64)

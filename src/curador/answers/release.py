@@ -8,26 +8,33 @@ the known ones; nothing is drawn for the others. What comes after is a function 
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import itertools
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curador.answers.group_keys import KeyRows, cross_keys, key_columns, normalize_columns, sort_rows
 from curador.errors import Failed
 from curador.mechanisms.quantile import Ranks
 from curador.mechanisms.seam import perform, refresh
 from curador.plan.aggregates import Ends
 from curador.plan.price import QuantileNoise
+from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from curador.engines.base import Cells, Integers, KeyValue, Tallied
-    from curador.plan.model import BlockPlan, Measurement
+    from curador.plan.model import BlockPlan, KeyPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
+
+
+# ---- release
 
 
 Histograms: TypeAlias = dict[int, tuple[NDArray[np.int64], list[int]]]
@@ -74,12 +81,12 @@ def release(priced: Priced, tallied: Sequence[Tallied]) -> list[ReleasedBlock]:
 
 def _block(block: BlockPlan, tallied: Tallied, noises: Sequence[Noise], selection: KeyNoise | None) -> ReleasedBlock:
     rows, units = rows_to_release(block, tallied, selection)
-    exact = ExactMeasurements(block, tallied, rows)
+    places = group_rows(block, tallied, rows)
     values = tuple(
-        _quantiles(noise, measurement, exact.histograms(place), len(rows))
+        _quantiles(noise, measurement, measured_histograms(measurement, tallied, places), len(rows))
         if isinstance(noise, QuantileNoise)
-        else _noisy(noise, exact.integers(place))
-        for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True))
+        else _noisy(noise, measured_integers(measurement, tallied, places, len(rows)))
+        for measurement, noise in zip(block.measurements, noises, strict=True)
     )
     return ReleasedBlock(key_columns(rows, len(block.keys)), values, units)
 
@@ -112,8 +119,8 @@ def private_units(block: BlockPlan, tallied: Tallied) -> dict[tuple[KeyValue, ..
     return dict(zip(groups, integers(units), strict=True))
 
 
-class ExactMeasurements:
-    """A block's measurements before noise, aligned to rows. Private.
+def group_rows(block: BlockPlan, tallied: Tallied, rows: KeyRows) -> NDArray[np.int64]:
+    """Return the row of each group of the tallies, −1 for one that is not released. Private.
 
     Claim   A row's integers are those of the one group that has its keys, 0 where there is none: a measurement moves with one
             unit as far as its tallies do.
@@ -121,32 +128,31 @@ class ExactMeasurements:
             together: caps were executed on each. An engine that breaks this has broken what sensitivities rest on, so nothing
             is released.
     """
+    place_of = {row: place for place, row in enumerate(rows)}
+    groups: KeyRows = list(zip(*normalize_columns(tallied.keys, [key.type for key in block.keys]), strict=True))
+    if not block.keys:
+        groups = [()] * min(max((len(tally) for tally in tallied.tallies.values()), default=1), 1)
+    _require_different(groups)
+    return np.array([place_of.get(group, -1) for group in groups], np.int64)
 
-    def __init__(self, block: BlockPlan, tallied: Tallied, rows: KeyRows) -> None:
-        self._block, self._tallied, self._count = block, tallied, len(rows)
-        place_of = {row: place for place, row in enumerate(rows)}
-        groups: KeyRows = list(zip(*normalize_columns(tallied.keys, [key.type for key in block.keys]), strict=True))
-        if not block.keys:
-            groups = [()] * min(max((len(tally) for tally in tallied.tallies.values()), default=1), 1)
-        _require_different(groups)
-        self._rows = np.array([place_of.get(group, -1) for group in groups], np.int64)
-        self._shown = np.flatnonzero(self._rows >= 0)
 
-    def integers(self, place: int) -> NDArray[np.object_]:
-        """Return a measurement's exact integers: Python's own, so that their size decides nothing."""
-        held = np.zeros(len(self._rows), object)
-        for tally, coefficient in self._block.measurements[place].combination:
-            column = np.empty(len(self._rows), object)
-            column[:] = integers(self._tallied.tallies[tally])
-            held += column * coefficient
-        total = np.zeros(self._count, object)
-        total[self._rows[self._shown]] = held[self._shown]
-        return total
+def measured_integers(measurement: Measurement, tallied: Tallied, rows: NDArray[np.int64], count: int) -> NDArray[np.object_]:
+    """Return a measurement before noise, in each of the rows: Python's own integers, so that their size decides nothing."""
+    held = np.zeros(len(rows), object)
+    for tally, coefficient in measurement.combination:
+        column = np.empty(len(rows), object)
+        column[:] = integers(tallied.tallies[tally])
+        held += column * coefficient
+    total = np.zeros(count, object)
+    shown = np.flatnonzero(rows >= 0)
+    total[rows[shown]] = held[shown]
+    return total
 
-    def histograms(self, place: int) -> Histograms:
-        """Return the cells of each row that has some."""
-        (tally, _), *_ = self._block.measurements[place].combination
-        return _by_row(self._tallied.cells[tally], self._rows)
+
+def measured_histograms(measurement: Measurement, tallied: Tallied, rows: NDArray[np.int64]) -> Histograms:
+    """Return the cells of each row that has some, before noise."""
+    (tally, _), *_ = measurement.combination
+    return _by_row(tallied.cells[tally], rows)
 
 
 def _require_different(groups: KeyRows) -> None:
@@ -213,3 +219,94 @@ def integers(values: Integers) -> list[int]:
     if array.ndim != 1 or array.dtype.kind not in "iuO" or set(map(type, held)) - {int}:
         raise Failed("the engine returned tallies that are not integers")
     return held
+
+
+# ---- keys: one Python value for one key value, and an order that no engine decides
+
+
+KeyRows: TypeAlias = "list[tuple[KeyValue, ...]]"
+"""One tuple of keys for each group."""
+
+
+_PLAIN = {Type.BOOLEAN: bool, Type.INTEGER: int, Type.STRING: str, Type.DATE: dt.date, Type.TIMESTAMP: dt.datetime}
+"""Types whose values are keys as they are."""
+
+
+def normalize_key(value: Any, kind: Type) -> KeyValue:
+    """Return the one value that stands for a key: 0.0 for −0.0, NULL for NaN, Python's own types.
+
+    Claim   Two values that an engine's grouping holds apart stay apart: it groups doubles without NaN, and the zeros as one.
+    """
+    if value is None:
+        return None
+    match kind:
+        case Type.BOOLEAN if isinstance(value, (bool, np.bool_)):
+            return bool(value)
+        case Type.INTEGER if isinstance(value, (int, np.integer)):
+            return int(value)
+        case Type.DECIMAL | Type.FLOAT if isinstance(value, (int, float, decimal.Decimal, np.number)):
+            number = float(value)
+            return None if math.isnan(number) else number + 0.0
+        case Type.STRING if isinstance(value, str):
+            return str(value)
+        case Type.DATE if isinstance(value, dt.date):
+            return value.date() if isinstance(value, dt.datetime) else value
+        case Type.TIMESTAMP if isinstance(value, dt.date):
+            return value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
+        case _:
+            raise Failed("a key is not of its column's type")
+
+
+def normalize_columns(columns: Sequence[Sequence[Any]], kinds: Sequence[Type]) -> list[list[KeyValue]]:
+    """Return columns of keys with one value for each key value."""
+    out: list[list[KeyValue]] = []
+    for column, kind in zip(columns, kinds, strict=True):
+        held: list[Any] = column.tolist() if isinstance(column, np.ndarray) else list(column)
+        plain = set(map(type, held)) <= {_PLAIN.get(kind), type(None)}
+        out.append(held if plain else [normalize_key(value, kind) for value in held])
+    return out
+
+
+def known_values(key: KeyPlan) -> list[KeyValue]:
+    """Return all values of a known key in their declared order, each once.
+
+    Two declared values that are one float would be two rows of the same people, which no sensitivity allows for.
+    """
+    declared = [float(value) if isinstance(value, Fraction) else value for value in key.values or ()]
+    return list(dict.fromkeys(normalize_columns([declared], [key.type])[0]))
+
+
+def cross_keys(keys: Sequence[KeyPlan], private: KeyRows) -> KeyRows:
+    """Return all combinations of private keys, as given, with all values of the known ones, each in its place."""
+    known = [known_values(key) for key in keys if key.values is not None]
+    places = [place for place, key in enumerate(keys) if key.values is None]
+    others = [place for place, key in enumerate(keys) if key.values is not None]
+    back = np.argsort([*places, *others]).tolist()
+    if not places:
+        return list(itertools.product(*known))
+    joined = (chosen + rest for chosen, rest in itertools.product(private, list(itertools.product(*known))))
+    return [tuple(row[place] for place in back) for row in joined]
+
+
+def key_columns(rows: KeyRows, count: int) -> tuple[list[KeyValue], ...]:
+    """Return one list for each key."""
+    return tuple(list(column) for column in zip(*rows, strict=True)) if rows else tuple([] for _ in range(count))
+
+
+def sort_rows(rows: KeyRows) -> KeyRows:
+    """Return the rows by their keys, NULL last."""
+    return [rows[place] for place in key_order(key_columns(rows, 0), len(rows)).tolist()] if rows else []
+
+
+def key_order(columns: Sequence[Sequence[KeyValue]], count: int) -> NDArray[np.int64]:
+    """Return the places of rows sorted by their keys, the first key first, NULL last."""
+    codes = [ranks(column) for column in columns]
+    return np.lexsort(codes[::-1]) if codes else np.arange(count)
+
+
+def ranks(values: Sequence[Hashable], *, descending: bool = False, nulls_first: bool = False) -> NDArray[np.int64]:
+    """Return the rank of each value among the different ones; NULLs last, or first."""
+    different: list[Any] = sorted({value for value in values if value is not None}, reverse=descending)  # type: ignore[type-var]
+    codes: dict[Any, int] = {value: code for code, value in enumerate(different)}
+    codes[None] = -1 if nulls_first else len(different)
+    return np.array([codes[value] for value in values], np.int64)

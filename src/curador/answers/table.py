@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curador.answers.computed import LEAST, MOST, ReleasedFrame, Vector, compute, evaluate, own_type, settle_types, wholes
-from curador.answers.enclosures import Sight, enclose
-from curador.answers.estimates import estimate_value
-from curador.answers.group_keys import key_order, ranks
+from curador.answers.computed import LEAST, MOST, Vector, compute, evaluate, own_type, settle_types, wholes
+from curador.answers.enclosures import Sight, enclose, estimate_value
+from curador.answers.release import key_order, ranks
 from curador.numerics.exact import Number, confidence_level
 from curador.plan.aggregates import Linear, linear_reach
 from curador.plan.model import estimates_of
@@ -54,12 +53,12 @@ def answer_columns(
     plan = priced.plan
     sights = [sight_of(*one) for one in zip(plan.blocks, priced.noises, released, strict=True)]
     for sight in sights:
-        compute(_wanted_expressions(sight, plan.order), sight.frame)
+        compute(_wanted_expressions(sight, plan.order), sight)
     columns = [_join_column(place, sights, level) for place in range(len(plan.blocks[0].items))]
     places, start = list[NDArray[np.int64]](), 0
     for sight in sights:
         places.append(_kept_places(sight) + start)
-        start += sight.frame.rows
+        start += sight.rows
     shown = np.concatenate(places)
     order = [_order(one, columns, sights)[shown] for one in plan.order]
     if order:
@@ -87,7 +86,7 @@ def _kept_places(sight: Sight) -> NDArray[np.int64]:
     places = key_order(released.keys, released.rows)
     if having is None:
         return places
-    kept = evaluate(having, sight.frame, Type.BOOLEAN)
+    kept = evaluate(having, sight, Type.BOOLEAN)
     return places[(kept.values & ~kept.null)[places]]
 
 
@@ -100,17 +99,17 @@ def sight_of(block: BlockPlan, noises: Sequence[Noise], released: ReleasedBlock)
         for estimate in block.estimates
     )
     kinds = tuple(key.type for key in block.keys)
-    return Sight(block, noises, released, ReleasedFrame(released.rows, released.keys, kinds, estimates))
+    return Sight(released.rows, released.keys, kinds, estimates, block, noises, released)
 
 
 def _wanted_expressions(sight: Sight, order: Sequence[OrderPlan]) -> list[tuple[Node, Type]]:
     """All that a block's rows are computed for, so that it is computed at once."""
-    frame, block = sight.frame, sight.block
+    block = sight.block
     found = [(item.expression, _kind(item)) for item in block.items]
     found += [] if block.having is None else [(block.having, Type.BOOLEAN)]
-    found += [(one.expression, own_type(one.expression, frame)) for one in order if one.expression is not None]
-    barred = [settle_types(item.expression, frame) for item in block.items if item.released]
-    return [*found, *((one, own_type(one, frame)) for node in barred for one in _without_release(node))]
+    found += [(one.expression, own_type(one.expression, sight)) for one in order if one.expression is not None]
+    barred = [settle_types(item.expression, sight) for item in block.items if item.released]
+    return [*found, *((one, own_type(one, sight)) for node in barred for one in _without_release(node))]
 
 
 def _without_release(node: Node) -> list[Node]:
@@ -132,7 +131,7 @@ def item_column(item: ItemPlan, sight: Sight, confidence: Fraction) -> AnswerCol
         estimate = sight.block.estimates[node.index]
         if isinstance(estimate, Linear) and estimate.whole and kind is Type.INTEGER:
             return _count(item, estimate, sight, confidence)
-    values = evaluate(node, sight.frame, kind).listed()
+    values = evaluate(node, sight, kind).listed()
     if not (item.released and kind.numeric):
         return AnswerColumn(item.name, kind, values)
     where = enclose(node, sight, confidence)
@@ -201,7 +200,7 @@ def _order(one: OrderPlan, columns: Sequence[AnswerColumn], sights: Sequence[Sig
     if one.column is not None:
         values = columns[one.column].values
     elif one.expression is not None and len(sights) == 1:
-        values = evaluate(one.expression, sights[0].frame).listed()
+        values = evaluate(one.expression, sights[0]).listed()
     else:
         raise TypeError("an order names a column, or an expression over the one block")
     return ranks(values, descending=one.descending, nulls_first=one.nulls_first)

@@ -190,7 +190,7 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Print the ledger: every charge, failure, stored answer given again, and act of the owner."""
-    from curador.curator.log import log_lines, log_table
+    from curador.curator.budget import log_lines, log_table
 
     declared = _read(study)
     with _ledger(declared) as ledger:

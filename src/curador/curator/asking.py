@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curador.answers.bias import as_shares
+from curador.answers.identity import decode_releases, encode_releases
 from curador.answers.release import release
-from curador.answers.stored import decode_releases, encode_releases
 from curador.answers.table import answer_columns
 from curador.curator.answer import Answer, table_digest
 from curador.curator.receipt import answer_receipt, answer_terms
@@ -19,13 +19,12 @@ from curador.ledger.request import Request
 from curador.plan.words import bounding_notes, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
     from fractions import Fraction
 
     from curador.answers.release import ReleasedBlock
     from curador.answers.table import AnswerColumn
     from curador.curator.price import PricedQuestion
-    from curador.curator.receipt import AnswerTerms
     from curador.curator.session import Session
     from curador.engines.base import Tallied
     from curador.ledger.request import Spent
@@ -59,13 +58,8 @@ def request_of(session: Session, question: PricedQuestion) -> Request:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """What was released for every plan of a question, and the columns that are shown of the first, with their digest."""
-
-    released: list[list[ReleasedBlock]]
-    columns: tuple[AnswerColumn, ...]
-    digest: str
+RestoredQuestion: TypeAlias = "tuple[list[list[ReleasedBlock]], tuple[AnswerColumn, ...]]"
+"""What was released for every plan of a question, and the columns that are shown of the first."""
 
 
 @dataclass(frozen=True)
@@ -95,20 +89,22 @@ class QuestionPurchase:
     def try_engine(self) -> None:
         """Tally tables without rows, and say what the receipt will say of the plan."""
         self._tallied(rehearsal=True)
-        terms = self.terms
-        json.dumps([terms.asked, terms.bounded, terms.released], allow_nan=False)
+        json.dumps(self.terms, allow_nan=False)
         bounding_notes(self.question.plan, self.session.schema)
 
-    def restore(self, content: bytes) -> Results:
+    def restore(self, content: bytes) -> RestoredQuestion:
         """Return the released numbers in the order of this question, and the columns that are made of them."""
         released = decode_releases(content, self.question.identities, self.question.priced)
-        columns = tuple(answer_columns(self.question.priced[0], released[0], self.question.confidence))
-        return Results(released, columns, table_digest(columns))
+        return released, tuple(answer_columns(self.question.priced[0], released[0], self.question.confidence))
 
-    def show(self, restored: Results, spent: Spent) -> Answer:
+    def digest(self, restored: RestoredQuestion) -> str:
+        """Return the digest of the table that is shown."""
+        return table_digest(restored[1])
+
+    def show(self, restored: RestoredQuestion, digest: str, spent: Spent) -> Answer:
         """Return the answer: columns, notes, estimates of what was lost, receipt."""
-        question, schema, released = self.question, self.session.schema, restored.released
-        receipt = answer_receipt(self.session.study, self.session.limits, spent, self.terms, answer_digest=restored.digest)
+        question, schema, (released, columns) = self.question, self.session.schema, restored
+        receipt = answer_receipt(self.session.study, self.session.limits, spent, self.terms, answer_digest=digest)
 
         def again(confidence: Fraction) -> tuple[AnswerColumn, ...]:
             return tuple(answer_columns(question.priced[0], released[0], confidence))
@@ -119,11 +115,11 @@ class QuestionPurchase:
             for column in answer_columns(priced, own, question.confidence)
         ]
         notes = (*question.notes, *bounding_notes(question.plan, schema))
-        columns, bias = restored.columns, as_shares(estimates) if estimates else ()
+        bias = as_shares(estimates) if estimates else ()
         return Answer(columns, spent.cost, receipt, spent.served, question.confidence, notes, bias, again=again)
 
     @cached_property
-    def terms(self) -> AnswerTerms:
+    def terms(self) -> Mapping[str, Any]:
         """What every receipt of this question says; made once, where it is tried out."""
         question = self.question
         text = "\n".join(explain(priced, self.session.schema) for priced in question.priced)

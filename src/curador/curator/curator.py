@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from curador.curator.asking import ask, try_question_out
-from curador.curator.budget import BudgetView, budget_view
-from curador.curator.log import log_lines
+from curador.curator.budget import BudgetView, budget_view, log_lines
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
 from curador.curator.options import QuestionOptions, QuestionVerbs
 from curador.curator.pace import Pace

@@ -64,56 +64,42 @@ class Receipt:
         return self.plain
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerTerms:
-    """What the receipt of a question says whatever the ledger and the data say: a function of the priced plans.
+_FIELDS = (
+    *("version", "id", "time", "study", "analyst", "question", "plan", "fit", "unit", "adjacency", "caps", "bounds"),
+    *("data_version", "measurements", "keys", "losses", "exact", "cost", "budget", "answer_digest", "model_digest", "ledger"),
+    *("software", "plain"),
+)
+"""The order in which a receipt is written."""
 
-    asked, bounded, released   fields of the record
-    first, last                sentences
+
+def answer_terms(
+    study: Study, plans: Sequence[Priced], *, question: str, plan_digest: str, plan_text: str
+) -> Mapping[str, Any]:
+    """Return the fields that all receipts of one question have in common, whatever the ledger and the data say.
+
+    Of the three sentences in `plain` these are the first and the last: what the answer cost stands between them.
     """
-
-    asked: Mapping[str, Any]
-    bounded: Mapping[str, Any]
-    released: Mapping[str, Any]
-    first: str
-    last: str
-
-
-def answer_terms(study: Study, plans: Sequence[Priced], *, question: str, plan_digest: str, plan_text: str) -> AnswerTerms:
-    """Return what the receipts of one question have in common."""
     blocks = [
         (block, noises, selection)
         for priced in plans
         for block, noises, selection in zip(priced.plan.blocks, priced.noises, priced.selections, strict=True)
     ]
-    first, last = _sentences(study, [block for block, _, _ in blocks])
-    return AnswerTerms(
-        asked={"question": question, "plan": {"digest": plan_digest, "text": plan_text}},
-        bounded={
-            "caps": [_caps(block) for block, _, _ in blocks],
-            "bounds": [bound for block, _, _ in blocks for bound in _bounds(block)],
-        },
-        released={
-            "measurements": [row for block, noises, _ in blocks for row in _measurements(block, noises)],
-            "keys": [_keys(block, selection) for block, _, selection in blocks],
-        },
-        first=first,
-        last=last,
-    )
+    return {
+        "question": question,
+        "plan": {"digest": plan_digest, "text": plan_text},
+        "caps": [_caps(block) for block, _, _ in blocks],
+        "bounds": [bound for block, _, _ in blocks for bound in _bounds(block)],
+        "measurements": [row for block, noises, _ in blocks for row in _measurements(block, noises)],
+        "keys": [_keys(block, selection) for block, _, selection in blocks],
+        "plain": _sentences(study, [block for block, _, _ in blocks]),
+    }
 
 
-def answer_receipt(study: Study, limits: Limits, spent: Spent, terms: AnswerTerms, *, answer_digest: str) -> Receipt:
+def answer_receipt(study: Study, limits: Limits, spent: Spent, terms: Mapping[str, Any], *, answer_digest: str) -> Receipt:
     """Return the receipt of an answer."""
-    return _receipt(
-        study,
-        limits,
-        spent,
-        asked=terms.asked,
-        bounded=terms.bounded,
-        released=terms.released,
-        digest={"answer_digest": answer_digest},
-        plain=(terms.first, _cost_sentence(limits, spent), terms.last),
-    )
+    first, last = terms["plain"]
+    plain = " ".join((first, _cost_sentence(limits, spent), last))
+    return _receipt(study, limits, spent, {**terms, "answer_digest": answer_digest, "plain": plain})
 
 
 def fit_receipt(
@@ -136,48 +122,35 @@ def fit_receipt(
         study,
         limits,
         spent,
-        asked={"fit": dict(description)},
-        bounded={},
-        released={"losses": list(losses), "exact": exact},
-        digest={"model_digest": model_digest},
-        plain=(first, _cost_sentence(limits, spent)),
-    )
-
-
-def _receipt(
-    study: Study,
-    limits: Limits,
-    spent: Spent,
-    *,
-    asked: Mapping[str, Any],
-    bounded: Mapping[str, Any],
-    released: Mapping[str, Any],
-    digest: Mapping[str, str],
-    plain: Sequence[str],
-) -> Receipt:
-    """Return a receipt: what all of them say, and between it what was asked, how rows were bounded, what was released."""
-    entry = spent.entry
-    return Receipt(
         {
-            "version": VERSION,
-            "id": entry.shown,
-            "time": entry.time,
-            "study": {"name": study.name, "digest": study.digest},
-            "analyst": entry.analyst,
-            **asked,
-            "unit": study.unit_name,
-            "adjacency": str(study.adjacency),
-            **bounded,
-            "data_version": entry.data_version,
-            **released,
-            "cost": _amounts(spent.cost, pure=limits.kind == "pure"),
-            "budget": _budget(limits, spent),
-            **digest,
-            "ledger": {"id": entry.ledger, "hash": entry.hash},
-            "software": {"name": "curador", "version": _version()},
-            "plain": " ".join(plain),
-        }
+            "fit": dict(description),
+            "losses": list(losses),
+            "exact": exact,
+            "model_digest": model_digest,
+            "plain": f"{first} {_cost_sentence(limits, spent)}",
+        },
     )
+
+
+def _receipt(study: Study, limits: Limits, spent: Spent, own: Mapping[str, Any]) -> Receipt:
+    """Return a receipt: what all of them say, and its own fields."""
+    entry = spent.entry
+    record = {
+        "version": VERSION,
+        "id": entry.shown,
+        "time": entry.time,
+        "study": {"name": study.name, "digest": study.digest},
+        "analyst": entry.analyst,
+        "unit": study.unit_name,
+        "adjacency": str(study.adjacency),
+        "data_version": entry.data_version,
+        "cost": _amounts(spent.cost, pure=limits.kind == "pure"),
+        "budget": _budget(limits, spent),
+        "ledger": {"id": entry.ledger, "hash": entry.hash},
+        "software": {"name": "curador", "version": _version()},
+        **own,
+    }
+    return Receipt({name: record[name] for name in sorted(record, key=_FIELDS.index)})
 
 
 @cache

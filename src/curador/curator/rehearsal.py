@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.answers.group_keys import cross_keys, key_columns
-from curador.answers.release import Ends, ExactMeasurements, ReleasedBlock, dense_histogram, narrow_to_int64
+from curador.answers.release import (
+    Ends,
+    ReleasedBlock,
+    cross_keys,
+    dense_histogram,
+    group_rows,
+    key_columns,
+    measured_histograms,
+    measured_integers,
+    narrow_to_int64,
+)
 from curador.engines.base import Cells, Tallied
 from curador.mechanisms.quantile import Ranks
 from curador.plan.price import QuantileNoise
@@ -25,6 +34,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from curador.answers.release import Histograms
     from curador.engines.base import KeyValue
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
@@ -92,13 +102,14 @@ def _block(
 ) -> ReleasedBlock:
     made_up = tuple(_MADE_UP[block.keys[place].type] for place in block.private_keys)
     rows = cross_keys(block.keys, [made_up])
-    exact = ExactMeasurements(block, tallied, rows)
+    places = group_rows(block, tallied, rows)
     values: list[Any] = []
-    for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True)):
+    for measurement, noise in zip(block.measurements, noises, strict=True):
         if isinstance(noise, QuantileNoise):
-            values.append(_quantile(noise, measurement, exact, place, len(rows), thrown))
+            histograms = measured_histograms(measurement, tallied, places)
+            values.append(_quantile(noise, measurement, histograms, len(rows), thrown))
             continue
-        integers = exact.integers(place)
+        integers = measured_integers(measurement, tallied, places, len(rows))
         if len(integers):
             noise.draw(integers[:1], thrown)
         values.append(narrow_to_int64(integers) if len(integers) else np.empty(0, np.int64))
@@ -106,10 +117,8 @@ def _block(
     return ReleasedBlock(key_columns(rows, len(block.keys)), tuple(values), units)
 
 
-def _quantile(
-    noise: QuantileNoise, measurement: Measurement, exact: ExactMeasurements, place: int, count: int, thrown: Entropy
-) -> Ends:
-    histograms, weight, drawn = exact.histograms(place), measurement.unit_weight, list[float]()
+def _quantile(noise: QuantileNoise, measurement: Measurement, histograms: Histograms, count: int, thrown: Entropy) -> Ends:
+    weight, drawn = measurement.unit_weight, list[float]()
     for mechanism in (noise.point, noise.low, noise.high):
         scores = mechanism.scores(dense_histogram(histograms, 0, noise.point.cells), weight)
         cell = int(mechanism.draw(Ranks(scores, weight), thrown))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Value = TypeVar("Value", bound="Restored")
+Value = TypeVar("Value")
 Result = TypeVar("Result", bound="Shown")
 Result_co = TypeVar("Result_co", bound="Shown", covariant=True)
 
@@ -44,13 +44,6 @@ CHARGING = "interrupted while the question was being charged: the charge may be 
 INTERRUPTED = f"interrupted after the question was charged: {KEPT}."
 STORING = "interrupted while the answer was being stored: the charge is kept; if it was stored, asking again is free."
 ANSWERED = "interrupted after the question was answered: the charge is kept; the same question again is free."
-
-
-class Restored(Protocol):
-    """What was released, made from the bytes that the ledger keeps, and the digest of what the asker sees of it."""
-
-    @property
-    def digest(self) -> str: ...
 
 
 class Shown(Protocol):
@@ -87,7 +80,11 @@ class Purchase(Protocol[Value, Result_co]):
         """Return what was released from what the ledger keeps: what an asker sees is made of nothing else."""
         ...
 
-    def show(self, restored: Value, spent: Spent) -> Result_co:
+    def digest(self, restored: Value) -> str:
+        """Return the digest of what the asker sees of it."""
+        ...
+
+    def show(self, restored: Value, digest: str, spent: Spent) -> Result_co:
         """Return what the asker gets, with its receipt."""
         ...
 
@@ -132,9 +129,10 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
             with _telling_an_id(session, reserved):
                 content = purchase.compute(rehearsal=False)
                 restored = purchase.restore(content)
-                shown = purchase.show(restored, reserved)
+                digest = purchase.digest(restored)
+                shown = purchase.show(restored, digest, reserved)
             said = STORING
-            ledger.commit(reserved, answer=content, answer_digest=restored.digest)
+            ledger.commit(reserved, answer=content, answer_digest=digest)
             said = ANSWERED
     except KeyboardInterrupt:
         if said is None:
@@ -152,7 +150,7 @@ def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:
     """
     with _refusing_under_an_id(session, purchase.what):
         restored = purchase.restore(purchase.compute(rehearsal=True))
-        shown = purchase.show(restored, _imagine_charge(session, purchase.request))
+        shown = purchase.show(restored, purchase.digest(restored), _imagine_charge(session, purchase.request))
         json.dumps(shown.receipt.record, allow_nan=False)
 
 
@@ -182,12 +180,11 @@ def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Sto
     """Return what was released before, and record that it was given again: it is the same release and costs nothing."""
     request, ledger = purchase.request, session.ledger
     restored = purchase.restore(stored.answer)
-    entry = ledger.served(
-        stored, request.analyst, question=request.question, answer_digest=restored.digest, asked=request.asked
-    )
+    digest = purchase.digest(restored)
+    entry = ledger.served(stored, request.analyst, question=request.question, answer_digest=digest, asked=request.asked)
     spent = entry.after.spent if entry.analyst is None else ledger.spent(entry.analyst)
     limit = ledger.limits.share(request.share)
-    return purchase.show(restored, Spent(entry=entry, limit=limit, before=spent, after=spent))
+    return purchase.show(restored, digest, Spent(entry=entry, limit=limit, before=spent, after=spent))
 
 
 def _require_means(session: Session) -> None:

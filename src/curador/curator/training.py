@@ -139,13 +139,6 @@ def train(
     return spend(session, FitPurchase(session, rows, request, run, exact))
 
 
-class StoredModel(NamedTuple):
-    """The bytes of a model that the ledger keeps, and their digest."""
-
-    content: bytes
-    digest: str
-
-
 class BoughtModel(NamedTuple):
     """The bytes of a model, with its receipt."""
 
@@ -177,11 +170,15 @@ class FitPurchase:
         """Read columns of tables without rows."""
         self.session.engine.rehearse_read(self.rows.table, self.rows.columns)
 
-    def restore(self, content: bytes) -> StoredModel:
+    def restore(self, content: bytes) -> bytes:
         """Return the model's bytes, which are what the ledger keeps."""
-        return StoredModel(content, hashlib.sha256(content).hexdigest())
+        return content
 
-    def show(self, restored: StoredModel, spent: Spent) -> BoughtModel:
+    def digest(self, restored: bytes) -> str:
+        """Return the digest of the model's bytes."""
+        return hashlib.sha256(restored).hexdigest()
+
+    def show(self, restored: bytes, digest: str, spent: Spent) -> BoughtModel:
         """Return the model's bytes with the receipt."""
         receipt = fit_receipt(
             self.session.study,
@@ -189,10 +186,10 @@ class FitPurchase:
             spent,
             description=json.loads(self.request.question.removeprefix(_FIT)),
             losses=self.request.losses,
-            model_digest=restored.digest,
+            model_digest=digest,
             exact=self.exact,
         )
-        return BoughtModel(restored.content, receipt)
+        return BoughtModel(restored, receipt)
 
 
 def _request(session: Session, rows: TrainingRows, description: Mapping[str, Any], plan: PricedFit) -> Request:

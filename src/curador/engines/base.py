@@ -50,7 +50,7 @@ class Cells:
 class Tallied:
     """A block's exact integers, by group, in no particular order. Without keys: one group, also when there is no row.
 
-    No two groups have one key, as `answers/group_keys.py` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
+    No two groups have one key, as `answers/release.py` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
     NaN and −0, what is computed has neither (`lower/terms.py:value`), decimals are doubles: groups are those very values.
 
     keys       one list for each key

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from curador.answers.group_keys import normalize_key
+from curador.answers.release import normalize_key
 from curador.engines.base import EngineFailed
 from curador.plan.build import build_plan
 from curador.query.sql import parse

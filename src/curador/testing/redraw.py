@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.answers.group_keys import KeyRows, cross_keys, key_columns, sort_rows
 from curador.answers.release import (
     Ends,
-    ExactMeasurements,
     Histograms,
+    KeyRows,
     Noisy,
     ReleasedBlock,
+    cross_keys,
     dense_histogram,
+    group_rows,
+    key_columns,
+    measured_histograms,
+    measured_integers,
     narrow_to_int64,
     private_units,
+    sort_rows,
 )
 from curador.answers.table import item_column, sight_of
 from curador.mechanisms.quantile import Quantile, Ranks
@@ -66,9 +71,8 @@ def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: N
     found: list[Coverage] = []
     for place, (block, tallies, noises) in enumerate(zip(priced.plan.blocks, tallied, priced.noises, strict=True)):
         rows = all_rows(block, tallies)
-        exact = ExactMeasurements(block, tallies, rows)
-        truth = ReleasedBlock(key_columns(rows, len(block.keys)), _all(block, noises, exact, rows, None))
-        drawn = ReleasedBlock(key_columns(rows * times, len(block.keys)), _all(block, noises, exact, rows, times))
+        truth = ReleasedBlock(key_columns(rows, len(block.keys)), _all(block, noises, tallies, rows, None))
+        drawn = ReleasedBlock(key_columns(rows * times, len(block.keys)), _all(block, noises, tallies, rows, times))
         before, after = sight_of(block, noises, truth), sight_of(block, noises, drawn)
         for item in block.items:
             truths, column = item_column(item, before, level).values, item_column(item, after, level)
@@ -82,16 +86,15 @@ def all_rows(block: BlockPlan, tallied: Tallied) -> KeyRows:
     return cross_keys(block.keys, sort_rows(list(private_units(block, tallied))) if block.private_keys else [()])
 
 
-def _all(
-    block: BlockPlan, noises: Sequence[Noise], exact: ExactMeasurements, rows: KeyRows, times: int | None
-) -> tuple[Noisy, ...]:
+def _all(block: BlockPlan, noises: Sequence[Noise], tallied: Tallied, rows: KeyRows, times: int | None) -> tuple[Noisy, ...]:
     """Every measurement: exact, or redrawn, the redraws one after the other."""
     out: list[Noisy] = []
-    for place, (measurement, noise) in enumerate(zip(block.measurements, noises, strict=True)):
+    places = group_rows(block, tallied, rows)
+    for measurement, noise in zip(block.measurements, noises, strict=True):
         if isinstance(noise, QuantileNoise):
-            out.append(_points(noise, measurement, exact.histograms(place), len(rows), times))
+            out.append(_points(noise, measurement, measured_histograms(measurement, tallied, places), len(rows), times))
         else:
-            values = exact.integers(place)
+            values = measured_integers(measurement, tallied, places, len(rows))
             out.append(narrow_to_int64(values if times is None else perform(noise, values, times).reshape(-1)))
     return tuple(out)
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from curator_studies import BY_CITY, COUNT, make_study, session_of
 
-from curador.answers.identity import canonical, identity, plain
+from curador.answers.identity import canonical, decode_releases, encode_releases, identity, plain
 from curador.answers.release import Ends, ReleasedBlock
-from curador.answers.stored import decode_releases, encode_releases
 from curador.curator.options import QuestionOptions
 from curador.curator.price import price_at
 from curador.errors import Failed
@@ -117,7 +116,7 @@ def test_two_halves_of_a_union_may_stand_in_either_order(asking):
     )
     first, second = (price_at(asking, f"{a} UNION ALL {b}", how()) for a, b in ((one, two), (two, one)))
     assert first.key == second.key
-    assert [places.block for places in first.identities[0].places] != [places.block for places in second.identities[0].places]
+    assert [places[0] for places in first.identities[0].places] != [places[0] for places in second.identities[0].places]
 
 
 def test_order_of_keys_does_not_matter(asking):
@@ -228,7 +227,7 @@ def test_keys_of_every_type_are_stored(asking, kind, value):
 def test_an_unknown_version_is_refused(asking, monkeypatch):
     """Bytes of a later version are not guessed at."""
     ready = price_at(asking, COUNT, how())
-    monkeypatch.setattr("curador.answers.stored.VERSION", 2)
+    monkeypatch.setattr("curador.answers.identity.STORED_VERSION", 2)
     content = encode_releases(ready.identities, [[ReleasedBlock((), (np.array([1]),))]])
     monkeypatch.undo()
     with pytest.raises(Failed):

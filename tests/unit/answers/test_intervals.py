@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaincc, ndtr
 
-from curador.answers.estimates import estimate_values
+from curador.answers.enclosures import estimate_values
 from curador.answers.release import Ends, ReleasedBlock, release
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace

@@ -10,8 +10,7 @@ import pytest
 from hand_made import NULL, call, number, text, truth, whole
 
 from curador.answers.computed import ReleasedFrame, evaluate, numbers, wholes
-from curador.answers.enclosures import enclose, parts_of
-from curador.answers.estimates import affine_form, quotient_of_forms
+from curador.answers.enclosures import affine_form, enclose, parts_of, quotient_of_forms
 from curador.answers.release import Ends, ReleasedBlock, release
 from curador.answers.table import answer_columns, sight_of
 from curador.engines import calculator
@@ -188,7 +187,7 @@ def sticking_out(enclosing, trees=60, rows=120):
         share = draw.choice([0.0, 0.5, 1.0, draw.random()], (3, rows))
         inside = np.clip(low + share * (high - low), low, high)
         where = enclosing(node, free_sight(low, high, middle))
-        true = evaluate(node, free_sight(low, high, inside).frame)
+        true = evaluate(node, free_sight(low, high, inside))
         held = (where.low <= true.values) & (true.values <= where.high)
         out += not np.all(np.where(true.null, where.null, held))
     return out
@@ -209,7 +208,7 @@ def test_an_enclosure_that_is_too_small_is_caught():
     """Seeded bug: the value's own image instead of the interval's."""
 
     def wrong(node, sight):
-        found = evaluate(node, sight.frame)
+        found = evaluate(node, sight)
         true = enclose(node, sight, Fraction(1, 2))
         return type(true)(
             np.where(found.null, true.low, found.values), np.where(found.null, true.high, found.values), true.null

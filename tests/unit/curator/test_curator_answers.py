@@ -14,7 +14,7 @@ from rich.console import Console
 from curador.answers.bias import advice, as_shares, estimate_sentence
 from curador.answers.table import AnswerColumn
 from curador.curator.answer import table_digest
-from curador.curator.log import log_table
+from curador.curator.budget import log_table
 from curador.curator.options import QuestionOptions
 from curador.curator.preview import Preview, Previews, count_fits
 from curador.curator.price import price_at

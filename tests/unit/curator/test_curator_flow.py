@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, FakeEngine, make_study, open_curator
 
-from curador.answers.stored import encode_releases
+from curador.answers.identity import encode_releases
 from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
 from curador.engines.base import EngineFailed

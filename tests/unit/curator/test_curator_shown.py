@@ -11,8 +11,8 @@ from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, open_curator
 
 from curador.answers.table import AnswerColumn
 from curador.curator.answer import answer_figure
+from curador.curator.budget import log_table
 from curador.curator.curator import open_study
-from curador.curator.log import log_table
 from curador.curator.session import schema_for_analyst
 from curador.errors import InvalidStudy
 from curador.study.model import Analyst, UnitColumn, UnitPath

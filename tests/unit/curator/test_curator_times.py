@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from curator_studies import BY_CITY, COUNT, open_curator
 
-from curador.curator.log import log_table
+from curador.curator.budget import log_table
 from curador.curator.session import Session
 from curador.errors import Failed
 from curador.ledger import entry as entries
