@@ -87,6 +87,25 @@ def vector_of(values: Sequence[Any], kind: Type | None) -> Vector:
     return Vector(out, null)
 
 
+def arrow_type(kind: Type) -> Any:
+    """Return what a column of this type is for other programs: whole numbers int64, other numbers float64."""
+    import pyarrow as pa
+
+    match kind:
+        case Type.BOOLEAN:
+            return pa.bool_()
+        case Type.INTEGER:
+            return pa.int64()
+        case Type.DECIMAL | Type.FLOAT:
+            return pa.float64()
+        case Type.STRING:
+            return pa.string()
+        case Type.DATE:
+            return pa.date32()
+        case Type.TIMESTAMP:
+            return pa.timestamp("us")
+
+
 def _dtype(kind: Type | None) -> np.dtype[Any]:
     if kind is Type.INTEGER:
         return np.dtype(np.int64)
@@ -209,17 +228,8 @@ class _Columns:
         """Return the columns as an Arrow table, one of zeros where there is none: it has rows, too."""
         import pyarrow as pa
 
-        kinds = {
-            Type.BOOLEAN: pa.bool_(),
-            Type.INTEGER: pa.int64(),
-            Type.DECIMAL: pa.float64(),
-            Type.FLOAT: pa.float64(),
-            Type.STRING: pa.string(),
-            Type.DATE: pa.date32(),
-            Type.TIMESTAMP: pa.timestamp("us"),
-        }
         held = {
-            f"c{place}": pa.array(vector.values, kinds[leaf.type], mask=vector.null)
+            f"c{place}": pa.array(vector.values, arrow_type(leaf.type), mask=vector.null)
             for leaf, place in self.leaves.items()
             for vector in [evaluate(leaf, self.frame, leaf.type)]
         }

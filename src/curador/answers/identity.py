@@ -65,8 +65,8 @@ def identity(priced: Priced) -> Identity:
             zip(priced.plan.blocks, priced.noises, priced.selections, strict=True)
         )
     ]
-    ordered = sorted(made, key=lambda one: (one[0], one[1][0]))
-    body = {"version": VERSION, "adjacency": str(priced.plan.adjacency), "blocks": [json.loads(text) for text, _ in ordered]}
+    ordered = sorted(made, key=lambda one: (canonical_text(one[0]), one[1][0])) if len(made) > 1 else made
+    body = {"version": VERSION, "adjacency": str(priced.plan.adjacency), "blocks": [block for block, _ in ordered]}
     return Identity(canonical_text(body), tuple(places for _, places in ordered))
 
 
@@ -81,7 +81,9 @@ def question_key(identities: Iterable[Identity], *, study_digest: str, data_vers
     return canonical_digest({"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version})
 
 
-def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: KeyNoise | None) -> tuple[str, CanonicalPlaces]:
+def _block(
+    place: int, block: BlockPlan, noises: Sequence[Noise], selection: KeyNoise | None
+) -> tuple[dict[str, object], CanonicalPlaces]:
     keys = _sort_texts({**plain(key), "values": _values(key)} for key in block.keys)
     measured = _sort_texts(
         {**plain(measurement), "of": _combine_measurement(block, measurement), "by": plain(by)}
@@ -96,7 +98,7 @@ def _block(place: int, block: BlockPlan, noises: Sequence[Noise], selection: Key
         "units": None if block.units is None else plain(block.tallies[block.units]),
         "selection": plain(selection),
     }
-    return canonical_text(body), (place, tuple(one for _, one in keys), tuple(one for _, one in measured))
+    return body, (place, tuple(one for _, one in keys), tuple(one for _, one in measured))
 
 
 def _combine_measurement(block: BlockPlan, one: Measurement) -> list[str]:

@@ -161,7 +161,7 @@ def entries_named(name: str) -> tuple[AuditedMechanism, ...]:
     found = tuple(entry for entry in ROSTER if entry.name.lower().startswith(name.lower()))
     if not found:
         known = ", ".join(dict.fromkeys(entry.name.partition(",")[0] for entry in ROSTER))
-        raise InvalidParameter(subject="only", rule=f"must be one of {known}", got=str(name))
+        raise InvalidParameter(subject="only", rule=f"must be one of {known}", got=name)
     return found
 
 

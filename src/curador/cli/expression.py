@@ -51,15 +51,13 @@ def calibrate_mechanism(
             **goal,
         )
     if accuracy is not None or rate is not None:
-        raise InvalidParameter(
-            subject="accuracy and rate", rule="must be given for noise mechanisms only", got=str(mechanism)
-        )
+        raise InvalidParameter(subject="accuracy and rate", rule="must be given for noise mechanisms only", got=mechanism)
     if mechanism == "rr":
         return RandomizedResponse.calibrate(**goal)
     if mechanism == "exponential":
         return Exponential.calibrate(sensitivity=sensitivity, **goal)
     names = ", ".join([*_NOISE, "rr", "exponential"])
-    raise InvalidParameter(subject="mechanism", rule=f"must be one of {names}", got=str(mechanism))
+    raise InvalidParameter(subject="mechanism", rule=f"must be one of {names}", got=mechanism)
 
 
 # ---- expression ------------------------------------------------------------------------------------------------------------
@@ -141,7 +139,7 @@ def _loss(node: ast.expr, text: str) -> Loss:
 
 def _mechanism(name: str, arguments: dict[str, str]) -> Loss:
     if name not in MECHANISMS:
-        raise InvalidParameter(subject="mechanism", rule=f"must be one of {', '.join(sorted(MECHANISMS))}", got=str(name))
+        raise InvalidParameter(subject="mechanism", rule=f"must be one of {', '.join(sorted(MECHANISMS))}", got=name)
     return _build_loss(MECHANISMS[name], name, arguments)
 
 
@@ -150,9 +148,7 @@ def _build_loss(build: Builder, name: str, arguments: dict[str, str]) -> Loss:
         return build(**arguments)
     except TypeError:
         given = ", ".join(arguments) or "nothing"
-        raise InvalidParameter(
-            subject=f"arguments of {name}", rule="must be its parameters by name", got=str(given)
-        ) from None
+        raise InvalidParameter(subject=f"arguments of {name}", rule="must be its parameters by name", got=given) from None
 
 
 def _arguments(node: ast.Call, text: str) -> dict[str, str]:
@@ -184,6 +180,4 @@ def _number(node: ast.expr, text: str) -> str:
 def _refuse(node: ast.expr, text: str) -> NoReturn:
     part = ast.get_source_segment(text, node) or text
     place = f"{part[:60]!r} at column {node.col_offset + 1}"
-    raise InvalidParameter(
-        subject="expression", rule="must be made of counts, mechanisms, subsample and group", got=str(place)
-    )
+    raise InvalidParameter(subject="expression", rule="must be made of counts, mechanisms, subsample and group", got=place)

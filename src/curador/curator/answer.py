@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from curador.answers.bias import advice, estimate_sentence
+from curador.answers.computed import arrow_type
 from curador.answers.identity import plain
 from curador.canonical import canonical_digest
 from curador.errors import InvalidParameter
@@ -146,17 +147,8 @@ class Answer:
         """Return a pyarrow.Table. Types depend on the question only: counts int64, other numbers float64."""
         import pyarrow as pa
 
-        kinds = {
-            Type.BOOLEAN: pa.bool_(),
-            Type.INTEGER: pa.int64(),
-            Type.DECIMAL: pa.float64(),
-            Type.FLOAT: pa.float64(),
-            Type.STRING: pa.string(),
-            Type.DATE: pa.date32(),
-            Type.TIMESTAMP: pa.timestamp("us"),
-        }
         flat = self._flat()
-        arrays = [pa.array(_list_values(values), type=kinds[kind]) for _, kind, values in flat]
+        arrays = [pa.array(_list_values(values), type=arrow_type(kind)) for _, kind, values in flat]
         return pa.Table.from_arrays(arrays, names=[name for name, _, _ in flat])
 
     def to_pandas(self) -> Any:

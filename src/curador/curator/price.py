@@ -439,7 +439,7 @@ def _with_statement(options: QuestionOptions, question: Question) -> QuestionOpt
         return options
     if options.given:
         got = f"epsilon in the statement and {' and '.join(options.given)}"
-        raise InvalidParameter(subject="the cost", rule="must be given once", got=str(got))
+        raise InvalidParameter(subject="the cost", rule="must be given once", got=got)
     return replace(options, epsilon=epsilon)
 
 

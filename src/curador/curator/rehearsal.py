@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,15 +70,17 @@ def shape_of(priced: Priced) -> Hashable:
 
 def _shape(value: Any) -> Hashable:
     if isinstance(value, tuple):
-        return tuple(_shape(one) for one in value)
-    if isinstance(value, (int, Fraction)) and abs(value) > _SMALL:
+        return tuple([_shape(one) for one in value])
+    if isinstance(value, Fraction) or (isinstance(value, int) and abs(value) > _SMALL):
         return value > 0, value.numerator.bit_length() - value.denominator.bit_length()
-    if isinstance(value, Fraction):
-        return value > 0, value.numerator.bit_length() - value.denominator.bit_length()
-    if dataclasses.is_dataclass(value):
-        held = (getattr(value, field.name) for field in dataclasses.fields(value) if field.compare)
-        return type(value), *(_shape(one) for one in held)
-    return value
+    names = _compared_fields(type(value))
+    return value if names is None else (type(value), *[_shape(getattr(value, name)) for name in names])
+
+
+@cache
+def _compared_fields(kind: type) -> tuple[str, ...] | None:
+    """The fields of a class that say which one it is; None of what is no data class."""
+    return tuple(one.name for one in dataclasses.fields(kind) if one.compare) if dataclasses.is_dataclass(kind) else None
 
 
 def rehearse(priced: Priced, tallied: Sequence[Tallied]) -> list[ReleasedBlock]:

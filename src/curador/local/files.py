@@ -339,7 +339,7 @@ def _check(protocol: Reporting, path: Path, schema: Schema) -> None:
             raise InvalidParameter(
                 subject=str(path),
                 rule=f"must have one column {name!r} of {wanted.type}",
-                got=str(", ".join(schema.names) or "no column"),
+                got=", ".join(schema.names) or "no column",
             )
         found = schema.field(places[0]).type
         fits = str(found) in _INTEGERS if kind == "int64" else found == wanted.type

@@ -79,7 +79,7 @@ class HeavyHitters(Reporting):
             raise InvalidParameter(
                 subject="HeavyHitters",
                 rule="must be given exactly one of bits and length",
-                got=str("both" if bits is not None else "neither"),
+                got="both" if bits is not None else "neither",
                 hint="bits for whole numbers, length for texts.",
             )
         object.__setattr__(self, "epsilon", exact_epsilon(epsilon))
