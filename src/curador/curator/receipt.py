@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from curador.ledger.request import Spent
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
-    from curador.query.wire import StoredForm
+    from curador.query.tree import StoredForm
     from curador.study.model import Study
 
 VERSION = 2

@@ -266,4 +266,4 @@ _AGGREGATES = (
 )
 
 AGGREGATES = {one.name: one for one in _AGGREGATES}
-"""By the name in trees, which is stored: `query/wire.py`."""
+"""By the name in trees, which is stored: `query/tree.py`."""
