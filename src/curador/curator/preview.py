@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from curador.curator.price import PricedQuestion
     from curador.plan.model import BlockPlan, ItemPlan
     from curador.plan.price import KeyNoise, Noise, Priced
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 SIZES = (100, 1_000, 10_000)
 """Rows of a group for which the error of a mean is told."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from curador.query.text import PrivacyClause
     from curador.query.tree import Node, Place, WindowCall
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 # ---- context ---------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Place
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 UNEXPECTED = "the text is SQL of a shape that was not expected"

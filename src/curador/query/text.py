@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Block, Node
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 # ---- wording ---------------------------------------------------------------------------------------------------------------
