@@ -13,7 +13,8 @@ from sqlglot import exp
 from curador.query import calls, typed_terms
 from curador.query.aggregates import AGGREGATE_CLASSES, aggregate_name, read_aggregate
 from curador.query.context import UNIT, Reading, take_arguments
-from curador.query.messages import function_name, invalid, name_node, not_private, quote_name, suggest_names
+from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.text import function_name, name_node
 from curador.query.tree import Out, WindowCall
 from curador.query.typed_terms import TypedTerm, call_term, column_term, conjoin, connect, literal_term, negate_term
 from curador.study.values import Type
@@ -258,25 +259,21 @@ def _column(node: exp.Column, reading: Reading) -> TypedTerm:
             return alias
     if found is not None:
         return found
-    others = () if reading.aliases is None else tuple(reading.aliases.items)
-    raise reading.scope.unknown(name, place, others)
+    raise reading.scope.unknown(name, place, reading.aliases)
 
 
 def _alias(name: str, reading: Reading, place: Place | None) -> TypedTerm | None:
     """Return the item of the SELECT list that has this name, read where it is used."""
-    aliases = reading.aliases
-    if aliases is None:
-        return None
     key = name.lower()
-    if key not in aliases.terms:
-        item = aliases.items.get(key)
-        if item is None or key in aliases.busy:
+    if key not in reading.known:
+        item = reading.aliases.get(key)
+        if item is None:
             return None
-        aliases.busy.add(key)
-        term = read_expression(item, replace(reading, first="never"))
-        aliases.busy.discard(key)
-        aliases.terms[key] = term
-    term = aliases.terms[key]
+        reading.known[key] = None  # inside itself it means something else
+        reading.known[key] = read_expression(item, replace(reading, first="never"))
+    term = reading.known[key]
+    if term is None:
+        return None
     if term.aggregated and reading.aggregates is None:
         raise invalid(
             place, f"{quote_name(name)} holds an aggregate and must not stand in {reading.clause}", "HAVING may use it."

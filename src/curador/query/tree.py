@@ -251,6 +251,31 @@ class Distinct:
 Relation: TypeAlias = Scan | Filter | Project | Join | UnionAll | UnitGroup | Window | Distinct
 
 
+def inputs_of(relation: Relation) -> tuple[Relation, ...]:
+    """Return the relations that one is made of, in the order of its text."""
+    match relation:
+        case Scan():
+            return ()
+        case Join():
+            return (relation.left, relation.right)
+        case UnionAll():
+            return relation.inputs
+        case _:
+            return (relation.input,)
+
+
+def tables_in(relation: Relation) -> tuple[str, ...]:
+    """Return the tables that a relation reads, each as often as it does."""
+    if isinstance(relation, Scan):
+        return (relation.table,)
+    return tuple(name for one in inputs_of(relation) for name in tables_in(one))
+
+
+def steps_of(relation: Relation) -> int:
+    """Return how many relations stand one above the other."""
+    return 1 + max((steps_of(one) for one in inputs_of(relation)), default=0)
+
+
 # ---- what is released ----------------------------------------------------------------------------------------------
 
 
@@ -294,6 +319,9 @@ class Options:
     """(output column, lower, upper): narrower bounds of one aggregate's argument, by item name."""
 
 
+NOTHING_ASKED = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A whole statement. Several blocks are the branches of a UNION ALL or of GROUPING SETS: rows one after the other."""
@@ -302,7 +330,7 @@ class Question:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
-    options: Options = field(default_factory=Options)
+    options: Options = NOTHING_ASKED
     tables: tuple[str, ...] = ()
     """Every table of the study that is read, sorted."""
 
