@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from curador.query import typed_terms
-from curador.query.aggregates import holds_aggregate
 from curador.query.calls import cast_term
 from curador.query.context import MOST_COLUMNS, Context, Reading, Scope, scope_of_release, take_arguments
-from curador.query.expressions import operands_of
+from curador.query.expressions import holds_aggregate, operands_of
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.text import function_name, place_of
 from curador.query.tree import Aggregate, Block, Call, Item, Key, Literal, Node, Order, Question, Ref

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlglot import exp
 
 from curador.query import typed_terms
-from curador.query.aggregates import holds_aggregate
 from curador.query.context import (
     MOST_TABLES,
     Context,
@@ -32,7 +31,7 @@ from curador.query.context import (
     scope_of,
     take_arguments,
 )
-from curador.query.expressions import operands_of
+from curador.query.expressions import holds_aggregate, operands_of
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.text import name_node
 from curador.query.tree import Call, Expression, Filter, Join, Out, Project, Question, Ref

@@ -18,7 +18,6 @@ from sqlglot.errors import ParseError
 
 from curador.errors import CuradorError, require
 from curador.query import typed_terms
-from curador.query.aggregates import holds_aggregate
 from curador.query.calls import cast_term
 from curador.query.context import (
     MOST_COLUMNS,
@@ -34,7 +33,7 @@ from curador.query.context import (
     scope_of_release,
     take_arguments,
 )
-from curador.query.expressions import read_expression
+from curador.query.expressions import holds_aggregate, read_expression
 from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.release import (
