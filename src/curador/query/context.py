@@ -271,8 +271,9 @@ def scope_of_release(question: Question, terms: Sequence[Sequence[TypedTerm]]) -
 
 def _place_column(name: str, term: TypedTerm, place: Place | None) -> TypedTerm:
     """Return a column under the name that it has here, at the place where it is used."""
-    if term.column is not None and term.column.name != name:
-        term = replace(term, column=replace(term.column, name=name))
+    if term.column is not None and isinstance(term.node, Ref):
+        column = term.column if term.column.name == name else replace(term.column, name=name)
+        return column_term(term.node.index, column, place or term.place)
     return term if place is None else replace(term, node=replace(term.node, place=place))  # pyrefly: ignore[unexpected-keyword] -- every node has one
 
 

@@ -294,8 +294,12 @@ def read_from_item(node: exp.Expr, environment: Environment, context: Context) -
         this, alias, joins = take_arguments(node, context, "this", "alias", "joins")
         if this.meta.get("end") in context.stars:
             raise invalid(place, "a table in FROM must not be followed by *")
-        known = environment.get(this.name.lower()) or scope_of(scan_table(this.name, context, place))
-        found = _rename_item(_name_item(known, this.name, place), alias)
+        known = environment.get(this.name.lower())
+        if known is None:
+            found = scope_of(scan_table(this.name, context, place), this.name, place)
+        else:
+            found = _name_item(known, this.name, place)
+        found = _rename_item(found, alias)
         return _read_bracket(found, joins, environment, context) if joins else found
     if isinstance(node, exp.Subquery):
         inner, alias = take_arguments(node, context, "this", "alias")

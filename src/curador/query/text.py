@@ -74,13 +74,11 @@ def _first_start(node: exp.Expr) -> int | None:
         start = current.meta.get("start")
         if isinstance(start, int):
             return start
-        children: list[exp.Expr] = []
-        for value in current.args.values():
+        for value in reversed(current.args.values()):
             if isinstance(value, exp.Expr):
-                children.append(value)
+                stack.append(value)
             elif isinstance(value, list):
-                children.extend(one for one in value if isinstance(one, exp.Expr))
-        stack.extend(reversed(children))
+                stack.extend(one for one in reversed(value) if isinstance(one, exp.Expr))
     return None
 
 

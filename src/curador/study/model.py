@@ -425,10 +425,11 @@ class Schema:
 
     def table(self, name: str) -> TableSchema | None:
         """Return the table of this exact name, else the only one of this name in other letter case."""
-        exact = [table for table in self.tables if table.table.name == name]
-        near = [table for table in self.tables if table.table.name.lower() == name.lower()]
-        found = exact or near
-        return found[0] if len(found) == 1 else None
+        for table in self.tables:  # no two have the same
+            if table.table.name == name:
+                return table
+        near = [one for one in self.tables if one.table.name.lower() == name.lower()]
+        return near[0] if len(near) == 1 else None
 
 
 # ---- digest ----------------------------------------------------------------------------------------------------------------
