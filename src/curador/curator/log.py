@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from curador.ledger.entry import EntryKind, shown_id
 from curador.ledger.ledger import ALL
-from curador.text.numbers import rounded_text
-from curador.text.tables import make_table, verbatim
+from curador.text import make_table, rounded_text, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,7 @@ from curador.ledger.amounts import Amounts, amounts_text
 from curador.plan.words import bounding_notes
 from curador.query.tree import Estimated
 from curador.study.values import number_text
-from curador.text.numbers import level_text, percent_text, reach_text, rounded_text
-from curador.text.tables import make_table, plain_text, verbatim
+from curador.text import level_text, make_table, percent_text, plain_text, reach_text, rounded_text, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

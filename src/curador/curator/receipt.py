@@ -26,7 +26,7 @@ from curador.plan.model import measurements_of
 from curador.plan.price import QuantileNoise, loss_record
 from curador.plan.wire import written_noise
 from curador.privacy.adjacency import Adjacency
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curador.errors import InvalidQuery, NotPrivate, shown
-from curador.text.suggest import nearest_names
+from curador.text import nearest_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
