@@ -26,7 +26,6 @@ FOLDERS = {
     "unit/query": "query",
     "unit/study": "study",
     "unit/testing": "testing",
-    "unit/text": "text",
 }
 
 FILES = {
@@ -36,6 +35,7 @@ FILES = {
         "unit/test_exact.py",
         "unit/test_rounding.py",
         "unit/test_hostile_amounts.py",
+        "unit/test_text.py",
     ],
     "randomness": [
         "oracle/test_randomness_oracle.py",

@@ -30,7 +30,6 @@ FLOORS: dict[str, int] = {
     "randomness": 80,
     "study": 95,
     "testing": 66,
-    "text": 85,
 }
 """Percent of the branches of a room that `make check` takes, by room."""
 

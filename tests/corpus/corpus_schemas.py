@@ -10,8 +10,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from curador.study.model import Budget, Caps, Column, Study, Table, UnitColumn, UnitPath, UnitRow
-from curador.study.schema import Field, Schema, TableSchema
+from curador.study.model import Budget, Caps, Column, Field, Schema, Study, Table, TableSchema, UnitColumn, UnitPath, UnitRow
 from curador.study.values import Type
 
 BOOLEAN, INTEGER, DECIMAL, FLOAT = Type.BOOLEAN, Type.INTEGER, Type.DECIMAL, Type.FLOAT

@@ -11,8 +11,7 @@ import duckdb
 from curador.engines.lower.block import collect, lower_block
 from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally, column_grid
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
-from curador.study.model import Budget, Column, Study, Table, UnitColumn
-from curador.study.schema import Field, Schema, TableSchema
+from curador.study.model import Budget, Column, Field, Schema, Study, Table, TableSchema, UnitColumn
 from curador.study.values import Type
 
 B, I, F, S, D, T = Type.BOOLEAN, Type.INTEGER, Type.FLOAT, Type.STRING, Type.DATE, Type.TIMESTAMP  # noqa: E741

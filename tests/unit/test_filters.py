@@ -20,7 +20,7 @@ from curador.privacy.filters import (
     adaptive_pure_epsilon,
     odometer_epsilon,
 )
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 SMALL = settings(deadline=None, max_examples=60)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from curador.answers.table import AnswerColumn
     from curador.plan.model import BlockPlan, Plan
     from curador.query.tree import Expression, Node, Relation
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 FURTHEST = 10

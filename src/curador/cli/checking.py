@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from curador.ledger.ledger import Ledger
-    from curador.study.model import Column, Study
-    from curador.study.schema import Schema, TableSchema
+    from curador.study.model import Column, Schema, Study, TableSchema
 
 
 def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) -> None:

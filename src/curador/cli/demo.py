@@ -22,7 +22,7 @@ import curador as cu
 from curador.cli.demo_data import PEOPLE, STUDY, VISITS, write_demo
 from curador.cli.demo_mathematics import mathematics as show_mathematics
 from curador.errors import InvalidParameter, Refused
-from curador.text.numbers import key_text, reach_text, released_text
+from curador.text import key_text, reach_text, released_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping

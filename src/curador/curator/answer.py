@@ -19,8 +19,7 @@ from curador.errors import InvalidParameter
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, confidence_level
 from curador.study.values import Type
-from curador.text.numbers import key_text, level_text, reach_text, released_text
-from curador.text.tables import make_table, plain_text, verbatim, with_lines
+from curador.text import key_text, level_text, make_table, plain_text, reach_text, released_text, verbatim, with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,8 +15,7 @@ from curador.ledger.amounts import Amounts, amounts_text
 from curador.ledger.entry import EntryKind, shown_id
 from curador.ledger.ledger import ALL
 from curador.ledger.limits import epsilon_of
-from curador.text.numbers import percent_text, rounded_text
-from curador.text.tables import make_table, plain_text, verbatim, with_lines
+from curador.text import make_table, percent_text, plain_text, rounded_text, verbatim, with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from curador.ledger.ledger import Ledger
     from curador.numerics.exact import Number
     from curador.privacy.adjacency import Adjacency
-    from curador.study.model import Analyst, Budget, Caps, EngineSettings, Study
-    from curador.study.schema import Schema
+    from curador.study.model import Analyst, Budget, Caps, EngineSettings, Schema, Study
 
 
 class Asker(QuestionVerbs):

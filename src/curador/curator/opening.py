@@ -17,7 +17,7 @@ from curador.study.check import FRAME
 from curador.study.file import read_study
 from curador.study.model import EngineSettings, Study, UnitRow
 from curador.study.values import NOTHING, Plain
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

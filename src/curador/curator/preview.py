@@ -14,8 +14,7 @@ from curador.ledger.amounts import Amounts, amounts_text
 from curador.plan.words import bounding_notes
 from curador.query.tree import Estimated
 from curador.study.values import number_text
-from curador.text.numbers import level_text, percent_text, reach_text, rounded_text
-from curador.text.tables import make_table, plain_text, verbatim
+from curador.text import level_text, make_table, percent_text, plain_text, reach_text, rounded_text, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from curador.curator.price import PricedQuestion
     from curador.plan.model import BlockPlan, ItemPlan
     from curador.plan.price import KeyNoise, Noise, Priced
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 SIZES = (100, 1_000, 10_000)
 """Rows of a group for which the error of a mean is told."""

@@ -33,7 +33,7 @@ from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated, UnitGroup
 from curador.study.model import Caps
 from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share_text
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 if TYPE_CHECKING:
     from curador.curator.options import QuestionOptions

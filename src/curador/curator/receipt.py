@@ -26,7 +26,7 @@ from curador.plan.model import measurements_of
 from curador.plan.price import QuantileNoise, loss_record
 from curador.plan.wire import written_noise
 from curador.privacy.adjacency import Adjacency
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from curador.ledger.request import Spent
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
-    from curador.query.wire import StoredForm
+    from curador.query.tree import StoredForm
     from curador.study.model import Study
 
 VERSION = 2

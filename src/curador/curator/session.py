@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from curador.ledger.request import Stored
     from curador.plan.model import Plan
     from curador.query.tree import Question
-    from curador.study.model import Analyst, Study, Table
-    from curador.study.schema import Schema
+    from curador.study.model import Analyst, Schema, Study, Table
 
 
 # ---- shown -----------------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from curador.numerics.exact import Number
     from curador.privacy.adjacency import Adjacency
     from curador.privacy.loss import Loss
-    from curador.study.schema import Field, TableSchema
+    from curador.study.model import Field, TableSchema
 
 ColumnBounds = tuple[float, float] | None
 _FIT = "FIT "

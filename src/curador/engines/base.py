@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from curador.plan.model import BlockPlan
-    from curador.study.model import Study
-    from curador.study.schema import Schema
+    from curador.study.model import Schema, Study
     from curador.study.values import Type
 
 

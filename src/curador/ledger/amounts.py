@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from curador.errors import InvalidParameter
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 ZERO: Final = Fraction(0)
 TICK: Final = Fraction(1, 10**18)

@@ -20,7 +20,7 @@ from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
 from curador.privacy.records import loss_from_record
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 # ---- request ---------------------------------------------------------------------------------------------------------------
 

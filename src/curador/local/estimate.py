@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curador.text.numbers import key_text
+from curador.text import key_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from curador.plan.model import Grid
     from curador.privacy.adjacency import Adjacency
     from curador.query.tree import Block, Expression, Node, Question, Relation
-    from curador.study.model import Caps
-    from curador.study.schema import Schema
+    from curador.study.model import Caps, Schema
 
 _T = TypeVar("_T")
 _Ends: TypeAlias = tuple[Fraction, Fraction]

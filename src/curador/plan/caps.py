@@ -13,7 +13,7 @@ from curador.study.model import Caps
 
 if TYPE_CHECKING:
     from curador.query.tree import Relation
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 @dataclass(frozen=True, slots=True)

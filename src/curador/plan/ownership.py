@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from curador.query.tree import Node, Relation
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The names under which plans and their noise are stored: in canonical texts, in the keys of paid answers, in receipts.
 
-A contract, as `query/wire.py`: the texts here are for ever, and a new attribute is written only where it is not what every
-plan before it meant.
+A contract, as the one of `query/tree.py`: the texts here are for ever, and a new attribute is written only where it is not
+what every plan before it meant.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from curador.mechanisms.laplace import DiscreteLaplace
 from curador.mechanisms.quantile import Quantile
 from curador.plan.model import Cap, Contribution, Grid, KeyPlan, Measurement, Tally
 from curador.plan.price import QuantileNoise
-from curador.query.wire import written_node
+from curador.query.tree import written_node
 
 if TYPE_CHECKING:
-    from curador.query.wire import StoredForm
+    from curador.query.tree import StoredForm
 
 
 def written_part(value: object) -> StoredForm | None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from curador.plan.model import BlockPlan, KeyPlan, Measurement, Range
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.query.tree import Block, Node, Relation
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------------

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
     from curador.plan.model import BlockPlan, Cap, Contribution
     from curador.query.tree import Expression, Node, Out, Place, Relation
-    from curador.study.model import Study, Table
-    from curador.study.schema import Schema
+    from curador.study.model import Schema, Study, Table
 
 
 # ---- costs -----------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from curador.errors import InvalidParameter
-from curador.text.suggest import nearest_names
+from curador.text import nearest_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ from curador.numerics.exact import Number, at_least_zero, open_probability, posi
 from curador.numerics.roots import bisect
 from curador.numerics.rounding import float_up, log_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from curador.query import typed_terms
-from curador.query.aggregates import AGGREGATE_NAMES
 from curador.query.context import Reading, take_arguments
-from curador.query.functions import FUNCTIONS, UNITS, Function, Reads, Takes
+from curador.query.functions import AGGREGATE_NAMES, FUNCTIONS, UNITS, Function, Reads, Takes
 from curador.query.messages import invalid, not_private, quote_name, suggest_names
 from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type

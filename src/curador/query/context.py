@@ -1,4 +1,4 @@
-"""What reading a question is made of: rows of a relation, releases of an aggregated SELECT, the study, names, readings.
+"""What reading a question is made of: the study, the names over a relation, and what may stand in a clause.
 
 A scope says which column a name means, by identity and never by spelling alone. Letter case does not matter, quoted or not.
 A name stands for a `TypedTerm`: a column of a relation, or a released value of an aggregated subquery, alike.
@@ -8,23 +8,23 @@ A reading says how an expression is read at one place of a question: which names
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlglot import exp
 
-from curador.query.messages import Text, invalid, name_node, quote_name, suggest_names
-from curador.query.tree import Block, Item, Order, Out, Ref, Relation, Scan
+from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.text import name_node, place_of
+from curador.query.tree import Out, Question, Ref, Scan, steps_of, tables_in
 from curador.query.typed_terms import TypedTerm, column_term, renumber_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from curador.query.text import PrivacyClause
-    from curador.query.tree import Node, Place, WindowCall
-    from curador.study.schema import Schema
+    from curador.query.tree import Node, Place, Relation, WindowCall
+    from curador.study.model import Schema
 
 
 # ---- context ---------------------------------------------------------------------------------------------------------------
@@ -49,63 +49,26 @@ UNIT: KeyIdentity = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class RelationRows:
-    """A relation, and what decides where it may stand. `tables` names every table as often as it is read."""
+class Context:
+    """What is the same for the whole question.
 
-    relation: Relation
-    private: bool
-    tables: tuple[str, ...]
-    steps: int = 1
-
-    @property
-    def columns(self) -> tuple[Out, ...]:
-        """The columns, in order."""
-        return self.relation.columns
-
-    def under(self, relation: Relation) -> RelationRows:
-        """Return the rows of a relation that was built on top of this one."""
-        return check_size(replace(self, relation=relation, steps=self.steps + 1), relation.place)
-
-
-@dataclass(frozen=True, slots=True)
-class AggregatedSelect:
-    """An aggregated SELECT, or several of one shape. What is done to it from here on happens after the release.
-
-    terms  of each block its items
-    order  over the one block's keys and aggregates; with several blocks `Ref`s to output columns
+    stars       where words of the text end that a star follows
+    query       reads a SELECT or UNION ALL that stands in FROM
+    expression  reads one expression
     """
 
-    blocks: tuple[Block, ...]
-    terms: tuple[tuple[TypedTerm, ...], ...]
-    tables: tuple[str, ...]
-    order: tuple[Order, ...] = ()
-    limit: int | None = None
-    offset: int = 0
-
-    @property
-    def items(self) -> tuple[Item, ...]:
-        """The output columns, named by the first block."""
-        return self.blocks[0].items
-
-
-Environment: TypeAlias = Mapping[str, RelationRows | AggregatedSelect]
-"""What the names of common table expressions stand for, by lower-case name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What is the same for the whole question. `query` reads a SELECT or UNION ALL that stands in FROM."""
-
     schema: Schema
-    text: Text
+    text: str
     dialect: str
     marks: PrivacyClause
-    query: Callable[[exp.Expr, Environment, Context], RelationRows | AggregatedSelect]
-    identities: Mapping[tuple[str, str], KeyIdentity] = field(default_factory=dict[tuple[str, str], KeyIdentity])
+    stars: Collection[int]
+    identities: Mapping[tuple[str, str], KeyIdentity]
+    query: Callable[[exp.Expr, Environment, Context], Scope]
+    expression: Callable[[exp.Expr | None, Reading], TypedTerm]
 
     def place(self, node: exp.Expr | None) -> Place | None:
         """Return where a node begins."""
-        return None if node is None else self.text.of(node)
+        return None if node is None else place_of(node, self.text)
 
     @property
     def unit(self) -> str:
@@ -120,6 +83,11 @@ class Context:
         if out.unit or out.unit_or_null:
             return UNIT
         return None if out.source is None else self.identities.get(out.source)
+
+    def is_private(self, relation: Relation) -> bool:
+        """Whether rows of a relation are somebody's: a table that it reads is not public."""
+        public = {one.table.name for one in self.schema.tables if one.table.public}
+        return not public.issuperset(tables_in(relation))
 
 
 def identities_of(schema: Schema) -> dict[tuple[str, str], KeyIdentity]:
@@ -143,18 +111,20 @@ def identities_of(schema: Schema) -> dict[tuple[str, str], KeyIdentity]:
     return found
 
 
-def check_size(rows: RelationRows, place: Place | None = None) -> RelationRows:
-    """Return the rows unless the relation has become too large to be planned."""
-    if len(rows.tables) > MOST_TABLES:
-        raise invalid(place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
-    if len(rows.columns) > WIDEST:
-        raise invalid(place, f"a relation must have at most {WIDEST:,} columns", "name those that are needed.")
-    if rows.steps > MOST_STEPS:
-        raise invalid(place, f"subqueries must be at most {MOST_STEPS} steps deep")
-    return rows
+def check_size(relation: Relation) -> Relation:
+    """Return the relation unless it has become too large to be planned."""
+    if len(tables_in(relation)) > MOST_TABLES:
+        raise invalid(
+            relation.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice"
+        )
+    if len(relation.columns) > WIDEST:
+        raise invalid(relation.place, f"a relation must have at most {WIDEST:,} columns", "name those that are needed.")
+    if steps_of(relation) > MOST_STEPS:
+        raise invalid(relation.place, f"subqueries must be at most {MOST_STEPS} steps deep")
+    return relation
 
 
-def scan_table(name: str, context: Context, place: Place | None) -> RelationRows:
+def scan_table(name: str, context: Context, place: Place | None) -> Scan:
     """Return a table of the study."""
     found = context.schema.table(name)
     if found is None:
@@ -167,136 +137,147 @@ def scan_table(name: str, context: Context, place: Place | None) -> RelationRows
         Out(field.name, field.type, field.nullable and index != unit, (table, field.name), unit=index == unit)
         for index, field in enumerate(found.fields)
     )
-    return RelationRows(Scan(table, outs, place), not found.table.public, (table,))
+    return Scan(table, outs, place)
 
 
 # ---- scope -----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NamedColumn:
-    """A column and its name. A hidden one was merged by USING into another: only `table.name` finds it."""
-
-    name: str
-    term: TypedTerm
-    hidden: bool = False
+NamedTerms: TypeAlias = tuple[tuple[str, TypedTerm], ...]
+"""(name, what it stands for) of columns, in order."""
 
 
 @dataclass(frozen=True, slots=True)
-class ScopedSource:
-    """What one table, subquery or alias of FROM brings."""
-
-    alias: str | None
-    columns: tuple[NamedColumn, ...]
-
-    def shown(self, term: Callable[[TypedTerm], TypedTerm]) -> ScopedSource:
-        """Return the source with every column's term changed."""
-        return ScopedSource(self.alias, tuple(replace(column, term=term(column.term)) for column in self.columns))
-
-
-def source_of(alias: str | None, columns: Sequence[Out], start: int = 0) -> ScopedSource:
-    """Return the columns of a relation whose first one stands at `start`."""
-    return ScopedSource(
-        alias, tuple(NamedColumn(out.name, column_term(start + index, out)) for index, out in enumerate(columns))
-    )
-
-
 class Scope:
-    """All names that are visible at one place of the question."""
+    """What FROM, a part of it or a whole query gives, and all names over it.
 
-    __slots__ = ("_names", "outer", "sources")
+    content  rows; or what is released, and then all that is done to it happens after the release
+    shown    the columns that `*` stands for and that a bare name finds
+    sources  (alias, columns) of each table, subquery or alias: `table.name` finds also what USING merged into another
+    terms    of each block of a release its items
+    place    where it stands in the text
+    outer    the names of the SELECT around a correlated subquery
+    """
 
-    def __init__(self, sources: Iterable[ScopedSource], outer: Scope | None = None) -> None:
-        self.sources = tuple(sources)
-        self.outer = outer  # of the SELECT around a correlated subquery
-        self._names: dict[str, list[tuple[ScopedSource, NamedColumn]]] = defaultdict(list)
-        for source in self.sources:
-            for column in source.columns:
-                self._names[column.name.lower()].append((source, column))
+    content: Relation | Question
+    shown: NamedTerms
+    sources: tuple[tuple[str | None, NamedTerms], ...]
+    terms: tuple[tuple[TypedTerm, ...], ...] = ()
+    place: Place | None = None
+    outer: Scope | None = None
+
+    @property
+    def rows(self) -> Relation:
+        """The rows, where they are to be joined or filtered; what was aggregated has none."""
+        if isinstance(self.content, Question):
+            raise not_private(
+                self.place,
+                "an aggregated subquery must stand alone in FROM: a join would need its exact rows",
+                "group it by the unit to join it; or ask twice and combine the answers.",
+            )
+        return self.content
 
     def find(self, table: str | None, name: str, place: Place | None) -> TypedTerm | None:
         """Return the column of this name, None if there is none; refuse a name that several have."""
-        if self.outer is not None and table is not None and not self._has(table):
+        columns = self.shown if table is None else self._columns_of(table)
+        if columns is None and self.outer is not None:
             return self.outer.find(table, name, place)
-        if table is not None and not self._has(table):
-            aliases = [source.alias for source in self.sources if source.alias is not None]
+        if columns is None:
+            aliases = [alias for alias, _ in self.sources if alias is not None]
             raise invalid(
-                place, f"there is no table {quote_name(table)} in this FROM", suggest_names(table, aliases, "it has")
+                place,
+                f"there is no table {quote_name(table or '')} in this FROM",
+                suggest_names(table or "", aliases, "it has"),
             )
-        found = [
-            column
-            for source, column in self._names.get(name.lower(), ())
-            if (not column.hidden if table is None else source.alias is not None and source.alias.lower() == table.lower())
-        ]
+        lowered = name.lower()
+        found = [one for one in columns if one[0].lower() == lowered]
         if len(found) > 1:
-            found = [one for one in found if one.name == name] or found
+            found = [one for one in found if one[0] == name] or found
         if len(found) > 1:
             raise invalid(
                 place, f"the column {quote_name(name)} must be of one table; several have it", "write table.column."
             )
         if not found and table is None and self.outer is not None:
             return self.outer.find(None, name, place)
-        return _place_column(found[0], place) if found else None
+        return _place_column(*found[0], place) if found else None
 
-    def _has(self, table: str) -> bool:
-        return any(source.alias is not None and source.alias.lower() == table.lower() for source in self.sources)
+    def _columns_of(self, table: str) -> NamedTerms | None:
+        lowered = table.lower()
+        return next((columns for alias, columns in self.sources if alias is not None and alias.lower() == lowered), None)
 
     def unknown(self, name: str, place: Place | None, others: Iterable[str] = ()) -> Exception:
         """Return the refusal of a name that nothing has."""
-        if self._has(name):
+        if self._columns_of(name) is not None:
             return invalid(
                 place,
                 f"the table {quote_name(name)} must not stand where a column does",
                 "a whole row is no value; name a column.",
             )
-        names = [column.name for source in self.sources for column in source.columns]
+        names = [column for _, columns in self.sources for column, _ in columns]
         return invalid(
             place, f"there is no column {quote_name(name)}", suggest_names(name, [*names, *others], "the columns are")
         )
 
-    def star(self, table: str | None, place: Place | None) -> Iterator[NamedColumn]:
+    def star(self, table: str | None, place: Place | None) -> NamedTerms:
         """Return all columns that `*` or `table.*` stands for."""
-        if table is not None and not self._has(table):
-            raise invalid(place, f"there is no table {quote_name(table)} in this FROM")
-        for source in self.sources:
-            meant = table is None or (source.alias is not None and source.alias.lower() == table.lower())
-            if meant:
-                yield from (column for column in source.columns if table is not None or not column.hidden)
+        columns = self.shown if table is None else self._columns_of(table)
+        if columns is None:
+            raise invalid(place, f"there is no table {quote_name(table or '')} in this FROM")
+        return columns
 
-    def over(self, columns: Sequence[Out], places: Callable[[int], int]) -> Scope:
+    def over(self, relation: Relation, places: Callable[[int], int]) -> Scope:
         """Return the same names over a finished relation, in which each column has its new place."""
 
         def finished(term: TypedTerm) -> TypedTerm:
             index = places(term.node.index) if isinstance(term.node, Ref) else 0
-            return column_term(index, columns[index])
+            return column_term(index, relation.columns[index])
 
-        return Scope(source.shown(finished) for source in self.sources)
+        return replace(self.change_terms(finished), content=relation)
 
-    def shifted(self, by: int, outer: Scope) -> Scope:
+    def shifted(self, by: int, outer: Scope | None = None) -> Scope:
         """Return the names with every column moved by some places, and those of the SELECT around behind them."""
-        return Scope(
-            (source.shown(lambda term: renumber_columns(term, lambda index: index + by)) for source in self.sources), outer
-        )
+        return replace(self.change_terms(lambda term: renumber_columns(term, lambda index: index + by)), outer=outer)
+
+    def change_terms(self, term: Callable[[TypedTerm], TypedTerm]) -> Scope:
+        """Return the scope with every column changed."""
+
+        def changed(columns: NamedTerms) -> NamedTerms:
+            return tuple((name, term(one)) for name, one in columns)
+
+        sources = tuple((alias, changed(columns)) for alias, columns in self.sources)
+        return replace(self, shown=changed(self.shown), sources=sources)
 
 
-def _place_column(one: NamedColumn, place: Place | None) -> TypedTerm:
+Environment: TypeAlias = Mapping[str, Scope]
+"""What the names of common table expressions stand for, by lower-case name."""
+
+
+def scope_of(relation: Relation, alias: str | None = None, place: Place | None = None) -> Scope:
+    """Return a relation under one name."""
+    columns = name_columns(relation.columns)
+    return Scope(relation, columns, ((alias, columns),), place=place)
+
+
+def name_columns(columns: Sequence[Out], start: int = 0) -> NamedTerms:
+    """Return the columns of a relation, of which the first one stands at `start`, under their names."""
+    return tuple((out.name, column_term(start + index, out)) for index, out in enumerate(columns))
+
+
+def scope_of_release(question: Question, terms: Sequence[Sequence[TypedTerm]]) -> Scope:
+    """Return what is released under the names of its first block's items."""
+    columns = tuple((item.name, term) for item, term in zip(question.blocks[0].items, terms[0], strict=True))
+    return Scope(question, columns, ((None, columns),), tuple(tuple(row) for row in terms))
+
+
+def _place_column(name: str, term: TypedTerm, place: Place | None) -> TypedTerm:
     """Return a column under the name that it has here, at the place where it is used."""
-    term = one.term
-    if term.column is not None and term.column.name != one.name:
-        term = replace(term, column=replace(term.column, name=one.name))
+    if term.column is not None and isinstance(term.node, Ref):
+        column = term.column if term.column.name == name else replace(term.column, name=name)
+        return column_term(term.node.index, column, place or term.place)
     return term if place is None else replace(term, node=replace(term.node, place=place))  # pyrefly: ignore[unexpected-keyword] -- every node has one
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Aliases:
-    """The names that the SELECT list gives, for those clauses that may use them."""
-
-    items: Mapping[str, exp.Expr]
-    terms: dict[str, TypedTerm] = field(default_factory=dict[str, "TypedTerm"])
-    busy: set[str] = field(default_factory=set[str])
 
 
 @dataclass(slots=True)
@@ -315,7 +296,8 @@ class Reading:
     aggregates  "released" where noise will be added, "unit" exact and inside a unit, "done" where names are released
                 values already, None where no aggregate may stand
     windows     None where no window function may stand
-    aliases     names of the SELECT list, if the clause may use them
+    aliases     names that the SELECT list gives, if the clause may use them, with what they stand for in the text
+    known       such names that were read already; None while one is being read
     first       whether such a name wins over a column of the same name: always, never, or unless the column is a key
     keys        the GROUP BY keys, for `first = "unless key"`
     absent      of a grouping set, the keys that it leaves out: GROUPING(key) is 1 for them
@@ -326,15 +308,15 @@ class Reading:
     clause: str
     aggregates: Literal["released", "unit", "done"] | None = None
     windows: Windows | None = None
-    aliases: Aliases | None = None
+    aliases: Mapping[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
+    known: dict[str, TypedTerm | None] = field(default_factory=dict[str, "TypedTerm | None"])
     first: Literal["always", "never", "unless key"] = "never"
     keys: Mapping[Node, int] = field(default_factory=dict["Node", int])
     absent: Collection[int] = ()
-    read: Callable[[exp.Expr | None, Reading], TypedTerm] = field(kw_only=True)
 
     def of(self, node: exp.Expr | None) -> TypedTerm:
         """Return the expression a node stands for."""
-        return self.read(node, self)
+        return self.context.expression(node, self)
 
     def place(self, node: exp.Expr) -> Place | None:
         """Return where a node begins."""

@@ -1,193 +1,30 @@
-"""From the parser's expressions to ours, by an allow-list: a class that is not in the table below does not exist.
+"""From the parser's expressions to ours, by an allow-list: a class that is not in the tables below does not exist.
 
-Window functions are read here too; they must stay inside a unit: they are partitioned by it.
+Aggregates stand over the rows of a release, where noise will be added, or are exact and inside one unit.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sqlglot import exp
 
 from curador.query import calls, typed_terms
-from curador.query.aggregates import AGGREGATE_CLASSES, aggregate_name, read_aggregate
-from curador.query.context import UNIT, Reading, take_arguments
-from curador.query.messages import function_name, invalid, name_node, not_private, quote_name, suggest_names
-from curador.query.tree import Out, WindowCall
-from curador.query.typed_terms import TypedTerm, call_term, column_term, conjoin, connect, literal_term, negate_term
+from curador.query.context import Reading, take_arguments
+from curador.query.functions import AGGREGATES, CALLED_AGGREGATES
+from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.text import function_name, name_node
+from curador.query.tree import Aggregate
+from curador.query.typed_terms import TypedTerm, call_term, conjoin, connect, literal_term, negate_term, not_null
+from curador.query.windows import read_window
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from curador.query.tree import Expression, Place, WindowName
-
-
-# ---- windows ---------------------------------------------------------------------------------------------------------------
-
-
-_WINDOW_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.RowNumber: "row_number",
-    exp.Rank: "rank",
-    exp.DenseRank: "dense_rank",
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Avg: "avg",
-    exp.Lag: "lag",
-    exp.Lead: "lead",
-}
-_RANKS = {"row_number", "rank", "dense_rank"}
-_MOST_OFFSET = 1_000
-
-Ordering = tuple[tuple["Expression", bool, bool], ...]
-
-
-def read_window(node: exp.Window, reading: Reading) -> TypedTerm:
-    """Return the column that a window function makes, and note the function for the relation below."""
-    place = reading.place(node)
-    if reading.windows is None:
-        raise not_private(
-            place,
-            f"a window function must stand in the SELECT list of a subquery in FROM, not in {reading.clause}",
-            "SELECT … FROM (SELECT *, row_number() OVER (PARTITION BY … ORDER BY x) AS r FROM t) WHERE r = 1.",
-        )
-    this, partition, order, spec = take_arguments(
-        node, reading.context, "this", "partition_by", "order", "spec", ignored=("over",)
-    )
-    function = _WINDOW_FUNCTIONS.get(type(this))
-    if function is None:
-        raise invalid(
-            place,
-            f"{name_node(this, reading.context.text)} must not stand before OVER",
-            f"{', '.join(_WINDOW_FUNCTIONS.values())}.",
-        )
-    rows = reading.inside("a window")
-    others = _partition(partition or [], rows, place)
-    ordering = _read_order(order, rows)
-    argument, offset = _argument(this, function, rows)
-    whole = _frame(spec, function, ordered=bool(ordering), reading=rows, place=place)
-    type_ = _type(function, argument)
-    asked = WindowCall(
-        cast("WindowName", function),
-        None if argument is None else argument.row,
-        others,
-        ordering,
-        type_,
-        whole,
-        offset,
-        place,
-    )
-    if asked not in reading.windows.calls:
-        reading.windows.calls.append(asked)
-    index = reading.windows.width + reading.windows.calls.index(asked)
-    return column_term(index, Out(function, type_, nullable=function not in _RANKS | {"count"}), place)
-
-
-def _partition(nodes: list[exp.Expr], rows: Reading, place: Place | None) -> tuple[Expression, ...]:
-    """Return what the partition has besides the unit."""
-    terms = [rows.of(node) for node in nodes]
-    identities = [rows.context.identity(one.column) for one in terms]
-    certain = any(one.column is not None and one.column.unit for one in terms)
-    if not certain and not any(identity is not None and identity != UNIT for identity in identities):
-        raise not_private(
-            place,
-            "a window must be partitioned by the unit: rows of one person must not depend on another's",
-            f"PARTITION BY {rows.context.unit}",
-        )
-    others: list[Expression] = []
-    for term in terms:
-        if term.column is not None and term.column.unit:
-            continue
-        if term.unit:
-            raise not_private(term.place, "a partition must have the unit as a bare column")
-        others.append(term.row)
-    return tuple(others)
-
-
-def _read_order(order: exp.Order | None, rows: Reading) -> Ordering:
-    if order is None:
-        return ()
-    found: list[tuple[Expression, bool, bool]] = []
-    for sort in take_arguments(order, rows.context, "expressions")[0]:
-        this, descending, first = take_arguments(sort, rows.context, "this", "desc", "nulls_first")
-        term = rows.of(this)
-        if typed_terms.value_of(term) is not None or term.is_null:
-            raise invalid(term.place, "a window must be ordered by columns")
-        if term.unit:
-            raise not_private(term.place, "a window must not be ordered by the unit, which is the same in all its rows")
-        found.append((term.row, bool(descending), bool(first)))
-    return tuple(found)
-
-
-def _argument(this: exp.Expr, function: str, rows: Reading) -> tuple[TypedTerm | None, int]:
-    place = rows.place(this)
-    if function in _RANKS:
-        take_arguments(this, rows.context)
-        return None, 1
-    if function in {"lag", "lead"}:
-        inner, offset = take_arguments(this, rows.context, "this", "offset")
-        step = 1 if offset is None else typed_terms.value_of(rows.of(offset))
-        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= _MOST_OFFSET:
-            raise invalid(place, f"the offset of {function} must be a whole number from 0 to {_MOST_OFFSET:,}")
-        return _row_term(inner, rows), step
-    inner: Any = take_arguments(this, rows.context, "this", ignored=("big_int",))[0]
-    if function == "count" and (inner is None or isinstance(inner, exp.Star)):
-        return None, 1
-    if isinstance(inner, exp.Distinct):
-        raise invalid(place, "DISTINCT must not stand in a window")
-    term = _row_term(inner, rows)
-    if function == "count":
-        return (None if typed_terms.value_of(term) is not None else term), 1
-    if function in {"sum", "avg"}:
-        return typed_terms.require_number(term, f"what {function}() is of"), 1
-    if term.type is None or not (term.type.numeric or term.type.temporal):
-        raise invalid(place, f"what {function}() is of must be a number or a date")
-    return term, 1
-
-
-def _row_term(node: exp.Expr, rows: Reading) -> TypedTerm:
-    term = rows.of(node)
-    if term.unit:
-        raise not_private(term.place, "a window must not be computed over the unit")
-    if term.type is None:
-        raise invalid(term.place, "a window must be computed over a column")
-    return term
-
-
-def _frame(spec: exp.WindowSpec | None, function: str, *, ordered: bool, reading: Reading, place: Place | None) -> bool:
-    """Return whether an aggregate is over the whole partition; False for one that runs up to its row."""
-    if function in _RANKS | {"lag", "lead"}:
-        if spec is not None:
-            raise invalid(place, f"{function} must have no frame")
-        return False
-    if spec is None:
-        return not ordered
-    kind, *rest = take_arguments(spec, reading.context, "kind", "start", "start_side", "end", "end_side")
-    start, start_side, end, end_side = (str(one or "").upper() for one in rest)
-    if str(kind).upper() in {"ROWS", "RANGE"} and (start, start_side) == ("UNBOUNDED", "PRECEDING"):
-        if end in {"CURRENT ROW", ""} and ordered:
-            return False
-        if (end, end_side) == ("UNBOUNDED", "FOLLOWING"):
-            return True
-    raise invalid(
-        place,
-        "a frame must run from the first row to this one or to the last",
-        "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, with ORDER BY.",
-    )
-
-
-def _type(function: str, argument: TypedTerm | None) -> Type:
-    if argument is None or function == "count":
-        return Type.INTEGER
-    if function == "avg":
-        return Type.FLOAT
-    return argument.type or Type.FLOAT
-
-
-# ---- expressions -----------------------------------------------------------------------------------------------------------
+    from curador.query.tree import Place
 
 
 def read_expression(node: exp.Expr | None, reading: Reading) -> TypedTerm:
@@ -258,25 +95,21 @@ def _column(node: exp.Column, reading: Reading) -> TypedTerm:
             return alias
     if found is not None:
         return found
-    others = () if reading.aliases is None else tuple(reading.aliases.items)
-    raise reading.scope.unknown(name, place, others)
+    raise reading.scope.unknown(name, place, reading.aliases)
 
 
 def _alias(name: str, reading: Reading, place: Place | None) -> TypedTerm | None:
     """Return the item of the SELECT list that has this name, read where it is used."""
-    aliases = reading.aliases
-    if aliases is None:
-        return None
     key = name.lower()
-    if key not in aliases.terms:
-        item = aliases.items.get(key)
-        if item is None or key in aliases.busy:
+    if key not in reading.known:
+        item = reading.aliases.get(key)
+        if item is None:
             return None
-        aliases.busy.add(key)
-        term = read_expression(item, replace(reading, first="never"))
-        aliases.busy.discard(key)
-        aliases.terms[key] = term
-    term = aliases.terms[key]
+        reading.known[key] = None  # inside itself it means something else
+        reading.known[key] = read_expression(item, replace(reading, first="never"))
+    term = reading.known[key]
+    if term is None:
+        return None
     if term.aggregated and reading.aggregates is None:
         raise invalid(
             place, f"{quote_name(name)} holds an aggregate and must not stand in {reading.clause}", "HAVING may use it."
@@ -508,6 +341,276 @@ def _grouping(node: exp.Grouping, reading: Reading) -> TypedTerm:
             raise invalid(reading.place(argument), "GROUPING must be of keys of GROUP BY")
         bits = 2 * bits + (key in reading.absent)
     return literal_term(bits, Type.INTEGER, reading.place(node))
+
+
+# ---- aggregates ------------------------------------------------------------------------------------------------------------
+
+
+AggregateScope = Literal["released", "unit"]
+
+_AGGREGATES_BY_CLASS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.CountIf: "count_if",
+    exp.ApproxDistinct: "approx_count_distinct",
+    **{getattr(exp, parsed): one.name for one in AGGREGATES.values() for parsed in one.parsed},
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.StddevPop: "stddev_pop",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Median: "median",
+    exp.Quantile: "quantile",
+    exp.PercentileCont: "quantile_cont",
+    exp.PercentileDisc: "quantile_disc",
+    exp.ApproxQuantile: "quantile",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+}
+AGGREGATE_CLASSES = (*_AGGREGATES_BY_CLASS, exp.Filter, exp.WithinGroup)
+"""The allow-list of aggregates, by class."""
+
+
+def aggregate_name(node: exp.Anonymous) -> str | None:
+    """Return which aggregate a function is that the parser knows by name only."""
+    return CALLED_AGGREGATES.get(str(node.this).lower())
+
+
+def holds_aggregate(node: exp.Expr) -> bool:
+    """Whether an aggregate stands in an expression, outside of window functions and subqueries."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, exp.Window | exp.Query):
+            continue
+        if isinstance(current, exp.AggFunc | exp.Filter | exp.WithinGroup):
+            return True
+        if isinstance(current, exp.Anonymous) and aggregate_name(current) is not None:
+            return True
+        stack.extend(current.iter_expressions())
+    return False
+
+
+def read_aggregate(node: exp.Expr, reading: Reading) -> TypedTerm:
+    """Return an aggregate with its FILTER."""
+    place = reading.place(node)
+    if reading.aggregates is None or reading.aggregates == "done":
+        raise _misplaced_refusal(reading, place)
+    rows = reading.inside("an aggregate")
+    core, filters, order = _unwrap(node, rows)
+    name = CALLED_AGGREGATES[str(core.this).lower()] if isinstance(core, exp.Anonymous) else _AGGREGATES_BY_CLASS[type(core)]
+    if order is not None and not name.startswith("quantile"):
+        raise invalid(place, "WITHIN GROUP must follow PERCENTILE_CONT or PERCENTILE_DISC")
+    if name.startswith("count") or name == "approx_count_distinct":
+        return _count(core, name, filters, reading, rows)
+    q: Fraction | None = None
+    if name.startswith(("quantile", "median")):
+        argument, q = _quantile(core, name, order, reading, rows)
+    else:
+        argument = _argument(core, rows)
+    return _measure(name, argument, q, filters, reading.aggregates, place)
+
+
+def _misplaced_refusal(reading: Reading, place: Place | None) -> Exception:
+    if reading.clause == "an aggregate":
+        return invalid(
+            place, "an aggregate must not stand inside another", "group by the unit in a subquery, then aggregate that."
+        )
+    if reading.aggregates == "done":
+        return not_private(
+            place,
+            "an aggregate over an aggregated subquery would need its exact rows",
+            "ask for the inner result and compute from it, or group the subquery by the unit.",
+        )
+    return invalid(place, f"an aggregate must not stand in {reading.clause}", "HAVING is about groups, WHERE about rows.")
+
+
+def _unwrap(node: exp.Expr, rows: Reading) -> tuple[exp.Expr, list[TypedTerm], exp.Order | None]:
+    """Return the aggregate itself, the conditions of FILTER, and the order of WITHIN GROUP."""
+    filters: list[TypedTerm] = []
+    order: exp.Order | None = None
+    while isinstance(node, exp.Filter | exp.WithinGroup):
+        this, expression = take_arguments(node, rows.context, "this", "expression")
+        if isinstance(node, exp.Filter):
+            condition = take_arguments(expression, rows.context, "this")[0]
+            filters.append(typed_terms.require_boolean(rows.of(condition), "what follows FILTER (WHERE"))
+        else:
+            order = expression
+        node = this
+    known_name = isinstance(node, exp.Anonymous) and aggregate_name(node) is not None
+    if type(node) not in _AGGREGATES_BY_CLASS and not known_name:
+        rows.of(node)  # says what is wrong with it, if something is
+        raise invalid(rows.place(node), "FILTER and WITHIN GROUP must follow an aggregate")
+    return node, filters, order
+
+
+def _argument(core: exp.Expr, rows: Reading) -> TypedTerm:
+    """Return what SUM, AVG, … are of."""
+    if isinstance(core, exp.Anonymous):
+        arguments: list[Any] = take_arguments(core, rows.context, "this", "expressions")[1] or []
+        if len(arguments) != 1:
+            raise invalid(rows.place(core), "an aggregate must have one argument")
+        inner: Any = arguments[0]
+    else:
+        inner = take_arguments(core, rows.context, "this")[0]
+    if isinstance(inner, exp.Distinct):
+        raise not_private(
+            rows.place(core),
+            "DISTINCT must stand in COUNT only: a value that several share would be everybody's and nobody's",
+            "COUNT(DISTINCT x), or GROUP BY x.",
+        )
+    return _refuse_unit(rows.of(inner), rows, rows.place(core))
+
+
+def _refuse_unit(term: TypedTerm, rows: Reading, place: Place | None) -> TypedTerm:
+    if term.unit:
+        raise not_private(
+            term.place or place,
+            "the unit must not be measured: an aggregate of it, or of an expression over it, is about single units",
+            f"COUNT(DISTINCT {rows.context.unit}) counts them; a condition on the unit stands in WHERE or FILTER.",
+        )
+    return term
+
+
+def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
+    place = reading.place(core)
+    where = cast("AggregateScope", reading.aggregates)
+    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int",))[0]
+    if name == "count_if":
+        if isinstance(inner, exp.Distinct):
+            raise invalid(place, "COUNT_IF must be of a condition, without DISTINCT")
+        condition = typed_terms.require_boolean(rows.of(inner), "what COUNT_IF counts")
+        return _aggregate_term("count", None, [*filters, condition], None, Type.INTEGER, place)
+    distinct = name == "approx_count_distinct"
+    if isinstance(inner, exp.Distinct):
+        distinct = True
+        expressions = take_arguments(inner, rows.context, "expressions")[0] or []
+        if len(expressions) != 1:
+            raise invalid(place, "COUNT(DISTINCT …) must be of one expression")
+        inner = expressions[0]
+    if inner is None:
+        raise invalid(place, "COUNT must have an argument", "COUNT(*) counts rows.")
+    if isinstance(inner, exp.Star):
+        take_arguments(inner, rows.context)
+        if distinct:
+            raise invalid(place, "COUNT(DISTINCT …) must be of an expression")
+        return _aggregate_term("count", None, filters, None, Type.INTEGER, place)
+    term = rows.of(inner)
+    if term.is_null:
+        raise invalid(place, "COUNT(NULL) counts nothing", "COUNT(*) counts rows.")
+    out = term.column
+    if out is not None and (out.unit or out.unit_or_null):
+        if distinct and where == "unit":
+            raise invalid(place, "COUNT(DISTINCT unit) inside a unit is 1")
+        present = [] if out.unit else [not_null(term)]
+        return _aggregate_term("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
+    _refuse_unit(term, rows, place)
+    if distinct:
+        if typed_terms.value_of(term) is not None:
+            raise invalid(place, "COUNT(DISTINCT …) must be of an expression over columns")
+        return _aggregate_term("count_distinct", term, filters, None, Type.INTEGER, place)
+    always = typed_terms.value_of(term) is not None  # COUNT(1)
+    return _aggregate_term("count", None if always else term, filters, None, Type.INTEGER, place)
+
+
+def _quantile(
+    core: exp.Expr, name: str, order: exp.Order | None, reading: Reading, rows: Reading
+) -> tuple[TypedTerm, Fraction | None]:
+    place = reading.place(core)
+    if name == "quantile_cont" and reading.aggregates == "unit":
+        raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, q) or MEDIAN(x).")
+    if name == "median":
+        return _argument(core, rows), Fraction(1, 2)
+    if order is not None:
+        asked = take_arguments(core, rows.context, "this")[0]
+        ordered = take_arguments(order, rows.context, "expressions")[0]
+        if len(ordered) != 1:
+            raise invalid(place, "WITHIN GROUP must be ordered by one expression")
+        this, descending = take_arguments(ordered[0], rows.context, "this", "desc", ignored=("nulls_first",))
+        q = _share(rows.of(asked), place)
+        return _refuse_unit(rows.of(this), rows, place), 1 - q if descending else q
+    if isinstance(core, exp.Anonymous):
+        arguments = take_arguments(core, rows.context, "this", "expressions")[1] or []
+    else:
+        arguments = take_arguments(core, rows.context, "this", "quantile" if "quantile" in core.arg_types else "expression")
+    if len(arguments) != 2 or arguments[1] is None or isinstance(arguments[0], exp.Distinct):
+        raise invalid(place, "a quantile must be of an expression and a share", "QUANTILE(x, 0.9)")
+    return _refuse_unit(rows.of(arguments[0]), rows, place), _share(rows.of(arguments[1]), place)
+
+
+def _share(term: TypedTerm, place: Place | None) -> Fraction:
+    share = typed_terms.fraction_of(term)
+    if share is None or not 0 <= share <= 1:
+        raise invalid(term.place or place, "the share of a quantile must be a number from 0 to 1 written here")
+    return share
+
+
+def _measure(
+    name: str, argument: TypedTerm, q: Fraction | None, filters: list[TypedTerm], where: AggregateScope, place: Place | None
+) -> TypedTerm:
+    released = where == "released"
+    if name in {"bool_and", "bool_or"}:
+        if released:
+            raise not_private(
+                place, f"{name} over many people is decided by one of them", "COUNT_IF(x) with the number of rows."
+            )
+        condition = typed_terms.require_boolean(argument, f"what {name}() is of")
+        return _aggregate_term(name, condition, filters, None, Type.BOOLEAN, place)
+    if name in {"min", "max"} or q is not None:
+        return _order_statistic(name, argument, q, filters, place, released=released)
+    number = typed_terms.require_number(argument, f"what {name}() is of")
+    if name in {"stddev", "stddev_pop"}:
+        variance = _aggregate_term("var_samp" if name == "stddev" else "var_pop", number, filters, None, Type.FLOAT, place)
+        return call_term("sqrt", Type.FLOAT, (variance,), nullable=True, place=place)
+    entry = AGGREGATES[name]
+    if not released and not entry.exact:
+        raise invalid(place, f"{name}() must be over all rows; it has no exact form inside a unit")
+    type_ = number.type if entry.keeps and not released else None
+    return _aggregate_term(name, number, filters, None, type_ or Type.FLOAT, place)
+
+
+def _order_statistic(
+    name: str, argument: TypedTerm, q: Fraction | None, filters: list[TypedTerm], place: Place | None, *, released: bool
+) -> TypedTerm:
+    type_ = argument.type
+    if type_ is None or not (type_.numeric or type_.temporal):
+        raise invalid(
+            argument.place or place, f"what {name}() is of must be a number or a date", "GROUP BY shows keys of any type."
+        )
+    if not released and q is None:
+        return _aggregate_term(name, argument, filters, None, type_, place)
+    share = q if q is not None else Fraction(int(name == "max"))
+    return _aggregate_term("quantile", argument, filters, share, Type.FLOAT if released and type_.numeric else type_, place)
+
+
+def _aggregate_term(
+    function: str,
+    argument: TypedTerm | None,
+    filters: list[TypedTerm],
+    q: Fraction | None,
+    type_: Type,
+    place: Place | None,
+) -> TypedTerm:
+    condition = conjoin(filters) if filters else None
+    parts = [one for one in (argument, condition) if one is not None]
+    node = Aggregate(
+        function,
+        None if argument is None else argument.row,
+        type_,
+        None if condition is None else condition.row,
+        q,
+        place,
+    )
+    return TypedTerm(
+        node,
+        type_,
+        nullable=not AGGREGATES[function].counts,
+        size=1 + sum(part.size for part in parts),
+        depth=1 + max((part.depth for part in parts), default=0),
+        aggregated=True,
+    )
+
+
+# ---- the allow-list of scalar expressions ----------------------------------------------------------------------------------
 
 
 HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {

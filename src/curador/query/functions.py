@@ -221,7 +221,7 @@ class AggregateFunction:
 
     means      what it is, in words
     parsed     the parser's classes for it, and `called` names that the parser has no class for, where it is of one number;
-               empty where a reader of its own stands in `query/aggregates.py`
+               empty where a reader of its own stands in `query/expressions.py`
     private    it has a form over all rows, with noise
     exact      it has one inside a unit, without; `keeps`: there it is of its argument's type
     bounded    its private form needs both bounds of its argument
@@ -266,4 +266,14 @@ _AGGREGATES = (
 )
 
 AGGREGATES = {one.name: one for one in _AGGREGATES}
-"""By the name in trees, which is stored: `query/wire.py`."""
+"""By the name in trees, which is stored: `query/tree.py`."""
+
+CALLED_AGGREGATES = {
+    "every": "bool_and",
+    "percentile": "quantile",
+    **{called: one.name for one in AGGREGATES.values() for called in one.called},
+}
+"""Which aggregate a function is that the parser has no class for."""
+
+AGGREGATE_NAMES = (*CALLED_AGGREGATES, *(one.name for one in AGGREGATES.values() if one.parsed))
+"""What analysts may call, for hints."""

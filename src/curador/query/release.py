@@ -10,28 +10,18 @@ After the release: ORDER BY and LIMIT, an outer SELECT over an aggregated one, U
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from curador.query import typed_terms
-from curador.query.aggregates import holds_aggregate
 from curador.query.calls import cast_term
-from curador.query.context import (
-    MOST_COLUMNS,
-    AggregatedSelect,
-    Aliases,
-    Context,
-    NamedColumn,
-    Reading,
-    Scope,
-    ScopedSource,
-    take_arguments,
-)
-from curador.query.expressions import operands_of, read_expression
-from curador.query.messages import Text, function_name, invalid, not_private, quote_name
-from curador.query.tree import Aggregate, Block, Call, Item, Key, Literal, Node, Order, Ref
+from curador.query.context import MOST_COLUMNS, Context, Reading, Scope, scope_of_release, take_arguments
+from curador.query.expressions import holds_aggregate, operands_of
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.text import function_name, place_of
+from curador.query.tree import Aggregate, Block, Call, Item, Key, Literal, Node, Order, Question, Ref
 from curador.query.typed_terms import TypedTerm, columns_in, conjoin, replace_nodes
 from curador.study.values import Type
 
@@ -54,19 +44,24 @@ def strip_alias(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def item_name(node: exp.Expr, term: TypedTerm, text: Text) -> str:
+def aliases_of(items: Sequence[exp.Expr]) -> dict[str, exp.Expr]:
+    """Return the names that a SELECT list gives, in lower case, with what they stand for."""
+    return {item.alias.lower(): strip_alias(item) for item in items if isinstance(item, exp.Alias)}
+
+
+def item_name(node: exp.Expr, term: TypedTerm, text: str) -> str:
     """Return the name of an item of a SELECT list. A bare column has its own, in the letter case of its table."""
     if not isinstance(node, exp.Alias) and isinstance(strip_alias(node), exp.Column) and term.column is not None:
         return term.column.name
     if isinstance(node, exp.Alias):
         name = node.alias
         if not name or len(name) > MOST_LETTERS or not name.isprintable():
-            raise invalid(text.of(node), f"a name must be of 1 to {MOST_LETTERS} printable letters")
+            raise invalid(place_of(node, text), f"a name must be of 1 to {MOST_LETTERS} printable letters")
         return name
     return _plain_name(node, text)
 
 
-def _plain_name(node: exp.Expr, text: Text) -> str:
+def _plain_name(node: exp.Expr, text: str) -> str:
     while isinstance(node, exp.Paren | exp.Cast | exp.Filter):
         node = node.this
     if isinstance(node, exp.Column):
@@ -167,66 +162,69 @@ MOST_SETS = 64
 MOST_KEYS = 64
 
 
-@dataclass(slots=True)
-class GroupKeys:
-    """The keys, each once, and where in them every grouping set points."""
-
-    terms: list[TypedTerm] = field(default_factory=list[TypedTerm])
-    sets: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
-    index: dict[Node, int] = field(default_factory=dict[Node, int])
-    heads: set[tuple[object, object]] = field(default_factory=set[tuple[object, object]])
-
-    def add(self, term: TypedTerm) -> int:
-        """Return the place of a key, new or known."""
-        place = self.index.setdefault(term.node, len(self.terms))
-        if place >= MOST_KEYS:
-            raise invalid(term.place, f"a question must have at most {MOST_KEYS} keys")
-        if place == len(self.terms):
-            self.terms.append(term)
-            self.heads.add(_head(term.node))
-        return place
-
-    def replaced(
-        self, term: TypedTerm, key: Callable[[int, Place | None], Node], aggregate: Callable[[Aggregate], Node]
-    ) -> Node:
-        """Return a node with its keys and aggregates replaced; refuse a column that is neither.
-
-        A key is known by its structure; what stands on top of it is compared first.
-        """
-
-        def leaf(node: Node) -> Node | None:
-            place = self.index.get(node) if _head(node) in self.heads else None
-            if place is not None:
-                return key(place, TypedTerm(node, None).place)
-            if isinstance(node, Ref):
-                raise ungrouped_refusal(node.place)
-            return aggregate(node) if isinstance(node, Aggregate) else None
-
-        return replace_nodes(term.node, leaf)
-
-    def released(self, term: TypedTerm, chosen: tuple[int, ...]) -> Node:
-        """Return the node over the keys and aggregates that a grouping set releases. A key that it leaves out is NULL."""
-
-        def key(place: int, where: Place | None) -> Node:
-            type_ = self.terms[place].type
-            if place not in chosen or type_ is None:
-                return Literal(None, type_, where)
-            return Key(chosen.index(place), type_, where)
-
-        return self.replaced(term, key, _itself)
+def add_key(term: TypedTerm, keys: list[TypedTerm]) -> int:
+    """Return the place of a key among the keys, to which it is added unless it is there."""
+    place = next((place for place, one in enumerate(keys) if one.node == term.node), len(keys))
+    if place >= MOST_KEYS:
+        raise invalid(term.place, f"a question must have at most {MOST_KEYS} keys")
+    if place == len(keys):
+        keys.append(term)
+    return place
 
 
-def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading) -> GroupKeys:
-    """Return the keys of GROUP BY; without it there is one group."""
-    keys = GroupKeys()
+def index_keys(keys: Sequence[TypedTerm]) -> dict[Node, int]:
+    """Return the place of each key by its node."""
+    return {term.node: place for place, term in enumerate(keys)}
+
+
+def replace_keys(
+    node: Node,
+    keys: Sequence[TypedTerm],
+    key: Callable[[int, Place | None], Node],
+    aggregate: Callable[[Aggregate], Node],
+) -> Node:
+    """Return a node with its keys and aggregates replaced; refuse a column that is neither.
+
+    A key is known by its structure; what stands on top of it is compared first.
+    """
+    index = index_keys(keys)
+    heads = {_head(term.node) for term in keys}
+
+    def leaf(node: Node) -> Node | None:
+        place = index.get(node) if _head(node) in heads else None
+        if place is not None:
+            return key(place, TypedTerm(node, None).place)
+        if isinstance(node, Ref):
+            raise ungrouped_refusal(node.place)
+        return aggregate(node) if isinstance(node, Aggregate) else None
+
+    return replace_nodes(node, leaf)
+
+
+def release_node(node: Node, keys: Sequence[TypedTerm], chosen: tuple[int, ...]) -> Node:
+    """Return a node over the keys and aggregates that a grouping set releases. A key that it leaves out is NULL."""
+
+    def key(place: int, where: Place | None) -> Node:
+        type_ = keys[place].type
+        if place not in chosen or type_ is None:
+            return Literal(None, type_, where)
+        return Key(chosen.index(place), type_, where)
+
+    return replace_keys(node, keys, key, _itself)
+
+
+def keys_of(
+    group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
+) -> tuple[list[TypedTerm], list[tuple[int, ...]]]:
+    """Return the keys of GROUP BY, each once, and where in them every grouping set points; without it there is one group."""
+    keys: list[TypedTerm] = []
     context = reading.context
     if group is None:
-        keys.sets = [()]
-        return keys
+        return keys, [()]
     expressions, everything, rollup, cube = take_arguments(group, context, "expressions", "all", "rollup", "cube")
 
     def key(node: exp.Expr) -> int:
-        return keys.add(_key(node, items, reading))
+        return add_key(_key(node, items, reading), keys)
 
     if everything:
         if expressions:
@@ -234,8 +232,7 @@ def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
         plain = [strip_alias(item) for item in items if not holds_aggregate(item)]
         if any(isinstance(one, exp.Star) for one in plain):
             raise not_private(context.place(plain[0]), "* must not be a key", "name the keys.")
-        keys.sets = [tuple(dict.fromkeys(key(one) for one in plain))]
-        return keys
+        return keys, [tuple(dict.fromkeys(key(one) for one in plain))]
     if not expressions:
         raise invalid(context.place(group), "GROUP BY must be followed by keys")
     alternatives = [_alternatives(one, key, context) for one in expressions or []]
@@ -249,9 +246,8 @@ def keys_of(group: exp.Group | None, items: Sequence[exp.Expr], reading: Reading
         count *= len(alternative)
         if count > MOST_SETS:
             raise invalid(context.place(group), f"a GROUP BY must have at most {MOST_SETS} grouping sets")
-    for combination in itertools.product(*alternatives):
-        keys.sets.append(tuple(sorted({place for part in combination for place in part})))
-    return keys
+    sets = [tuple(sorted({place for part in one for place in part})) for one in itertools.product(*alternatives)]
+    return keys, sets
 
 
 def _alternatives(node: Any, key: Callable[[exp.Expr], int], context: Context) -> list[tuple[int, ...]]:
@@ -301,9 +297,9 @@ def require_columns(term: TypedTerm) -> TypedTerm:
     return term
 
 
-def check_released_keys(keys: GroupKeys, context: Context, *, top: bool) -> None:
+def check_released_keys(keys: Sequence[TypedTerm], context: Context, *, top: bool) -> None:
     """Refuse keys that single out units: the unit, what is computed from it, a declared key of one unit's rows."""
-    for term in keys.terms:
+    for term in keys:
         if term.unit:
             raise not_private(
                 term.place,
@@ -415,7 +411,7 @@ def _read_whole(node: exp.Expr, what: str, context: Context) -> int | None:
 # ---- an outer SELECT over an aggregated one ----------------------------------------------------------------------------
 
 
-def reshape_select(node: exp.Select, inner: AggregatedSelect, source: ScopedSource, context: Context) -> AggregatedSelect:
+def reshape_select(node: exp.Select, inner: Question, first: Scope, context: Context) -> Scope:
     """Return an outer SELECT as part of the aggregated one below it: all it does is done to released values."""
     items, where, order, limit, offset, distinct, group, having = take_arguments(
         node,
@@ -447,42 +443,41 @@ def reshape_select(node: exp.Select, inner: AggregatedSelect, source: ScopedSour
     blocks: list[Block] = []
     terms: list[tuple[TypedTerm, ...]] = []
     readings: list[Reading] = []
-    for block, inner_terms in zip(inner.blocks, inner.terms, strict=True):
-        named = zip(source.columns, inner_terms, strict=True)
-        scope = Scope([ScopedSource(source.alias, tuple(NamedColumn(one.name, term) for one, term in named))])
+    names, alias = [name for name, _ in first.shown], first.sources[0][0]
+    for block, inner_terms in zip(inner.blocks, first.terms, strict=True):
+        columns = tuple(zip(names, inner_terms, strict=True))
+        scope = Scope(inner, columns, ((alias, columns),))
         done, block_terms, reading = _reshape_block(block, scope, items, where, context)
         blocks.append(done)
         terms.append(block_terms)
         readings.append(reading)
     most, skipped = read_limits(limit, offset, context)
     outer_order = read_ordering(order, readings[0], terms[0], lambda term: term.node, several=len(blocks) > 1)
-    kept = _keep_order(inner, blocks, terms) if order is None else outer_order
+    kept = _keep_order(inner, first.terms[0], terms[0]) if order is None else outer_order
     if cut:
         most, skipped = inner.limit, inner.offset
-    return AggregatedSelect(tuple(blocks), tuple(terms), inner.tables, kept, most, skipped)
+    return scope_of_release(Question(tuple(blocks), kept, most, skipped), terms)
 
 
-def _keep_order(inner: AggregatedSelect, blocks: list[Block], terms: list[tuple[TypedTerm, ...]]) -> tuple[Order, ...]:
+def _keep_order(inner: Question, before: Sequence[TypedTerm], after: Sequence[TypedTerm]) -> tuple[Order, ...]:
     """Return the order of the subquery where the outer SELECT has none; `Ref`s must still find their columns."""
-    if len(blocks) == 1:
+    if len(inner.blocks) == 1:
         return inner.order
     kept: list[Order] = []
     for sort in inner.order:
         index = sort.expression.index if isinstance(sort.expression, Ref) else -1
-        old = inner.terms[0][index].node
-        new = next((place for place, term in enumerate(terms[0]) if term.node == old), None)
+        old = before[index]
+        new = next((place for place, term in enumerate(after) if term.node == old.node), None)
         if new is None:
             break
-        kept.append(replace(sort, expression=Ref(new, sort.expression.type or inner.terms[0][index].type)))  # type: ignore[arg-type]
+        kept.append(replace(sort, expression=Ref(new, sort.expression.type or old.type)))  # type: ignore[arg-type]
     return tuple(kept)
 
 
 def _reshape_block(
     block: Block, scope: Scope, items: list[exp.Expr], where: exp.Where | None, context: Context
 ) -> tuple[Block, tuple[TypedTerm, ...], Reading]:
-    asts = {one.alias.lower(): strip_alias(one) for one in items if isinstance(one, exp.Alias)}
-    aliases = Aliases(asts)
-    reading = Reading(context, scope, _CLAUSE, aggregates="done", aliases=aliases, read=read_expression)
+    reading = Reading(context, scope, _CLAUSE, aggregates="done", aliases=aliases_of(items))
     having = block.having
     if where is not None:
         condition = take_arguments(where, context, "this")[0]
@@ -502,9 +497,9 @@ def _reshape_block(
             take_arguments(star, context)
             if isinstance(item, exp.Alias):
                 raise invalid(place, "* must have no alias")
-            for column in scope.star(inner.table or None if isinstance(inner, exp.Column) else None, place):
-                found.append(column.term)
-                made.append(Item(column.name, column.term.node, place))
+            for name, term in scope.star(inner.table or None if isinstance(inner, exp.Column) else None, place):
+                found.append(term)
+                made.append(Item(name, term.node, place))
             continue
         term = reading.of(inner)
         found.append(term)
@@ -516,21 +511,22 @@ def _reshape_block(
 # ---- UNION ALL ---------------------------------------------------------------------------------------------------------
 
 
-def unite_selects(parts: Sequence[AggregatedSelect], place: Place | None) -> AggregatedSelect:
+def unite_selects(parts: Sequence[Scope], place: Place | None) -> Scope:
     """Return several aggregated SELECTs one after the other."""
-    first = parts[0]
-    for part in parts:
-        if part.limit is not None or part.offset:
+    questions = [part.content for part in parts if isinstance(part.content, Question)]
+    names = [name for name, _ in parts[0].shown]
+    for question, part in zip(questions, parts, strict=True):
+        if question.limit is not None or question.offset:
             raise invalid(place, "LIMIT must stand once, after the whole UNION ALL")
-        if len(part.items) != len(first.items):
-            raise invalid(place, f"each part of UNION ALL must have {len(first.items)} columns; got {len(part.items)}")
-    blocks = [block for part in parts for block in part.blocks]
+        if len(part.shown) != len(names):
+            raise invalid(place, f"each part of UNION ALL must have {len(names)} columns; got {len(part.shown)}")
+    blocks = [block for question in questions for block in question.blocks]
     terms = [list(row) for part in parts for row in part.terms]
     if len(blocks) > MOST_BLOCKS:
         raise invalid(place, f"a question must have at most {MOST_BLOCKS} parts, each a release of its own")
-    if len(blocks) * len(first.items) > MOST_COLUMNS:
+    if len(blocks) * len(names) > MOST_COLUMNS:
         raise invalid(place, f"an answer must have at most {MOST_COLUMNS:,} columns over all its parts")
-    for index in range(len(first.items)):
+    for index in range(len(names)):
         column = [row[index] for row in terms]
         type_, agreed = typed_terms.unify_types(column, "a column of UNION ALL", place)
         for row, term in zip(terms, agreed, strict=True):
@@ -538,28 +534,22 @@ def unite_selects(parts: Sequence[AggregatedSelect], place: Place | None) -> Agg
     done = [
         replace(
             block,
-            items=tuple(
-                Item(item.name, term.node, old.place) for item, term, old in zip(first.items, row, block.items, strict=True)
-            ),
+            items=tuple(Item(name, term.node, old.place) for name, term, old in zip(names, row, block.items, strict=True)),
         )
         for block, row in zip(blocks, terms, strict=True)
     ]
-    tables = tuple(name for part in parts for name in part.tables)
-    return AggregatedSelect(tuple(done), tuple(tuple(row) for row in terms), tables)
+    return scope_of_release(Question(tuple(done)), terms)
 
 
-def order_select(
-    whole: AggregatedSelect, order: exp.Order | None, limit: Any, offset: exp.Offset | None, context: Context
-) -> AggregatedSelect:
-    """Return a UNION ALL, or a bracketed SELECT, with the ORDER BY and LIMIT that follow it."""
-    if order is None and limit is None and offset is None:
-        return whole
+def order_select(scope: Scope, order: exp.Order | None, limit: Any, offset: exp.Offset | None, context: Context) -> Scope:
+    """Return a UNION ALL, or a bracketed SELECT, of aggregated ones with the ORDER BY and LIMIT that follow it."""
+    whole = scope.content
+    if not isinstance(whole, Question) or (order is None and limit is None and offset is None):
+        return scope
     if whole.limit is not None or whole.offset:
         raise invalid(context.place(order or limit or offset), "a SELECT with LIMIT must not be sorted or cut again")
-    named = zip(whole.items, whole.terms[0], strict=True)
-    scope = Scope([ScopedSource(None, tuple(NamedColumn(item.name, term) for item, term in named))])
-    reading = Reading(context, scope, _CLAUSE, aggregates="done", read=read_expression)
+    reading = Reading(context, scope, _CLAUSE, aggregates="done")
     several = len(whole.blocks) > 1
     most, skipped = read_limits(limit, offset, context)
-    new = read_ordering(order, reading, whole.terms[0], lambda term: term.node, several=several)
-    return replace(whole, order=new or whole.order, limit=most, offset=skipped)
+    new = read_ordering(order, reading, scope.terms[0], lambda term: term.node, several=several)
+    return replace(scope, content=replace(whole, order=new or whole.order, limit=most, offset=skipped))

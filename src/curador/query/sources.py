@@ -19,32 +19,28 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlglot import exp
 
 from curador.query import typed_terms
-from curador.query.aggregates import holds_aggregate
 from curador.query.context import (
     MOST_TABLES,
-    AggregatedSelect,
-    Aliases,
     Context,
     Environment,
-    NamedColumn,
     Reading,
-    RelationRows,
     Scope,
-    ScopedSource,
     check_size,
+    name_columns,
     scan_table,
-    source_of,
+    scope_of,
     take_arguments,
 )
-from curador.query.expressions import operands_of, read_expression
-from curador.query.messages import invalid, name_node, not_private, quote_name
-from curador.query.tree import Call, Expression, Filter, Join, Out, Project, Ref
+from curador.query.expressions import holds_aggregate, operands_of
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.text import name_node
+from curador.query.tree import Call, Expression, Filter, Join, Out, Project, Question, Ref
 from curador.query.typed_terms import TypedTerm, column_term, columns_in, conjoin, equate, not_null, renumber_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from curador.query.tree import JoinKind, Node, Place
+    from curador.query.tree import JoinKind, Node, Place, Relation
 
 
 # ---- joins -----------------------------------------------------------------------------------------------------------------
@@ -56,49 +52,18 @@ _INNER = {"first", "comma", "inner"}
 
 @dataclass(slots=True)
 class JoinSide:
-    """One table, subquery or bracket of FROM, with the names it brings, its columns counted from 0.
+    """One table, subquery or bracket of FROM, its columns counted from 0.
 
     start   where its columns begin while FROM is read
+    merged  columns of FULL JOIN … USING: the left one, or the right one where that is absent
     """
 
-    content: RelationRows | AggregatedSelect
-    sources: tuple[ScopedSource, ...]
+    rows: Relation
     place: Place | None
     kind: FromKind = "first"
     start: int = 0
     on: list[TypedTerm] = field(default_factory=list[TypedTerm])
     merged: list[tuple[str, TypedTerm, TypedTerm]] = field(default_factory=list[tuple[str, TypedTerm, TypedTerm]])
-    """Columns of FULL JOIN … USING: the left one, or the right one where that is absent."""
-
-    @property
-    def rows(self) -> RelationRows:
-        """The rows to be joined; what was aggregated has none."""
-        if isinstance(self.content, AggregatedSelect):
-            raise not_private(
-                self.place,
-                "an aggregated subquery must stand alone in FROM: a join would need its exact rows",
-                "group it by the unit to join it; or ask twice and combine the answers.",
-            )
-        return self.content
-
-
-@dataclass(slots=True)
-class FromClause:
-    """FROM as it is read: its parts, the names they bring, and what is known of every column."""
-
-    parts: list[JoinSide]
-    sources: list[ScopedSource]
-    outs: list[Out]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedFrom:
-    """FROM as one relation. `rest` are the conditions of WHERE that no join took."""
-
-    rows: RelationRows
-    scope: Scope
-    rest: list[TypedTerm]
-    places: Callable[[int], int]
 
 
 def equates_units(node: Node, left: Sequence[Out], right: Sequence[Out], context: Context) -> bool:
@@ -115,63 +80,70 @@ def equates_units(node: Node, left: Sequence[Out], right: Sequence[Out], context
     return identity is not None and identity == context.identity(right[high - len(left)])
 
 
-def join_from(clause: FromClause, conditions: list[TypedTerm], context: Context) -> JoinedFrom:
-    """Return FROM with the conditions of WHERE as one relation."""
-    if len(clause.parts) == 1:
-        rows = clause.parts[0].rows
-        scope = Scope(clause.sources)
-        return JoinedFrom(rows, scope, conditions, lambda index: index)
-    if all(part.kind in _INNER for part in clause.parts):
-        return _join_inner(clause, conditions, context)
-    return _join_in_order(clause, conditions, context)
+def join_from(
+    scope: Scope, joins: list[JoinSide], conditions: list[TypedTerm], context: Context
+) -> tuple[Scope, list[TypedTerm], Callable[[int], int]]:
+    """Return FROM, as `read_from` gives it, with the conditions of WHERE as one relation.
+
+    The names over it; the conditions that no join took; and where each column of FROM as it was read now stands.
+    """
+    if not joins:
+        return scope, conditions, lambda index: index
+    sides = [JoinSide(scope.rows, scope.place), *joins]
+    if all(side.kind in _INNER for side in sides):
+        return _join_inner(scope, sides, conditions, context)
+    rows, rest = _join_in_order(sides, conditions, context)
+    return scope.over(rows, lambda index: index), rest, lambda index: index
 
 
 # ---- inner joins only: one pool of conditions, any order ---------------------------------------------------------------
 
 
-def _join_inner(clause: FromClause, conditions: list[TypedTerm], context: Context) -> JoinedFrom:
-    owner = [number for number, part in enumerate(clause.parts) for _ in part.rows.columns]
-    pool = [(term, {owner[index] for index in columns_in(term.node)}) for part in clause.parts for term in part.on]
-    pool += [(term, {owner[index] for index in columns_in(term.node)}) for term in conditions]
-    order = _order_sides(clause, pool, context)
+def _join_inner(
+    scope: Scope, sides: list[JoinSide], conditions: list[TypedTerm], context: Context
+) -> tuple[Scope, list[TypedTerm], Callable[[int], int]]:
+    owner = [number for number, side in enumerate(sides) for _ in side.rows.columns]
+    terms = [*(term for side in sides for term in side.on), *conditions]
+    pool = [(term, {owner[index] for index in columns_in(term.node)}) for term in terms]
+    order = _order_sides(sides, owner, pool, context)
     starts: dict[int, int] = {}
     width = 0
     for number in order:
         starts[number] = width
-        width += len(clause.parts[number].rows.columns)
+        width += len(sides[number].rows.columns)
 
     def places(index: int) -> int:
         number = owner[index]
-        return starts[number] + index - clause.parts[number].start
+        return starts[number] + index - sides[number].start
 
-    rows = clause.parts[order[0]].rows
+    rows = sides[order[0]].rows
     seen = {order[0]}
-    left = [(renumber_columns(term, places), parts) for term, parts in pool]
+    left = [(renumber_columns(term, places), about) for term, about in pool]
     for number in order[1:]:
         seen.add(number)
-        taken = [term for term, parts in left if len(parts) > 1 and parts <= seen]
-        left = [(term, parts) for term, parts in left if len(parts) <= 1 or not parts <= seen]
-        part = clause.parts[number]
-        rows = _join_checked(rows, part.rows, "inner", taken, part.place, context)
-    scope = Scope(clause.sources).over(rows.columns, places)
-    return JoinedFrom(rows, scope, [term for term, _ in left], places)
+        taken = [term for term, about in left if len(about) > 1 and about <= seen]
+        left = [(term, about) for term, about in left if len(about) <= 1 or not about <= seen]
+        rows = _join_checked(rows, sides[number].rows, "inner", taken, sides[number].place, context)
+    return scope.over(rows, places), [term for term, _ in left], places
 
 
-def _order_sides(clause: FromClause, pool: list[tuple[TypedTerm, set[int]]], context: Context) -> list[int]:
-    """Return the parts so that each private one is tied by its unit to those before, and others where a condition can be."""
-    parts = clause.parts
-    owner = [number for number, part in enumerate(parts) for _ in part.rows.columns]
+def _order_sides(
+    sides: list[JoinSide], owner: list[int], pool: list[tuple[TypedTerm, set[int]]], context: Context
+) -> list[int]:
+    """Return the sides so that each private one is tied by its unit to those before, and others where a condition can be."""
+    outs = [out for side in sides for out in side.rows.columns]
     ties: set[tuple[int, int]] = set()
     for term, _ in pool:
-        ties |= _ties_of(term.node, clause.outs, owner, context)
-    first = next((number for number, part in enumerate(parts) if part.rows.private), 0)
+        ties |= _ties_of(term.node, outs, owner, context)
+    private = [context.is_private(side.rows) for side in sides]
+    first = private.index(True) if any(private) else 0
     order = [first]
     seen = {first}
-    remaining = [number for number in range(len(parts)) if number != first]
+    remaining = [number for number in range(len(sides)) if number != first]
     while remaining:
 
         def allowed(number: int) -> bool:
-            free = not parts[number].rows.private or not any(parts[one].rows.private for one in seen)
+            free = not private[number] or not any(private[one] for one in seen)
             return free or any((one, number) in ties for one in seen)
 
         def near(number: int) -> bool:
@@ -179,7 +151,7 @@ def _order_sides(clause: FromClause, pool: list[tuple[TypedTerm, set[int]]], con
 
         possible = [number for number in remaining if allowed(number)]
         if not possible:
-            raise _untied_refusal(parts[remaining[0]].place)
+            raise _untied_refusal(sides[remaining[0]].place)
         chosen = next((number for number in possible if near(number)), possible[0])
         order.append(chosen)
         seen.add(chosen)
@@ -211,33 +183,33 @@ def _untied_refusal(place: Place | None) -> Exception:
 # ---- outer, semi and anti joins: the order of the text -----------------------------------------------------------------
 
 
-def _join_in_order(clause: FromClause, conditions: list[TypedTerm], context: Context) -> JoinedFrom:
-    parts = clause.parts
-    outer = [number for number, part in enumerate(parts) if part.kind in {"right", "full"}]
-    comma = [number for number, part in enumerate(parts) if part.kind == "comma"]
+def _join_in_order(sides: list[JoinSide], conditions: list[TypedTerm], context: Context) -> tuple[Relation, list[TypedTerm]]:
+    """Return the joined rows, and the conditions that no join took."""
+    outer = [number for number, side in enumerate(sides) if side.kind in {"right", "full"}]
+    comma = [number for number, side in enumerate(sides) if side.kind == "comma"]
     if outer and comma and comma[0] < outer[-1]:
         raise invalid(
-            parts[outer[-1]].place,
+            sides[outer[-1]].place,
             "RIGHT JOIN and FULL JOIN must not follow a comma in FROM",
             "write the other tables with JOIN … ON.",
         )
-    rows = parts[0].rows
+    rows = sides[0].rows
     rest = list(conditions)
-    for number, part in enumerate(parts[1:], 1):
-        on = list(part.on)
-        width = len(rows.columns) + len(part.rows.columns)
+    for number, side in enumerate(sides[1:], 1):
+        on = list(side.on)
+        width = len(rows.columns) + len(side.rows.columns)
         movable = not any(one > number for one in outer)
-        if part.kind in _INNER and movable:
+        if side.kind in _INNER and movable:
             moved = [term for term in rest if _spans(term.node, len(rows.columns), width)]
-            if part.kind == "inner":
-                moved = [term for term in moved if equates_units(term.node, rows.columns, part.rows.columns, context)]
+            if side.kind == "inner":
+                moved = [term for term in moved if equates_units(term.node, rows.columns, side.rows.columns, context)]
             on += moved
             rest = [term for term in rest if not any(term is one for one in moved)]
-        kind: JoinKind = "inner" if part.kind in {"first", "comma"} else part.kind  # type: ignore[assignment]
-        rows = _join_checked(rows, part.rows, kind, on, part.place, context)
-        if part.merged:
-            rows = _merge_using(rows, part)
-    return JoinedFrom(rows, Scope(clause.sources).over(rows.columns, lambda index: index), rest, lambda index: index)
+        kind: JoinKind = "inner" if side.kind in {"first", "comma"} else side.kind  # type: ignore[assignment]
+        rows = _join_checked(rows, side.rows, kind, on, side.place, context)
+        if side.merged:
+            rows = _merge_using(rows, side)
+    return rows, rest
 
 
 def _spans(node: Node, left: int, width: int) -> bool:
@@ -246,49 +218,49 @@ def _spans(node: Node, left: int, width: int) -> bool:
     return bool(places) and min(places) < left <= max(places) < width
 
 
-def _merge_using(rows: RelationRows, part: JoinSide) -> RelationRows:
+def _merge_using(rows: Relation, side: JoinSide) -> Relation:
     columns = rows.columns
     expressions: list[Expression] = [Ref(index, out.type) for index, out in enumerate(columns)]
     outs = list(columns)
-    for name, left, right in part.merged:
+    for name, left, right in side.merged:
         type_ = left.type or right.type
         if type_ is None or left.column is None or right.column is None:
-            raise invalid(part.place, f"the column {quote_name(name)} of USING must have a type")
+            raise invalid(side.place, f"the column {quote_name(name)} of USING must have a type")
         unit = left.unit and right.unit
         if left.unit != right.unit:
             raise not_private(
-                part.place, f"the column {quote_name(name)} of USING must be the unit on both sides, or on none"
+                side.place, f"the column {quote_name(name)} of USING must be the unit on both sides, or on none"
             )
-        expressions.append(Call("coalesce", (left.node, right.node), type_, part.place))
+        expressions.append(Call("coalesce", (left.node, right.node), type_, side.place))
         outs.append(Out(name, type_, nullable=not unit and (left.nullable or right.nullable), unit=unit))
-    return rows.under(Project(rows.relation, tuple(expressions), tuple(outs), part.place))
+    return check_size(Project(rows, tuple(expressions), tuple(outs), side.place))
 
 
 # ---- one join ----------------------------------------------------------------------------------------------------------
 
 
 def _join_checked(
-    left: RelationRows, right: RelationRows, kind: JoinKind, on: list[TypedTerm], place: Place | None, context: Context
-) -> RelationRows:
-    if left.private and right.private:
+    left: Relation, right: Relation, kind: JoinKind, on: list[TypedTerm], place: Place | None, context: Context
+) -> Relation:
+    left_private, right_private = context.is_private(left), context.is_private(right)
+    if left_private and right_private:
         if not any(equates_units(term.node, left.columns, right.columns, context) for term in on):
             raise _untied_refusal(place)
-    elif left.private or right.private:
-        _check_public(left, right, kind, place)
+    elif left_private or right_private:
+        _check_public(kind, place, left_private=left_private)
     elif kind in {"right", "full"}:
         raise invalid(place, f"{kind.upper()} JOIN must not be of two public tables", "LEFT JOIN, with the tables exchanged.")
-    predicate = conjoin(on).row if on else None
-    return join_pair(left, right, kind, predicate, place)
+    return join_pair(left, right, kind, conjoin(on).row if on else None, place)
 
 
-def _check_public(left: RelationRows, right: RelationRows, kind: JoinKind, place: Place | None) -> None:
-    """Refuse what keeps rows of a public table without a private one: nobody would own them."""
+def _check_public(kind: JoinKind, place: Place | None, *, left_private: bool) -> None:
+    """Refuse what keeps rows of the public side without a private one: nobody would own them."""
     kept = {
-        "left": not left.private,
-        "right": not right.private,
+        "left": not left_private,
+        "right": left_private,
         "full": True,
-        "semi": not left.private,
-        "anti": not left.private,
+        "semi": not left_private,
+        "anti": not left_private,
     }
     if kept.get(kind, False):
         raise not_private(
@@ -298,20 +270,12 @@ def _check_public(left: RelationRows, right: RelationRows, kind: JoinKind, place
         )
 
 
-def join_pair(
-    left: RelationRows, right: RelationRows, kind: JoinKind, on: Expression | None, place: Place | None
-) -> RelationRows:
+def join_pair(left: Relation, right: Relation, kind: JoinKind, on: Expression | None, place: Place | None) -> Relation:
     """Return two relations joined, with the columns of a side that may be absent marked so."""
     lefts = [_mark_absent(column) if kind in {"right", "full"} else column for column in left.columns]
     rights = [_mark_absent(column) if kind in {"left", "full"} else column for column in right.columns]
     columns = tuple(lefts) if kind in {"semi", "anti"} else (*lefts, *rights)
-    rows = RelationRows(
-        Join(left.relation, right.relation, kind, on, columns, place),
-        left.private or right.private,
-        (*left.tables, *right.tables),
-        max(left.steps, right.steps) + 1,
-    )
-    return check_size(rows, place)
+    return check_size(Join(left, right, kind, on, columns, place))
 
 
 def _mark_absent(out: Out) -> Out:
@@ -321,47 +285,47 @@ def _mark_absent(out: Out) -> Out:
 # ---- relations -------------------------------------------------------------------------------------------------------------
 
 
-def read_from_item(node: exp.Expr, environment: Environment, context: Context) -> JoinSide:
+def read_from_item(node: exp.Expr, environment: Environment, context: Context) -> Scope:
     """Return what a node of FROM stands for."""
     place = context.place(node)
     if isinstance(node, exp.Table):
         if not isinstance(node.this, exp.Identifier):
             raise invalid(place, "a table must be named in FROM; functions and files cannot be read")
         this, alias, joins = take_arguments(node, context, "this", "alias", "joins")
-        if this.meta.get("end") in context.text.stars:
+        if this.meta.get("end") in context.stars:
             raise invalid(place, "a table in FROM must not be followed by *")
-        content = environment.get(this.name.lower()) or scan_table(this.name, context, place)
-        found = _name_item(content, alias, this.name, place)
+        known = environment.get(this.name.lower())
+        if known is None:
+            found = scope_of(scan_table(this.name, context, place), this.name, place)
+        else:
+            found = _name_item(known, this.name, place)
+        found = _rename_item(found, alias)
         return _read_bracket(found, joins, environment, context) if joins else found
     if isinstance(node, exp.Subquery):
         inner, alias = take_arguments(node, context, "this", "alias")
         if isinstance(inner, exp.Table):
             return _rename_item(read_from_item(inner, environment, context), alias)
-        return _name_item(context.query(inner, environment, context), alias, None, place)
+        return _rename_item(_name_item(context.query(inner, environment, context), None, place), alias)
     raise invalid(
         place, f"{name_node(node, context.text)} must not stand in FROM", "FROM takes tables of the study and subqueries."
     )
 
 
-def _name_item(content: RelationRows | AggregatedSelect, alias: Any, default: str | None, place: Place | None) -> JoinSide:
-    if isinstance(content, RelationRows):
-        source = source_of(default, content.columns)
-    else:
-        items = zip(content.items, content.terms[0], strict=True)
-        source = ScopedSource(default, tuple(NamedColumn(item.name, term) for item, term in items))
-    return _rename_item(JoinSide(content, (source,), place), alias)
+def _name_item(found: Scope, name: str | None, place: Place | None) -> Scope:
+    return replace(found, sources=((name, found.shown),), place=place)
 
 
-def _rename_item(found: JoinSide, alias: Any) -> JoinSide:
+def _rename_item(found: Scope, alias: Any) -> Scope:
     """Return the thing under an alias, which may name its columns too: t(x, y)."""
     if alias is None:
         return found
     name, names = read_alias(alias, found.place)
-    columns = tuple(column for source in found.sources for column in source.columns if not column.hidden)
+    columns = found.shown
     if len(names) > len(columns):
         raise invalid(found.place, f"an alias must name at most the {len(columns)} columns there are; got {len(names)}")
-    new = [replace(column, name=name) for column, name in zip(columns, names, strict=False)]
-    return JoinSide(found.content, (ScopedSource(name, (*new, *columns[len(new) :])),), found.place)
+    renamed = tuple((new, term) for new, (_, term) in zip(names, columns, strict=False))
+    shown = (*renamed, *columns[len(renamed) :])
+    return replace(found, shown=shown, sources=((name, shown),))
 
 
 def read_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, list[str]]:
@@ -375,64 +339,63 @@ def read_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, 
     return (alias.name or None), [column.name for column in alias.columns]
 
 
-def _read_bracket(first: JoinSide, joins: list[exp.Join], environment: Environment, context: Context) -> JoinSide:
+def _read_bracket(first: Scope, joins: list[exp.Join], environment: Environment, context: Context) -> Scope:
     """Return (a JOIN b ON …) as one relation that keeps the names inside."""
-    done = join_from(read_from(first, joins, environment, context), [], context)
-    rows = done.rows
-    if done.rest:
-        rows = rows.under(Filter(rows.relation, conjoin(done.rest).row, first.place))
-    return JoinSide(rows, done.scope.sources, first.place)
+    scope, rest, _ = join_from(*read_from(first, joins, environment, context), [], context)
+    return replace(scope, content=_keep_rows(scope.rows, rest, first.place))
 
 
 # ---- joins as they are written -----------------------------------------------------------------------------------------
 
 
-def read_from(first: JoinSide, joins: list[exp.Join], environment: Environment, context: Context) -> FromClause:
-    """Return FROM with all that its joins say, before it is one relation."""
-    clause = FromClause([first], list(first.sources), list(first.rows.columns))
+def read_from(
+    first: Scope, joins: list[exp.Join], environment: Environment, context: Context
+) -> tuple[Scope, list[JoinSide]]:
+    """Return the names of all of FROM, whose rows are still the first ones alone, and its joins with all that they say."""
+    scope = first
+    sides: list[JoinSide] = []
+    width = len(first.rows.columns)
     for node in joins:
-        _add_join(clause, node, environment, context)
-    return clause
+        scope, side = _read_join(scope, width, node, len(sides), environment, context)
+        sides.append(side)
+        if side.kind not in {"semi", "anti"}:
+            width += len(side.rows.columns) + len(side.merged)
+    return scope, sides
 
 
-def _add_join(clause: FromClause, node: exp.Join, environment: Environment, context: Context) -> None:
+def _read_join(
+    left: Scope, width: int, node: exp.Join, before: int, environment: Environment, context: Context
+) -> tuple[Scope, JoinSide]:
+    """Return the names after one more join, and its side. `width` columns stand to the left, made by `before` joins."""
     this, on, using = take_arguments(node, context, "this", "on", "using", ignored=("side", "kind", "method"))
-    part = read_from_item(this, environment, context)
-    rows = part.rows
-    if len(clause.parts) >= MOST_TABLES:
-        raise invalid(part.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
-    kind = _join_kind(node, has_condition=on is not None or bool(using), place=part.place)
-    start = len(clause.outs)
-    part.kind, part.start = kind, start
-    sources = [source.shown(lambda term: renumber_columns(term, lambda index: index + start)) for source in part.sources]
-    for source in sources:
-        if source.alias is not None and any(source.alias.lower() == (one.alias or "").lower() for one in clause.sources):
-            raise invalid(
-                part.place, f"the name {quote_name(source.alias)} must stand once in FROM", "give one of them an alias."
-            )
-    left, right = list(clause.sources), sources
+    found = read_from_item(this, environment, context)
+    rows = found.rows
+    if before + 1 >= MOST_TABLES:
+        raise invalid(found.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
+    kind = _join_kind(node, has_condition=on is not None or bool(using), place=found.place)
+    side = JoinSide(rows, found.place, kind, width)
+    right = found.shifted(width)
+    taken = {(alias or "").lower() for alias, _ in left.sources}
+    for alias, _ in right.sources:
+        if alias is not None and alias.lower() in taken:
+            raise invalid(found.place, f"the name {quote_name(alias)} must stand once in FROM", "give one of them an alias.")
+    lefts, rights = list(left.shown), list(right.shown)
     for name in using or []:
-        _equate_using(name.name, left, right, part, context.place(name))
+        _equate_using(name.name, lefts, rights, side, context.place(name))
+    both = replace(left, shown=(*lefts, *rights), sources=(*left.sources, *right.sources))
     if on is not None:
-        reading = Reading(context, Scope([*left, *right]), "ON", read=read_expression)
-        part.on += [
+        reading = Reading(context, both, "ON")
+        side.on += [
             typed_terms.require_boolean(reading.of(operand), "what follows ON")
             for operand in operands_of(on, exp.And, reading)
         ]
-    clause.parts.append(part)
     if kind in {"semi", "anti"}:
-        return
-    clause.outs.extend(rows.columns)
-    clause.sources = [*left, *right]
-    if part.merged:
-        width = len(clause.outs)
-        outs = [Out(name, one.type or other.type, True) for name, one, other in part.merged if (one.type or other.type)]  # type: ignore[arg-type]
-        clause.outs.extend(outs)
-        clause.sources.append(
-            ScopedSource(
-                None, tuple(NamedColumn(out.name, column_term(width + index, out)) for index, out in enumerate(outs))
-            )
-        )
+        return left, side
+    if side.merged:
+        outs = [Out(name, one.type or other.type, True) for name, one, other in side.merged if (one.type or other.type)]  # type: ignore[arg-type]
+        merged = name_columns(outs, width + len(rows.columns))
+        both = replace(both, shown=(*both.shown, *merged), sources=(*both.sources, (None, merged)))
+    return both, side
 
 
 def _join_kind(node: exp.Join, *, has_condition: bool, place: Place | None) -> FromKind:
@@ -465,41 +428,33 @@ def _join_kind(node: exp.Join, *, has_condition: bool, place: Place | None) -> F
 
 
 def _equate_using(
-    name: str, left: list[ScopedSource], right: list[ScopedSource], part: JoinSide, place: Place | None
+    name: str,
+    left: list[tuple[str, TypedTerm]],
+    right: list[tuple[str, TypedTerm]],
+    side: JoinSide,
+    place: Place | None,
 ) -> None:
-    """Equate the columns of this name on both sides, and let one of them stand for both."""
-    one, other = (_visible(name, side, place) for side in (left, right))
-    first, second = (side[at].columns[index].term for side, (at, index) in ((left, one), (right, other)))
-    part.on.append(equate(*typed_terms.align_types(first, second, "USING")))
-    if part.kind in {"right", "full"}:
-        _hide(left, one)
-    if part.kind != "right":
-        _hide(right, other)
-    if part.kind == "full":
-        part.merged.append((name, first, second))
+    """Equate the columns of this name on both sides, and let one of them stand for both: the other is shown no more."""
+    one, other = (_visible(name, columns, place) for columns in (left, right))
+    first, second = left[one][1], right[other][1]
+    side.on.append(equate(*typed_terms.align_types(first, second, "USING")))
+    if side.kind in {"right", "full"}:
+        del left[one]
+    if side.kind != "right":
+        del right[other]
+    if side.kind == "full":
+        side.merged.append((name, first, second))
 
 
-def _visible(name: str, sources: list[ScopedSource], place: Place | None) -> tuple[int, int]:
-    found = [
-        (at, index)
-        for at, source in enumerate(sources)
-        for index, column in enumerate(source.columns)
-        if column.name.lower() == name.lower() and not column.hidden
-    ]
-    exact = [(at, index) for at, index in found if sources[at].columns[index].name == name]
+def _visible(name: str, columns: list[tuple[str, TypedTerm]], place: Place | None) -> int:
+    found = [index for index, (one, _) in enumerate(columns) if one.lower() == name.lower()]
+    exact = [index for index in found if columns[index][0] == name]
     if len(exact) == 1:
         return exact[0]
     if len(found) != 1:
         rule = "must be of one table on each side" if found else "must be on both sides"
         raise invalid(place, f"the column {quote_name(name)} of USING {rule}")
     return found[0]
-
-
-def _hide(sources: list[ScopedSource], where: tuple[int, int]) -> None:
-    at, index = where
-    columns = sources[at].columns
-    hidden = replace(columns[index], hidden=True)
-    sources[at] = ScopedSource(sources[at].alias, (*columns[:index], hidden, *columns[index + 1 :]))
 
 
 # ---- conditions ------------------------------------------------------------------------------------------------------------
@@ -546,41 +501,46 @@ def _subquery_condition(node: exp.Expr, context: Context) -> SubqueryCondition |
 
 
 def read_filtered(
-    clause: FromClause, where: exp.Expr | None, environment: Environment, context: Context, aliases: Aliases | None
-) -> tuple[RelationRows, Scope]:
-    """Return FROM and WHERE as one relation, and the names over it."""
+    scope: Scope,
+    joins: list[JoinSide],
+    where: exp.Expr | None,
+    aliases: Mapping[str, exp.Expr],
+    environment: Environment,
+    context: Context,
+) -> Scope:
+    """Return FROM, as `read_from` gives it, and WHERE as one relation, with the names over it."""
     if where is None:
-        done = join_from(clause, [], context)
-        return _keep_rows(done.rows, done.rest, None), done.scope
-    reading = Reading(context, Scope(clause.sources), "WHERE", aliases=aliases, read=read_expression)
+        done, rest, _ = join_from(scope, joins, [], context)
+        return replace(done, content=_keep_rows(done.rows, rest, None))
+    reading = Reading(context, scope, "WHERE", aliases=aliases)
     condition = take_arguments(where, context, "this")[0]
     terms, subqueries = split_conditions(condition, reading)
-    done = join_from(clause, terms, context)
-    rows = _keep_rows(done.rows, done.rest, context.place(condition))
+    done, rest, _ = join_from(scope, joins, terms, context)
+    rows = _keep_rows(done.rows, rest, context.place(condition))
     for subquery in subqueries:
-        rows = _match_subquery(rows, done.scope, subquery, environment, context)
-    return rows, done.scope
+        rows = _match_subquery(rows, done, subquery, environment, context)
+    return replace(done, content=rows)
 
 
-def _keep_rows(rows: RelationRows, terms: list[TypedTerm], place: Place | None) -> RelationRows:
-    return rows.under(Filter(rows.relation, conjoin(terms).row, place)) if terms else rows
+def _keep_rows(rows: Relation, terms: list[TypedTerm], place: Place | None) -> Relation:
+    return check_size(Filter(rows, conjoin(terms).row, place)) if terms else rows
 
 
 def _match_subquery(
-    rows: RelationRows, scope: Scope, condition: SubqueryCondition, environment: Environment, context: Context
-) -> RelationRows:
+    rows: Relation, scope: Scope, condition: SubqueryCondition, environment: Environment, context: Context
+) -> Relation:
     """Return the rows that have, or have not, a match in a subquery: a semi or anti join."""
     query = condition.query
     while isinstance(query, exp.Subquery):
         query = take_arguments(query, context, "this")[0]
-    reading = Reading(context, scope, "WHERE", read=read_expression)
+    reading = Reading(context, scope, "WHERE")
     x = None if condition.x is None else reading.of(condition.x)
     if isinstance(query, exp.Select) and _is_plain(query):
         right, on = _correlate_rows(rows, scope, x, query, environment, context)
     else:
         right, on = _independent(rows, x, query, environment, context)
-    if right.private:
-        tied = rows.private and any(equates_units(term.node, rows.columns, right.columns, context) for term in on)
+    if context.is_private(right):
+        tied = context.is_private(rows) and any(equates_units(term.node, rows.columns, right.columns, context) for term in on)
         if not tied:
             raise not_private(
                 condition.place,
@@ -599,8 +559,8 @@ def _is_plain(query: exp.Select) -> bool:
 
 
 def _correlate_rows(
-    rows: RelationRows, outside: Scope, x: TypedTerm | None, query: exp.Select, environment: Environment, context: Context
-) -> tuple[RelationRows, list[TypedTerm]]:
+    rows: Relation, outside: Scope, x: TypedTerm | None, query: exp.Select, environment: Environment, context: Context
+) -> tuple[Relation, list[TypedTerm]]:
     """Return the rows of a plain subquery and the conditions that tie them to the rows outside."""
     expressions, from_, joins, where, distinct = take_arguments(
         query, context, "expressions", "from_", "joins", "where", "distinct"
@@ -611,23 +571,22 @@ def _correlate_rows(
         raise invalid(context.place(query), "a subquery must have FROM")
     width = len(rows.columns)
     first = read_from_item(take_arguments(from_, context, "this")[0], environment, context)
-    clause = read_from(first, joins or [], environment, context)
-    inside = Scope(clause.sources).shifted(width, outside)
+    scope, sides = read_from(first, joins or [], environment, context)
+    inside = scope.shifted(width, outside)
     terms: list[TypedTerm] = []
     subqueries: list[SubqueryCondition] = []
     if where is not None:
-        reading = Reading(context, inside, "WHERE", read=read_expression)
+        reading = Reading(context, inside, "WHERE")
         terms, subqueries = split_conditions(take_arguments(where, context, "this")[0], reading)
     own = [term for term in terms if all(index >= width for index in columns_in(term.node))]
     ties = [term for term in terms if not any(term is one for one in own)]
-    done = join_from(clause, [renumber_columns(term, lambda index: index - width) for term in own], context)
-    right = _keep_rows(done.rows, done.rest, None)
+    own = [renumber_columns(term, lambda index: index - width) for term in own]
+    done, rest, places = join_from(scope, sides, own, context)
+    right = _keep_rows(done.rows, rest, None)
     for subquery in subqueries:
-        right = _match_subquery(right, done.scope, subquery, environment, context)
-    moved = [
-        renumber_columns(term, lambda index: index if index < width else width + done.places(index - width)) for term in ties
-    ]
-    item = _item(expressions, done.scope, width, outside, context, wanted=x is not None)
+        right = _match_subquery(right, done, subquery, environment, context)
+    moved = [renumber_columns(term, lambda index: index if index < width else width + places(index - width)) for term in ties]
+    item = _item(expressions, done, width, outside, context, wanted=x is not None)
     if x is not None and item is not None:
         moved.append(equate(*typed_terms.align_types(x, item, "IN")))
     return right, moved
@@ -637,15 +596,14 @@ def _item(
     expressions: list[exp.Expr], scope: Scope, width: int, outside: Scope, context: Context, *, wanted: bool
 ) -> TypedTerm | None:
     """Return the one column that IN compares with; of EXISTS the list only has to be readable."""
-    reading = Reading(context, scope.shifted(width, outside), "SELECT", read=read_expression)
+    inside = scope.shifted(width, outside)
+    reading = Reading(context, inside, "SELECT")
     terms: list[TypedTerm] = []
     for expression in expressions:
         inner = expression.this if isinstance(expression, exp.Alias) else expression
         if isinstance(inner, exp.Star):
             take_arguments(inner, context)
-            terms += [
-                renumber_columns(named.term, lambda index: index + width) for named in scope.star(None, context.place(inner))
-            ]
+            terms += [term for _, term in inside.star(None, context.place(inner))]
         else:
             terms.append(reading.of(inner))
     if not wanted:
@@ -657,12 +615,12 @@ def _item(
 
 
 def _independent(
-    rows: RelationRows, x: TypedTerm | None, query: exp.Expr, environment: Environment, context: Context
-) -> tuple[RelationRows, list[TypedTerm]]:
+    rows: Relation, x: TypedTerm | None, query: exp.Expr, environment: Environment, context: Context
+) -> tuple[Relation, list[TypedTerm]]:
     """Return the rows of any other subquery, which cannot name the rows outside."""
     place = context.place(query)
-    right = context.query(query, environment, context)
-    if isinstance(right, AggregatedSelect):
+    right = context.query(query, environment, context).content
+    if isinstance(right, Question):
         raise not_private(
             place,
             "an aggregated subquery must not decide about rows: it would need its exact values",

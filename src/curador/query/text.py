@@ -1,8 +1,9 @@
-"""The text of a question before it is parsed: its limits, wording that a parser would pass over, BigQuery's privacy clause.
+"""The text of a question: places in it, its limits, wording that a parser would pass over, BigQuery's privacy clause.
 
-The tokens that are counted are those the parser then reads, so that no text is short for one and long for the other.
+Places. Where a node of the parser stands in the text, and what it is called there: for refusals.
 
-Limits. What is checked of the text: its size, its brackets, that it is one SELECT.
+Limits. What is checked of the text: its size, its brackets, that it is one SELECT. The tokens that are counted are those the
+parser then reads, so that no text is short for one and long for the other.
 
 Wording. Texts that the parser would pass over in silence: a comma with nothing before it, an operator with nothing behind it.
 What such a text asks is a guess, and a guess is refused. All of it is about tokens that stand beside each other.
@@ -19,15 +20,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from curador.query import typed_terms
 from curador.query.functions import AGGREGATES
-from curador.query.messages import Text, invalid, not_private, quote_name, suggest_names
-from curador.query.tree import Aggregate, Call, Options, Place
+from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.tree import NOTHING_ASKED, Aggregate, Call, Options, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +39,81 @@ if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Block, Node
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
+
+
+# ---- places ----------------------------------------------------------------------------------------------------------------
+
+
+_MOST_VISITED = 64
+"""Nodes looked at for one that knows its place: enough for any expression, little for a whole statement."""
+
+
+def place_at(text: str, offset: int) -> Place:
+    """Return the line and column of the letter at this offset."""
+    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+def place_of(node: exp.Expr, text: str) -> Place | None:
+    """Return where a node begins: its own token, else the first inside it, else the nearest around it."""
+    current: exp.Expr | None = node
+    while current is not None:
+        start = _first_start(current)
+        if start is not None:
+            return place_at(text, start)
+        current = current.parent
+    return None
+
+
+def _first_start(node: exp.Expr) -> int | None:
+    stack: list[exp.Expr] = [node]
+    for _ in range(_MOST_VISITED):
+        if not stack:
+            return None
+        current = stack.pop()
+        start = current.meta.get("start")
+        if isinstance(start, int):
+            return start
+        for value in reversed(current.args.values()):
+            if isinstance(value, exp.Expr):
+                stack.append(value)
+            elif isinstance(value, list):
+                stack.extend(one for one in reversed(value) if isinstance(one, exp.Expr))
+    return None
+
+
+def function_name(node: exp.Expr, text: str) -> str:
+    """Return a function's name as it was written, where that is known."""
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if isinstance(start, int) and isinstance(end, int):
+        written = text[start : end + 1].lower()
+        if written.isidentifier():
+            return written
+    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+
+
+def name_node(node: exp.Expr, text: str) -> str:
+    """Return what a node is called in SQL."""
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
+        return f"{function_name(node, text)}()"
+    return _CALLED.get(type(node), node.key.upper())
+
+
+_CALLED: dict[type[exp.Expr], str] = {
+    exp.Bracket: "x[…]",
+    exp.Table: "a table",
+    exp.Join: "JOIN",
+    exp.Command: "a command",
+    exp.Placeholder: "a parameter",
+    exp.Parameter: "a parameter",
+    exp.Dot: "a path of fields",
+    exp.Escape: "LIKE … ESCAPE",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.AtTimeZone: "AT TIME ZONE",
+    exp.Tuple: "a row of values",
+    exp.Subquery: "a subquery",
+    exp.Column: "a column",
+}
 
 
 # ---- wording ---------------------------------------------------------------------------------------------------------------
@@ -80,12 +157,14 @@ _CLAUSES = {
     TokenType.CROSS,
     TokenType.UNION,
 }
+_AFTER_FROM = _CLAUSES - {TokenType.JOIN, TokenType.INNER, TokenType.CROSS}
+_UNFINISHED = _OPERATORS | _BEGINNING | {TokenType.COMMA}
 
 REFUSED: frozenset[tuple[TokenType, TokenType]] = frozenset(
     {(one, TokenType.COMMA) for one in (_OPERATORS | _BEGINNING | _OPEN)}
-    | {(one, TokenType.R_PAREN) for one in (_OPERATORS | _BEGINNING | {TokenType.COMMA})}
+    | {(one, TokenType.R_PAREN) for one in _UNFINISHED}
     | {(one, other) for one in _OPERATORS for other in (TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.END)}
-    | {(one, other) for one in (_OPERATORS | _BEGINNING | {TokenType.COMMA}) for other in _CLAUSES}
+    | {(one, other) for one in _UNFINISHED for other in _CLAUSES}
     | {(one, TokenType.FROM) for one in (_OPERATORS | _BEGINNING)}
     | {(one, TokenType.DOT) for one in (_OPERATORS | _BEGINNING | _OPEN)}
     | {(TokenType.STRING, TokenType.STRING), (TokenType.SELECT, TokenType.ALIAS)}
@@ -93,24 +172,27 @@ REFUSED: frozenset[tuple[TokenType, TokenType]] = frozenset(
 """Pairs of tokens that no statement of the language has. A number such as .5 begins with a dot and is let through."""
 
 
-def check_wording(tokens: list[Token], place: Text) -> None:
-    """Refuse a text of which the parser would leave out a part; note which words a star follows."""
+def check_wording(tokens: list[Token], text: str) -> None:
+    """Refuse a text of which the parser would leave out a part."""
     before = tokens[0]
     for number, token in enumerate(tokens[1:], 1):
         pair = (before.token_type, token.token_type)
         if pair in REFUSED and not _is_number(tokens, number):
-            raise invalid(place.place(token.start), f"nothing stands between {_word(before)} and {_word(token)}")
-        if token.token_type == TokenType.STAR:
-            place.stars.add(before.end)
+            raise invalid(place_at(text, token.start), f"nothing stands between {_word(before)} and {_word(token)}")
         if pair == (TokenType.L_PAREN, TokenType.R_PAREN) and tokens[number - 2].token_type == TokenType.USING:
-            raise invalid(place.place(token.start), "USING must name a column")
+            raise invalid(place_at(text, token.start), "USING must name a column")
         before = token
-    if before.token_type in _OPERATORS | _BEGINNING | {TokenType.COMMA}:
-        raise invalid(place.place(before.start), f"nothing stands behind {_word(before)}")
-    _check_joins(tokens, place)
+    if before.token_type in _UNFINISHED:
+        raise invalid(place_at(text, before.start), f"nothing stands behind {_word(before)}")
+    _check_joins(tokens, text)
     branches = [token for token in tokens if token.token_type in {TokenType.WHEN, TokenType.THEN}]
     if len(branches) != 2 * sum(token.token_type == TokenType.WHEN for token in branches):
-        raise invalid(place.place(branches[0].start), "each WHEN must have its THEN")
+        raise invalid(place_at(text, branches[0].start), "each WHEN must have its THEN")
+
+
+def ends_before_stars(tokens: Sequence[Token]) -> frozenset[int]:
+    """Return where words end that a star follows."""
+    return frozenset(before.end for before, token in pairwise(tokens) if token.token_type == TokenType.STAR)
 
 
 def _is_number(tokens: list[Token], number: int) -> bool:
@@ -122,7 +204,7 @@ def _word(token: Token) -> str:
     return quote_name(token.text) if token.token_type != TokenType.STRING else "a string"
 
 
-def _check_joins(tokens: list[Token], place: Text) -> None:
+def _check_joins(tokens: list[Token], text: str) -> None:
     """Refuse a JOIN without ON or USING, which the parser would read as a comma."""
     levels: list[list[Token]] = [[]]
     before: Token | None = None
@@ -130,8 +212,8 @@ def _check_joins(tokens: list[Token], place: Text) -> None:
         kind = token.token_type
         if kind == TokenType.L_PAREN:
             levels.append([])
-        elif kind == TokenType.R_PAREN or kind in _CLAUSES - {TokenType.JOIN, TokenType.INNER, TokenType.CROSS}:
-            _check_level(levels[-1], place)
+        elif kind == TokenType.R_PAREN or kind in _AFTER_FROM:
+            _check_level(levels[-1], text)
             levels[-1].clear()
             if kind == TokenType.R_PAREN and len(levels) > 1:
                 levels.pop()
@@ -140,15 +222,15 @@ def _check_joins(tokens: list[Token], place: Text) -> None:
         elif kind in {TokenType.ON, TokenType.USING} and levels[-1]:
             levels[-1].pop()
         before = token
-    _check_level(levels[-1], place)
+    _check_level(levels[-1], text)
 
 
 _WITHOUT_CONDITION = {TokenType.CROSS, TokenType.NATURAL}
 
 
-def _check_level(joins: list[Token], place: Text) -> None:
+def _check_level(joins: list[Token], text: str) -> None:
     if joins:
-        raise invalid(place.place(joins[0].start), "JOIN must have a condition: ON or USING", "CROSS JOIN has none.")
+        raise invalid(place_at(text, joins[0].start), "JOIN must have a condition: ON or USING", "CROSS JOIN has none.")
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------------------
@@ -164,9 +246,9 @@ _BEGINNINGS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAR
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER}
 
 
-def tokens_of(text: str, place: Text, dialect: Dialect) -> list[Token]:
+def tokens_of(text: str, dialect: Dialect) -> list[Token]:
     """Return the tokens of one statement without its semicolon; refuse a text that breaks a limit."""
-    _check_bytes(text, place)
+    _check_bytes(text)
     try:
         tokens = dialect.tokenize(text)
     except TokenError as problem:
@@ -181,29 +263,29 @@ def tokens_of(text: str, place: Text, dialect: Dialect) -> list[Token]:
         tokens.pop()
     if not tokens:
         raise invalid(None, "the text must be a SELECT; it is empty", "SELECT COUNT(*) FROM a_table")
-    _check_tokens(tokens, place)
-    check_wording(tokens, place)
+    _check_tokens(tokens, text)
+    check_wording(tokens, text)
     return tokens
 
 
-def _check_bytes(text: str, place: Text) -> None:
+def _check_bytes(text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as problem:
         raise invalid(
-            place.place(problem.start), "the text must be Unicode; half of a surrogate pair stands here"
+            place_at(text, problem.start), "the text must be Unicode; half of a surrogate pair stands here"
         ) from problem
     if size > MOST_BYTES:
         raise invalid(None, f"a question must have at most {MOST_BYTES:,} bytes; got {size:,}")
     if "\0" in text:
-        raise invalid(place.place(text.index("\0")), "the text must have no NUL character")
+        raise invalid(place_at(text, text.index("\0")), "the text must have no NUL character")
 
 
-def _check_tokens(tokens: list[Token], place: Text) -> None:
+def _check_tokens(tokens: list[Token], text: str) -> None:
     first = tokens[0]
     if first.token_type not in _BEGINNINGS:
         raise invalid(
-            place.place(first.start),
+            place_at(text, first.start),
             f"a question must be a SELECT; this begins with {quote_name(first.text)}",
             "only reading is possible: SELECT … FROM …, with WITH in front if need be.",
         )
@@ -214,20 +296,20 @@ def _check_tokens(tokens: list[Token], place: Text) -> None:
         if kind in _OPENING:
             depth += 1
             if depth > MOST_BRACKETS:
-                raise invalid(place.place(token.start), f"brackets must be at most {MOST_BRACKETS} deep")
+                raise invalid(place_at(text, token.start), f"brackets must be at most {MOST_BRACKETS} deep")
         elif kind in _CLOSING:
             depth -= 1
             if depth < 0:
-                raise invalid(place.place(token.start), f"{quote_name(token.text)} must close a bracket; none is open")
+                raise invalid(place_at(text, token.start), f"{quote_name(token.text)} must close a bracket; none is open")
         elif kind == TokenType.SEMICOLON:
-            raise invalid(place.place(token.start), "a question must be one statement", "ask them one after the other.")
+            raise invalid(place_at(text, token.start), "a question must be one statement", "ask them one after the other.")
         elif kind in _WORDS and before.token_type == TokenType.NUMBER and before.end + 1 == token.start:
             # 0x1F would be read as the number 0 with the alias x1F
-            raise invalid(place.place(before.start), "a number must be written in decimal digits")
+            raise invalid(place_at(text, before.start), "a number must be written in decimal digits")
         before = token
     if depth:
         raise invalid(
-            place.place(before.start), f"every bracket must be closed; {depth} {'is' if depth == 1 else 'are'} open"
+            place_at(text, before.start), f"every bracket must be closed; {depth} {'is' if depth == 1 else 'are'} open"
         )
 
 
@@ -249,7 +331,7 @@ class PrivacyClause:
     every   narrower bounds of all aggregates that have bounds
     """
 
-    options: Options = field(default_factory=Options)
+    options: Options = NOTHING_ASKED
     unit: tuple[str, Place] | None = None
     bounds: Mapping[Place, NarrowedBounds] = field(default_factory=dict[Place, NarrowedBounds])
     every: NarrowedBounds | None = None
@@ -258,7 +340,7 @@ class PrivacyClause:
 _NOTHING_SAID = PrivacyClause()
 
 
-def take_out_clause(tokens: list[Token], text: Text) -> tuple[list[Token], PrivacyClause]:
+def take_out_clause(tokens: list[Token], text: str) -> tuple[list[Token], PrivacyClause]:
     """Return the tokens without the clause and without named bounds in aggregates, and what these said."""
     rest, bounds = _without_named_bounds(tokens, text)
     starts = [index for index in range(len(rest) - 1) if _clause_begins(rest, index)]
@@ -269,7 +351,7 @@ def take_out_clause(tokens: list[Token], text: Text) -> tuple[list[Token], Priva
         return rest, _NOTHING_SAID
     start = starts[0]
     if len(starts) > 1:
-        raise invalid(text.place(rest[starts[1]].start), "WITH DIFFERENTIAL_PRIVACY must stand once")
+        raise invalid(place_at(text, rest[starts[1]].start), "WITH DIFFERENTIAL_PRIVACY must stand once")
     clause = _ClauseReader(rest, start + 2, text)
     options = clause.read()
     return rest[:start] + rest[clause.index :], _clause_of(options, bounds)
@@ -279,7 +361,7 @@ def _clause_begins(tokens: Sequence[Token], index: int) -> bool:
     return tokens[index].token_type == TokenType.WITH and tokens[index + 1].text.upper() == "DIFFERENTIAL_PRIVACY"
 
 
-def _without_named_bounds(tokens: list[Token], text: Text) -> tuple[list[Token], dict[Place, NarrowedBounds]]:
+def _without_named_bounds(tokens: list[Token], text: str) -> tuple[list[Token], dict[Place, NarrowedBounds]]:
     """Take `, contribution_bounds_per_group => (low, high)` out of calls."""
     bounds: dict[Place, NarrowedBounds] = {}
     rest: list[Token] = []
@@ -294,11 +376,11 @@ def _without_named_bounds(tokens: list[Token], text: Text) -> tuple[list[Token],
             and tokens[index + 2].text == "=>"
         )
         if named:
-            place = text.place(tokens[index + 1].start)
+            place = place_at(text, tokens[index + 1].start)
             if not opened or opened[-1] == 0:
                 raise invalid(place, f"{_BOUNDS} must stand inside an aggregate")
             clause = _ClauseReader(tokens, index + 3, text)
-            bounds[text.place(rest[opened[-1] - 1].start)] = clause.bounds(place)
+            bounds[place_at(text, rest[opened[-1] - 1].start)] = clause.bounds(place)
             index = clause.index
             continue
         if token.token_type == TokenType.L_PAREN:
@@ -313,11 +395,11 @@ def _without_named_bounds(tokens: list[Token], text: Text) -> tuple[list[Token],
 class _ClauseReader:
     """A hand that moves over the tokens of the clause."""
 
-    def __init__(self, tokens: Sequence[Token], index: int, text: Text) -> None:
+    def __init__(self, tokens: Sequence[Token], index: int, text: str) -> None:
         self.tokens, self.index, self.text = tokens, index, text
 
     def place(self) -> Place:
-        return self.text.place(self.tokens[self.index].start if self.index < len(self.tokens) else len(self.text.raw))
+        return place_at(self.text, self.tokens[self.index].start if self.index < len(self.tokens) else len(self.text))
 
     def next(self, *expected: str) -> str:
         if self.index >= len(self.tokens) or (expected and self.tokens[self.index].text.upper() not in expected):

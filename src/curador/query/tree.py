@@ -8,6 +8,10 @@ SELECT with aggregates over one relation.
              │               ├ keys:      Expression over the relation's columns
              │               └ items:     expressions whose leaves are Aggregate, Key and Literal
              └ order, limit
+
+The names under which trees are stored, in canonical texts and so in the keys of paid answers, are a contract: those texts, at
+the end of this module, are for ever. Classes and attributes may be renamed; a new attribute is written only where it is not
+what every question before it meant, so that questions keep their keys.
 """
 
 from __future__ import annotations
@@ -247,6 +251,31 @@ class Distinct:
 Relation: TypeAlias = Scan | Filter | Project | Join | UnionAll | UnitGroup | Window | Distinct
 
 
+def inputs_of(relation: Relation) -> tuple[Relation, ...]:
+    """Return the relations that one is made of, in the order of its text."""
+    match relation:
+        case Scan():
+            return ()
+        case Join():
+            return (relation.left, relation.right)
+        case UnionAll():
+            return relation.inputs
+        case _:
+            return (relation.input,)
+
+
+def tables_in(relation: Relation) -> tuple[str, ...]:
+    """Return the tables that a relation reads, each as often as it does."""
+    if isinstance(relation, Scan):
+        return (relation.table,)
+    return tuple(name for one in inputs_of(relation) for name in tables_in(one))
+
+
+def steps_of(relation: Relation) -> int:
+    """Return how many relations stand one above the other."""
+    return 1 + max((steps_of(one) for one in inputs_of(relation)), default=0)
+
+
 # ---- what is released ----------------------------------------------------------------------------------------------
 
 
@@ -290,6 +319,9 @@ class Options:
     """(output column, lower, upper): narrower bounds of one aggregate's argument, by item name."""
 
 
+NOTHING_ASKED = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A whole statement. Several blocks are the branches of a UNION ALL or of GROUPING SETS: rows one after the other."""
@@ -298,6 +330,86 @@ class Question:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
-    options: Options = field(default_factory=Options)
+    options: Options = NOTHING_ASKED
     tables: tuple[str, ...] = ()
     """Every table of the study that is read, sorted."""
+
+
+# ---- how a tree is stored -----------------------------------------------------------------------------------------
+
+
+StoredForm = tuple[str, dict[str, object]]
+"""The name of a kind, and its fields by theirs. Values are plain ones, or nodes that are written in turn."""
+
+
+def written_node(value: object) -> StoredForm | None:
+    """Return how a node of a question is stored; None for what is none. Places in the text and aliases are not stored."""
+    match value:
+        case Literal():
+            return "Literal", {"value": value.value, "type": value.type}
+        case Ref():
+            return "Ref", {"index": value.index, "type": value.type}
+        case Call():
+            return "Call", {"function": value.function, "arguments": value.arguments, "type": value.type}
+        case Aggregate():
+            return "Aggregate", {
+                "function": value.function,
+                "argument": value.argument,
+                "type": value.type,
+                "filter": value.filter,
+                "q": value.q,
+            }
+        case WindowCall():
+            return "WindowCall", {
+                "function": value.function,
+                "argument": value.argument,
+                "partition": value.partition,
+                "order": value.order,
+                "type": value.type,
+                "whole": value.whole,
+                "offset": value.offset,
+            }
+        case Out():  # by place and source, not by its alias
+            return "Out", {
+                "type": value.type,
+                "nullable": value.nullable,
+                "source": value.source,
+                "unit": value.unit,
+                "unit_or_null": value.unit_or_null,
+            }
+        case _:
+            return written_relation(value)
+
+
+def written_relation(value: object) -> StoredForm | None:
+    """Return how a relation is stored; None for what is none."""
+    match value:
+        case Scan():
+            return "Scan", {"table": value.table, "columns": value.columns}
+        case Filter():
+            return "Filter", {"input": value.input, "predicate": value.predicate}
+        case Project():
+            return "Project", {"input": value.input, "expressions": value.expressions, "columns": value.columns}
+        case Join():
+            return "Join", {
+                "left": value.left,
+                "right": value.right,
+                "kind": value.kind,
+                "on": value.on,
+                "columns": value.columns,
+            }
+        case UnionAll():
+            return "UnionAll", {"inputs": value.inputs, "columns": value.columns}
+        case UnitGroup():
+            return "UnitGroup", {
+                "input": value.input,
+                "keys": value.keys,
+                "aggregates": value.aggregates,
+                "columns": value.columns,
+            }
+        case Window():
+            return "Window", {"input": value.input, "calls": value.calls, "columns": value.columns}
+        case Distinct():
+            return "Distinct", {"input": value.input}
+        case _:
+            return None

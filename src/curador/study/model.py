@@ -1,4 +1,6 @@
-"""The study: what an owner declares before anybody may ask. Frozen values; made by `file.py`, `build.py` or by hand.
+"""The study: what an owner declares before anybody may ask, and its schema: that, with the columns that its files have.
+
+Frozen values; a study is made by `file.py`, `build.py` or by hand.
 
 A value that exists keeps the rules: each type checks its own when it is made, the study checks what holds between tables.
 
@@ -14,6 +16,11 @@ In it     name, word for the unit, adjacency, budget, max_units, and of every ta
 Not in it the engine's settings, the folder and the ledger's place (the same study on another machine is the same),
           data frames (their contents are a data version), analysts and the least spend (who may ask, and for how little,
           does not change what an answer means), the order in which tables, columns and values were written.
+
+The schema is the study together with what is visible of its files without reading a row: every column and its type. Made
+by an engine (`engines.duckdb.schema.describe(study)`), used by query and plan. No row, no statistic, no count is in it, but
+of public tables, whose contents are public: their number of rows, the largest number of rows that share a key, and, when
+asked for, the values of a column.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from curador.canonical import canonical_digest
 from curador.errors import require
@@ -348,6 +355,81 @@ class Study:
     def analyst(self, name: str) -> Analyst | None:
         """Return the analyst of this exact name."""
         return next((analyst for analyst in self.analysts if analyst.name == name), None)
+
+
+# ---- schema ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a table as questions see it.
+
+    declared  the owner's declaration, None for a column of the file that was not declared
+    """
+
+    name: str
+    type: Type
+    nullable: bool
+    declared: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One table: its declaration and all its columns that can be selected, in the file's order."""
+
+    table: Table
+    fields: tuple[Field, ...]
+
+    def index(self, name: str) -> int | None:
+        """Return the place of the column of this exact name."""
+        return next((place for place, one in enumerate(self.fields) if one.name == name), None)
+
+    @property
+    def unit_index(self) -> int | None:
+        """The place of the column that holds the unit itself; None for unit = row, longer key paths, public tables."""
+        unit = self.table.unit
+        if isinstance(unit, UnitColumn) or (isinstance(unit, UnitPath) and unit.key is None):
+            return self.index(unit.column)
+        return None
+
+    @property
+    def path(self) -> UnitPath | None:
+        """The key path, where the unit is found through another table's key."""
+        unit = self.table.unit
+        return unit if isinstance(unit, UnitPath) and unit.key is not None else None
+
+
+class PublicFacts(Protocol):
+    """What a plan may know of public tables' contents."""
+
+    def multiplicity(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return the largest number of rows that agree in these columns (no columns: the number of rows)."""
+        ...
+
+    def distinct(self, table: str, column: str, most: int) -> tuple[Value | None, ...] | None:
+        """Return the values of a column, NULL as None, sorted; None if there are more than `most`."""
+        ...
+
+    def longest(self, table: str, column: str) -> int:
+        """Return how many bytes the longest text of a column has."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What questions are read and planned against."""
+
+    study: Study
+    tables: tuple[TableSchema, ...]
+    public: PublicFacts
+
+    def table(self, name: str) -> TableSchema | None:
+        """Return the table of this exact name, else the only one of this name in other letter case."""
+        for table in self.tables:  # no two have the same
+            if table.table.name == name:
+                return table
+        near = [one for one in self.tables if one.table.name.lower() == name.lower()]
+        return near[0] if len(near) == 1 else None
 
 
 # ---- digest ----------------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from curador.errors import InvalidParameter
 from curador.numerics.exact import rational
-from curador.text.suggest import nearest_names
+from curador.text import nearest_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,8 +16,7 @@ from curador.curator.rehearsal import tally_without_rows
 from curador.curator.session import Session
 from curador.engines.base import Cells, Compiled, Tallied
 from curador.ledger.limits import Limits
-from curador.study.model import Analyst, Budget, Caps, Column, Study, Table, UnitColumn
-from curador.study.schema import Field, Schema, TableSchema
+from curador.study.model import Analyst, Budget, Caps, Column, Field, Schema, Study, Table, TableSchema, UnitColumn
 from curador.study.values import Type
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"

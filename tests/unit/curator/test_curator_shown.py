@@ -17,8 +17,7 @@ from curador.curator.session import schema_for_analyst
 from curador.errors import InvalidStudy
 from curador.study.model import Analyst, UnitColumn, UnitPath
 from curador.study.values import Type
-from curador.text.numbers import key_text, level_text
-from curador.text.tables import make_table, plain_text, verbatim
+from curador.text import key_text, level_text, make_table, plain_text, verbatim
 
 HARD = [":skull:", "[red]x\\", "[bold]", "a\\[b]", "$x^2", "$", "{}"]
 

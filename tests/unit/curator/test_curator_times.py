@@ -17,7 +17,7 @@ from curador.errors import Failed
 from curador.ledger import entry as entries
 from curador.ledger import ledger as ledgers
 from curador.ledger.entry import seal
-from curador.text.tables import plain_text
+from curador.text import plain_text
 
 OPAQUE = {"id", "hash", "refers"}
 """Random, or a digest of what is."""

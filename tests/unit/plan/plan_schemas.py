@@ -3,8 +3,20 @@
 from fractions import Fraction
 from pathlib import Path
 
-from curador.study.model import Analyst, Budget, Caps, Column, Study, Table, UnitColumn, UnitPath, UnitRow
-from curador.study.schema import Field, Schema, TableSchema
+from curador.study.model import (
+    Analyst,
+    Budget,
+    Caps,
+    Column,
+    Field,
+    Schema,
+    Study,
+    Table,
+    TableSchema,
+    UnitColumn,
+    UnitPath,
+    UnitRow,
+)
 from curador.study.values import Type
 
 INTEGER, FLOAT, DECIMAL, STRING = Type.INTEGER, Type.FLOAT, Type.DECIMAL, Type.STRING

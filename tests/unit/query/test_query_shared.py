@@ -13,8 +13,7 @@ from tree_rules import check
 
 from curador.errors import Refused
 from curador.query.sql import parse
-from curador.study.model import Budget, Column, Study, Table, UnitColumn, UnitPath
-from curador.study.schema import Field, Schema, TableSchema
+from curador.study.model import Budget, Column, Field, Schema, Study, Table, TableSchema, UnitColumn, UnitPath
 from curador.study.values import Type
 
 SHARED = Path(os.environ.get("CURADOR_SHARED", Path(__file__).resolve().parents[4] / "shared"))

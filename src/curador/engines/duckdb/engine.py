@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from curador.engines.duckdb.runners import Runner
     from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
-    from curador.study.model import Study
-    from curador.study.schema import Schema
+    from curador.study.model import Schema, Study
     from curador.study.values import Type
 
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.study.model import Study
-    from curador.study.schema import TableSchema
+    from curador.study.model import Study, TableSchema
     from curador.study.values import Value
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from curador.engines.duckdb.sources import TableSource
-    from curador.study.schema import Schema, TableSchema
+    from curador.study.model import Schema, TableSchema
 
 
 # ---- progress --------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from curador.plan.work import UNIT_TEXT_BYTES
 if TYPE_CHECKING:
     import duckdb
 
-    from curador.study.schema import TableSchema
+    from curador.study.model import TableSchema
 
 _SMALL = 16_000_000
 _PASSES = 6

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from curador.engines.duckdb.sources import TableSource
     from curador.errors import InvalidStudy
     from curador.plan.model import Grid
-    from curador.study.model import Column
-    from curador.study.schema import TableSchema
+    from curador.study.model import Column, TableSchema
     from curador.study.values import Value
 
 

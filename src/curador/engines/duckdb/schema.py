@@ -16,9 +16,8 @@ from curador.engines.duckdb import sources
 from curador.engines.duckdb.connection import look
 from curador.engines.duckdb.facts import SourceFacts
 from curador.engines.duckdb.spelling import CARRIERS, TypeFamily, family_of, natural_type, shown_type
-from curador.study.model import UnitColumn, UnitPath, UnitRow
+from curador.study.model import Field, Schema, TableSchema, UnitColumn, UnitPath, UnitRow
 from curador.study.rules import Where, broken_rule, did_you_mean, dotted_path, is_name
-from curador.study.schema import Field, Schema, TableSchema
 from curador.study.values import Plain, Type
 
 if TYPE_CHECKING:

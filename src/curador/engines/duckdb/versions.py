@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from curador.engines.duckdb.sources import TableSource
-    from curador.study.model import Study
-    from curador.study.schema import Schema, TableSchema
+    from curador.study.model import Schema, Study, TableSchema
 
 
 # ---- snapshot --------------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
     from curador.plan.model import BlockPlan, Tally
     from curador.query.tree import Relation
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from curador.engines.lower.relation import LoweredRelation
     from curador.plan.model import Cap
     from curador.query.tree import Relation
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 NOBODY = -1

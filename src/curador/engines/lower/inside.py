@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
     from curador.engines.lower.relation import LoweredRelation
     from curador.query.tree import Expression, Relation, UnitGroup, Window, WindowCall
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 _WIDE = Steps(-20, 0, -(1 << 62), 1 << 62)
 _NARROW = Steps(-15, 0, -(1 << 45), 1 << 45)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from curador.engines.lower.dialect import Dialect
     from curador.plan.model import Grid
     from curador.query.tree import Expression, Node, Out, Relation
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 _EVERY_ROW = (1 << 62) - 1
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}

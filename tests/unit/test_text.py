@@ -5,9 +5,18 @@ from fractions import Fraction
 import pytest
 
 from curador.ledger.amounts import Amounts, amounts_text
-from curador.text.numbers import key_text, level_text, percent_text, reach_text, released_text, rounded_text
-from curador.text.suggest import nearest_names
-from curador.text.tables import make_table, plain_text, verbatim
+from curador.text import (
+    key_text,
+    level_text,
+    make_table,
+    nearest_names,
+    percent_text,
+    plain_text,
+    reach_text,
+    released_text,
+    rounded_text,
+    verbatim,
+)
 
 HARD = "[red]x[/red] :skull: \\[b] 100 %"
 

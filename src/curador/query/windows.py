@@ -1,0 +1,177 @@
+"""Window functions. They must stay inside a unit: they are partitioned by it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from sqlglot import exp
+
+from curador.query import typed_terms
+from curador.query.context import UNIT, Reading, take_arguments
+from curador.query.messages import invalid, not_private
+from curador.query.text import name_node
+from curador.query.tree import Out, WindowCall
+from curador.query.typed_terms import TypedTerm, column_term
+from curador.study.values import Type
+
+if TYPE_CHECKING:
+    from curador.query.tree import Expression, Place, WindowName
+
+_WINDOW_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.RowNumber: "row_number",
+    exp.Rank: "rank",
+    exp.DenseRank: "dense_rank",
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Avg: "avg",
+    exp.Lag: "lag",
+    exp.Lead: "lead",
+}
+_RANKS = {"row_number", "rank", "dense_rank"}
+_MOST_OFFSET = 1_000
+
+Ordering = tuple[tuple["Expression", bool, bool], ...]
+
+
+def read_window(node: exp.Window, reading: Reading) -> TypedTerm:
+    """Return the column that a window function makes, and note the function for the relation below."""
+    place = reading.place(node)
+    if reading.windows is None:
+        raise not_private(
+            place,
+            f"a window function must stand in the SELECT list of a subquery in FROM, not in {reading.clause}",
+            "SELECT … FROM (SELECT *, row_number() OVER (PARTITION BY … ORDER BY x) AS r FROM t) WHERE r = 1.",
+        )
+    this, partition, order, spec = take_arguments(
+        node, reading.context, "this", "partition_by", "order", "spec", ignored=("over",)
+    )
+    function = _WINDOW_FUNCTIONS.get(type(this))
+    if function is None:
+        raise invalid(
+            place,
+            f"{name_node(this, reading.context.text)} must not stand before OVER",
+            f"{', '.join(_WINDOW_FUNCTIONS.values())}.",
+        )
+    rows = reading.inside("a window")
+    others = _partition(partition or [], rows, place)
+    ordering = _read_order(order, rows)
+    argument, offset = _argument(this, function, rows)
+    whole = _frame(spec, function, ordered=bool(ordering), reading=rows, place=place)
+    type_ = _type(function, argument)
+    asked = WindowCall(
+        cast("WindowName", function),
+        None if argument is None else argument.row,
+        others,
+        ordering,
+        type_,
+        whole,
+        offset,
+        place,
+    )
+    if asked not in reading.windows.calls:
+        reading.windows.calls.append(asked)
+    index = reading.windows.width + reading.windows.calls.index(asked)
+    return column_term(index, Out(function, type_, nullable=function not in _RANKS | {"count"}), place)
+
+
+def _partition(nodes: list[exp.Expr], rows: Reading, place: Place | None) -> tuple[Expression, ...]:
+    """Return what the partition has besides the unit."""
+    terms = [rows.of(node) for node in nodes]
+    identities = [rows.context.identity(one.column) for one in terms]
+    certain = any(one.column is not None and one.column.unit for one in terms)
+    if not certain and not any(identity is not None and identity != UNIT for identity in identities):
+        raise not_private(
+            place,
+            "a window must be partitioned by the unit: rows of one person must not depend on another's",
+            f"PARTITION BY {rows.context.unit}",
+        )
+    others: list[Expression] = []
+    for term in terms:
+        if term.column is not None and term.column.unit:
+            continue
+        if term.unit:
+            raise not_private(term.place, "a partition must have the unit as a bare column")
+        others.append(term.row)
+    return tuple(others)
+
+
+def _read_order(order: exp.Order | None, rows: Reading) -> Ordering:
+    if order is None:
+        return ()
+    found: list[tuple[Expression, bool, bool]] = []
+    for sort in take_arguments(order, rows.context, "expressions")[0]:
+        this, descending, first = take_arguments(sort, rows.context, "this", "desc", "nulls_first")
+        term = rows.of(this)
+        if typed_terms.value_of(term) is not None or term.is_null:
+            raise invalid(term.place, "a window must be ordered by columns")
+        if term.unit:
+            raise not_private(term.place, "a window must not be ordered by the unit, which is the same in all its rows")
+        found.append((term.row, bool(descending), bool(first)))
+    return tuple(found)
+
+
+def _argument(this: exp.Expr, function: str, rows: Reading) -> tuple[TypedTerm | None, int]:
+    place = rows.place(this)
+    if function in _RANKS:
+        take_arguments(this, rows.context)
+        return None, 1
+    if function in {"lag", "lead"}:
+        inner, offset = take_arguments(this, rows.context, "this", "offset")
+        step = 1 if offset is None else typed_terms.value_of(rows.of(offset))
+        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= _MOST_OFFSET:
+            raise invalid(place, f"the offset of {function} must be a whole number from 0 to {_MOST_OFFSET:,}")
+        return _row_term(inner, rows), step
+    inner: Any = take_arguments(this, rows.context, "this", ignored=("big_int",))[0]
+    if function == "count" and (inner is None or isinstance(inner, exp.Star)):
+        return None, 1
+    if isinstance(inner, exp.Distinct):
+        raise invalid(place, "DISTINCT must not stand in a window")
+    term = _row_term(inner, rows)
+    if function == "count":
+        return (None if typed_terms.value_of(term) is not None else term), 1
+    if function in {"sum", "avg"}:
+        return typed_terms.require_number(term, f"what {function}() is of"), 1
+    if term.type is None or not (term.type.numeric or term.type.temporal):
+        raise invalid(place, f"what {function}() is of must be a number or a date")
+    return term, 1
+
+
+def _row_term(node: exp.Expr, rows: Reading) -> TypedTerm:
+    term = rows.of(node)
+    if term.unit:
+        raise not_private(term.place, "a window must not be computed over the unit")
+    if term.type is None:
+        raise invalid(term.place, "a window must be computed over a column")
+    return term
+
+
+def _frame(spec: exp.WindowSpec | None, function: str, *, ordered: bool, reading: Reading, place: Place | None) -> bool:
+    """Return whether an aggregate is over the whole partition; False for one that runs up to its row."""
+    if function in _RANKS | {"lag", "lead"}:
+        if spec is not None:
+            raise invalid(place, f"{function} must have no frame")
+        return False
+    if spec is None:
+        return not ordered
+    kind, *rest = take_arguments(spec, reading.context, "kind", "start", "start_side", "end", "end_side")
+    start, start_side, end, end_side = (str(one or "").upper() for one in rest)
+    if str(kind).upper() in {"ROWS", "RANGE"} and (start, start_side) == ("UNBOUNDED", "PRECEDING"):
+        if end in {"CURRENT ROW", ""} and ordered:
+            return False
+        if (end, end_side) == ("UNBOUNDED", "FOLLOWING"):
+            return True
+    raise invalid(
+        place,
+        "a frame must run from the first row to this one or to the last",
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, with ORDER BY.",
+    )
+
+
+def _type(function: str, argument: TypedTerm | None) -> Type:
+    if argument is None or function == "count":
+        return Type.INTEGER
+    if function == "avg":
+        return Type.FLOAT
+    return argument.type or Type.FLOAT
