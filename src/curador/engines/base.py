@@ -51,7 +51,8 @@ class Tallied:
     """A block's exact integers, by group, in no particular order. Without keys: one group, also when there is no row.
 
     No two groups have one key, as `answers/group_keys.py` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
-    NaN and −0, what is computed has neither (`lower/terms.py:value`), decimals are doubles: groups are those very values.
+    NaN and −0, what is computed has neither (`lower/expression.py:as_value`), decimals are doubles: groups are those very
+    values.
 
     keys       one list for each key
     tallies    by place in the block's tallies: rows, steps, squares, units, distinct
