@@ -19,7 +19,7 @@ from shared_studies import written
 
 import curador as cu
 from curador.engines.duckdb.engine import DuckDBEngine
-from curador.engines.duckdb.folder import prepared_folder
+from curador.engines.duckdb.versions import prepared_folder
 from curador.plan.build import build_plan
 from curador.plan.price import Grant, price
 from curador.query.sql import parse

@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any
 from curador.engines.base import Compiled, EngineFailed, Sources
 from curador.engines.duckdb import versions
 from curador.engines.duckdb.facts import VersionFacts
-from curador.engines.duckdb.folder import Folder, log_failure, note_duration, note_failure, prepared_folder
-from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
 from curador.engines.duckdb.schema import describe, physical_types
-from curador.engines.duckdb.versions import is_prepared, layout_digest, specification, take_version
-from curador.engines.duckdb.worker import open_connection
+from curador.engines.duckdb.versions import (
+    Folder,
+    is_prepared,
+    layout_digest,
+    log_failure,
+    note_duration,
+    note_failure,
+    prepared_folder,
+    specification,
+    take_version,
+)
+from curador.engines.duckdb.worker import BrokenError, InlineRunner, ProcessRunner, open_connection
 from curador.errors import Failed, InvalidQuery, InvalidStudy
 
 if TYPE_CHECKING:
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from curador.engines.base import Engine, EngineKind, Tallied
-    from curador.engines.duckdb.runners import Runner
+    from curador.engines.duckdb.worker import Runner
     from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
     from curador.study.model import Study
