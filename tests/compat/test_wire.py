@@ -34,7 +34,7 @@ from curador.local.files import FORMS
 from curador.local.rappor import Rappor
 from curador.plan import model, price
 from curador.plan.aggregates import PlannedEstimate
-from curador.plan.wire import written_part
+from curador.plan.price import written_part
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.loss import Composed
 from curador.privacy.records import KINDS

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from curador.canonical import canonical_digest, canonical_text
-from curador.plan.wire import written_part
+from curador.plan.price import written_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,7 +108,7 @@ def _values(key: KeyPlan) -> list[str] | None:
 
 
 def plain(value: object) -> Any:
-    """Return plain JSON values: parts are written under the names of `plan/wire.py`, exact numbers are texts."""
+    """Return plain JSON values: parts are written under the names of `plan/price.py`, exact numbers are texts."""
     if isinstance(value, enum.Enum):
         return str(value)
     if value is None or isinstance(value, (bool, int, str)):

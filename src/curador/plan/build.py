@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
 from curador.plan.caps import AS_DECLARED, RequestedCaps, bound_contribution, caps_of
+from curador.plan.domains import Ranges, can_be_null, domain_of
 from curador.plan.intervals import narrow_range
-from curador.plan.keys import can_be_null, domain_of
 from curador.plan.model import (
     BlockPlan,
     Cap,
@@ -31,7 +31,6 @@ from curador.plan.model import (
     grid_between,
 )
 from curador.plan.ownership import is_unit
-from curador.plan.ranges import Ranges
 from curador.plan.words import expression_text, key_names, range_text
 from curador.plan.work import cutting_height, fit_height, most_stored
 from curador.query.functions import AGGREGATES

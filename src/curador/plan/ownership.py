@@ -1,4 +1,4 @@
-"""Who owns the rows of a relation, and how many one unit can have: the calculus of R.
+"""Who owns the rows of a relation, how many one unit can have, and how they are capped: the calculus of R.
 
 Lemma (unit-locality). The rows that a relation assigns to a unit depend on that unit's rows and on public tables only. It
 holds for every node by construction, and composes; so removing a unit removes its rows and changes no other row.
