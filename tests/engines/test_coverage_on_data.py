@@ -115,7 +115,7 @@ def test_intervals_of_every_aggregate_hold(ours, aggregate, kind, amount):
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_the_mean_of_a_constant_is_that_constant(ours, rows):
     """For every cap: count and sum are of the same kept rows."""
-    from curador.plan.caps import RequestedCaps
+    from curador.plan.ownership import RequestedCaps
 
     question = parse("SELECT AVG(fixed) AS a FROM visits", ours.schema)
     plan = build_plan(question, ours.schema, asked=RequestedCaps(rows=rows))

@@ -12,7 +12,7 @@ from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
 from curador.engines.lower.relation import Relations
 from curador.plan import aggregates, build, ownership, sensitivity, work
-from curador.plan.ownership import Owned
+from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
 
 
@@ -81,23 +81,23 @@ def units_in_one_group(patch):
 def public_rows_match_once(patch):
     """A join with a public table is thought to be free."""
     patch.setattr(ownership, "public_matches", lambda *_: 1)
-    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
+    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, height: plain(scan, schema, height or 2))
 
 
 def unions_count_once(patch):
     """UNION ALL keeps the rows per unit of its first branch."""
-    patch.setattr(ownership._Owners, "_union", lambda self, union: self.of(union.inputs[0]))  # noqa: SLF001 -- the bug
+    patch.setattr(Owners, "_union", lambda self, union: self.of(union.inputs[0]))
 
 
 def declared_is_believed(patch):
     """Every table is taken to have one row a unit."""
-    _wrapped(patch, ownership, "_scan", lambda plain, *given: Owned(plain(*given).private, 1))
+    _wrapped(patch, ownership, "_scan", lambda plain, *given: (plain(*given)[0], 1))
 
 
 def joins_do_not_multiply(patch):
     """A join of two private tables keeps the rows of its left side."""
     patch.setattr(ownership, "_both", lambda _kind, left, *_: left)
-    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
+    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, height: plain(scan, schema, height or 2))
 
 
 def no_clamp(patch):
@@ -192,14 +192,16 @@ def heights_off(patch):
 
 def multiplied_for_nothing(patch):
     """Work counts one row of a public table for each row, however many match."""
-    plain = ownership.ownership_of
     patch.setattr(work, "public_matches", lambda *_: 1)
-    patch.setattr(work, "ownership_of", lambda relation, schema, *, cap=None: _plain_rows(plain, relation, schema, cap))
+    patch.setattr(work, "Owners", _PlainOwners)
 
 
-def _plain_rows(plain, relation, schema, cap):
-    found = plain(relation, schema, cap=cap)
-    return found if found.rows is None or cap is None else Owned(found.private, min(found.rows, cap))
+class _PlainOwners(Owners):
+    """Owners by which no relation multiplies the rows of a table."""
+
+    def rows(self, relation):
+        found = super().rows(relation)
+        return found if found is None or self.height is None else min(found, self.height)
 
 
 BUGS = [

@@ -37,7 +37,7 @@ from curador.engines.lower.expression import LoweredTerm, align, as_type, lower_
 from curador.engines.lower.sql import commas, every, require_short, rows_of, select
 from curador.errors import NotPrivate
 from curador.plan.model import column_grid
-from curador.plan.ownership import conjuncts, ownership_of, refs_of, scans_of
+from curador.plan.ownership import Owners, conjuncts, refs_of, scans_of
 from curador.plan.work import is_table
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
@@ -341,7 +341,8 @@ class _Sides:
             return "r"
         if join.kind == "right" or self.left.private != self.right.private:
             return "l" if join.kind == "right" or not self.left.private else "r"
-        rows = [ownership_of(one, schema, cap=height).rows for one in (join.left, join.right)]
+        owners = Owners(schema, height)
+        rows = owners.rows(join.left), owners.rows(join.right)
         return "l" if rows[0] is not None and (rows[1] is None or rows[0] < rows[1]) else "r"
 
 
