@@ -274,8 +274,7 @@ def _integers(column: Arrow) -> NDArray[np.int64]:
         raise Failed("an engine must return exact integers.")
     if column.null_count:
         raise Failed("an engine must return a number for every group.")
-    found: Any = column.cast(pa.int64()).to_numpy()
-    return np.asarray(found, dtype=np.int64)
+    return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
 def _places(rows: Arrow, groups: Arrow, keys: Sequence[str]) -> NDArray[np.int64]:
