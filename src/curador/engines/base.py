@@ -66,23 +66,17 @@ class Tallied:
     selection: tuple[tuple[Sequence[KeyValue], ...], Integers] | None = None
 
 
+Compiled: TypeAlias = "Sequence[tuple[BlockPlan, Any]]"
+"""The blocks of a question, each with what an engine runs for it: a function of the plan, made before anything is charged.
+Nobody but the engine looks into the second."""
+
+
 class EngineFailed(Failed):
     """The engine did not answer. Only a random id is told; what happened stands in the owner's log under it."""
 
     def __init__(self, incident: str) -> None:
         super().__init__(f"The engine could not answer; the owner finds the reason under incident {incident}.")
         self.incident = incident
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """The blocks of a question and what an engine runs for them: a function of the plan, made before anything is charged.
-
-    statements   the engine's own; nobody else looks into them
-    """
-
-    blocks: tuple[BlockPlan, ...]
-    statements: Any
 
 
 class Engine(Protocol):
