@@ -11,7 +11,6 @@ from curador import learn, local
 from curador.curator.options import QuestionOptions
 from curador.curator.price import PricedQuestion, price_at
 from curador.curator.session import Session
-from curador.engines.base import Compiled
 from curador.engines.duckdb.schema import describe
 from curador.ledger.limits import Limits
 from curador.privacy import losses as kinds
@@ -283,7 +282,9 @@ def priced(study: Study, question: str, options: dict[str, Any], version: int = 
     """Return what an owner's question about the study is priced at; no row is read and no ledger made."""
     fixed = {"adjacency": study.adjacency, "unit": study.unit_name, "max_units": study.max_units, "owners": study.owners}
     ledger = SimpleNamespace(limits=Limits.create(study.budget, **fixed), stored=lambda *_: None)
-    engine = SimpleNamespace(schema=describe(study), version=version, compile=lambda blocks: Compiled(tuple(blocks), ()))
+    engine = SimpleNamespace(
+        schema=describe(study), version=version, compile=lambda blocks: [(block, None) for block in blocks]
+    )
     return price_at(Session(study, cast("Any", ledger), cast("Any", engine)), question, QuestionOptions(**options))
 
 

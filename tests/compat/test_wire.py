@@ -34,7 +34,7 @@ from curador.local.files import FORMS
 from curador.local.rappor import Rappor
 from curador.plan import model, price
 from curador.plan.aggregates import PlannedEstimate
-from curador.plan.wire import written_part
+from curador.plan.price import written_part
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.loss import Composed
 from curador.privacy.records import KINDS
@@ -409,7 +409,7 @@ def test_renaming_is_seen_where_fields_are_walked(other_names, tmp_path):
     """The same renaming with names made by reflection: questions lose their keys, and the samples say so."""
     package = tmp_path / "curador"
     shutil.copytree(other_names, package)
-    with (package / "plan" / "wire.py").open("a", encoding="utf-8") as file:
+    with (package / "plan" / "price.py").open("a", encoding="utf-8") as file:
         file.write(REFLECTED)
     said = judged(package)
 

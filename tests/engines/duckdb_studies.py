@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 
 from curador.engines.duckdb.connection import connect
 from curador.engines.duckdb.engine import DuckDBEngine
-from curador.engines.duckdb.folder import Folder, prepared_folder
 from curador.engines.duckdb.schema import describe
-from curador.engines.duckdb.versions import specification, take_version
+from curador.engines.duckdb.versions import Folder, prepared_folder, specification, take_version
 from curador.engines.duckdb.worker import open_connection
 from curador.study.model import Budget, Column, EngineSettings, Study, Table, UnitColumn
 from curador.study.values import Type

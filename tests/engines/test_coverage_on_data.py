@@ -19,7 +19,7 @@ from shared_studies import written
 
 import curador as cu
 from curador.engines.duckdb.engine import DuckDBEngine
-from curador.engines.duckdb.folder import prepared_folder
+from curador.engines.duckdb.versions import prepared_folder
 from curador.plan.build import build_plan
 from curador.plan.price import Grant, price
 from curador.query.sql import parse
@@ -115,7 +115,7 @@ def test_intervals_of_every_aggregate_hold(ours, aggregate, kind, amount):
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_the_mean_of_a_constant_is_that_constant(ours, rows):
     """For every cap: count and sum are of the same kept rows."""
-    from curador.plan.caps import RequestedCaps
+    from curador.plan.ownership import RequestedCaps
 
     question = parse("SELECT AVG(fixed) AS a FROM visits", ours.schema)
     plan = build_plan(question, ours.schema, asked=RequestedCaps(rows=rows))

@@ -228,7 +228,7 @@ def test_bias_without_a_unit_column(tmp_path):
 @pytest.mark.parametrize("worker", ["inline", "process"])
 def test_an_engine_that_breaks_tells_nothing(file, worker, monkeypatch):
     """The driver's words stay in the owner's log; the asker sees an id, and the charge is kept."""
-    from curador.engines.duckdb import runners
+    from curador.engines.duckdb import worker as runners
 
     with opened(file, engine={"worker": worker}) as curator:
         kind = runners.InlineRunner if worker == "inline" else runners.ProcessRunner
@@ -245,7 +245,7 @@ def test_an_engine_that_breaks_tells_nothing(file, worker, monkeypatch):
 @pytest.mark.parametrize("worker", ["inline", "process"])
 def test_what_fails_on_tables_without_rows_is_refused_before_it_is_charged(file, tmp_path, worker, monkeypatch):
     """The engine is asked about tables without rows first; its words are the owner's, the refusal costs nothing."""
-    from curador.engines.duckdb import runners
+    from curador.engines.duckdb import worker as runners
 
     with opened(file, engine={"worker": worker}) as curator:
         kind, ran = runners.InlineRunner if worker == "inline" else runners.ProcessRunner, []
@@ -350,7 +350,7 @@ def test_what_anybody_sees_is_free_of_digests_of_the_data(file, tmp_path, questi
 
 def test_what_an_analyst_sees_is_free_of_the_files(tmp_path, monkeypatch):
     """No number of rows, SHA-256 of a file, nor path: in receipts, previews, refusals, failures, the log or the schema."""
-    from curador.engines.duckdb import runners
+    from curador.engines.duckdb import worker as runners
 
     file = tmp_path / "canary-visits.parquet"
     pq.write_table(visits(rows=1_237, people=733), file)

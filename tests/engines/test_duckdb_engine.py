@@ -14,7 +14,7 @@ from duckdb_studies import engine_of, looking_into, visits_table
 import curador
 from curador.engines import base
 from curador.engines.base import EngineFailed
-from curador.engines.duckdb import runners
+from curador.engines.duckdb import worker as runners
 from curador.engines.lower import block as lowering
 from curador.plan.build import build_plan
 from curador.plan.model import column_grid

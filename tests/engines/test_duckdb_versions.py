@@ -14,9 +14,8 @@ from curador.engines.duckdb import prepare as progress_module
 from curador.engines.duckdb import versions
 from curador.engines.duckdb.connection import connect
 from curador.engines.duckdb.engine import DuckDBEngine
-from curador.engines.duckdb.folder import Folder, prepared_folder
 from curador.engines.duckdb.schema import describe
-from curador.engines.duckdb.versions import have_sources_changed
+from curador.engines.duckdb.versions import Folder, have_sources_changed, prepared_folder
 from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import InvalidStudy
 from curador.study.model import Column, Table, UnitColumn

@@ -17,7 +17,7 @@ import pytest
 from duckdb_studies import engine_of, visits_table
 
 from curador.engines.base import EngineFailed
-from curador.engines.duckdb.folder import Folder, prepared_folder
+from curador.engines.duckdb.versions import Folder, prepared_folder
 from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import Failed, InvalidStudy, Refused
 

@@ -25,7 +25,7 @@ from lower_layout import (
 )
 from lower_worlds import felt, lit_tenths, standing, visits, world
 
-from curador.engines.lower import caps as kept_module
+from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.block import lower_block, lower_kept, lower_relation
 from curador.errors import NotPrivate
 from curador.plan.model import Cap, Tally
@@ -88,7 +88,7 @@ def test_both_ways_of_capping_rows_keep_the_same(monkeypatch):
     for most in (1, 4, 9, 30):
         found = []
         for least in (1, 1_000):
-            monkeypatch.setattr(kept_module, "CROWDED_FROM", least)
+            monkeypatch.setattr(lowered_relation, "CROWDED_FROM", least)
             found.append(multiset(kept_rows(con, CHEAP, Cap(most, "window")), leave=("__u", "__n_owned")))
         assert found[0] == found[1]
 

@@ -13,8 +13,7 @@ from lower_reference import evaluate
 from lower_shapes import FLOATS, INF, INTEGERS, SHAPES, in_batches, inputs, loaded, refs, same
 
 from curador.engines.lower.dialect_duckdb import DUCKDB
-from curador.engines.lower.expression import Expressions
-from curador.engines.lower.terms import nearest_double
+from curador.engines.lower.expression import lower_text, nearest_double
 from curador.errors import InvalidQuery
 from curador.query.functions import FUNCTIONS
 from curador.query.tree import Call, Literal, Ref
@@ -32,7 +31,7 @@ EXTREMES = {  # what preparation never leaves in a table: still no row may raise
 
 
 def text_of(expression, types):
-    return Expressions([f"c{place}" for place in range(len(types))], DUCKDB).text(expression)
+    return lower_text(expression, [f"c{place}" for place in range(len(types))], DUCKDB)
 
 
 def computed(con, text):

@@ -37,7 +37,7 @@ from lower_reference import evaluate
 from lower_worlds import lit_tenths, standing, visits, world
 
 from curador.engines.base import Tallied
-from curador.engines.lower import grid as grid_module
+from curador.engines.lower import aggregates as lowered_aggregates
 from curador.engines.lower.block import collect, lower_block, lower_kept, lower_relation
 from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import Failed
@@ -309,10 +309,10 @@ def test_grids_of_every_size(lower, upper):
 
 
 def test_least_and_greatest_would_turn_null_into_a_bound(monkeypatch):
-    def clamped(s, steps):
-        return f"LEAST(GREATEST({s}, {steps.low}), {steps.high})"
+    def clamped(s, lowest, highest):
+        return f"LEAST(GREATEST({s}, {lowest}), {highest})"
 
-    monkeypatch.setattr(grid_module, "clamp_to_ends", clamped)
+    monkeypatch.setattr(lowered_aggregates, "clamp_to_ends", clamped)
     with pytest.raises(AssertionError):
         check(standing(), V, CAPS[0], ("city",))
 
@@ -327,7 +327,7 @@ def test_nan_that_passes_would_be_the_upper_bound(monkeypatch):
     )
     found = tally(con, plan, schema)
     assert [int(found.tallies[place][0]) for place in (0, 1)] == [0, 1]
-    monkeypatch.setattr(grid_module.terms, "finite", grid_module.terms.number)
+    monkeypatch.setattr(lowered_aggregates, "as_finite", lowered_aggregates.as_number)
     assert int(tally(con, plan, schema).tallies[0][0]) > 0
 
 

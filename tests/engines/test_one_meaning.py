@@ -14,7 +14,7 @@ from curador.answers import computed
 from curador.answers.computed import ReleasedFrame, compute, evaluate
 from curador.engines.lower import dialect_duckdb
 from curador.engines.lower.dialect_duckdb import DUCKDB, DuckDB
-from curador.engines.lower.expression import Expressions
+from curador.engines.lower.expression import lower_text
 from curador.query.tree import Call, Key, Ref
 
 KINDS = list(dict.fromkeys(types for _, types, _ in SHAPES))
@@ -28,8 +28,9 @@ def over_rows(nodes, types, rows):
     """The values of expressions in every row of a table."""
     con = connect()
     loaded(con, types, rows)
-    lower = Expressions([f"c{place}" for place in range(len(types))], DUCKDB)
-    found = con.execute(f"SELECT {', '.join(map(lower.text, nodes))} FROM edges ORDER BY i").fetchall()
+    names = [f"c{place}" for place in range(len(types))]
+    lowered = [lower_text(node, names, DUCKDB) for node in nodes]
+    found = con.execute(f"SELECT {', '.join(lowered)} FROM edges ORDER BY i").fetchall()
     return [list(column) for column in zip(*found, strict=True)]
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curador.plan.domains import Ranges
 from curador.plan.model import CELL_STEPS, SUM_STEPS, grid_between
-from curador.plan.ranges import Ranges
 from curador.query.tree import Call, Literal, Out, Ref, Scan
 from curador.study.model import Budget, Column, Field, Schema, Study, Table, TableSchema, UnitColumn
 from curador.study.values import Type

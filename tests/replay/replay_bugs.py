@@ -6,14 +6,13 @@ A bug is a function that patches the product by `monkeypatch`. The judge must fi
 import dataclasses
 
 from curador.engines.duckdb import prepare, ranking, reading
+from curador.engines.lower import aggregates as lowered_aggregates
 from curador.engines.lower import block as lowered_block
-from curador.engines.lower import caps as lowered_kept
-from curador.engines.lower import grid as lowered_grid
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
 from curador.engines.lower.relation import Relations
 from curador.plan import aggregates, build, ownership, sensitivity, work
-from curador.plan.ownership import Owned
+from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
 
 
@@ -82,37 +81,39 @@ def units_in_one_group(patch):
 def public_rows_match_once(patch):
     """A join with a public table is thought to be free."""
     patch.setattr(ownership, "public_matches", lambda *_: 1)
-    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
+    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, height: plain(scan, schema, height or 2))
 
 
 def unions_count_once(patch):
     """UNION ALL keeps the rows per unit of its first branch."""
-    patch.setattr(ownership._Owners, "_union", lambda self, union: self.of(union.inputs[0]))  # noqa: SLF001 -- the bug
+    patch.setattr(Owners, "_union", lambda self, union: self.of(union.inputs[0]))
 
 
 def declared_is_believed(patch):
     """Every table is taken to have one row a unit."""
-    _wrapped(patch, ownership, "_scan", lambda plain, *given: Owned(plain(*given).private, 1))
+    _wrapped(patch, ownership, "_scan", lambda plain, *given: (plain(*given)[0], 1))
 
 
 def joins_do_not_multiply(patch):
     """A join of two private tables keeps the rows of its left side."""
     patch.setattr(ownership, "_both", lambda _kind, left, *_: left)
-    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, cap: plain(scan, schema, cap or 2))
+    _wrapped(patch, ownership, "_scan", lambda plain, scan, schema, height: plain(scan, schema, height or 2))
 
 
 def no_clamp(patch):
     """Values are not clamped after the expression."""
-    patch.setattr(lowered_grid, "clamp_to_ends", lambda s, _steps: s)
+    patch.setattr(lowered_aggregates, "clamp_to_ends", lambda s, *_: s)
     patch.setattr(
-        lowered_grid, "scale_to_steps", lambda x, steps, dialect, **_: dialect.whole(f"floor({x} / {steps.step!r})")
+        lowered_aggregates,
+        "scale_to_steps",
+        lambda x, grid, _lowest, dialect, **_: dialect.whole(f"floor({x} / {float(grid.step)!r})"),
     )
 
 
 def not_a_number_passes(patch):
     """NaN and infinities reach the sum: a float sum, poisoned by one person."""
 
-    def steps(column, _frame):
+    def steps(column, _dialect):
         return [f"CAST(SUM({column.argument} + sqrt(CAST({column.argument} AS DOUBLE) - 5)) AS BIGINT)", "0"]
 
     patch.setitem(TALLIES, "steps", BesideOthers(steps, wide=True))
@@ -123,16 +124,15 @@ def join_off_the_unit(patch):
     _wrapped(patch, lowered_relation, "every", lambda plain, parts: plain([one for one in parts if "__u = " not in one]))
     plain_join = Relations._join  # noqa: SLF001 -- the bug replaces it
 
-    def joined(self, join, grids):
-        return plain_join(self, dataclasses.replace(join, on=None), grids)
+    def joined(self, join, grids, above):
+        return plain_join(self, dataclasses.replace(join, on=None), grids, above)
 
     patch.setattr(Relations, "_join", joined)
 
 
 def random_by_dense_number(patch):
     """Groups are chosen by a hash of the dense number, which changes for all when one unit leaves."""
-    patch.setattr(lowered_kept, "select", lowered_kept.select)
-    plain = lowered_kept.apply_caps
+    plain = lowered_block.apply_caps
 
     def kept(*given, **named):
         found = plain(*given, **named)
@@ -157,7 +157,7 @@ def distinct_values_unbounded(patch):
 
 def caps_before_the_selection_only(patch):
     """Keys are selected by rows instead of units."""
-    patch.setitem(TALLIES, "units", BesideOthers(lambda _column, _frame: ["COUNT(*)"]))
+    patch.setitem(TALLIES, "units", BesideOthers(lambda _column, _dialect: ["COUNT(*)"]))
 
 
 def squares_of_half_the_range(patch):
@@ -174,14 +174,14 @@ def squares_of_half_the_range(patch):
 
 def other_rows_are_counted(patch):
     """A whole number beyond 64 bits is NULL where rows are counted and clamped where they are summed."""
-    plain = lowered_grid.argument
+    plain = lowered_aggregates.argument
 
-    def argument(term, steps, dialect):
+    def argument(term, grid, lowest, dialect):
         if term.raw:
-            return lowered_grid.terms.finite(term, dialect), False
-        return plain(term, steps, dialect)
+            return lowered_aggregates.as_finite(term, dialect), False
+        return plain(term, grid, lowest, dialect)
 
-    patch.setattr(lowered_grid, "argument", argument)
+    patch.setattr(lowered_aggregates, "argument", argument)
     patch.setattr(lowered_block, "_same_rows", tuple)
 
 
@@ -192,14 +192,16 @@ def heights_off(patch):
 
 def multiplied_for_nothing(patch):
     """Work counts one row of a public table for each row, however many match."""
-    plain = ownership.ownership_of
     patch.setattr(work, "public_matches", lambda *_: 1)
-    patch.setattr(work, "ownership_of", lambda relation, schema, *, cap=None: _plain_rows(plain, relation, schema, cap))
+    patch.setattr(work, "Owners", _PlainOwners)
 
 
-def _plain_rows(plain, relation, schema, cap):
-    found = plain(relation, schema, cap=cap)
-    return found if found.rows is None or cap is None else Owned(found.private, min(found.rows, cap))
+class _PlainOwners(Owners):
+    """Owners by which no relation multiplies the rows of a table."""
+
+    def rows(self, relation):
+        found = super().rows(relation)
+        return found if found is None or self.height is None else min(found, self.height)
 
 
 BUGS = [

@@ -6,7 +6,7 @@ import os
 from replay_work import Eye, work_violations
 
 from curador.engines.duckdb.engine import DuckDBEngine
-from curador.engines.duckdb.folder import prepared_folder
+from curador.engines.duckdb.versions import prepared_folder
 from curador.errors import Refused
 from curador.plan.build import build_plan
 from curador.plan.price import moved_entries

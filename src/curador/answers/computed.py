@@ -151,7 +151,7 @@ def compute(wanted: Iterable[tuple[Node, Type]], frame: ReleasedFrame) -> None:
     """Compute many expressions at once, each in a type, and keep their values; what is no call needs no computing."""
     from curador.engines.calculator import TABLE, calculate
     from curador.engines.lower.dialect_duckdb import DUCKDB
-    from curador.engines.lower.expression import Expressions
+    from curador.engines.lower.expression import lower_text
     from curador.engines.lower.sql import mark_generated, select
 
     missing = [one for one in dict.fromkeys(wanted) if isinstance(one[0], Call) and one not in frame.known]
@@ -159,8 +159,9 @@ def compute(wanted: Iterable[tuple[Node, Type]], frame: ReleasedFrame) -> None:
         return
     columns = _Columns(frame)
     rows = [(columns.over(node), kind) for node, kind in missing]
-    lower = Expressions([f"c{place}" for place in range(len(columns.leaves))], DUCKDB)
-    found = calculate(mark_generated(select([lower.text(node, kind) for node, kind in rows], TABLE)), columns.table())
+    names = [f"c{place}" for place in range(len(columns.leaves))]
+    lowered = [lower_text(node, names, DUCKDB, kind) for node, kind in rows]
+    found = calculate(mark_generated(select(lowered, TABLE)), columns.table())
     values = zip(*found, strict=True) if found else ((),) * len(missing)
     for pair, column in zip(missing, values, strict=True):
         frame.known[pair] = vector_of(column, pair[1])

@@ -25,7 +25,7 @@ import numpy as np
 from curador.answers.release import Ends, ReleasedBlock, narrow_to_int64
 from curador.canonical import canonical_digest, canonical_text
 from curador.errors import Failed
-from curador.plan.wire import written_part
+from curador.plan.price import written_part
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _values(key: KeyPlan) -> list[str] | None:
 
 
 def plain(value: object) -> Any:
-    """Return plain JSON values: parts are written under the names of `plan/wire.py`, exact numbers are texts."""
+    """Return plain JSON values: parts are written under the names of `plan/price.py`, exact numbers are texts."""
     if isinstance(value, enum.Enum):
         return str(value)
     if value is None or isinstance(value, (bool, int, str)):

@@ -82,7 +82,7 @@ def _column_words(column: Column) -> str:
 
 
 def _prepared_lines(study: Study) -> str:
-    from curador.engines.duckdb.folder import Folder, prepared_folder
+    from curador.engines.duckdb.versions import Folder, prepared_folder
 
     folder = Folder(prepared_folder(study))
     if not folder.path.is_dir():
@@ -102,8 +102,7 @@ def _ledger(ledger: Ledger) -> Iterator[str]:
 
 def _row_facts(study: Study, schema: Schema, version: int) -> Iterator[str]:
     """What rows show: how many there are, whose, and what caps and bounds would cut. Read from the prepared version."""
-    from curador.engines.duckdb.folder import Folder, prepared_folder
-    from curador.engines.duckdb.versions import specification
+    from curador.engines.duckdb.versions import Folder, prepared_folder, specification
     from curador.engines.duckdb.worker import open_connection
 
     connection = open_connection(specification(schema, Folder(prepared_folder(study)), version))

@@ -131,7 +131,7 @@ class QuestionPurchase:
         engine, compiled = self.session.engine, self.question.compiled
         if not rehearsal:
             return engine.tally(compiled)
-        return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block in compiled.blocks]
+        return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block, _ in compiled]
 
 
 def _draw_all(

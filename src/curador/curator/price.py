@@ -27,7 +27,7 @@ from curador.answers.identity import Identity, identity, question_key
 from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
-from curador.plan.caps import RequestedCaps
+from curador.plan.ownership import RequestedCaps
 from curador.plan.price import Grant, GrantKind, Priced, check_weights, loss_record, price
 from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated, UnitGroup

@@ -23,8 +23,7 @@ from curador.ledger.amounts import amounts_text
 from curador.ledger.limits import epsilon_of
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan.model import measurements_of
-from curador.plan.price import QuantileNoise, loss_record
-from curador.plan.wire import written_noise
+from curador.plan.price import QuantileNoise, loss_record, written_noise
 from curador.privacy.adjacency import Adjacency
 from curador.text import rounded_text
 

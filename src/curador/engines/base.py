@@ -50,7 +50,8 @@ class Tallied:
     """A block's exact integers, by group, in no particular order. Without keys: one group, also when there is no row.
 
     No two groups have one key, as `answers/release.py` reads keys: NaN as NULL, both zeros as one. Sources are cleaned of
-    NaN and −0, what is computed has neither (`lower/terms.py:value`), decimals are doubles: groups are those very values.
+    NaN and −0, what is computed has neither (`lower/expression.py:as_value`), decimals are doubles: groups are those very
+    values.
 
     keys       one list for each key
     tallies    by place in the block's tallies: rows, steps, squares, units, distinct
@@ -64,23 +65,17 @@ class Tallied:
     selection: tuple[tuple[Sequence[KeyValue], ...], Integers] | None = None
 
 
+Compiled: TypeAlias = "Sequence[tuple[BlockPlan, Any]]"
+"""The blocks of a question, each with what an engine runs for it: a function of the plan, made before anything is charged.
+Nobody but the engine looks into the second."""
+
+
 class EngineFailed(Failed):
     """The engine did not answer. Only a random id is told; what happened stands in the owner's log under it."""
 
     def __init__(self, incident: str) -> None:
         super().__init__(f"The engine could not answer; the owner finds the reason under incident {incident}.")
         self.incident = incident
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """The blocks of a question and what an engine runs for them: a function of the plan, made before anything is charged.
-
-    statements   the engine's own; nobody else looks into them
-    """
-
-    blocks: tuple[BlockPlan, ...]
-    statements: Any
 
 
 class Engine(Protocol):

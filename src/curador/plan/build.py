@@ -6,15 +6,15 @@ Everything is a function of the question and the study.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
-from curador.plan.caps import AS_DECLARED, RequestedCaps, bound_contribution, caps_of
+from curador.plan.domains import Ranges, can_be_null, domain_of
 from curador.plan.intervals import narrow_range
-from curador.plan.keys import can_be_null, domain_of
 from curador.plan.model import (
     BlockPlan,
     Cap,
@@ -30,8 +30,7 @@ from curador.plan.model import (
     both_ends,
     grid_between,
 )
-from curador.plan.ownership import is_unit
-from curador.plan.ranges import Ranges
+from curador.plan.ownership import AS_DECLARED, Owners, RequestedCaps, bound_contribution, caps_of, is_unit
 from curador.plan.words import expression_text, key_names, range_text
 from curador.plan.work import cutting_height, fit_height, most_stored
 from curador.query.functions import AGGREGATES
@@ -97,15 +96,15 @@ def _build_block(
 ) -> tuple[BlockPlan, list[Node]]:
     """Return a block with the largest height with which one unit's work fits; refuse it where none does.
 
-    The limit is for the whole question: each of its blocks has an equal part of it.
+    The limit is for the whole question: each of its blocks has an equal part of it. What is measured depends on the height
+    through the caps alone: where it changes no other cap, the block stays as it was built.
     """
-    highest = most_stored(block.relation, schema)
-    builder = _Builder(block, schema, asked, narrow, height=highest)
-    planned, expressions = builder.build(order)
-    found = fit_height(planned, schema, builder.bounded, block.place, blocks=blocks)
-    if found.height != highest:
-        planned, expressions = _Builder(block, schema, asked, narrow, height=found.height).build(order)
-    return replace(planned, work=found), expressions
+    builder = _Builder(block, schema, asked, narrow)
+    planned, expressions = builder.build(order, height=most_stored(block.relation, schema))
+    work, cap, contribution = fit_height(planned, schema, builder.bounded, block.place, blocks=blocks)
+    if (replace(cap, height=None), contribution) != (replace(planned.cap, height=None), planned.contribution):
+        planned, expressions = _Builder(block, schema, asked, narrow).build(order, height=work.height)
+    return replace(planned, cap=cap, work=work), expressions
 
 
 @dataclass(slots=True)
@@ -122,7 +121,6 @@ class _Builder:
     notes: dict[str, None] = field(default_factory=dict[str, None])
     counted: set[Tally] = field(default_factory=set[Tally])
     bounds: tuple[Fraction, Fraction] | None = None
-    height: int = 1
     known_groups: int | None = field(init=False)
     counts_units: bool = field(init=False)
     ranges: Ranges = field(init=False)
@@ -144,20 +142,22 @@ class _Builder:
 
     # ---- the block -------------------------------------------------------------------------------------------------
 
-    def build(self, order: list[Node]) -> tuple[BlockPlan, list[Node]]:
-        caps = caps_of(self.relation, self.schema, self.asked)
-        self.ranges = Ranges(self.schema, caps.rows)
+    def build(self, order: list[Node], *, height: int) -> tuple[BlockPlan, list[Node]]:
+        self.caps = caps_of(self.relation, self.schema, self.asked)
+        self.ranges = Ranges(self.schema, self.caps.rows)
         aggregates = [aggregate for item in self.block.items for aggregate in aggregates_of(item.expression)]
         aggregates += [
             aggregate for node in (self.block.having, *order) if node is not None for aggregate in aggregates_of(node)
         ]
         keys = self._keys(only_keys=not aggregates)
-        self.cap, self.contribution = self._caps(caps, keys, aggregates)
+        private = any(key.values is None for key in keys)
+        self.known_groups = None if private else math.prod(len(key.values or ()) for key in keys)
+        self.counts_units = any(AGGREGATES[aggregate.function].presence for aggregate in aggregates)
+        self.cap, self.contribution = self.bounded(Owners(self.schema, height))
         self.counted = {self.pattern(aggregate) for aggregate in aggregates if PLANNED[aggregate.function].counted}
         items = tuple(self._item(place) for place in range(len(self.block.items)))
         having = None if self.block.having is None else self._planned(self.block.having)
         ordering = [self._planned(node) for node in order]
-        private = any(key.values is None for key in keys)
         units = self.tally(Tally("units")) if private else None
         planned = BlockPlan(
             relation=self.relation,
@@ -186,9 +186,7 @@ class _Builder:
             values = (*domain.values, None) if domain.null else domain.values
             found.append(KeyPlan(names[place], domain.expression, expression.type or Type.STRING, values, domain.why))
         known = [key for key in found if key.values is not None]
-        combinations = 1
-        for key in known:
-            combinations *= len(key.values or ())
+        combinations = math.prod(len(key.values or ()) for key in known)
         if combinations > MOST_GROUPS:
             counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
             rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
@@ -197,30 +195,19 @@ class _Builder:
             )
         return tuple(found)
 
-    def _caps(self, caps: Caps, keys: tuple[KeyPlan, ...], aggregates: list[Aggregate]) -> tuple[Cap, Contribution]:
-        private = any(key.values is None for key in keys)
-        groups = 1
-        for key in keys:
-            groups *= len(key.values or ())
-        self.known_groups = None if private else groups
-        self.counts_units = any(AGGREGATES[aggregate.function].presence for aggregate in aggregates)
-        self.caps = caps
-        return self.bounded(self.height)
-
-    def bounded(self, height: int) -> tuple[Cap, Contribution]:
-        """Return the caps where base tables are cut at a height."""
-        cap, contribution = bound_contribution(
+    def bounded(self, owners: Owners) -> tuple[Cap, Contribution]:
+        """Return the caps where base tables are cut at the owners' height."""
+        return bound_contribution(
             self.relation,
-            self.schema,
+            owners,
             self.caps,
             self.asked,
             keyed=bool(self.block.keys),
             private_keys=self.known_groups is None,
             known_groups=self.known_groups,
             counts_units=self.counts_units,
-            height=height,
+            height=cutting_height(owners.height or 0, self.relation, self.schema),
         )
-        return replace(cap, height=cutting_height(height, self.relation, self.schema)), contribution
 
     # ---- expressions -----------------------------------------------------------------------------------------------
 

@@ -270,6 +270,9 @@ CELLS = 1024
 """Into how many arcs the half circle is divided; the reach of an arc is that of its worst angle."""
 
 _ROUNDS = 4
+_EDGES = np.linspace(-math.pi / 2, math.pi / 2, CELLS + 1)[:, None]
+_COSINES, _SINES = np.cos(_EDGES), np.sin(_EDGES)
+"""Of the angles between the arcs, which are the same for every law."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -357,8 +360,7 @@ def _ratio_law(
     rest = float(np.linalg.norm(across * deviations))
     if not (size > 0 and rest > 1e-9 * float(np.linalg.norm(upper))):
         return None
-    edges = np.linspace(-math.pi / 2, math.pi / 2, CELLS + 1)[:, None]
-    each = np.abs(np.cos(edges) * across / rest - np.sin(edges) * below / size)
+    each = np.abs(_COSINES * across / rest - _SINES * below / size)
     worst = np.maximum(each[:-1], each[1:]) / math.cos(math.pi / (2 * CELLS))
     reaches = _reaches(laws, worst, 1 - confidence, level=True)
     return RatioLaw(slope, rest / size, size, rest, _maxima(np.tile(reaches, 3)))
@@ -406,12 +408,12 @@ def _additive(noise: Noise) -> Additive:
 
 def _maxima(reaches: FloatArray) -> FloatArray:
     """Row l holds the maximum over 2^l neighbours from each place on."""
-    rows = [reaches]
-    while (1 << len(rows)) <= CELLS:
-        step = 1 << (len(rows) - 1)
-        last = rows[-1]
-        rows.append(np.maximum(last, np.append(last[step:], np.full(step, last.max()))))
-    return np.array(rows)
+    rows = np.full((CELLS.bit_length(), len(reaches)), reaches.max())  # what lies beyond the end is as large as any
+    rows[0] = reaches
+    for level in range(1, len(rows)):
+        step, last = 1 << (level - 1), rows[level - 1]
+        np.maximum(last[:-step], last[step:], out=rows[level, :-step])
+    return rows
 
 
 def weighted_noises(terms: Combination, noises: Sequence[Noise]) -> tuple[WeightedNoise, ...]:

@@ -27,7 +27,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from curador.plan.ranges import Ranges
+    from curador.plan.domains import Ranges
     from curador.query.tree import Call, Node, Relation
 
 PARTS = {

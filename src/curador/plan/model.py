@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
@@ -256,6 +257,7 @@ SUM_STEPS = 1 << 30
 CELL_STEPS = (1 << 16) - 1
 
 
+@lru_cache(256)
 def grid_between(lower: Fraction, upper: Fraction, *, integer: bool, most: int = SUM_STEPS) -> Grid:
     """Return the finest grid with at most `most` steps between the bounds; whole numbers never need one below 1.
 

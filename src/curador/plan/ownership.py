@@ -1,4 +1,4 @@
-"""Who owns the rows of a relation, and how many one unit can have: the calculus of R.
+"""Who owns the rows of a relation, how many one unit can have, and how they are capped: the calculus of R.
 
 Lemma (unit-locality). The rows that a relation assigns to a unit depend on that unit's rows and on public tables only. It
 holds for every node by construction, and composes; so removing a unit removes its rows and changes no other row.
@@ -13,14 +13,18 @@ private ⋈ public, f public rows match one row     R f; kept side private: R ma
 UNION ALL                                         R₁ + R₂
 GROUP BY unit / unit, e                           1 / R
 cap to m rows                                     min(R, m)
+
+Caps say how one unit's rows are bounded, and so what it contributes at most.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
+from typing import Literal as OneOf
 
-from curador.errors import NotPrivate
+from curador.errors import InvalidParameter, NotPrivate
+from curador.plan.model import Cap, Contribution
 from curador.query.tree import (
     Call,
     Distinct,
@@ -33,7 +37,7 @@ from curador.query.tree import (
     UnitGroup,
     Window,
 )
-from curador.study.model import UnitPath, UnitRow
+from curador.study.model import Caps, UnitPath, UnitRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,51 +46,70 @@ if TYPE_CHECKING:
     from curador.study.model import Schema
 
 
+# ---- who owns rows, and how many -----------------------------------------------------------------------------------
+
+
+PUBLIC = (False, None)
+"""Nobody's rows."""
+
+
 @dataclass(frozen=True, slots=True)
-class Owned:
-    """private: whether units own the rows; rows: R, None where no bound is known."""
+class Owners:
+    """Who owns relations, and their R. height: rows of a unit that every private base table gives at most; None: no bound.
 
-    private: bool
-    rows: int | None
-
-
-PUBLIC = Owned(private=False, rows=None)
-
-
-def ownership_of(relation: Relation, schema: Schema, *, cap: int | None = None) -> Owned:
-    """Return who owns a relation and its R; `cap`: the height, rows of a unit that every private base table gives at most.
-
-    Claim   The engine's relation is unit-local and has at most R rows a unit.
-    Needs   The engine equates the units of private joins, drops rows without a unit, and executes `unique` and `cap`.
-    Source  Composition of the cases above; each case is a count of rows.
+    What was found of a relation is kept, by identity, beside the relation itself, so that no other can take its place.
     """
-    return _Owners(schema, cap).of(relation)
-
-
-@dataclass(frozen=True, slots=True)
-class _Owners:
-    """One walk: what was found of a relation is kept, by identity, while the tree stands."""
 
     schema: Schema
-    cap: int | None
-    known: dict[int, Owned] = field(default_factory=dict[int, Owned])
-    agreed: dict[tuple[int, frozenset[int]], int | None] = field(default_factory=dict[tuple[int, frozenset[int]], int | None])
+    height: int | None = None
+    known: dict[int, tuple[Relation, tuple[bool, int | None]]] = field(
+        default_factory=dict[int, "tuple[Relation, tuple[bool, int | None]]"], compare=False, repr=False
+    )
+    agreed: dict[tuple[int, frozenset[int]], int | None] = field(
+        default_factory=dict[tuple[int, frozenset[int]], int | None], compare=False, repr=False
+    )
 
-    def of(self, relation: Relation) -> Owned:
-        if id(relation) not in self.known:
-            self.known[id(relation)] = self._of(relation)
-        return self.known[id(relation)]
+    def private(self, relation: Relation) -> bool:
+        """Return whether units own the rows."""
+        return self.of(relation)[0]
 
-    def _of(self, relation: Relation) -> Owned:
+    def rows(self, relation: Relation) -> int | None:
+        """Return R; None where no bound is known."""
+        return self.of(relation)[1]
+
+    def of(self, relation: Relation) -> tuple[bool, int | None]:
+        """Return whether units own a relation's rows, and its R.
+
+        Claim   The engine's relation is unit-local and has at most R rows a unit.
+        Needs   The engine equates the units of private joins, drops rows without a unit, and executes `unique` and `height`.
+        Source  Composition of the cases above; each case is a count of rows.
+        """
+        found = self.known.get(id(relation))
+        if found is None:
+            found = self.known[id(relation)] = relation, self._of(relation)
+        return found[1]
+
+    def fans(self, join: Join) -> tuple[int | None, int | None]:
+        """Return how many rows of one unit of the left side match one row of the right at most, and the other way round.
+
+        Claim   An equality with a column that is unique, or unique inside the unit, matches one row at most.
+        Needs   Both sides are private. Keys that units are found through are verified when a version is taken. The types that
+                are compared are equal: nothing is rounded.
+        """
+        width = len(join.left.columns)
+        ends = equated_columns(join, 0, width), equated_columns(join, width, width + len(join.right.columns))
+        return self._agreeing(join.left, ends[0]), self._agreeing(join.right, ends[1])
+
+    def _of(self, relation: Relation) -> tuple[bool, int | None]:
         match relation:
             case Scan():
-                return _scan(relation, self.schema, self.cap)
+                return _scan(relation, self.schema, self.height)
             case Filter() | Project() | Distinct() | Window():
                 return self.of(relation.input)
             case UnitGroup():
-                below = self.of(relation.input)
+                rows = self.rows(relation.input)
                 others = [key for key in relation.keys if not is_unit(key, relation.input)]
-                return Owned(private=True, rows=1 if not others else below.rows)
+                return True, 1 if not others else rows
             case UnionAll():
                 return self._union(relation)
             case Join():
@@ -94,39 +117,33 @@ class _Owners:
             case _:
                 assert_never(relation)
 
-    def _union(self, union: UnionAll) -> Owned:
+    def _union(self, union: UnionAll) -> tuple[bool, int | None]:
         branches = [self.of(branch) for branch in union.inputs]
-        if len({branch.private for branch in branches}) > 1:
+        if len({private for private, _ in branches}) > 1:
             raise NotPrivate("UNION ALL must not mix public rows with rows of people.", place=union.place)
-        rows = [branch.rows for branch in branches]
-        return Owned(branches[0].private, None if None in rows else sum(row for row in rows if row is not None))
+        rows = [row for _, row in branches]
+        return branches[0][0], None if None in rows else sum(row for row in rows if row is not None)
 
-    def _join(self, join: Join) -> Owned:
-        left, right = self.of(join.left), self.of(join.right)
-        if not left.private and not right.private:
+    def _join(self, join: Join) -> tuple[bool, int | None]:
+        (left, left_rows), (right, right_rows) = self.of(join.left), self.of(join.right)
+        if not left and not right:
             return PUBLIC
         if join.kind in {"semi", "anti"}:
-            if not left.private:
+            if not left:
                 raise NotPrivate("a public table must not be filtered by rows of people.", place=join.place)
-            return left
-        if left.private and right.private:
-            return Owned(private=True, rows=_both(join.kind, left.rows, right.rows, *self.fans(join)))
-        kept = "left" if left.private else "right"
+            return left, left_rows
+        if left and right:
+            return True, _both(join.kind, left_rows, right_rows, *self.fans(join))
+        kept = "left" if left else "right"
         if join.kind == "full" or (join.kind in {"left", "right"} and join.kind != kept):
             rule = "a join must keep every row's owner: rows of a public table without a match belong to nobody."
             hint = "use an inner join, or put the private table on the kept side."
             raise NotPrivate(rule, hint=hint, place=join.place)
-        private, public = (left, join.right) if left.private else (right, join.left)
+        rows, public = (left_rows, join.right) if left else (right_rows, join.left)
         matches = public_matches(join, public, self.schema)
-        if private.rows is None or matches is None:
-            return Owned(private=True, rows=None)
-        return Owned(private=True, rows=private.rows * (max(matches, 1) if join.kind == kept else matches))
-
-    def fans(self, join: Join) -> tuple[int | None, int | None]:
-        """Return how many rows of one unit of the left side match one row of the right at most, and the other way round."""
-        width = len(join.left.columns)
-        ends = equated_columns(join, 0, width), equated_columns(join, width, width + len(join.right.columns))
-        return self._agreeing(join.left, ends[0]), self._agreeing(join.right, ends[1])
+        if rows is None or matches is None:
+            return True, None
+        return True, rows * (max(matches, 1) if join.kind == kept else matches)
 
     def _agreeing(self, relation: Relation, fixed: frozenset[int]) -> int | None:
         key = id(relation), fixed
@@ -136,7 +153,7 @@ class _Owners:
 
     def _agree(self, relation: Relation, fixed: frozenset[int]) -> int | None:
         """The most rows of one unit, of a private relation, that agree in the fixed columns."""
-        rows = self.of(relation).rows
+        rows = self.rows(relation)
         match relation:
             case Scan():
                 unique = any(is_key(self.schema, relation.table, relation.columns[index].name) for index in fixed)
@@ -151,7 +168,7 @@ class _Owners:
             case UnitGroup():
                 others = {place for place, key in enumerate(relation.keys) if not is_unit(key, relation.input)}
                 return 1 if others <= fixed else rows
-            case Join(kind="inner") if self.of(relation.left).private and self.of(relation.right).private:
+            case Join(kind="inner") if self.private(relation.left) and self.private(relation.right):
                 return _least(rows, *self._through(relation, fixed))
             case _:
                 return rows
@@ -172,13 +189,12 @@ def _least(*rows: int | None) -> int | None:
     return min((row for row in rows if row is not None), default=None)
 
 
-def _scan(scan: Scan, schema: Schema, cap: int | None) -> Owned:
+def _scan(scan: Scan, schema: Schema, height: int | None) -> tuple[bool, int | None]:
     found = schema.table(scan.table)
     if found is None or found.table.public:
         return PUBLIC
     table = found.table
-    rows = 1 if table.unique or isinstance(table.unit, UnitRow) else cap
-    return Owned(private=True, rows=rows)
+    return True, 1 if table.unique or isinstance(table.unit, UnitRow) else height
 
 
 def _both(kind: str, left: int | None, right: int | None, left_fan: int | None, right_fan: int | None) -> int | None:
@@ -195,16 +211,6 @@ def _both(kind: str, left: int | None, right: int | None, left_fan: int | None, 
             return pairs + left + right
         case _:
             return pairs
-
-
-def fans_of(join: Join, schema: Schema, cap: int | None) -> tuple[int | None, int | None]:
-    """Return how many rows of one unit of the left side match one row of the right at most, and the other way round.
-
-    Claim   An equality with a column that is unique, or unique inside the unit, matches one row at most.
-    Needs   Both sides are private. Keys that units are found through are verified when a version is taken. The types that
-            are compared are equal: nothing is rounded.
-    """
-    return _Owners(schema, cap).fans(join)
 
 
 def is_key(schema: Schema, table: str, column: str) -> bool:
@@ -267,6 +273,123 @@ def most_rows(relation: Relation, fixed: frozenset[int], schema: Schema) -> int 
             return None
         case _:
             assert_never(relation)
+
+
+# ---- caps -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedCaps:
+    """What an analyst wants of the caps: other numbers, or the prepared rank under a filter (`prepared`)."""
+
+    rows: int | None = None
+    groups: int | None = None
+    rows_per_group: int | None = None
+    prepared: bool = False
+
+
+AS_DECLARED = RequestedCaps()
+"""The owner's own caps."""
+
+
+def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
+    """Return the caps of a question: the largest of its private tables', changed as the analyst may.
+
+    An analyst may lower a cap, or raise it up to the owner's caps_max.
+    """
+    tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
+    private = [table for table in tables if not table.public]
+    if len(private) == 1 and asked == AS_DECLARED:
+        return private[0].caps
+    rows = max(table.caps.rows for table in private)
+    own = Caps(
+        rows=rows,
+        groups=max(table.caps.most_groups for table in private),
+        rows_per_group=max(table.caps.most_in_group for table in private),
+    )
+    ceilings = [table.caps_max or table.caps for table in private]
+    wanted = {
+        "rows": (asked.rows, max(ceiling.rows for ceiling in ceilings)),
+        "groups": (
+            asked.groups,
+            max(max(ceiling.most_groups, ceiling.rows) if ceiling.groups is None else ceiling.groups for ceiling in ceilings),
+        ),
+        "rows_per_group": (asked.rows_per_group, max(ceiling.most_in_group for ceiling in ceilings)),
+    }
+    for name, (value, most) in wanted.items():
+        if value is not None:
+            if not 1 <= value <= most:
+                raise InvalidParameter.must_be(f"caps.{name}", f"from 1 to {most}, what the owner allows", value)
+            own = replace(own, **{name: value})
+    if asked.rows is not None and asked.rows_per_group is None:
+        own = replace(own, rows_per_group=min(own.most_in_group, asked.rows))
+    return own
+
+
+def bound_contribution(
+    relation: Relation,
+    owners: Owners,
+    caps: Caps,
+    asked: RequestedCaps,
+    *,
+    keyed: bool,
+    private_keys: bool,
+    known_groups: int | None,
+    counts_units: bool,
+    height: int | None = None,
+) -> tuple[Cap, Contribution]:
+    """Return which caps are executed, and what they prove.
+
+    known_groups  how many combinations of keys there can be; None: nobody knows
+    counts_units  whether units, or different values, are counted by group: then a cap on groups is worth its time
+    height        at which the cap cuts base tables; None: not executed
+
+    Claim   After the cap a unit has at most contribution.rows rows, in at most contribution.groups groups, at most
+            contribution.in_group of them in one group.
+    Needs   As `Owners`; the caps are executed in the order rows, groups, rows in a group, on the filtered relation.
+    """
+    private, reach = owners.of(relation)
+    if not private:
+        raise NotPrivate(
+            "a question must be about a private table; this one reads public tables only.",
+            hint="public tables are no secret: read them directly.",
+        )
+    rows, by = _row_cap(relation, owners.schema, caps.rows, asked, reach)
+    if not keyed:
+        return Cap(rows, by, height=height), Contribution(rows, 1, rows, keyed=False)
+    in_group = min(caps.most_in_group, rows)
+    possible = rows if known_groups is None else min(rows, max(known_groups, 1))
+    groups = min(caps.most_groups, possible)
+    worth = private_keys or counts_units or in_group < rows
+    capped = worth and groups < possible
+    cap = Cap(rows, by, groups if capped else None, in_group if in_group < rows else None, height)
+    return cap, Contribution(rows, groups if capped else possible, in_group, keyed=True)
+
+
+def _row_cap(
+    relation: Relation, schema: Schema, rows: int, asked: RequestedCaps, reach: int | None
+) -> tuple[int, OneOf["rank", "window", "none"]]:
+    """At most how many rows of a unit count, and what sees to it."""
+    if reach is not None and reach <= rows:
+        return max(reach, 1), "none"
+    if _is_unfiltered(relation):
+        return rows, "rank"
+    if asked.prepared and sum(1 for _ in scans_of(relation)) == 1:
+        ranked = Owners(schema, rows).rows(relation)
+        if ranked is not None and ranked <= rows:
+            return rows, "rank"
+    return rows, "window"
+
+
+def _is_unfiltered(relation: Relation) -> bool:
+    """Whether every row of the one base table counts, so that the prepared rank is the cap."""
+    match relation:
+        case Scan():
+            return True
+        case Project():
+            return _is_unfiltered(relation.input)
+        case _:
+            return False
 
 
 # ---- small walks ---------------------------------------------------------------------------------------------------

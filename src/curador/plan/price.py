@@ -1,5 +1,7 @@
 """What a plan costs: noise for every measurement, chosen so that the whole question costs no more than was granted.
 
+A plan with its noise is what is charged, run and stored; under which names it is stored stands at the end.
+
 granted as      measurements                        private keys           cost
 pure            discrete Laplace                    refused when planned   Σ ε
 concentrated    discrete Gaussian                   Gaussian threshold     (Σ ρ, δ)
@@ -7,6 +9,9 @@ laplace         discrete Laplace: pure by itself    Laplace threshold      (Σ �
 
 Order statistics use the exponential mechanism everywhere. Private keys get a quarter of the spend, the rest is divided over
 the distinct measurements, equally or by weights. The cost is a function of plan and grant only.
+
+Names in canonical texts, in the keys of paid answers and in receipts are a contract, as those of `query/wire.py`: they are
+for ever, and a new attribute is written only where it is not what every plan before it meant.
 """
 
 from __future__ import annotations
@@ -26,14 +31,17 @@ from curador.mechanisms.laplace import DiscreteLaplace
 from curador.mechanisms.parameters import round_down, round_up
 from curador.mechanisms.quantile import Quantile
 from curador.numerics.exact import root_down
+from curador.plan.model import Cap, Contribution, Grid, KeyPlan, Measurement, Tally, measurements_of
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
 from curador.privacy.sensitivity import Norm, Sensitivity
+from curador.query.wire import written_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from curador.plan.model import BlockPlan, Measurement, Plan
+    from curador.plan.model import BlockPlan, Plan
+    from curador.query.wire import StoredForm
 
 KEYS_SHARE = Fraction(1, 4)
 """What private keys get of a question's spend."""
@@ -178,8 +186,6 @@ def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = Non
 
 def measurement_weights(block: BlockPlan, weights: Mapping[str, Fraction]) -> list[Fraction]:
     """Return the weight of each measurement: the largest of the items that use it, 1 where nothing is said."""
-    from curador.plan.model import measurements_of
-
     found = [Fraction(0)] * len(block.measurements)
     for item in block.items:
         for index in measurements_of(block, item.expression):
@@ -257,3 +263,91 @@ def _selection(touched: int, adjacency: Adjacency, kind: GrantKind, amount: Frac
 def _root_down(value: Fraction) -> Fraction:
     """A rational of few digits whose square is at most the value."""
     return round_down(root_down(value, 1 << 64))
+
+
+# ---- names that are stored -----------------------------------------------------------------------------------------
+
+
+def written_part(value: object) -> StoredForm | None:
+    """Return how a part of a priced plan is stored; None for what is none.
+
+    Of a key its values are missing and of a measurement its tallies: both are sorted by who writes the whole.
+    """
+    match value:
+        case Grid():
+            return "Grid", {"exponent": value.exponent, "start": value.start, "steps": value.steps}
+        case Tally():
+            return "Tally", {
+                "kind": value.kind,
+                "argument": value.argument,
+                "filter": value.filter,
+                "grid": value.grid,
+                "centre": value.centre,
+                "shift": value.shift,
+                "most": value.most,
+            }
+        case Cap():
+            height = {} if value.height is None else {"height": value.height}  # questions that are not cut are older than it
+            return "Cap", {"by": value.by, "rows": value.rows, "groups": value.groups, "in_group": value.in_group, **height}
+        case Contribution():
+            return "Contribution", {
+                "rows": value.rows,
+                "groups": value.groups,
+                "in_group": value.in_group,
+                "keyed": value.keyed,
+            }
+        case KeyPlan():
+            return "KeyPlan", {"expression": value.expression, "type": value.type}
+        case Measurement():
+            return "Measurement", {
+                "kind": value.kind,
+                "l1": value.l1,
+                "l2_squared": value.l2_squared,
+                "q": value.q,
+                "grid": value.grid,
+                "unit_weight": value.unit_weight,
+            }
+        case _:
+            return written_noise(value) or written_node(value)
+
+
+def written_noise(value: object) -> StoredForm | None:
+    """Return the name of a mechanism and its parameters, in the order of a receipt; None for what is none."""
+    match value:
+        case DiscreteLaplace():
+            return "DiscreteLaplace", {"scale": value.scale, "sensitivity": value.sensitivity, "relation": value.adjacency}
+        case DiscreteGaussian():
+            return "DiscreteGaussian", {
+                "sigma": value.sigma,
+                "squared": value.squared,
+                "relation": value.adjacency,
+                "dimension": value.dimension,
+            }
+        case QuantileNoise():
+            return "QuantileNoise", {"point": value.point, "low": value.low, "high": value.high}
+        case Quantile():
+            return "Quantile", {
+                "q": value.q,
+                "epsilon": value.epsilon,
+                "lower": value.lower,
+                "upper": value.upper,
+                "adjacency": value.adjacency,
+                "cells": value.cells,
+                "shift": value.shift,
+            }
+        case GaussianKeys():
+            return "GaussianKeys", {
+                "sigma": value.sigma,
+                "threshold": value.threshold,
+                "keys": value.keys,
+                "relation": value.adjacency,
+            }
+        case LaplaceKeys():
+            return "LaplaceKeys", {
+                "epsilon": value.epsilon,
+                "threshold": value.threshold,
+                "keys": value.keys,
+                "relation": value.adjacency,
+            }
+        case _:
+            return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.plan.model import Plan
-from curador.plan.ownership import ownership_of, scans_of
+from curador.plan.ownership import Owners, scans_of
 from curador.plan.work import rows_read
 from curador.query.functions import FUNCTIONS
 from curador.query.tree import (
@@ -123,7 +123,7 @@ def explain(planned: Plan | Priced, schema: Schema) -> str:
 
 def _rows(block: BlockPlan, schema: Schema, unit: str) -> list[str]:
     read = ", ".join(dict.fromkeys(_table(scan, schema) for scan in scans_of(block.relation)))
-    reach = ownership_of(block.relation, schema).rows
+    reach = Owners(schema).rows(block.relation)
     most = f"at most {block.cap.rows} rows of one {unit}"
     how = {
         "rank": f"{most}: the prepared random rank (no filter and no join before it)",
@@ -165,7 +165,8 @@ def _step(relation: Relation, schema: Schema) -> str:
         case Filter():
             return f"where      {expression_text(relation.predicate, relation.input)}"
         case Join():
-            both = ownership_of(relation.left, schema).private and ownership_of(relation.right, schema).private
+            owners = Owners(schema)
+            both = owners.private(relation.left) and owners.private(relation.right)
             added = ", and of one unit" if both else ""
             nulls = "; NULL never matches" if relation.kind in {"semi", "anti"} else ""
             return f"join       {relation.kind}{added}{nulls}"

@@ -29,12 +29,12 @@ for.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, assert_never
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from curador.errors import NotPrivate
 from curador.plan.model import Step, Work
-from curador.plan.ownership import conjuncts, fans_of, ownership_of, public_matches, refs_of, scans_of
+from curador.plan.ownership import Owners, conjuncts, public_matches, refs_of, scans_of
 from curador.query.functions import AGGREGATES, FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
@@ -71,70 +71,64 @@ _GUARD = 4.0
 """A check that a number is finite. What is guarded stands twice in the text: a filter computes it twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowTexts:
-    """A unit's rows at one place of a plan: how many, and how many bytes of text they hold in each column together."""
-
-    rows: int
-    bytes: tuple[int, ...]
-
-
-def cost_of(node: Node | None, texts: RowTexts) -> float:
+def cost_of(node: Node | None, rows: int, held: Sequence[int]) -> float:
     """Return the nanoseconds that an expression takes on all of a unit's rows.
 
+    held  bytes of text that the rows have in each column together
+
     Claim   Not below the sum over its calls of the measured cost of each, every call as often as a filter computes it.
-    Needs   The measured costs; texts as long as `texts` says at most.
+    Needs   The measured costs; texts as long as `held` says at most.
     """
     match node:
         case Ref():
-            return 0.1 * bytes_of(node, texts)
+            return 0.1 * bytes_of(node, rows, held)
         case Call():
-            return _call(node, texts)
+            return _call(node, rows, held)
         case _:
             return 0.0
 
 
-def bytes_of(node: Node | None, texts: RowTexts) -> int:
+def bytes_of(node: Node | None, rows: int, held: Sequence[int]) -> int:
     """Return how many bytes of text come out of an expression on all of a unit's rows, at most."""
     match node:
         case Ref():
-            return texts.bytes[node.index] if node.type is Type.STRING and node.index < len(texts.bytes) else 0
+            return held[node.index] if node.type is Type.STRING and node.index < len(held) else 0
         case Literal():
-            return texts.rows * len(str(node.value).encode()) if node.type is Type.STRING else 0
+            return rows * len(str(node.value).encode()) if node.type is Type.STRING else 0
         case Call() if node.type is Type.STRING:
-            return _made(node, texts, sum(bytes_of(argument, texts) for argument in node.arguments))
+            return _made(node, rows, sum(bytes_of(argument, rows, held) for argument in node.arguments))
         case _:
             return 0
 
 
-def total_cost(nodes: Sequence[Node | None], texts: RowTexts) -> float:
+def total_cost(nodes: Sequence[Node | None], rows: int, held: Sequence[int]) -> float:
     """Return what several expressions take together."""
-    return sum(cost_of(node, texts) for node in nodes)
+    return sum(cost_of(node, rows, held) for node in nodes)
 
 
-def _call(call: Call, texts: RowTexts) -> float:
+def _call(call: Call, rows: int, held: Sequence[int]) -> float:
     name, function = call.function, FUNCTIONS[call.function]
     below = sum(
-        cost_of(argument, texts)
+        cost_of(argument, rows, held)
         if not function.guarded or not _is_computed(argument)
-        else 2 * cost_of(argument, texts) + _GUARD * texts.rows
+        else 2 * cost_of(argument, rows, held) + _GUARD * rows
         for argument in call.arguments
     )
     if name == "in":
         listed = call.arguments[1:]
         letters = sum(_length(one) for one in listed)
         each = function.row + _LISTED * len(listed) + function.byte * letters
-        return below + texts.rows * each + function.byte * bytes_of(call.arguments[0], texts)
+        return below + rows * each + function.byte * bytes_of(call.arguments[0], rows, held)
     if name in {"like", "ilike"}:
         searched = _search_cost(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
-        return below + texts.rows * function.row + bytes_of(call.arguments[0], texts) * searched
+        return below + rows * function.row + bytes_of(call.arguments[0], rows, held) * searched
     if name == "replace":
         searched = 16.0 + 0.01 * _length(call.arguments[1])
-        return below + texts.rows * function.row + bytes_of(call.arguments[0], texts) * searched
-    looked = sum(bytes_of(argument, texts) for argument in call.arguments)
-    own = texts.rows * function.row + looked * function.byte
+        return below + rows * function.row + bytes_of(call.arguments[0], rows, held) * searched
+    looked = sum(bytes_of(argument, rows, held) for argument in call.arguments)
+    own = rows * function.row + looked * function.byte
     if name == "cast" and looked:
-        own += texts.rows * 100.0  # read by patterns
+        own += rows * 100.0  # read by patterns
     return below + own
 
 
@@ -143,16 +137,16 @@ def _is_computed(node: Node) -> bool:
     return isinstance(node, Call) and FUNCTIONS[node.function].number
 
 
-def _made(call: Call, texts: RowTexts, looked: int) -> int:
+def _made(call: Call, rows: int, looked: int) -> int:
     """Bytes of a text that is made of so many."""
-    longest = texts.rows * TEXT_BYTES
+    longest = rows * TEXT_BYTES
     match call.function:
         case "replace":
             return longest
         case "cast":
-            return looked or texts.rows * _WRITTEN_BYTES
+            return looked or rows * _WRITTEN_BYTES
         case "substring":
-            return min(looked, texts.rows * 4 * max(_whole(call.arguments[-1]), 0))
+            return min(looked, rows * 4 * max(_whole(call.arguments[-1]), 0))
         case "lower" | "upper":
             return min(2 * looked, longest)  # a small letter may take more bytes than its capital
         case _:
@@ -217,12 +211,12 @@ def stored_rows(table: Table, study: Study) -> int:
 def fit_height(
     block: BlockPlan,
     schema: Schema,
-    bounded: Callable[[int], tuple[Cap, Contribution]],
+    bounded: Callable[[Owners], tuple[Cap, Contribution]],
     place: Place | None,
     *,
     blocks: int,
-) -> Work:
-    """Return a block's work at the largest height that fits the study's limit; refuse the block if no height does.
+) -> tuple[Work, Cap, Contribution]:
+    """Return a block's work at the largest height that fits the study's limit, and its caps there; refuse it if none does.
 
     bounded  the caps and contributions at a height
     blocks   of the question: the limit is for all of them together
@@ -233,10 +227,11 @@ def fit_height(
     limit = schema.study.engine.unit_work * 1_000_000_000 / blocks
     most = height = most_stored(block.relation, schema)
     while True:
-        cap, contribution = bounded(height)
-        found = work_of(block, schema, height, cap, contribution.groups, place)
+        owners = Owners(schema, height)
+        cap, contribution = bounded(owners)
+        found = work_of(block, owners, cap, contribution.groups, place)
         if found.nanoseconds <= limit:
-            return found
+            return found, cap, contribution
         if height <= min(LEAST_HEIGHT, most):
             raise _too_much_work(found, schema.study, block.relation, blocks)
         height = (1 << (height - 1).bit_length()) // 2
@@ -277,8 +272,8 @@ def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) ->
     return NotPrivate(f"{rule}\n{part}: {why}.", hint=f"{hint}.", place=dearest.place or relation.place)
 
 
-def work_of(block: BlockPlan, schema: Schema, height: int, cap: Cap, returned: int, place: Place | None = None) -> Work:
-    """Return the most work of one unit's rows in a block whose base tables are cut at a height, under this cap.
+def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Place | None = None) -> Work:
+    """Return the most work of one unit's rows in a block whose base tables are cut at the owners' height, under this cap.
 
     returned  groups of one unit at most
 
@@ -288,202 +283,198 @@ def work_of(block: BlockPlan, schema: Schema, height: int, cap: Cap, returned: i
             empty (`engines/lower/relation.py`); tables as preparation leaves them: `stored_rows` of a unit, texts cut.
     Source  Every relation's R (`ownership.py`); texts by how often a row can be repeated.
     """
-    walk = _WorkWalk(schema, min(height, cap.rows) if cap.by == "rank" else height)
+    height = owners.height or 0
+    if cap.by == "rank" and cap.rows < height:
+        owners = Owners(owners.schema, cap.rows)
     used = [*(key.expression for key in block.keys)]
     for tally in block.tallies:
         used += [one for one in (tally.argument, tally.filter) if one is not None]
-    wanted = {index for one in used for index in refs_of(one)}
-    flow = walk.visit(block.relation, frozenset(wanted))
+    steps: list[Step] = []
+    rows, held = _walk(block.relation, frozenset(index for one in used for index in refs_of(one)), owners, steps)
     for tally in block.tallies:
         grid = _GRID if tally.grid is not None else 0.0
-        walk.add("computing what is summed or counted", place, flow.rows, flow.rows * (grid + _COMPUTE))
+        _note(steps, "computing what is summed or counted", place, rows, rows * (grid + _COMPUTE))
     distinct = list(dict.fromkeys(used))
-    walk.add("computing keys and arguments", _first(distinct, place), flow.rows, total_cost(distinct, flow))
+    _note(steps, "computing keys and arguments", _first(distinct, place), rows, total_cost(distinct, rows, held))
     parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in block.tallies)
     if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(block.relation):
-        walk.steps = [replace(step, nanoseconds=parts * step.nanoseconds) for step in walk.steps]  # read again for each
-    _caps(walk, block, flow, cap, place)
-    kept = min(flow.rows, cap.rows)
-    _tallies(walk, block, flow, kept, place)
-    walk.add("returning groups", place, min(kept, returned) * parts, returned * _RETURNED)
-    return Work(height, tuple(walk.steps))
+        steps = [replace(step, nanoseconds=parts * step.nanoseconds) for step in steps]  # read again for each
+    text = sum(bytes_of(key.expression, rows, held) for key in block.keys)
+    _walk_caps(block, cap, rows, text, place, steps)
+    kept = min(rows, cap.rows)
+    _note(steps, "grouping", place, kept, kept * _GROUP + _GROUPED_BYTE * text)
+    each = {"units": _UNITS, "distinct": _VALUES, "cells": _CELLS}
+    for tally in block.tallies:
+        own = bytes_of(tally.argument, rows, held) if tally.kind == "distinct" else 0
+        _note(steps, "tallying", place, kept, kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own)
+    _note(steps, "returning groups", place, min(kept, returned) * parts, returned * _RETURNED)
+    return Work(height, tuple(steps))
 
 
-def _caps(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, cap: Cap, place: Place | None) -> None:
-    text = sum(bytes_of(key.expression, flow) for key in block.keys)
-    kept = flow.rows
+def _note(steps: list[Step], what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
+    steps.append(Step(what, rows, math.ceil(nanoseconds), place))
+
+
+def _walk_caps(block: BlockPlan, cap: Cap, rows: int, text: int, place: Place | None, steps: list[Step]) -> None:
+    """Note what choosing the rows that count takes. text: bytes of the keys of all rows together."""
     origins = _ORIGIN * max(len(list(scans_of(block.relation))) - 2, 0)
     if cap.by == "window":
         each = _CROWDED if is_table(block.relation) else _CAPPED + origins
-        walk.add("choosing the rows that count", place, kept, kept * each + _MOVED_BYTE * text)
-        kept = min(kept, cap.rows)
+        _note(steps, "choosing the rows that count", place, rows, rows * each + _MOVED_BYTE * text)
+        rows = min(rows, cap.rows)
     if cap.groups is not None:
-        walk.add("choosing the groups that count", place, kept, kept * (_CHOSEN + origins) + _SORTED_BYTE * text)
+        _note(steps, "choosing the groups that count", place, rows, rows * (_CHOSEN + origins) + _SORTED_BYTE * text)
     if cap.in_group is not None:
-        walk.add("choosing the rows of a group", place, kept, kept * (_CAPPED + origins) + _GROUPED_BYTE * text)
+        _note(steps, "choosing the rows of a group", place, rows, rows * (_CAPPED + origins) + _GROUPED_BYTE * text)
 
 
-def _tallies(walk: _WorkWalk, block: BlockPlan, flow: RowTexts, kept: int, place: Place | None) -> None:
-    text = sum(bytes_of(key.expression, flow) for key in block.keys)
-    each = {"units": _UNITS, "distinct": _VALUES, "cells": _CELLS}
-    walk.add("grouping", place, kept, kept * _GROUP + _GROUPED_BYTE * text)
-    for tally in block.tallies:
-        own = bytes_of(tally.argument, flow) if tally.kind == "distinct" else 0
-        nanoseconds = kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own
-        walk.add("tallying", place, kept, nanoseconds)
+# ---- relations, from their tables upwards --------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _WorkWalk:
-    """Goes through a relation from its tables upwards, and gathers steps."""
+_RowTexts: TypeAlias = tuple[int, tuple[int, ...]]
+"""A unit's rows at one place of a plan: how many, and how many bytes of text they hold in each column together."""
 
-    schema: Schema
-    height: int
-    steps: list[Step] = field(default_factory=list[Step])
 
-    def add(self, what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
-        """Note one step."""
-        self.steps.append(Step(what, rows, math.ceil(nanoseconds), place))
+def _walk(relation: Relation, wanted: frozenset[int], owners: Owners, steps: list[Step]) -> _RowTexts:
+    """Note the steps of a relation of which these columns are used; return a unit's rows, of public ones a row's longest."""
+    match relation:
+        case Scan():
+            return _scan(relation, wanted, owners, steps)
+        case Filter():
+            rows, held = _walk(relation.input, wanted | refs_of(relation.predicate), owners, steps)
+            if owners.private(relation):
+                spent = rows * _FILTER + cost_of(relation.predicate, rows, held)
+                _note(steps, "a filter", _place(relation.predicate, relation.place), rows, spent)
+            return rows, held
+        case Project():
+            return _project(relation, wanted, owners, steps)
+        case Join():
+            return _join(relation, wanted, owners, steps)
+        case UnionAll():
+            branches = [_walk(one, wanted, owners, steps) for one in relation.inputs]
+            rows = sum(row for row, _ in branches)
+            if owners.private(relation):
+                _note(steps, "a union", relation.place, rows, rows * _UNION)
+            return rows, tuple(sum(column) for column in zip(*(held for _, held in branches), strict=True))
+        case UnitGroup():
+            return _group(relation, owners, steps)
+        case Window():
+            return _window(relation, wanted, owners, steps)
+        case Distinct():
+            rows, held = _walk(relation.input, frozenset(range(len(relation.columns))), owners, steps)
+            if owners.private(relation):
+                _note(steps, "DISTINCT", relation.place, rows, rows * _DISTINCT + _GROUPED_BYTE * sum(held))
+            return rows, held
+        case _:
+            assert_never(relation)
 
-    def visit(self, relation: Relation, wanted: frozenset[int]) -> RowTexts:
-        """Return a unit's rows and texts in a relation of which these columns are used; of public ones a row's longest."""
-        match relation:
-            case Scan():
-                return self._scan(relation, wanted)
-            case Filter():
-                below = self.visit(relation.input, wanted | refs_of(relation.predicate))
-                each = below.rows * _FILTER + cost_of(relation.predicate, below)
-                self._private(relation, "a filter", _place(relation.predicate, relation.place), below.rows, each)
-                return below
-            case Project():
-                return self._project(relation, wanted)
-            case Join():
-                return self._join(relation, wanted)
-            case UnionAll():
-                branches = [self.visit(one, wanted) for one in relation.inputs]
-                rows = sum(branch.rows for branch in branches)
-                self._private(relation, "a union", relation.place, rows, rows * _UNION)
-                columns = zip(*(branch.bytes for branch in branches), strict=True)
-                return RowTexts(rows, tuple(sum(held) for held in columns))
-            case UnitGroup():
-                return self._group(relation)
-            case Window():
-                return self._window(relation, wanted)
-            case Distinct():
-                below = self.visit(relation.input, frozenset(range(len(relation.columns))))
-                each = below.rows * _DISTINCT + _GROUPED_BYTE * sum(below.bytes)
-                self._private(relation, "DISTINCT", relation.place, below.rows, each)
-                return below
-            case _:
-                assert_never(relation)
 
-    def _private(self, relation: Relation, what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
-        """Note a step over rows of people; public tables alone are the same work whoever is in the data."""
-        if ownership_of(relation, self.schema).private:
-            self.add(what, place, rows, nanoseconds)
+# A step is noted over rows of people; public tables alone are the same work whoever is in the data.
 
-    def _scan(self, scan: Scan, wanted: frozenset[int]) -> RowTexts:
-        found = self.schema.table(scan.table)
-        if found is None or found.table.public:
-            longest = self.schema.public.longest
-            return RowTexts(
-                1, tuple(longest(scan.table, column.name) if column.type is Type.STRING else 0 for column in scan.columns)
-            )
-        stored = stored_rows(found.table, self.schema.study)
-        rows = min(self.height, stored)
-        read = [index for index in wanted if index < len(scan.columns)]
-        held = tuple(
-            min(rows * _longest(self.schema, scan.table, column), _most_together(self.schema, scan.table, column.name, rows))
-            for column in scan.columns
-        )
-        each = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
-        self.add(f"reading {scan.table}", scan.place, rows, each)
-        return RowTexts(rows, held)
 
-    def _project(self, project: Project, wanted: frozenset[int]) -> RowTexts:
-        kept = [place for place in range(len(project.columns)) if place in wanted]
-        expressions = [project.expressions[place] for place in kept]
-        below = self.visit(project.input, frozenset(index for expression in expressions for index in refs_of(expression)))
-        computed = [expression for expression in expressions if not isinstance(expression, Ref)]
-        each = below.rows * _COMPUTE * len(computed) + total_cost(computed, below)
-        self._private(project, "a computed column", _first(computed, project.place), below.rows, each)
-        return RowTexts(below.rows, tuple(bytes_of(expression, below) for expression in project.expressions))
+def _scan(scan: Scan, wanted: frozenset[int], owners: Owners, steps: list[Step]) -> _RowTexts:
+    schema = owners.schema
+    found = schema.table(scan.table)
+    if found is None or found.table.public:
+        longest = schema.public.longest
+        return 1, tuple(longest(scan.table, column.name) if column.type is Type.STRING else 0 for column in scan.columns)
+    stored = stored_rows(found.table, schema.study)
+    rows = min(owners.height or 0, stored)
+    read = [index for index in wanted if index < len(scan.columns)]
+    held = tuple(
+        min(rows * _longest(schema, scan.table, column), _most_together(schema, scan.table, column.name, rows))
+        for column in scan.columns
+    )
+    spent = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
+    _note(steps, f"reading {scan.table}", scan.place, rows, spent)
+    return rows, held
 
-    def _group(self, group: UnitGroup) -> RowTexts:
-        parts: list[Expression] = list(group.keys)
-        for aggregate in group.aggregates:
-            parts += [part for part in (aggregate.argument, aggregate.filter) if part is not None]
-        below = self.visit(group.input, frozenset(index for part in parts for index in refs_of(part)))
-        inside = sum(cost_of(part, below) + _SORTED_BYTE * bytes_of(part, below) for part in parts)
+
+def _project(project: Project, wanted: frozenset[int], owners: Owners, steps: list[Step]) -> _RowTexts:
+    kept = [place for place in range(len(project.columns)) if place in wanted]
+    expressions = [project.expressions[place] for place in kept]
+    used = frozenset(index for expression in expressions for index in refs_of(expression))
+    rows, held = _walk(project.input, used, owners, steps)
+    computed = [expression for expression in expressions if not isinstance(expression, Ref)]
+    if owners.private(project):
+        spent = rows * _COMPUTE * len(computed) + total_cost(computed, rows, held)
+        _note(steps, "a computed column", _first(computed, project.place), rows, spent)
+    return rows, tuple(bytes_of(expression, rows, held) for expression in project.expressions)
+
+
+def _group(group: UnitGroup, owners: Owners, steps: list[Step]) -> _RowTexts:
+    parts: list[Expression] = list(group.keys)
+    for aggregate in group.aggregates:
+        parts += [part for part in (aggregate.argument, aggregate.filter) if part is not None]
+    rows, held = _walk(group.input, frozenset(index for part in parts for index in refs_of(part)), owners, steps)
+    if owners.private(group):
+        inside = sum(cost_of(part, rows, held) + _SORTED_BYTE * bytes_of(part, rows, held) for part in parts)
         dear = sum(AGGREGATES[aggregate.function].sorts for aggregate in group.aggregates)
         each = _GROUP + _AGGREGATE * len(group.aggregates) + _ORDERED_AGGREGATE * dear
-        spent = below.rows * each + inside
-        self._private(group, "GROUP BY inside a unit", group.place, below.rows, spent)
-        rows = min(ownership_of(group, self.schema, cap=self.height).rows or 0, below.rows)
-        arguments = [*group.keys, *(aggregate.argument for aggregate in group.aggregates)]
-        held = (
-            bytes_of(argument, below) if out.type is Type.STRING else 0
-            for argument, out in zip(arguments, group.columns, strict=True)
-        )
-        return RowTexts(rows, tuple(held))
+        _note(steps, "GROUP BY inside a unit", group.place, rows, rows * each + inside)
+    arguments = [*group.keys, *(aggregate.argument for aggregate in group.aggregates)]
+    made = tuple(
+        bytes_of(argument, rows, held) if out.type is Type.STRING else 0
+        for argument, out in zip(arguments, group.columns, strict=True)
+    )
+    return min(owners.rows(group) or 0, rows), made
 
-    def _window(self, window: Window, wanted: frozenset[int]) -> RowTexts:
-        parts: list[Expression] = []
-        for call in window.calls:
-            parts += [*call.partition, *(one for one, _, _ in call.order)]
-            parts += [] if call.argument is None else [call.argument]
-        width = len(window.input.columns)
-        below = self.visit(
-            window.input, frozenset(index for index in wanted if index < width) | {i for part in parts for i in refs_of(part)}
-        )
-        carried = sum(held for index, held in enumerate(below.bytes) if index in wanted)
+
+def _window(window: Window, wanted: frozenset[int], owners: Owners, steps: list[Step]) -> _RowTexts:
+    parts: list[Expression] = []
+    for call in window.calls:
+        parts += [*call.partition, *(one for one, _, _ in call.order)]
+        parts += [] if call.argument is None else [call.argument]
+    width = len(window.input.columns)
+    used = frozenset(index for index in wanted if index < width) | {index for part in parts for index in refs_of(part)}
+    rows, held = _walk(window.input, used, owners, steps)
+    if owners.private(window):
+        carried = sum(each for index, each in enumerate(held) if index in wanted)
         for call in window.calls:
             own = [*call.partition, *(one for one, _, _ in call.order), *([] if call.argument is None else [call.argument])]
-            computed = sum(cost_of(one, below) + _SORTED_BYTE * bytes_of(one, below) for one in own)
+            computed = sum(cost_of(one, rows, held) + _SORTED_BYTE * bytes_of(one, rows, held) for one in own)
             each = _WHOLE if call.whole and not call.order else _SORTED
-            spent = below.rows * each + computed + _MOVED_BYTE * carried
-            self._private(window, f"{call.function.upper()} OVER …", call.place or window.place, below.rows, spent)
-        longest = below.rows * TEXT_BYTES  # one text may stand beside every row
-        made = tuple(longest if call.type is Type.STRING else 0 for call in window.calls)
-        return RowTexts(below.rows, below.bytes + made)
+            spent = rows * each + computed + _MOVED_BYTE * carried
+            _note(steps, f"{call.function.upper()} OVER …", call.place or window.place, rows, spent)
+    longest = rows * TEXT_BYTES  # one text may stand beside every row
+    return rows, held + tuple(longest if call.type is Type.STRING else 0 for call in window.calls)
 
-    # ---- joins -----------------------------------------------------------------------------------------------------
 
-    def _join(self, join: Join, wanted: frozenset[int]) -> RowTexts:
-        width = len(join.left.columns)
-        used = wanted | ({index for conjunct in conjuncts(join.on) for index in refs_of(conjunct)})
-        left = self.visit(join.left, frozenset(index for index in used if index < width))
-        right = self.visit(join.right, frozenset(index - width for index in used if index >= width))
-        both = ownership_of(join.left, self.schema), ownership_of(join.right, self.schema)
-        if not any(side.private for side in both):
-            return RowTexts(1, left.bytes + right.bytes)
-        private = both[0].private, both[1].private
-        left_fan, right_fan = self._fans(join, left, right, private=private)
-        own = (left.rows if private[0] else 0), (right.rows if private[1] else 0)
-        pairs = min(own[0] * right_fan or own[1] * left_fan, own[1] * left_fan or own[0] * right_fan)
-        rows = ownership_of(join, self.schema, cap=self.height).rows or 0
-        every = list(conjuncts(join.on))
-        residual = [one for one in every if not _is_hashed(one, width) and len({index < width for index in refs_of(one)}) > 1]
-        if join.kind in {"semi", "anti"} and not residual:
-            pairs = own[0]  # the first match decides
-        repeated = tuple(held * max(right_fan if private[0] else pairs, 1) for held in left.bytes)
-        repeated += tuple(held * max(left_fan if private[1] else pairs, 1) for held in right.bytes)
-        alone = tuple(held if private[0] else 0 for held in left.bytes)
-        alone += tuple(held if private[1] else 0 for held in right.bytes)
-        spent = own[0] * _PROBE + own[1] * _BUILD + rows * _JOINED + pairs * _PAIR
-        spent += total_cost([one for one in every if one not in residual], RowTexts(sum(own), alone))
-        spent += total_cost(residual, RowTexts(pairs, repeated))
-        what = f"{'an' if join.kind in {'inner', 'anti'} else 'a'} {join.kind} join"
-        self.add(what, join.place, max(rows, *own), spent)
-        return left if join.kind in {"semi", "anti"} else RowTexts(rows, repeated)
+def _join(join: Join, wanted: frozenset[int], owners: Owners, steps: list[Step]) -> _RowTexts:
+    width = len(join.left.columns)
+    used = wanted | ({index for conjunct in conjuncts(join.on) for index in refs_of(conjunct)})
+    left_rows, left = _walk(join.left, frozenset(index for index in used if index < width), owners, steps)
+    right_rows, right = _walk(join.right, frozenset(index - width for index in used if index >= width), owners, steps)
+    private = owners.private(join.left), owners.private(join.right)
+    if not any(private):
+        return 1, left + right
+    left_fan, right_fan = _fans(join, left_rows, right_rows, owners)
+    own = (left_rows if private[0] else 0), (right_rows if private[1] else 0)
+    pairs = min(own[0] * right_fan or own[1] * left_fan, own[1] * left_fan or own[0] * right_fan)
+    rows = owners.rows(join) or 0
+    every = list(conjuncts(join.on))
+    residual = [one for one in every if not _is_hashed(one, width) and len({index < width for index in refs_of(one)}) > 1]
+    if join.kind in {"semi", "anti"} and not residual:
+        pairs = own[0]  # the first match decides
+    repeated = tuple(held * max(right_fan if private[0] else pairs, 1) for held in left)
+    repeated += tuple(held * max(left_fan if private[1] else pairs, 1) for held in right)
+    alone = tuple(held if private[0] else 0 for held in left) + tuple(held if private[1] else 0 for held in right)
+    spent = own[0] * _PROBE + own[1] * _BUILD + rows * _JOINED + pairs * _PAIR
+    spent += total_cost([one for one in every if one not in residual], sum(own), alone)
+    spent += total_cost(residual, pairs, repeated)
+    what = f"{'an' if join.kind in {'inner', 'anti'} else 'a'} {join.kind} join"
+    _note(steps, what, join.place, max(rows, *own), spent)
+    return (left_rows, left) if join.kind in {"semi", "anti"} else (rows, repeated)
 
-    def _fans(self, join: Join, left: RowTexts, right: RowTexts, *, private: tuple[bool, bool]) -> tuple[int, int]:
-        """How many rows of each side can match one row of the other, those of one unit where they have owners."""
-        if all(private):
-            found = fans_of(join, self.schema, self.height)
-            return found[0] or 0, found[1] or 0
-        matches = public_matches(join, join.right if private[0] else join.left, self.schema) or 0
-        return (left.rows, matches) if private[0] else (matches, right.rows)
+
+def _fans(join: Join, left: int, right: int, owners: Owners) -> tuple[int, int]:
+    """How many rows of each side can match one row of the other, those of one unit where they have owners."""
+    private = owners.private(join.left), owners.private(join.right)
+    if all(private):
+        found = owners.fans(join)
+        return found[0] or 0, found[1] or 0
+    matches = public_matches(join, join.right if private[0] else join.left, owners.schema) or 0
+    return (left, matches) if private[0] else (matches, right)
 
 
 def _longest(schema: Schema, table: str, column: Out) -> int:

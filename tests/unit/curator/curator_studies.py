@@ -14,7 +14,7 @@ from curador.curator.curator import Curator
 from curador.curator.opening import ledger_of
 from curador.curator.rehearsal import tally_without_rows
 from curador.curator.session import Session
-from curador.engines.base import Cells, Compiled, Tallied
+from curador.engines.base import Cells, Tallied
 from curador.ledger.limits import Limits
 from curador.study.model import Analyst, Budget, Caps, Column, Field, Schema, Study, Table, TableSchema, UnitColumn
 from curador.study.values import Type
@@ -89,7 +89,7 @@ class FakeEngine:
 
     def compile(self, blocks):
         """Refuse nothing."""
-        return Compiled(tuple(blocks), None)
+        return [(block, None) for block in blocks]
 
     def __init__(self, study, *, each=1000, shops=None, version=1):
         self.version = version
@@ -105,7 +105,7 @@ class FakeEngine:
 
     def rehearse(self, compiled):
         """Tables without rows."""
-        return [tally_without_rows(block) for block in compiled.blocks]
+        return [tally_without_rows(block) for block, _ in compiled]
 
     def record_failure(self, incident, detail):
         self.incidents[incident] = detail
@@ -114,12 +114,12 @@ class FakeEngine:
         self.durations[question] = seconds
 
     def tally(self, compiled):
-        self.tallied.append(list(compiled.blocks))
+        self.tallied.append([block for block, _ in compiled])
         if self.before is not None:
             self.before()
         if self.problem is not None:
             raise self.problem
-        return [self._block(block) for block in compiled.blocks]
+        return [self._block(block) for block, _ in compiled]
 
     def _block(self, block):
         known = [self._values(key) for key in block.keys]

@@ -22,15 +22,16 @@ from plan_trees import (
 )
 
 from curador.errors import NotPrivate
-from curador.plan.caps import RequestedCaps, bound_contribution, caps_of
 from curador.plan.ownership import (
     PUBLIC,
+    Owners,
+    RequestedCaps,
+    bound_contribution,
+    caps_of,
     conjuncts,
     equated_columns,
-    fans_of,
     is_unit,
     most_rows,
-    ownership_of,
     public_matches,
     refs_of,
     scans_of,
@@ -46,7 +47,7 @@ EVENTS = scan(E, "events")
 
 
 def rows(relation, cap=None, known=S):
-    return ownership_of(relation, known, cap=cap).rows
+    return Owners(known, cap).rows(relation)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_rows_of_one_unit(relation, plain, capped):
     """Each operator's rule, without and with a cap of five rows on base tables."""
     assert rows(relation) == plain
     assert rows(relation, 5) == capped
-    assert ownership_of(relation, S).private is ownership_of(relation, S, cap=5).private is True
+    assert Owners(S).private(relation) is Owners(S, 5).private(relation) is True
 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
@@ -107,7 +108,7 @@ def test_a_row_that_is_a_unit_can_be_multiplied():
 def test_rows_without_an_owner_are_refused(relation):
     """Public rows that no person's row keeps would appear when somebody leaves."""
     with pytest.raises(NotPrivate):
-        ownership_of(relation, S)
+        Owners(S).of(relation)
 
 
 AT = Place(3, 8)
@@ -133,7 +134,7 @@ AT = Place(3, 8)
 def test_a_refusal_says_where_and_why(relation, sentence, hint):
     """The place is that of the node, the sentence names the rule, and where something helps, the hint says what."""
     with pytest.raises(NotPrivate) as refusal:
-        ownership_of(replace(relation, place=AT), S)
+        Owners(S).of(replace(relation, place=AT))
     assert (refusal.value.sentence, refusal.value.hint, refusal.value.place) == (sentence, hint, AT)
 
 
@@ -141,10 +142,10 @@ def test_public_stays_public():
     """Whatever is done to public tables alone belongs to nobody, and has no R."""
     same_city = equal(column(REGIONS, "city"), column(REGIONS, "region"))
     for kind in ("inner", "left", "right", "full", "semi", "anti"):
-        assert ownership_of(joined(REGIONS, REGIONS, kind, on=("city", "city")), S, cap=5) == PUBLIC
+        assert Owners(S, 5).of(joined(REGIONS, REGIONS, kind, on=("city", "city"))) == PUBLIC
     for relation in (REGIONS, where(REGIONS, same_city), union(REGIONS, REGIONS), distinct(REGIONS), union(REGIONS)):
-        assert ownership_of(relation, S, cap=5) == PUBLIC
-    assert ownership_of(union(VISITS), S, cap=5) == ownership_of(VISITS, S, cap=5)
+        assert Owners(S, 5).of(relation) == PUBLIC
+    assert Owners(S, 5).of(union(VISITS)) == Owners(S, 5).of(VISITS)
 
 
 @pytest.mark.parametrize("many", [0, 1, 3])
@@ -155,9 +156,9 @@ def test_the_kept_side_keeps_its_rows(many):
     for left, right, kept in ((VISITS, REGIONS, "left"), (REGIONS, VISITS, "right")):
         assert rows(joined(left, right, on=on), 5, known) == 5 * many
         assert rows(joined(left, right, kept, on=on), 5, known) == 5 * max(many, 1)
-        assert ownership_of(joined(left, right, kept, on=on), known).rows is None
-        assert ownership_of(joined(left, right, kept, on=on), known).private
-        assert ownership_of(joined(left, right, kept, on=on), known, cap=5).private
+        assert Owners(known).rows(joined(left, right, kept, on=on)) is None
+        assert Owners(known).private(joined(left, right, kept, on=on))
+        assert Owners(known, 5).private(joined(left, right, kept, on=on))
 
 
 def test_a_public_table_on_the_left():
@@ -199,9 +200,9 @@ def test_no_bound_on_one_side():
     """A side without a bound leaves the join without one, even where the other matches one row at most."""
     assert rows(joined(PEOPLE, ORDERS, on=("age", "order"))) is None
     assert rows(joined(ORDERS, PEOPLE, on=("order", "age"))) is None
-    assert fans_of(joined(PEOPLE, ORDERS, on=("age", "order")), S, None) == (1, 1)
-    assert fans_of(joined(PEOPLE, VISITS), S, None) == (1, None)
-    assert fans_of(joined(VISITS, PEOPLE), S, None) == (None, 1)
+    assert Owners(S).fans(joined(PEOPLE, ORDERS, on=("age", "order"))) == (1, 1)
+    assert Owners(S).fans(joined(PEOPLE, VISITS)) == (1, None)
+    assert Owners(S).fans(joined(VISITS, PEOPLE)) == (None, 1)
 
 
 def computed(relation):
@@ -245,7 +246,7 @@ def windows(name):
 )
 def test_rows_that_match_one_row(join, fans):
     """A verified key, or the keys of a GROUP BY, match one, through filters, windows and plain columns alone."""
-    assert fans_of(join, S, 5) == fans
+    assert Owners(S, 5).fans(join) == fans
 
 
 PAIRS = joined(VISITS, RENAMED)  # 25 rows of a unit: each visit with each order
@@ -270,17 +271,17 @@ MATCHED = joined(ORDERS, REGIONS, on=("order", "city"))  # its types differ, so 
 )
 def test_rows_that_match_through_an_inner_join(join, fan):
     """Rows that agree on one side of it, times how many of the other match each; an outer or a public join has them all."""
-    assert fans_of(join, S, 5)[1] == fan
+    assert Owners(S, 5).fans(join)[1] == fan
 
 
 def test_rows_that_match_through_a_join_without_a_bound():
     """Without a cap a verified key still bounds what agrees, where the other side has one row."""
     for inner in (joined(PEOPLE, RENAMED), joined(RENAMED, PEOPLE)):
-        assert fans_of(joined(LINES, inner, on=ON_ORDER), S, None) == (None, 1)
-        assert fans_of(joined(LINES, inner, on=("order", "age")), S, None) == (None, None)
+        assert Owners(S).fans(joined(LINES, inner, on=ON_ORDER)) == (None, 1)
+        assert Owners(S).fans(joined(LINES, inner, on=("order", "age"))) == (None, None)
     for inner in (joined(LINES, RENAMED, on=ON_ORDER), joined(RENAMED, LINES, on=ON_ORDER)):
-        assert fans_of(joined(VISITS, inner, on=("rating", "price")), S, None) == (None, None)
-        assert fans_of(joined(VISITS, inner, on=("rating", "id")), S, None) == (None, None)
+        assert Owners(S).fans(joined(VISITS, inner, on=("rating", "price"))) == (None, None)
+        assert Owners(S).fans(joined(VISITS, inner, on=("rating", "id"))) == (None, None)
 
 
 class Counting:
@@ -304,7 +305,7 @@ def test_a_deep_question_is_walked_once():
         relation = joined(relation, relation)
     counting = Counting(S)
 
-    assert ownership_of(relation, counting).rows == 1
+    assert Owners(counting).rows(relation) == 1
     assert counting.looked_up == 1
 
 
@@ -451,7 +452,7 @@ def test_public_rows_that_one_row_matches():
 def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None):
     wanted = asked or RequestedCaps()
     needs = {"keyed": keyed, "private_keys": private, "counts_units": units, "known_groups": groups}
-    return bound_contribution(relation, known, caps_of(relation, known, wanted), wanted, **needs)
+    return bound_contribution(relation, Owners(known), caps_of(relation, known, wanted), wanted, **needs)
 
 
 def test_the_prepared_rank_serves_where_every_row_counts():

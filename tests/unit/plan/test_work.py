@@ -10,7 +10,7 @@ from plan_schemas import Public, event_tables, people_tables, schema
 from curador.errors import NotPrivate
 from curador.plan.build import build_plan
 from curador.plan.words import explain
-from curador.plan.work import LEAST_HEIGHT, TEXT_BYTES, UNIT_TEXT_BYTES, RowTexts, cost_of, stored_rows
+from curador.plan.work import LEAST_HEIGHT, TEXT_BYTES, UNIT_TEXT_BYTES, cost_of, stored_rows
 from curador.query.sql import parse
 from curador.query.tree import Call, Literal, Ref
 from curador.study.model import Caps, EngineSettings
@@ -84,11 +84,10 @@ def test_many_logarithms_lower_the_height():
 
 def test_patterns_cost_what_looking_for_them_takes():
     """A pattern with _ is compared at every place, letter by letter."""
-    held = RowTexts(10, (10 * TEXT_BYTES,))
 
     def looking(pattern):
         node = Call("like", (Ref(0, Type.STRING), Literal(pattern, Type.STRING)), Type.BOOLEAN)
-        return cost_of(node, held)
+        return cost_of(node, 10, (10 * TEXT_BYTES,))
 
     assert looking("%" + "a" * 1000 + "_b%") > 100 * looking("%aaa%")
     assert looking("a_%") < looking("%a_%")
@@ -98,11 +97,11 @@ def test_patterns_cost_what_looking_for_them_takes():
 
 def test_nested_guards_are_counted_as_often_as_they_are_computed():
     """What is guarded stands twice in the text."""
-    held, x = RowTexts(100, (0,)), Ref(0, Type.FLOAT)
+    x = Ref(0, Type.FLOAT)
     costs = []
     for _ in range(6):
         x = Call("ln", (x,), Type.FLOAT)
-        costs.append(cost_of(x, held))
+        costs.append(cost_of(x, 100, (0,)))
 
     assert all(later > 2 * sooner for sooner, later in itertools.pairwise(costs))
 

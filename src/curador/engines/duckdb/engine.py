@@ -10,14 +10,22 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from curador.engines.base import Compiled, EngineFailed, Sources
+from curador.engines.base import EngineFailed, Sources
 from curador.engines.duckdb import versions
 from curador.engines.duckdb.facts import VersionFacts
-from curador.engines.duckdb.folder import Folder, log_failure, note_duration, note_failure, prepared_folder
-from curador.engines.duckdb.runners import BrokenError, InlineRunner, ProcessRunner
 from curador.engines.duckdb.schema import describe, physical_types
-from curador.engines.duckdb.versions import is_prepared, layout_digest, specification, take_version
-from curador.engines.duckdb.worker import open_connection
+from curador.engines.duckdb.versions import (
+    Folder,
+    is_prepared,
+    layout_digest,
+    log_failure,
+    note_duration,
+    note_failure,
+    prepared_folder,
+    specification,
+    take_version,
+)
+from curador.engines.duckdb.worker import BrokenError, InlineRunner, ProcessRunner, open_connection
 from curador.errors import Failed, InvalidQuery, InvalidStudy
 
 if TYPE_CHECKING:
@@ -26,8 +34,8 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Engine, EngineKind, Tallied
-    from curador.engines.duckdb.runners import Runner
+    from curador.engines.base import Compiled, Engine, EngineKind, Tallied
+    from curador.engines.duckdb.worker import Runner
     from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
     from curador.study.model import Schema, Study
@@ -94,7 +102,7 @@ class DuckDBEngine:
         """Return the blocks lowered to SQL; refuse what cannot be: too deep, too long. No data are read."""
         from curador.engines.lower.block import lower_block
 
-        return Compiled(tuple(blocks), tuple(lower_block(block, self._schema) for block in blocks))
+        return tuple((block, lower_block(block, self._schema)) for block in blocks)
 
     def rehearse(self, compiled: Compiled) -> list[Tallied]:
         """Return the integers of all blocks on tables without rows; a failure there is a refusal. Nothing is read."""
@@ -110,11 +118,10 @@ class DuckDBEngine:
     def _tallied(self, compiled: Compiled, *, empty: bool) -> list[Tallied]:
         from curador.engines.lower.block import collect
 
-        lowered: tuple[GeneratedSQL, ...] = compiled.statements
-        named = [(str(place), one) for place, one in enumerate(lowered)]
+        named: list[tuple[str, GeneratedSQL]] = [(str(place), one) for place, (_, one) in enumerate(compiled)]
         results = self._without_rows(named) if empty else self.run(named)
         try:
-            return [collect(block, results[str(place)]) for place, block in enumerate(compiled.blocks)]
+            return [collect(block, results[str(place)]) for place, (block, _) in enumerate(compiled)]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
             raise log_failure(self._folder, self._version, traceback.format_exc()) from None
 

@@ -1,10 +1,15 @@
-"""The worker: a process that holds the data version and runs the statements it is sent. It reads frames from standard input.
+"""Where statements run: in a worker process that is killed at the deadline, or in this process, interrupted at it.
 
-A frame is eight bytes of length and so many bytes. First comes the specification of the connection, to which the
-worker answers when it is ready; then one question a frame: JSON, [whether it is for tables without rows, [[name, statement],
-…]]. The answer to a question is a frame of JSON, {"ok": true, "names": […]}, and one frame of Arrow for each name; or
-{"ok": false, "names": [], "detail": "…"}. When standard input ends, so does the worker, whatever it is doing: it does not
-outlive its parent. Nothing is unpickled.
+Both raise `BrokenError` with the whole truth, which is for the owner's log.
+
+The worker is a process that holds the data version and runs the statements it is sent. It reads frames from standard input.
+A frame is eight bytes of length and so many bytes. First comes the specification of the connection, to which the worker
+answers when it is ready; then one question a frame: JSON, [whether it is for tables without rows, [[name, statement], …]].
+The answer to a question is a frame of JSON, {"ok": true, "names": […]}, and one frame of Arrow for each name; or {"ok":
+false, "names": [], "detail": "…"}. When standard input ends, so does the worker, whatever it is doing: it does not outlive
+its parent. Nothing is unpickled.
+
+Both ends of the pipe stand here. What only one of them needs it imports where it needs it: a worker starts in no time.
 """
 
 from __future__ import annotations
@@ -13,22 +18,213 @@ import contextlib
 import json
 import os
 import queue
+import select
 import struct
 import sys
 import threading
-from typing import IO, TYPE_CHECKING, Any
+import time
+import weakref
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from curador.engines.duckdb.connection import close_doors, connect, run_in_order
+from curador.engines.duckdb.connection import close_doors, connect, private_files, run_in_order
 from curador.engines.duckdb.spelling import commas, identifier
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping, Sequence
 
     import duckdb
 
-LENGTH = struct.Struct(">Q")
+    from curador.engines.duckdb.versions import Folder
+
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from curador.engines.duckdb.worker import main; main()"
+_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
+"""What the worker sees of the environment."""
+
+_START = 120.0
+"""Seconds in which a worker must be ready: no part of a question's deadline, since no question has been asked."""
+
+_LENGTH = struct.Struct(">Q")
 _HEADROOM = 8 << 30
 """Bytes of addresses beyond twice DuckDB's own limit: programs, stacks, results."""
+
+
+# ---- runners -----------------------------------------------------------------------------------------------------------
+
+
+class BrokenError(Exception):
+    """The engine did not answer. The text may hold values of rows."""
+
+
+class Runner(Protocol):
+    """Runs the statements of one question in one transaction."""
+
+    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+        """Return the Arrow tables by name, or raise BrokenError. `empty`: of the same tables without rows."""
+        ...
+
+    def close(self) -> None:
+        """Stop."""
+        ...
+
+
+class ProcessRunner:
+    """A worker process, started at the first question and replaced after a kill."""
+
+    def __init__(self, specification: Mapping[str, Any], folder: Folder) -> None:
+        self._specification = specification
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: weakref.finalize[[subprocess.Popen[bytes], str], ProcessRunner] | None = None
+        self._owner = os.getpid()
+
+    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+        """Return the Arrow tables by name. A worker that is late, or gone, is killed and forgotten."""
+        with self._lock:
+            finished = False
+            try:
+                process = self._started()
+                head, tables = self._ask(process, json.dumps([empty, list(statements)]).encode(), seconds)
+                finished = True
+            finally:
+                if not finished:  # late, gone or interrupted: what it does now is unknown
+                    self._kill()
+        if not head["ok"]:
+            raise BrokenError(head["detail"])
+        return tables
+
+    def close(self) -> None:
+        """End the worker."""
+        with self._lock:
+            self._kill()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._owner != os.getpid():  # a fork must not share its parent's pipes
+            self._process, self._end, self._owner = None, None, os.getpid()
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        import subprocess
+
+        self._kill()
+        with self._folder.appending(self._folder.incidents) as log:
+            self._process = subprocess.Popen(  # noqa: S603 -- our own program
+                [sys.executable, "-I", "-c", _PROGRAM, *_paths()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self._folder.path,
+                env={name: os.environ[name] for name in _KEPT if name in os.environ},
+                start_new_session=True,  # Ctrl-C is for the parent, which then ends the worker
+            )
+        spill = str(self._folder.new_spill())
+        self._end = weakref.finalize(self, _end, self._process, spill)
+        config = {**self._specification["config"], "temp_directory": spill}
+        self._send(self._process, json.dumps({**self._specification, "config": config}).encode())
+        _receive(self._process, time.monotonic() + _START)
+        return self._process
+
+    def _ask(self, process: subprocess.Popen[bytes], question: bytes, seconds: float) -> tuple[Any, Mapping[str, Any]]:
+        import pyarrow as pa
+
+        until = time.monotonic() + seconds
+        self._send(process, question)
+        head = json.loads(_receive(process, until))
+        return head, {name: pa.ipc.open_stream(_receive(process, until)).read_all() for name in head["names"]}
+
+    def _send(self, process: subprocess.Popen[bytes], content: bytes) -> None:
+        try:
+            if process.stdin is not None:
+                write_frame(process.stdin, content)
+        except OSError:
+            raise BrokenError("The worker is gone.") from None
+
+    def _kill(self) -> None:
+        self._process = None
+        if self._end is not None and self._owner == os.getpid():
+            self._end()
+        self._end = None
+
+
+class InlineRunner:
+    """This process itself, for scripts. The deadline interrupts, which takes effect when DuckDB next looks."""
+
+    def __init__(self, specification: Mapping[str, Any]) -> None:
+        self._specification = specification
+        self._lock = threading.Lock()
+        self._connections: Connections | None = None
+
+    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+        """Return the Arrow tables by name."""
+        with self._lock, private_files():
+            timer: threading.Timer | None = None
+            try:
+                if self._connections is None:
+                    self._connections = Connections(self._specification)
+                cursor = self._connections.cursor(empty=empty)
+                timer = threading.Timer(seconds, cursor.interrupt)
+                timer.daemon = True
+                timer.start()
+                return answer(cursor, statements)
+            except Exception as problem:  # noqa: BLE001 -- the engine decides what anybody may know of it
+                raise BrokenError(f"{type(problem).__name__}: {problem}") from None
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connections is not None:
+                self._connections.close()
+                self._connections = None
+
+
+def _end(process: subprocess.Popen[bytes], spill: str) -> None:
+    """Kill a worker, also one that nobody closed, and remove what it had moved out of memory: it holds rows."""
+    import shutil
+
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    shutil.rmtree(spill, ignore_errors=True)
+
+
+def _receive(process: subprocess.Popen[bytes], until: float) -> bytes:
+    """Return the next frame, read before the deadline."""
+    (length,) = _LENGTH.unpack(_read(process, _LENGTH.size, until))
+    return _read(process, length, until)
+
+
+def _read(process: subprocess.Popen[bytes], length: int, until: float) -> bytes:
+    if process.stdout is None:
+        raise BrokenError("The worker has no output.")
+    handle = process.stdout.fileno()
+    parts: list[bytes] = []
+    while length:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([handle], [], [], left)[0]:
+            raise BrokenError("The deadline passed.")
+        part = os.read(handle, min(length, 1 << 20))
+        if not part:
+            raise BrokenError("The worker ended.")
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _paths() -> list[str]:
+    """Where the worker finds the same packages as this process; never the working folder."""
+    from pathlib import Path
+
+    home = str(Path(__file__).parents[3])
+    return [home, *(path for path in sys.path if path and path != home and Path(path).exists())]
+
+
+# ---- connections -----------------------------------------------------------------------------------------------------
 
 
 def open_connection(specification: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -98,6 +294,9 @@ def answer(cursor: duckdb.DuckDBPyConnection, statements: Sequence[tuple[str, st
         cursor.close()
 
 
+# ---- the worker ------------------------------------------------------------------------------------------------------
+
+
 def main() -> None:
     """Serve the parent until it goes away."""
     os.umask(0o077)
@@ -143,17 +342,17 @@ def _stream(table: Any) -> bytes:
 
 def read_frame(source: IO[bytes]) -> bytes | None:
     """Return the next frame; None at the end."""
-    head = source.read(LENGTH.size)
-    if len(head) < LENGTH.size:
+    head = source.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
         return None
-    (length,) = LENGTH.unpack(head)
+    (length,) = _LENGTH.unpack(head)
     content = source.read(length)
     return content if len(content) == length else None
 
 
 def write_frame(out: IO[bytes], content: bytes) -> None:
     """Write one frame."""
-    out.write(LENGTH.pack(len(content)) + content)
+    out.write(_LENGTH.pack(len(content)) + content)
     out.flush()
 
 

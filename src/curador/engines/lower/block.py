@@ -16,27 +16,17 @@ Nothing is read and nothing can fail for a row's sake until the statement runs: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from curador.engines.base import Cells, Tallied
-from curador.engines.lower import terms
-from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart, TallyColumn, TallyFrame, results_of
-from curador.engines.lower.caps import apply_caps, rank_of
+from curador.engines.lower.aggregates import TALLIES, BesideOthers, Layers, TallyColumn, results_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
-from curador.engines.lower.expression import Expressions
-from curador.engines.lower.grid import Layers, steps_of
-from curador.engines.lower.relation import Relations, is_stored_on_grid
-from curador.engines.lower.sql import (
-    GeneratedSQL,
-    commas,
-    mark_generated,
-    rows_of,
-    select,
-    too_deep,
-)
+from curador.engines.lower.expression import null_of
+from curador.engines.lower.relation import Relations, apply_caps, is_stored_on_grid, rank_of
+from curador.engines.lower.sql import GeneratedSQL, commas, mark_generated, rows_of, select, too_deep
 from curador.errors import Failed
 from curador.plan.work import is_table
 from curador.query.tree import Ref
@@ -49,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.engines.base import Integers, KeyValue
-    from curador.engines.lower.dialect import Dialect
+    from curador.engines.lower.sql import Dialect
     from curador.plan.model import BlockPlan, Tally
     from curador.query.tree import Relation
     from curador.study.model import Schema
@@ -78,15 +68,18 @@ def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> GeneratedS
 GROUPS, SELECTION, FIRST_TALLY = 0, 1, 2
 """The numbers of parts; a tally with a part of its own has FIRST_TALLY + its place."""
 
+WithParts: TypeAlias = tuple[tuple[str, str], ...]
+"""The parts of a WITH clause, each with its name; the last one is named `kept`."""
+
 
 def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
     """Return a block's statement. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
     try:
-        made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
-        text = made.statement()
+        kept, keys, columns = _lower_kept(block, schema, stored_grids=stored_grids, dialect=dialect)
+        parts = _lower_parts(block, keys, columns, dialect)
     except RecursionError:
         raise too_deep() from None
-    return mark_generated(text)
+    return mark_generated(f"{_with_clause(block, kept, dialect, reads=len(parts))} {' UNION ALL '.join(parts)}")
 
 
 def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUCKDB) -> GeneratedSQL:
@@ -99,106 +92,61 @@ def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUC
 
 def lower_kept(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
     """Return the rows that a block counts, one by one: what a test of unit-locality or of caps looks at."""
-    made = _Block.of(block, schema, stored_grids=stored_grids, dialect=dialect)
-    return mark_generated(f"{made.with_clause(reads=1)} {select(['*'], 'kept')}")
+    kept, _, _ = _lower_kept(block, schema, stored_grids=stored_grids, dialect=dialect)
+    return mark_generated(f"{_with_clause(block, kept, dialect, reads=1)} {select(['*'], 'kept')}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    block: BlockPlan
-    kept: tuple[tuple[str, str], ...]
-    """The parts of a WITH clause, the last of which is named `kept`."""
-    keys: tuple[str, ...]
-    columns: tuple[TallyColumn, ...]
-    dialect: Dialect
+def _with_clause(block: BlockPlan, kept: WithParts, dialect: Dialect, *, reads: int) -> str:
+    """Return WITH …; rows that are read several times are computed once, unless reading them is one scan.
 
-    @classmethod
-    def of(cls, block: BlockPlan, schema: Schema, *, stored_grids: bool, dialect: Dialect) -> _Block:
-        relations = Relations(schema, dialect, rank_of(block.cap, block.relation, schema))
-        found = {
-            place: tally.argument.index
+    Once also for work's sake: a plan counts what is computed with a row once.
+    """
+    several = {name for name, _ in kept if name in {"owned", "crowded"} and len(kept) > 1}
+    scanned = len(kept) == 1 and is_table(block.relation)
+    once = reads > 1 and not scanned
+    named = [dialect.named(name, text, once=True if name in several else once and name == "kept") for name, text in kept]
+    return f"WITH {commas(named)}"
+
+
+def _lower_kept(
+    block: BlockPlan, schema: Schema, *, stored_grids: bool, dialect: Dialect
+) -> tuple[WithParts, tuple[str, ...], tuple[TallyColumn, ...]]:
+    """Return the rows that count, the column of each key in them, and those of each tally."""
+    relations = Relations(schema, dialect, rank_of(block.cap, block.relation, schema))
+    found = {
+        place: tally.argument.index
+        for place, tally in enumerate(block.tallies)
+        if stored_grids and isinstance(tally.argument, Ref) and tally.grid is not None
+        if is_stored_on_grid(block.relation, tally.argument.index, tally.grid, schema)
+    }
+    shape = relations.lower(block.relation, frozenset(found.values()))
+    if not shape.private:
+        message = "a block must be over rows of people"
+        raise TypeError(message)
+    layers = Layers(shape.column_names, [*shape.owner_names, *shape.order_names], dialect)
+    keys = tuple(layers.value(key.expression, key.type) for key in block.keys)
+    grouped = tuple(dict.fromkeys(keys))
+    columns = _same_rows(
+        [
+            TallyColumn(tally, *_columns_of(tally, found.get(place), layers), grouped, single=block.cap.rows == 1)
             for place, tally in enumerate(block.tallies)
-            if stored_grids and isinstance(tally.argument, Ref) and tally.grid is not None
-            if is_stored_on_grid(block.relation, tally.argument.index, tally.grid, schema)
-        }
-        shape = relations.lower(block.relation, frozenset(found.values()))
-        if not shape.private:
-            message = "a block must be over rows of people"
-            raise TypeError(message)
-        expressions = Expressions(shape.column_names, dialect)
-        layers = Layers(dialect, [*shape.owner_names, *shape.order_names])
-        keys = tuple(layers.column(expressions.text(key.expression, key.type)) for key in block.keys)
-        columns = _same_rows(
-            [_column(tally, found.get(place), expressions, layers) for place, tally in enumerate(block.tallies)]
-        )
-        numbered = schema.study.engine.prepare != "never"
-        grouped = list(dict.fromkeys(keys))
-        rows = apply_caps(layers.select(shape.sql), block.cap, block.relation, shape, grouped, dialect, numbered=numbered)
-        return cls(block, rows, keys, columns, dialect)
-
-    def with_clause(self, reads: int) -> str:
-        """Return WITH …; rows that are read several times are computed once, unless reading them is one scan.
-
-        Once also for work's sake: a plan counts what is computed with a row once.
-        """
-        several = {name for name, _ in self.kept if name in {"owned", "crowded"} and len(self.kept) > 1}
-        scanned = len(self.kept) == 1 and is_table(self.block.relation)
-        once = reads > 1 and not scanned
-        named = [
-            self.dialect.named(name, text, once=True if name in several else once and name == "kept")
-            for name, text in self.kept
         ]
-        return f"WITH {commas(named)}"
+    )
+    numbered = schema.study.engine.prepare != "never"
+    rows = apply_caps(layers.select(shape.sql), block.cap, block.relation, shape, grouped, dialect, numbered=numbered)
+    return rows, keys, columns
 
-    def statement(self) -> str:
-        """Return the whole statement."""
-        private = self.block.private_keys
-        parts = [self._groups()]
-        if self.block.units is not None and 0 < len(private) < len(self.keys):
-            parts.append(self._selection(private, self.columns[self.block.units]))
-        for place, column in enumerate(self.columns):
-            if isinstance(made := TALLIES[column.tally.kind], OwnPart):
-                source, counted = made.source(column, self._frame), made.counted(column)
-                cell = column.argument if made.by_cell else None
-                parts.append(self._part(FIRST_TALLY + place, source, range(len(self.keys)), [counted], cell))
-        return f"{self.with_clause(reads=len(parts))} {' UNION ALL '.join(parts)}"
 
-    # ---- parts -------------------------------------------------------------------------------------------------------
-
-    @property
-    def _width(self) -> int:
-        return max(1, sum(results_of(tally.kind) for tally in self.block.tallies))
-
-    @property
-    def _frame(self) -> TallyFrame:
-        return TallyFrame(self.dialect, tuple(dict.fromkeys(self.keys)), single=self.block.cap.rows == 1)
-
-    def _part(self, number: int, source: str, places: Sequence[int], counts: Sequence[str], cell: str | None = None) -> str:
-        """One SELECT of the union: the keys at these places, others NULL; results padded with NULL."""
-        whole = self.dialect.type(Type.INTEGER)
-        keys = [
-            f"{name if place in places else terms.null(self.block.keys[place].type, self.dialect)} AS k{place}"
-            for place, name in enumerate(self.keys)
-        ]
-        padded = [*counts, *["NULL"] * (self._width - len(counts))]
-        results = [f"CAST({text} AS {whole}) AS n{place}" for place, text in enumerate(padded)]
-        columns = [f"{number:d} AS part", *keys, f"CAST({cell or 'NULL'} AS {whole}) AS cell", *results]
-        grouped = [*dict.fromkeys(self.keys[place] for place in places), *([cell] if cell else [])]
-        return select(columns, source, by=grouped)
-
-    def _groups(self) -> str:
-        counts: list[str] = []
-        for column in self.columns:
-            if isinstance(made := TALLIES[column.tally.kind], BesideOthers):
-                counts += made.results(column, self._frame)
-        if not counts and not self.keys:
-            counts = ["COUNT(*)"]  # one group, also of nothing: without an aggregate every row would be one
-        return self._part(GROUPS, "kept", range(len(self.keys)), counts)
-
-    def _selection(self, private: Sequence[int], column: TallyColumn) -> str:
-        source = rows_of(select(["*"], "kept", when=column.conditions))
-        units = "COUNT(*)" if self._frame.single else "COUNT(DISTINCT __u)"
-        return self._part(SELECTION, source, private, [units])
+def _columns_of(tally: Tally, stored: int | None, layers: Layers) -> tuple[str | None, str | None]:
+    """The columns of a tally's argument and filter. stored: which column of the relation comes on the tally's grid."""
+    chosen = None if tally.filter is None else layers.value(tally.filter, Type.BOOLEAN)
+    if tally.argument is None:
+        return None, chosen
+    if tally.grid is None:
+        return layers.value(tally.argument), chosen
+    if stored is not None:
+        return layers.column(f"g{stored}"), chosen
+    return layers.on_grid(layers.term(tally.argument), tally.grid), chosen
 
 
 def _same_rows(columns: list[TallyColumn]) -> tuple[TallyColumn, ...]:
@@ -215,15 +163,42 @@ def _same_rows(columns: list[TallyColumn]) -> tuple[TallyColumn, ...]:
     )
 
 
-def _column(tally: Tally, found: int | None, expressions: Expressions, layers: Layers) -> TallyColumn:
-    chosen = None if tally.filter is None else layers.column(expressions.text(tally.filter, Type.BOOLEAN))
-    if tally.argument is None:
-        return TallyColumn(tally, None, chosen)
-    if tally.grid is None:
-        return TallyColumn(tally, layers.column(expressions.text(tally.argument)), chosen)
-    if found is not None:
-        return TallyColumn(tally, layers.column(f"g{found}"), chosen)
-    return TallyColumn(tally, layers.on_grid(expressions.term(tally.argument), steps_of(tally.grid)), chosen)
+def _lower_parts(block: BlockPlan, keys: Sequence[str], columns: Sequence[TallyColumn], dialect: Dialect) -> list[str]:
+    """Return the SELECTs of the union: of groups, of private keys, and of each tally that has its own."""
+    whole = dialect.type(Type.INTEGER)
+    width = max(1, sum(results_of(tally.kind) for tally in block.tallies))
+    everywhere = range(len(keys))
+
+    def part(number: int, source: str, places: Sequence[int], counts: Sequence[str], cell: str | None = None) -> str:
+        """One SELECT of the union: the keys at these places, others NULL; results padded with NULL."""
+        named = [
+            f"{name if place in places else null_of(block.keys[place].type, dialect)} AS k{place}"
+            for place, name in enumerate(keys)
+        ]
+        padded = [*counts, *["NULL"] * (width - len(counts))]
+        results = [f"CAST({text} AS {whole}) AS n{place}" for place, text in enumerate(padded)]
+        selected = [f"{number:d} AS part", *named, f"CAST({cell or 'NULL'} AS {whole}) AS cell", *results]
+        grouped = [*dict.fromkeys(keys[place] for place in places), *([cell] if cell else [])]
+        return select(selected, source, by=grouped)
+
+    counts: list[str] = []
+    alone: list[str] = []
+    for place, column in enumerate(columns):
+        made = TALLIES[column.tally.kind]
+        if isinstance(made, BesideOthers):
+            counts += made.results(column, dialect)
+        else:
+            cell = column.argument if made.by_cell else None
+            source = made.source(column, dialect)
+            alone.append(part(FIRST_TALLY + place, source, everywhere, [made.counted(column)], cell))
+    if not counts and not keys:
+        counts = ["COUNT(*)"]  # one group, also of nothing: without an aggregate every row would be one
+    found = [part(GROUPS, "kept", everywhere, counts)]
+    if block.units is not None and 0 < len(block.private_keys) < len(keys):
+        rows = rows_of(select(["*"], "kept", when=columns[block.units].conditions))
+        units = "COUNT(*)" if columns[block.units].single else "COUNT(DISTINCT __u)"
+        found.append(part(SELECTION, rows, block.private_keys, [units]))
+    return found + alone
 
 
 # ---- results ---------------------------------------------------------------------------------------------------------------
@@ -299,8 +274,7 @@ def _integers(column: Arrow) -> NDArray[np.int64]:
         raise Failed("an engine must return exact integers.")
     if column.null_count:
         raise Failed("an engine must return a number for every group.")
-    found: Any = column.cast(pa.int64()).to_numpy()
-    return np.asarray(found, dtype=np.int64)
+    return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
 def _places(rows: Arrow, groups: Arrow, keys: Sequence[str]) -> NDArray[np.int64]:

@@ -20,6 +20,12 @@ times        Years 1 to 9999, clamped. date_trunc to a Monday for weeks. date_di
              first moment up to the second. date_add keeps the day of the month or its last day.
 
 What grows is cut: a string that doubles at every step would fail for one row's sake.
+
+A lowered expression is a term, and a number in it is needed in three ways: as it is, finite, or as a value. Arithmetic is
+done in doubles without a check at each step. Its text is *raw*: NaN and infinities in it stand for NULL. Sums, products and
+quotients carry them on, so a long chain needs no check but at its end; what could lose one (a comparison, a divisor, e^x)
+asks for the term as a value or finite, and gets a guard. An infinity in a column is no such mark: it is larger than every
+number, and is clamped to the bound when it is measured.
 """
 
 from __future__ import annotations
@@ -27,11 +33,9 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from curador.engines.lower import terms
-from curador.engines.lower.sql import MOST_DEPTH, too_deep
-from curador.engines.lower.terms import CallLowering, LoweredTerm
+from curador.engines.lower.sql import MOST_DEPTH, require_short, too_deep
 from curador.query.functions import PARTS, UNITS
 from curador.query.tree import Call, Literal, Ref
 from curador.study.values import Type
@@ -39,8 +43,166 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from curador.engines.lower.dialect import Dialect
+    from curador.engines.lower.sql import Dialect
     from curador.query.tree import Node
+
+# ---- an expression -------------------------------------------------------------------------------------------------
+
+
+def lower_text(expression: Node, names: Sequence[str], dialect: Dialect, type_: Type | None = None) -> str:
+    """Return an expression's value in the physical form of its type, or of the one given, over columns of these names."""
+    known = lower_term(expression, names, dialect)
+    return as_type(known, type_ or known.type or Type.BOOLEAN, dialect).sql
+
+
+def lower_term(expression: Node, names: Sequence[str], dialect: Dialect, depth: int = 0) -> LoweredTerm:
+    """Return the lowered expression, over columns of these names, in order."""
+    if depth > MOST_DEPTH:
+        raise too_deep()
+    match expression:
+        case Literal():
+            return lower_literal(expression, dialect)
+        case Ref():
+            double = expression.type in {Type.FLOAT, Type.DECIMAL}
+            return LoweredTerm(names[expression.index], expression.type, infinite=double)
+        case Call():
+            lowered = LOWERED.get(expression.function)
+            if lowered is None:
+                message = f"no such function: {expression.function}"
+                raise TypeError(message)
+            arguments = [lower_term(argument, names, dialect, depth + 1) for argument in expression.arguments]
+            return lowered(expression, arguments, dialect)
+        case _:
+            message = f"not an expression over rows: {type(expression).__name__}"
+            raise TypeError(message)
+
+
+# ---- terms ---------------------------------------------------------------------------------------------------------
+
+_SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredTerm:
+    """A text of SQL and what it is.
+
+    type      None: NULL of any type
+    raw       a number in doubles whose NaN and infinities stand for NULL, and whose zero may have a sign; else the text has
+              the physical type of `type`, no NaN and no signed zero
+    infinite  not raw, and may be an infinity that came from a column
+    """
+
+    sql: str
+    type: Type | None
+    raw: bool = False
+    infinite: bool = False
+
+    def __post_init__(self) -> None:
+        require_short(self.sql)
+
+
+CallLowering: TypeAlias = "Callable[[Call, list[LoweredTerm], Dialect], LoweredTerm]"
+"""How a call is written, from its lowered arguments: total, whatever they hold."""
+
+
+def lower_literal(node: Literal, dialect: Dialect) -> LoweredTerm:
+    """Return a literal. Fractions become the nearest double, whole numbers beyond 64 bits too."""
+    value = node.value
+    match value:
+        case None:
+            return LoweredTerm("NULL" if node.type is None else null_of(node.type, dialect), node.type)
+        case bool():
+            return LoweredTerm(dialect.boolean(value), Type.BOOLEAN)
+        case int() if node.type in {Type.INTEGER, None} and _SMALLEST <= value <= _LARGEST:
+            return LoweredTerm(dialect.integer(value), Type.INTEGER)
+        case int() | Fraction():
+            number = nearest_double(Fraction(value))
+            return LoweredTerm(dialect.double(number), Type.FLOAT, infinite=number in {float("inf"), float("-inf")})
+        case str():
+            return LoweredTerm(dialect.string(value), Type.STRING)
+        case dt.datetime():
+            return LoweredTerm(dialect.timestamp(value), Type.TIMESTAMP)
+        case dt.date():
+            if node.type is Type.TIMESTAMP:
+                return LoweredTerm(dialect.timestamp(dt.datetime(value.year, value.month, value.day)), Type.TIMESTAMP)  # noqa: DTZ001
+            return LoweredTerm(dialect.date(value), Type.DATE)
+
+
+def nearest_double(value: Fraction) -> float:
+    """Return the nearest double; an infinity beyond the largest."""
+    try:
+        number = value.numerator / value.denominator
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+    return number + 0.0  # no signed zero
+
+
+def null_of(type_: Type, dialect: Dialect) -> str:
+    """Return NULL of a type."""
+    return f"CAST(NULL AS {dialect.type(type_)})"
+
+
+def as_number(term: LoweredTerm, dialect: Dialect) -> str:
+    """Return a double to compute with, raw."""
+    if term.type is None:
+        return null_of(Type.FLOAT, dialect)
+    if term.type is Type.INTEGER and not term.raw:
+        return f"CAST({term.sql} AS {dialect.type(Type.FLOAT)})"
+    return term.sql
+
+
+def as_finite(term: LoweredTerm, dialect: Dialect) -> str:
+    """Return a double that is never NaN nor infinite: NULL instead."""
+    text = as_number(term, dialect)
+    if term.raw or term.infinite:
+        return f"(CASE WHEN {dialect.finite(text)} THEN {text} END)"
+    return text
+
+
+def as_value(term: LoweredTerm, dialect: Dialect) -> LoweredTerm:
+    """Return the term in its type's physical form, never raw. A whole number that does not fit 64 bits is NULL."""
+    if not term.raw:
+        return term
+    if term.type is Type.INTEGER:
+        return LoweredTerm(dialect.whole(term.sql), Type.INTEGER)
+    guarded = f"(CASE WHEN {dialect.finite(term.sql)} THEN {term.sql} + {dialect.double(0.0)} END)"
+    return LoweredTerm(guarded, term.type)
+
+
+def as_type(term: LoweredTerm, type_: Type, dialect: Dialect) -> LoweredTerm:
+    """Return the value in the physical form of another type of its kind: whole numbers as doubles, dates as moments."""
+    if term.type is None:
+        return LoweredTerm(null_of(type_, dialect), type_)
+    known = as_value(term, dialect)
+    if known.type is None or dialect.type(known.type) == dialect.type(type_):
+        return LoweredTerm(known.sql, type_, infinite=known.infinite)
+    if type_ is Type.INTEGER and known.type.numeric:
+        return LoweredTerm(dialect.whole(dialect.nearest(known.sql)), type_)
+    if type_.numeric and known.type is Type.INTEGER:
+        return LoweredTerm(f"CAST({known.sql} AS {dialect.type(type_)})", type_)
+    if type_ is Type.TIMESTAMP and known.type is Type.DATE:
+        return LoweredTerm(dialect.try_cast(known.sql, type_), type_)
+    message = f"no {known.type} stands for a {type_}"
+    raise TypeError(message)
+
+
+def _common_type(types: Sequence[Type | None]) -> Type | None:
+    """Return the type in which values of one kind are compared."""
+    known = {one for one in types if one is not None}
+    if len(known) <= 1:
+        return next(iter(known), None)
+    if all(one.numeric for one in known):
+        return Type.FLOAT
+    if all(one.temporal for one in known):
+        return Type.TIMESTAMP
+    message = f"values of one kind were expected: {sorted(known)}"
+    raise TypeError(message)
+
+
+def align(terms: Sequence[LoweredTerm], dialect: Dialect, type_: Type | None = None) -> list[LoweredTerm]:
+    """Return values of one kind in one physical form: that of the type, else the common one; booleans where all are NULL."""
+    shared = type_ or _common_type([term.type for term in terms]) or Type.BOOLEAN
+    return [as_type(term, shared, dialect) for term in terms]
 
 
 # ---- times -----------------------------------------------------------------------------------------------------------------
@@ -50,7 +212,7 @@ _FIRST, _LAST = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999_
 
 
 def _truncated(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    moment = terms.of_type(arguments[1], call.type, dialect)
+    moment = as_type(arguments[1], call.type, dialect)
     return LoweredTerm(dialect.date_trunc(_word(call.arguments[0], UNITS), moment.sql, call.type), call.type)
 
 
@@ -60,7 +222,7 @@ def _part(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowered
 
 def _between(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     unit = _word(call.arguments[0], UNITS)
-    start, end = terms.align([_moment(argument, dialect) for argument in arguments[1:]], dialect)
+    start, end = align([_moment(argument, dialect) for argument in arguments[1:]], dialect)
     return LoweredTerm(dialect.date_diff(unit, start.sql, end.sql), Type.INTEGER)
 
 
@@ -70,7 +232,7 @@ def _added(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowere
         message = "a whole number must be written here"
         raise TypeError(message)
     unit = _word(call.arguments[2], UNITS)
-    moved = dialect.moved(terms.of_type(arguments[0], call.type, dialect).sql, int(amount.value), unit)  # type: ignore[arg-type]
+    moved = dialect.moved(as_type(arguments[0], call.type, dialect).sql, int(amount.value), unit)  # type: ignore[arg-type]
     first, last = dialect.timestamp(_FIRST), dialect.timestamp(_LAST)
     clamped = f"(CASE WHEN {moved} < {first} THEN {first} WHEN {moved} > {last} THEN {last} ELSE {moved} END)"
     return LoweredTerm(dialect.try_cast(clamped, call.type), call.type)
@@ -78,7 +240,7 @@ def _added(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowere
 
 def _moment(term: LoweredTerm, dialect: Dialect) -> LoweredTerm:
     """The term as a date or timestamp; NULL of no type is a timestamp."""
-    return terms.of_type(term, term.type or Type.TIMESTAMP, dialect)
+    return as_type(term, term.type or Type.TIMESTAMP, dialect)
 
 
 def _word(node: Node, known: tuple[str, ...]) -> str:
@@ -112,7 +274,7 @@ _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
 def _text(argument: LoweredTerm, dialect: Dialect) -> str:
-    return terms.of_type(argument, Type.STRING, dialect).sql
+    return as_type(argument, Type.STRING, dialect).sql
 
 
 def _like(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
@@ -157,16 +319,16 @@ def cast_term(term: LoweredTerm, type_: Type, dialect: Dialect) -> LoweredTerm:
     """Return a value in another type, as the catalogue says; NULL where it does not fit."""
     given = term.type
     if given is None:
-        return LoweredTerm(terms.null(type_, dialect), type_)
+        return LoweredTerm(null_of(type_, dialect), type_)
     if given is Type.STRING and type_ is not Type.STRING:
-        return _from_string(terms.value(term, dialect).sql, type_, dialect)
+        return _from_string(as_value(term, dialect).sql, type_, dialect)
     if given is type_ or (given.numeric and type_ in {Type.FLOAT, Type.DECIMAL}):
-        return LoweredTerm(term.sql, type_, raw=True) if term.raw else terms.of_type(term, type_, dialect)
+        return LoweredTerm(term.sql, type_, raw=True) if term.raw else as_type(term, type_, dialect)
     if given.numeric and type_ is Type.INTEGER:
-        return LoweredTerm(dialect.nearest(terms.number(term, dialect)), type_, raw=True)
+        return LoweredTerm(dialect.nearest(as_number(term, dialect)), type_, raw=True)
     if given.numeric and type_ is Type.BOOLEAN:
-        return LoweredTerm(f"({terms.of_type(term, Type.FLOAT, dialect).sql} <> {dialect.double(0.0)})", type_)
-    known = terms.value(term, dialect).sql
+        return LoweredTerm(f"({as_type(term, Type.FLOAT, dialect).sql} <> {dialect.double(0.0)})", type_)
+    known = as_value(term, dialect).sql
     if type_ is Type.STRING:
         return _to_string(known, given, dialect)
     if given is Type.BOOLEAN and type_.numeric:
@@ -174,7 +336,7 @@ def cast_term(term: LoweredTerm, type_: Type, dialect: Dialect) -> LoweredTerm:
         return LoweredTerm(f"(CASE {known} WHEN TRUE THEN {one} WHEN FALSE THEN {zero} END)", type_)
     if given.temporal and type_.temporal:
         return LoweredTerm(dialect.try_cast(known, type_), type_)
-    return LoweredTerm(terms.null(type_, dialect), type_)
+    return LoweredTerm(null_of(type_, dialect), type_)
 
 
 def _to_string(text: str, given: Type, dialect: Dialect) -> LoweredTerm:
@@ -224,95 +386,56 @@ TEXT_FUNCTIONS: dict[str, CallLowering] = {
 }
 """Functions of strings."""
 
-# ---- expression ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Expressions:
-    """Lowers expressions over rows whose columns have these names, in order."""
-
-    names: Sequence[str]
-    dialect: Dialect
-
-    def text(self, expression: Node, type_: Type | None = None) -> str:
-        """Return the expression's value in the physical form of its type, or of the one given."""
-        known = self.term(expression)
-        return terms.of_type(known, type_ or known.type or Type.BOOLEAN, self.dialect).sql
-
-    def term(self, expression: Node, depth: int = 0) -> LoweredTerm:
-        """Return the lowered expression."""
-        if depth > MOST_DEPTH:
-            raise too_deep()
-        match expression:
-            case Literal():
-                return terms.literal(expression, self.dialect)
-            case Ref():
-                double = expression.type in {Type.FLOAT, Type.DECIMAL}
-                return LoweredTerm(self.names[expression.index], expression.type, infinite=double)
-            case Call():
-                return self._call(expression, depth + 1)
-            case _:
-                message = f"not an expression over rows: {type(expression).__name__}"
-                raise TypeError(message)
-
-    def _call(self, call: Call, depth: int) -> LoweredTerm:
-        lowered = LOWERED.get(call.function)
-        if lowered is None:
-            message = f"no such function: {call.function}"
-            raise TypeError(message)
-        return lowered(call, [self.term(argument, depth) for argument in call.arguments], self.dialect)
-
-
 # ---- logic and choice ----------------------------------------------------------------------------------------------
 
 
 def _connected(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    parts = [terms.of_type(argument, Type.BOOLEAN, dialect).sql for argument in arguments]
+    parts = [as_type(argument, Type.BOOLEAN, dialect).sql for argument in arguments]
     return LoweredTerm("(" + f" {call.function.upper()} ".join(parts) + ")", Type.BOOLEAN)
 
 
 def _not(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    return LoweredTerm(f"(NOT {terms.of_type(arguments[0], Type.BOOLEAN, dialect).sql})", Type.BOOLEAN)
+    return LoweredTerm(f"(NOT {as_type(arguments[0], Type.BOOLEAN, dialect).sql})", Type.BOOLEAN)
 
 
 def _is_null(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    return LoweredTerm(f"({terms.value(arguments[0], dialect).sql} IS NULL)", Type.BOOLEAN)
+    return LoweredTerm(f"({as_value(arguments[0], dialect).sql} IS NULL)", Type.BOOLEAN)
 
 
 def _compared(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    left, right = terms.align(arguments, dialect)
+    left, right = align(arguments, dialect)
     return LoweredTerm(f"({left.sql} {call.function} {right.sql})", Type.BOOLEAN)
 
 
 def _in(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    first, *others = terms.align(arguments, dialect)
+    first, *others = align(arguments, dialect)
     return LoweredTerm(f"({first.sql} IN ({', '.join(other.sql for other in others)}))", Type.BOOLEAN)
 
 
 def _coalesce(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    values = terms.align(arguments, dialect, call.type)
+    values = align(arguments, dialect, call.type)
     text = f"COALESCE({', '.join(value.sql for value in values)})"
     return LoweredTerm(text, call.type, infinite=any(value.infinite for value in values))
 
 
 def _extreme(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    values = terms.align(arguments, dialect, call.type)
+    values = align(arguments, dialect, call.type)
     text = dialect.extreme(call.function, [value.sql for value in values])
     return LoweredTerm(text, call.type, infinite=any(value.infinite for value in values))
 
 
 def _nullif(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
-    first = terms.of_type(arguments[0], call.type, dialect)
-    left, right = terms.align(arguments, dialect)
+    first = as_type(arguments[0], call.type, dialect)
+    left, right = align(arguments, dialect)
     text = f"(CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {first.sql} END)"
     return LoweredTerm(text, call.type, infinite=first.infinite)
 
 
 def _case(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     conditions, results = arguments[:-1:2], [*arguments[1:-1:2], arguments[-1]]
-    values = terms.align(results, dialect, call.type)
+    values = align(results, dialect, call.type)
     arms = [
-        f"WHEN {terms.of_type(condition, Type.BOOLEAN, dialect).sql} THEN {value.sql}"
+        f"WHEN {as_type(condition, Type.BOOLEAN, dialect).sql} THEN {value.sql}"
         for condition, value in zip(conditions, values[:-1], strict=True)
     ]
     text = f"(CASE {' '.join(arms)} ELSE {values[-1].sql} END)"
@@ -332,11 +455,11 @@ def _raw(written: Callable[[Call, list[LoweredTerm], Dialect], str]) -> CallLowe
 
 
 def _operator(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    return f"({terms.number(arguments[0], dialect)} {call.function} {terms.number(arguments[1], dialect)})"
+    return f"({as_number(arguments[0], dialect)} {call.function} {as_number(arguments[1], dialect)})"
 
 
 def _divided(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    x, y = terms.number(arguments[0], dialect), terms.finite(arguments[1], dialect)  # a number over an infinity would be 0
+    x, y = as_number(arguments[0], dialect), as_finite(arguments[1], dialect)  # a number over an infinity would be 0
     match call.function:
         case "/":
             return f"({x} / {y})"
@@ -347,39 +470,39 @@ def _divided(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
 
 
 def _negated(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    return f"(- {terms.number(arguments[0], dialect)})"
+    return f"(- {as_number(arguments[0], dialect)})"
 
 
 def _plain(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    return dialect.function(call.function, terms.number(arguments[0], dialect))
+    return dialect.function(call.function, as_number(arguments[0], dialect))
 
 
 def _to_whole(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    x = terms.number(arguments[0], dialect)
+    x = as_number(arguments[0], dialect)
     return x if arguments[0].type is Type.INTEGER else dialect.function(call.function, x)
 
 
 def _sign(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
     # of a value: the sign of an infinity that a column holds is known, of a raw one it is not
-    return dialect.function(call.function, terms.number(terms.value(arguments[0], dialect), dialect))
+    return dialect.function(call.function, as_number(as_value(arguments[0], dialect), dialect))
 
 
 def _from_zero(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    x, least = terms.number(arguments[0], dialect), ">=" if call.function == "sqrt" else ">"
+    x, least = as_number(arguments[0], dialect), ">=" if call.function == "sqrt" else ">"
     return dialect.function(call.function, f"CASE WHEN {x} {least} {dialect.double(0.0)} THEN {x} END")
 
 
 def _exponential(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    return dialect.function(call.function, terms.finite(arguments[0], dialect))
+    return dialect.function(call.function, as_finite(arguments[0], dialect))
 
 
 def _power(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    exponent = terms.finite(arguments[1], dialect)
-    return dialect.power(terms.finite(arguments[0], dialect), exponent)
+    exponent = as_finite(arguments[1], dialect)
+    return dialect.power(as_finite(arguments[0], dialect), exponent)
 
 
 def _round(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    x = terms.number(arguments[0], dialect)
+    x = as_number(arguments[0], dialect)
     digits = whole_literal(call.arguments[1]) if len(call.arguments) > 1 else 0
     if digits >= 0 and arguments[0].type is Type.INTEGER:
         return x

@@ -1,11 +1,11 @@
-"""Relations, each unit-local: the rows of a unit depend on that unit's rows and on public tables alone.
+"""Relations, each unit-local: a unit's rows depend on that unit's rows and public tables alone; and which of them count.
 
 Claim   For every relation here and every unit u, the rows of other units are the same, bit for bit, with u and without.
 Needs   Tables as preparation leaves them: `__u` never NULL, `__h` a function of the original unit, `__r` a function of the
         unit's own rows and total inside the unit. Public tables are the same in both worlds.
 Source  Case by case: a filter or projection sees one row; a join of private relations always equates `__u`, whatever the
         question equates; groups, windows and DISTINCT hold `__u` in what they group or partition by, their aggregates are
-        exact and free of order (`inside.py`), and every order is completed to a total one. Composition does the rest.
+        exact and free of order (`aggregates.py`), and every order is completed to a total one. Composition does the rest.
 
 Work    One unit's rows cause no more work than the plan says (`plan/work.py`): a join builds on the side that is written on
         the right, and this is the public one, or the one with fewer rows of a unit; the side that is built never is empty,
@@ -14,6 +14,16 @@ Work    One unit's rows cause no more work than the plan says (`plan/work.py`): 
 
 order of a unit's rows      table `__r`, public `__p`; filter, projection, window as below; join left's then right's;
                             UNION ALL branch number, then the branch's; GROUP BY the unit the other keys; DISTINCT all
+
+Caps say which of the rows of the relation that is aggregated count. They are executed in their fixed order:
+
+    joins and filters → grid → row cap → group cap → cap inside a group
+
+Claim   A unit keeps at most `cap.rows` rows, in at most `cap.groups` groups, `cap.in_group` in one; which ones depends on the
+        unit's own rows and `__h` alone; the rows kept under a cap of m are among those kept under m + 1.
+Needs   A relation as above; by = "rank": exactly one private table; by = "none": the plan's proof of `rows`.
+Source  ROW_NUMBER and DENSE_RANK over a total order inside the unit. Where the order has several columns it is led by a hash
+        with `__h`, or the first rows of one side of a join would always be kept; one column is `__r`, which is random.
 """
 
 from __future__ import annotations
@@ -22,24 +32,27 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from curador.engines.lower import terms
-from curador.engines.lower.caps import NOBODY
-from curador.engines.lower.expression import Expressions
-from curador.engines.lower.inside import unit_group, window
-from curador.engines.lower.sql import every, require_short, rows_of, select
-from curador.engines.lower.terms import LoweredTerm
+from curador.engines.lower.aggregates import unit_group, window
+from curador.engines.lower.expression import LoweredTerm, align, as_type, lower_term, lower_text, null_of
+from curador.engines.lower.sql import commas, every, require_short, rows_of, select
 from curador.errors import NotPrivate
 from curador.plan.model import column_grid
-from curador.plan.ownership import conjuncts, ownership_of, refs_of
+from curador.plan.ownership import Owners, conjuncts, refs_of, scans_of
+from curador.plan.work import is_table
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from curador.engines.lower.dialect import Dialect
-    from curador.plan.model import Grid
+    from collections.abc import Sequence
+
+    from curador.engines.lower.sql import Dialect
+    from curador.plan.model import Cap, Grid
     from curador.query.tree import Expression, Node, Out, Relation
     from curador.study.model import Schema
+
+NOBODY = -1
+"""The number of a unit that nobody is: units are numbered from 0."""
 
 _EVERY_ROW = (1 << 62) - 1
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
@@ -98,7 +111,7 @@ class Relations:
                 return self._join(join, grids, tuple(conjuncts(relation.predicate)))
             case Filter():
                 below = self.lower(relation.input, grids)
-                conditions = [_test_row_by_row(relation.predicate, self._expressions(below))]
+                conditions = [_test_row_by_row(relation.predicate, below.column_names, self.dialect)]
                 return self._over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
             case Project():
                 return self._project(relation, grids)
@@ -117,9 +130,6 @@ class Relations:
                 return self._distinct(relation)
             case _:
                 assert_never(relation)
-
-    def _expressions(self, shape: LoweredRelation) -> Expressions:
-        return Expressions(shape.column_names, self.dialect)
 
     @staticmethod
     def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> LoweredRelation:
@@ -146,9 +156,9 @@ class Relations:
     def _project(self, project: Project, grids: frozenset[int]) -> LoweredRelation:
         sources = {place: _ref(project, place) for place in grids}
         below = self.lower(project.input, frozenset(sources.values()))
-        expressions = self._expressions(below)
+        names = below.column_names
         computed = [
-            f"{expressions.text(expression, out.type)} AS c{place}"
+            f"{lower_text(expression, names, self.dialect, out.type)} AS c{place}"
             for place, (expression, out) in enumerate(zip(project.expressions, project.columns, strict=True))
         ]
         stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
@@ -191,7 +201,7 @@ class Relations:
         kind = "LEFT JOIN" if join.kind == "right" else _JOINS[join.kind]
         source = f"({first}) AS {'r' if built == 'l' else 'l'} {kind} ({second}) AS {built} ON {on}"
         nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and self._guarded(joined) else []
-        rest = [_test_row_by_row(one, Expressions(names, self.dialect)) for one in split.left_above]
+        rest = [_test_row_by_row(one, names, self.dialect) for one in split.left_above]
         sql = select([*columns, *stored, *owners, *ordered], source, when=[*nobody, *rest])
         sql += f" LIMIT {_EVERY_ROW}" if self._guarded(joined) else ""
         return LoweredRelation(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
@@ -207,7 +217,7 @@ class Relations:
             equal = joined.split.equalities
             conditions += [f"l.__k{place} = r.__k{place}" for place in range(len(equal))]
             others = [other for other in others if other not in equal]
-        conditions += [Expressions(names, self.dialect).text(other, Type.BOOLEAN) for other in others]
+        conditions += [lower_text(other, names, self.dialect, Type.BOOLEAN) for other in others]
         return every(conditions) or self.dialect.boolean(True)
 
     def _tested(self, relation: Relation, conditions: list[Expression], grids: frozenset[int]) -> LoweredRelation:
@@ -240,8 +250,7 @@ class Relations:
         """One side of an equality, in the form in which both are compared."""
         if not isinstance(equality, Call):
             raise TypeError(equality)
-        expressions = Expressions(names, self.dialect)
-        ends = terms.align([expressions.term(argument) for argument in equality.arguments], self.dialect)
+        ends = align([lower_term(argument, names, self.dialect) for argument in equality.arguments], self.dialect)
         sides = ["l" if min(refs_of(argument)) < width else "r" for argument in equality.arguments]
         return ends[sides.index(side)]
 
@@ -254,13 +263,13 @@ class Relations:
         selects: list[str] = []
         for number, branch in enumerate(branches):
             columns = [
-                f"{terms.of_type(LoweredTerm(f'c{place}', have.type), out.type, self.dialect).sql} AS c{place}"
+                f"{as_type(LoweredTerm(f'c{place}', have.type), out.type, self.dialect).sql} AS c{place}"
                 for place, (have, out) in enumerate(zip(branch.columns, union.columns, strict=True))
             ]
             orders = [f"{self.dialect.integer(number)} AS __o0"]
             for place, (type_, users) in enumerate(slots, start=1):
                 own = users.get(number)
-                orders.append(f"{terms.null(type_, self.dialect) if own is None else f'__o{own}'} AS __o{place}")
+                orders.append(f"{null_of(type_, self.dialect) if own is None else f'__o{own}'} AS __o{place}")
             selects.append(select([*columns, *branch.grid_names, *branch.owner_names, *orders], rows_of(branch.sql)))
         return LoweredRelation(" UNION ALL ".join(selects), union.columns, branches[0].private, types, grids)
 
@@ -332,7 +341,8 @@ class _Sides:
             return "r"
         if join.kind == "right" or self.left.private != self.right.private:
             return "l" if join.kind == "right" or not self.left.private else "r"
-        rows = [ownership_of(one, schema, cap=height).rows for one in (join.left, join.right)]
+        owners = Owners(schema, height)
+        rows = owners.rows(join.left), owners.rows(join.right)
         return "l" if rows[0] is not None and (rows[1] is None or rows[0] < rows[1]) else "r"
 
 
@@ -348,13 +358,13 @@ def _move_columns(node: Expression, by: int) -> Expression:
             return node
 
 
-def _test_row_by_row(condition: Expression, expressions: Expressions) -> str:
+def _test_row_by_row(condition: Expression, names: Sequence[str], dialect: Dialect) -> str:
     """A condition that is tested row by row, whatever an engine knows of a column's smallest and largest values.
 
     A bare comparison it would look up in its statistics, and leave out a part of a table in which it is true of no row: one
     person's value would decide whether others' rows are read.
     """
-    return f"COALESCE({expressions.text(condition, Type.BOOLEAN)}, {expressions.dialect.boolean(False)})"
+    return f"COALESCE({lower_text(condition, names, dialect, Type.BOOLEAN)}, {dialect.boolean(False)})"
 
 
 def _some(type_: Type | None, dialect: Dialect) -> str:
@@ -448,3 +458,90 @@ def _brings_grid(relation: Relation, place: int, source: tuple[str, str]) -> boo
             return place < len(relation.input.columns) and _brings_grid(relation.input, place, source)
         case _:
             return False
+
+
+# ---- the rows that count ---------------------------------------------------------------------------------------------
+
+
+CROWDED_FROM = 8
+"""Row caps from here on look for the units that exceed them first: few do after a filter, and others need no sorting."""
+
+
+def rank_of(cap: Cap, relation: Relation, schema: Schema) -> int | None:
+    """Return the rank that base tables are cut at: the cap where it is a rank, else the height; None where nothing is cut."""
+    if cap.by != "rank":
+        return cap.height
+    private = [scan for scan in scans_of(relation) if not _public(scan, schema)]
+    if len(private) != 1:
+        raise NotPrivate("a prepared rank must be of one table; this question reads several, so its cap must be a window.")
+    return cap.rows if cap.height is None else min(cap.rows, cap.height)
+
+
+def apply_caps(
+    rows: str,
+    cap: Cap,
+    relation: Relation,
+    shape: LoweredRelation,
+    keys: Sequence[str],
+    dialect: Dialect,
+    *,
+    numbered: bool = True,
+) -> tuple[tuple[str, str], ...]:
+    """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys.
+
+    They are the last of the parts of a WITH clause, named `kept`.
+
+    numbered  units are numbers from 0, as preparation makes them, so that nobody can be named
+    """
+    parts = [("owned", rows)]
+    order = _order(shape, dialect)
+    if cap.by == "window":
+        sparse = cap.rows >= CROWDED_FROM and is_table(relation)
+        parts += _fewer(cap.rows, order, dialect, numbered=numbered) if sparse else _first(cap.rows, order)
+    if cap.groups is not None and keys and cap.groups < cap.rows:
+        chosen = [dialect.hash(["__h", *keys]), *keys]
+        number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {commas(chosen)})"
+        parts.append(("grouped", _keep_first(parts[-1][0], number, cap.groups)))
+    if cap.in_group is not None and cap.in_group < cap.rows:
+        partition = commas(dict.fromkeys(["__u", *keys]))
+        number = f"ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY {commas(order)})"
+        parts.append(("thinned", _keep_first(parts[-1][0], number, cap.in_group)))
+    return (*parts[:-1], ("kept", parts[-1][1]))
+
+
+def _order(shape: LoweredRelation, dialect: Dialect) -> list[str]:
+    """A total order inside the unit, of two columns at least: an engine may turn one into an aggregate that cannot spill."""
+    names = shape.order_names
+    if len(names) > 1:
+        return [dialect.hash(["__h", *names]), *names]
+    return [*names, "__u"]
+
+
+def _keep_first(source: str, number: str, most: int) -> str:
+    numbered = select(["*", f"{number} AS __n_{source}"], source)
+    return select(["*"], rows_of(numbered), when=[f"__n_{source} BETWEEN 1 AND {most:d}"])
+
+
+def _first(most: int, order: list[str]) -> list[tuple[str, str]]:
+    return [("capped", _keep_first("owned", f"ROW_NUMBER() OVER (PARTITION BY __u ORDER BY {commas(order)})", most))]
+
+
+def _fewer(most: int, order: list[str], dialect: Dialect, *, numbered: bool) -> list[tuple[str, str]]:
+    """The same rows as `_first`: only units that have too many rows are sorted.
+
+    Nobody is among the crowded, or one crowded unit would decide whether the rows are read again.
+    """
+    crowded = select(["__u"], "owned", by=["__u"]) + f" HAVING COUNT(*) > {most:d}"
+    crowded += f" UNION ALL SELECT {NOBODY} AS __u" if numbered else ""
+    every, same = select(["*"], "owned"), "l.__u = r.__u"
+    few = dialect.semi_join(every, select(["__u"], "crowded"), same, anti=True)
+    many = dialect.semi_join(every, select(["__u"], "crowded"), same, anti=False)
+    number = f"ROW_NUMBER() OVER (PARTITION BY __u ORDER BY {commas(order)}) AS __n_owned"
+    sorted_ = select(["*", number], rows_of(select(["l.*"], many)))
+    first = select(["*"], rows_of(sorted_), when=[f"__n_owned BETWEEN 1 AND {most:d}"])
+    return [("crowded", crowded), ("capped", f"{select(['l.*', '0 AS __n_owned'], few)} UNION ALL {first}")]
+
+
+def _public(scan: Scan, schema: Schema) -> bool:
+    found = schema.table(scan.table)
+    return found is None or found.table.public

@@ -1,4 +1,10 @@
-"""Which keys a GROUP BY can have, known without data; what is not known is selected privately.
+"""What an expression can be, known without data: the interval it lies in, all values of a key, whether it is NULL.
+
+Ranges. Which interval an expression lies in, and where that is known from: the owner's bounds, literals, WHERE, arithmetic.
+Nothing is assumed of the data: whatever is measured is clamped to its interval, so a wrong value costs accuracy and never
+privacy. A range is what the clamp's literals and the noise are computed from.
+
+Keys. Which keys a GROUP BY can have; what is not known is selected privately.
 
 known                                    from
 declared values, NULL if nullable        the study
@@ -14,20 +20,215 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from curador.plan.intervals import unit_starts
+from curador.plan import intervals
+from curador.plan.aggregates import PLANNED
+from curador.plan.functions import RANGES, text_of
+from curador.plan.intervals import (
+    EVERYTHING,
+    last_moment,
+    moment_of,
+    narrow_range,
+    narrow_times,
+    number_of,
+    truncate_moment,
+    unit_starts,
+    written_range,
+)
+from curador.plan.model import Range
 from curador.plan.ownership import conjuncts
-from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
+from curador.query.tree import (
+    Aggregate,
+    Call,
+    Distinct,
+    Filter,
+    Join,
+    Literal,
+    Project,
+    Ref,
+    Scan,
+    UnionAll,
+    UnitGroup,
+    Window,
+)
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from curador.plan.model import Range
-    from curador.plan.ranges import Ranges
-    from curador.query.tree import Expression, Node, Relation
+    from collections.abc import Callable, Sequence
+
+    from curador.query.tree import Expression, Node, Relation, WindowCall
+    from curador.study.schema import Schema
     from curador.study.values import Value
+
+
+# ---- ranges ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Answers for one study. `rows` is the cap that bounds what a unit's inner aggregates can be."""
+
+    schema: Schema
+    rows: int
+    known: dict[tuple[int, int], tuple[object, object, Range]] = field(
+        default_factory=dict[tuple[int, int], tuple[object, object, Range]], compare=False, repr=False
+    )
+    """By identity, with the objects themselves so that no other can take their place: each is looked at once."""
+
+    def of(self, expression: Node, relation: Relation) -> Range:
+        """Return the range of a numeric expression over a relation's rows."""
+        return self._once(expression, relation, lambda: self._of(expression, relation))
+
+    def _once(self, first: object, second: object, find: Callable[[], Range]) -> Range:
+        key = (id(first), id(second))
+        if key not in self.known:
+            self.known[key] = (first, second, intervals.tame(find()))
+        return self.known[key][2]
+
+    def _of(self, expression: Node, relation: Relation) -> Range:
+        match expression:
+            case Literal():
+                return written_range(expression)
+            case Ref():
+                return self.column(relation, expression.index)
+            case Call():
+                return self._call(expression, relation)
+            case _:
+                return EVERYTHING
+
+    # ---- columns ---------------------------------------------------------------------------------------------------
+
+    def column(self, relation: Relation, index: int) -> Range:
+        """Return the range of a relation's column."""
+        match relation:
+            case Scan():
+                return self._declared(relation, index)
+            case Filter():
+                return narrow_range(self.column(relation.input, index), index, relation.predicate)
+            case Project():
+                return self.of(relation.expressions[index], relation.input)
+            case Distinct():
+                return self.column(relation.input, index)
+            case Join():
+                width = len(relation.left.columns)
+                if index < width:
+                    return self.column(relation.left, index)
+                return self.column(relation.right, index - width)
+            case UnionAll():
+                return intervals.hull([self.column(branch, index) for branch in relation.inputs])
+            case UnitGroup():
+                if index < len(relation.keys):
+                    return self.of(relation.keys[index], relation.input)
+                return self._inside(relation.aggregates[index - len(relation.keys)], relation.input)
+            case Window():
+                width = len(relation.input.columns)
+                if index < width:
+                    return self.column(relation.input, index)
+                return self._window(relation.calls[index - width], relation.input)
+
+    def _declared(self, scan: Scan, index: int) -> Range:
+        column = scan.columns[index]
+        table = self.schema.table(scan.table)
+        declared = None if table is None else table.fields[index].declared
+        if declared is None or not column.type.numeric:
+            return Range(None, None, column.type is Type.INTEGER)
+        ends = declared.bounds or (_extremes(declared.values) if declared.values else None)
+        if ends is None:
+            return Range(None, None, column.type is Type.INTEGER)
+        why = f"{scan.table}.{column.name} is declared"
+        return Range(number_of(ends[0]), number_of(ends[1]), column.type is Type.INTEGER, why)
+
+    def _inside(self, aggregate: Aggregate, relation: Relation) -> Range:
+        """What an exact aggregate inside one unit is clamped to: as if the unit had at most `rows` rows."""
+        argument = EVERYTHING if aggregate.argument is None else self.of(aggregate.argument, relation)
+        found = PLANNED[aggregate.function].inside
+        return EVERYTHING if found is None else found(argument, self.rows)
+
+    def _window(self, call: WindowCall, relation: Relation) -> Range:
+        many, zero = Fraction(self.rows), Fraction(0)
+        argument = EVERYTHING if call.argument is None else self.of(call.argument, relation)
+        match call.function:
+            case "row_number" | "rank" | "dense_rank":
+                return Range(Fraction(1), many, integer=True, why=f"at most {self.rows} rows a unit")
+            case "count":
+                return Range(zero, many, integer=True, why=f"at most {self.rows} rows a unit")
+            case "sum":
+                return self._inside(Aggregate("sum", call.argument, call.type), relation)
+            case "avg":
+                return replace(argument, integer=False)
+            case _:
+                return argument
+
+    # ---- functions -------------------------------------------------------------------------------------------------
+
+    def _call(self, call: Call, relation: Relation) -> Range:
+        found = RANGES[call.function](call, self, relation)
+        if not call.type.numeric:
+            return EVERYTHING
+        reasons = dict.fromkeys(
+            reason for argument in call.arguments for reason in self.of(argument, relation).why.split("; ") if reason
+        )
+        return replace(found, integer=found.integer or call.type is Type.INTEGER, why=found.why or "; ".join(reasons))
+
+    # ---- times -----------------------------------------------------------------------------------------------------
+
+    def times(self, expression: Node, relation: Relation) -> tuple[dt.datetime, dt.datetime] | None:
+        """Return the earliest and latest time a date or timestamp is declared to be; None where nothing is declared."""
+        match expression:
+            case Literal(value=dt.date() as value):
+                moment = moment_of(value)
+                return moment, moment
+            case Ref():
+                return self._column_times(relation, expression.index)
+            case Call(function="date_trunc", arguments=(_, inner)):
+                below = self.times(inner, relation)
+                return None if below is None else (truncate_moment(below[0], text_of(expression.arguments[0])), below[1])
+            case Call(function="cast", arguments=(inner,)) if expression.type.temporal:
+                return self.times(inner, relation)
+            case _:
+                return None
+
+    def _column_times(self, relation: Relation, index: int) -> tuple[dt.datetime, dt.datetime] | None:
+        match relation:
+            case Scan():
+                table = self.schema.table(relation.table)
+                declared = None if table is None else table.fields[index].declared
+                if declared is None or declared.bounds is None or not declared.type.temporal:
+                    return None
+                lower, upper = declared.bounds
+                return (
+                    (moment_of(lower), last_moment(upper))
+                    if isinstance(lower, dt.date) and isinstance(upper, dt.date)
+                    else None
+                )
+            case Filter():
+                return narrow_times(self._column_times(relation.input, index), index, relation.predicate)
+            case Project():
+                return self.times(relation.expressions[index], relation.input)
+            case Distinct():
+                return self._column_times(relation.input, index)
+            case Join():
+                width = len(relation.left.columns)
+                side, place = (relation.left, index) if index < width else (relation.right, index - width)
+                return self._column_times(side, place)
+            case Window() if index < len(relation.input.columns):
+                return self._column_times(relation.input, index)
+            case UnitGroup() if index < len(relation.keys):
+                return self.times(relation.keys[index], relation.input)
+            case _:
+                return None
+
+
+def _extremes(values: Sequence[Value]) -> tuple[Value, Value] | None:
+    numbers = [Fraction(value) for value in values if isinstance(value, (int, Fraction)) and not isinstance(value, bool)]
+    return (min(numbers), max(numbers)) if numbers else None
+
+
+# ---- keys -----------------------------------------------------------------------------------------------------------------
+
 
 MOST_WHOLE = 1_000
 MOST_TIMES = 10_000
@@ -104,17 +305,17 @@ def _declared(scan: Scan, index: int, ranges: Ranges) -> tuple[tuple[Value, ...]
     table = ranges.schema.table(scan.table)
     if table is None:
         return None
-    field = table.fields[index]
+    own = table.fields[index]
     if table.table.public:
-        found = ranges.schema.public.distinct(scan.table, field.name, MOST_PUBLIC)
+        found = ranges.schema.public.distinct(scan.table, own.name, MOST_PUBLIC)
         if found is None:
             return None
         held = tuple(value for value in found if value is not None)
-        return held, len(held) < len(found), f"the values of the public column {scan.table}.{field.name}"
-    if field.declared is not None and field.declared.values is not None:
-        return field.declared.values, field.declared.nullable, f"{scan.table}.{field.name} has declared values"
-    if field.type is Type.BOOLEAN:
-        return _TRUTHS, field.nullable, "a boolean"
+        return held, len(held) < len(found), f"the values of the public column {scan.table}.{own.name}"
+    if own.declared is not None and own.declared.values is not None:
+        return own.declared.values, own.declared.nullable, f"{scan.table}.{own.name} has declared values"
+    if own.type is Type.BOOLEAN:
+        return _TRUTHS, own.nullable, "a boolean"
     return None
 
 
