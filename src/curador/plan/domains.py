@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from curador.query.tree import Expression, Node, Relation, WindowCall
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
     from curador.study.values import Value
 
 

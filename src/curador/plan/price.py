@@ -35,13 +35,13 @@ from curador.plan.model import Cap, Contribution, Grid, KeyPlan, Measurement, Ta
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
 from curador.privacy.sensitivity import Norm, Sensitivity
-from curador.query.wire import written_node
+from curador.query.tree import written_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from curador.plan.model import BlockPlan, Plan
-    from curador.query.wire import StoredForm
+    from curador.query.tree import StoredForm
 
 KEYS_SHARE = Fraction(1, 4)
 """What private keys get of a question's spend."""

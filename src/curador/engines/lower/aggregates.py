@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from curador.engines.lower.sql import Dialect
     from curador.plan.model import Tally
     from curador.query.tree import Aggregate, Expression, Node, Relation, UnitGroup, Window, WindowCall
-    from curador.study.schema import Schema
+    from curador.study.model import Schema
 
 
 # ---- grids -------------------------------------------------------------------------------------------------------------
