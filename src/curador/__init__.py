@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         TruncatedLaplace,
         clipping,
     )
-    from curador.numerics.interval import Interval
+    from curador.numerics.rounding import Interval
     from curador.privacy import compose as composition
     from curador.privacy import convert, divergence, filters, losses, odds, sensitivity
     from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
@@ -92,7 +92,7 @@ _PLACES = {
         "Staircase",
         "TruncatedLaplace",
     ),
-    "curador.numerics.interval": ("Interval",),
+    "curador.numerics.rounding": ("Interval",),
     "curador.privacy.adjacency": ("ADD_OR_REMOVE_ONE", "REPLACE_ONE", "Adjacency"),
     "curador.privacy.filters": ("ConcentratedFilter", "PureFilter", "RenyiFilter"),
     "curador.privacy.losses": (

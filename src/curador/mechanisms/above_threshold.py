@@ -30,10 +30,8 @@ from curador.mechanisms.scores import (
 )
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import first_whole
-from curador.numerics.exact import Number, open_probability, positive, rational, whole
-from curador.numerics.fields import read_flag
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray, float_down, float_up
+from curador.numerics.exact import Number, open_probability, positive, rational, read_flag, whole
+from curador.numerics.rounding import FloatArray, Interval, float_down, float_up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import BoolArray, Entropy, IntArray

@@ -30,8 +30,7 @@ from curador.mechanisms.grid import (
 from curador.mechanisms.parameters import power_of_two, round_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, confidence_level, whole
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import float_up
+from curador.numerics.rounding import Interval, float_up
 from curador.privacy.sensitivity import Norm
 
 if TYPE_CHECKING:

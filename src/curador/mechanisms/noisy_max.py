@@ -29,10 +29,8 @@ from curador.mechanisms.scores import (
     stack_parts,
 )
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, positive, whole
-from curador.numerics.fields import FLAG, POSITIVE, WHOLE, reads_maybe
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray, float_down, float_up
+from curador.numerics.exact import FLAG, POSITIVE, WHOLE, Number, positive, reads_maybe, whole
+from curador.numerics.rounding import FloatArray, Interval, float_down, float_up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import Entropy, IntArray

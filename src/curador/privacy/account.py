@@ -24,9 +24,7 @@ from fractions import Fraction
 
 from curador.errors import NumericalFailure
 from curador.numerics.exact import Number, at_least_zero, exact_sum, probability
-from curador.numerics.guard import OUT_OF_RANGE, attempt, certified
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import float_down, float_up, up
+from curador.numerics.rounding import Interval, float_down, float_up, up
 from curador.numerics.tilted.enclosure import SumOptions
 from curador.privacy.convert import curve_to_delta, curve_to_epsilon, rho_to_delta, rho_to_epsilon
 from curador.privacy.laws.side import Direction
@@ -36,10 +34,13 @@ from curador.privacy.loss import (
     DELTA_INTERVAL,
     EPSILON,
     EPSILON_INTERVAL,
+    OUT_OF_RANGE,
     PURE_EPSILON,
     READINGS,
     RHO,
     Loss,
+    attempt,
+    certified,
     kinds_of,
     parts_of,
 )

@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
 from curador.errors import NotPrivate
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray
+from curador.numerics.rounding import FloatArray, Interval
 from curador.privacy.laws.cells import CellPair
 from curador.privacy.loss import Loss
 

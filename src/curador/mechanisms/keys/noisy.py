@@ -21,8 +21,7 @@ from curador.mechanisms.parameters import GRID_BITS, decimal_text, floor_log2, p
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import Enclosed, any_of, delta_for_record, first_whole, gaussian_tail, laplace_tail, share_of
 from curador.numerics.exact import Number, open_probability, positive, whole
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import float_up
+from curador.numerics.rounding import Interval, float_up
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Approx, KeySelection

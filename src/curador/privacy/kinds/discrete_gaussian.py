@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from attrs import field, frozen
 
-from curador.numerics.fields import POSITIVE, WHOLE, whole_from
+from curador.numerics.exact import POSITIVE, WHOLE, whole_from
 from curador.numerics.rounding import float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.kinds.promises import Concentrated

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from attrs import field, frozen
 
-from curador.numerics.fields import AT_LEAST_ZERO
+from curador.numerics.exact import AT_LEAST_ZERO
 from curador.numerics.rounding import float_up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.laws.side import Direction, Sides

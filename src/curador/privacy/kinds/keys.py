@@ -7,7 +7,7 @@ from fractions import Fraction
 from attrs import field, frozen
 
 from curador.errors import NotPrivate
-from curador.numerics.fields import POSITIVE, PROBABILITY, WHOLE, whole_from
+from curador.numerics.exact import POSITIVE, PROBABILITY, WHOLE, whole_from
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.kinds.discrete_gaussian import add_discrete_gaussian
 from curador.privacy.kinds.promises import no_group, no_sample

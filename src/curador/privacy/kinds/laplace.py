@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from attrs import field, frozen
 
-from curador.numerics.fields import AT_LEAST_ZERO, POSITIVE, whole_from
+from curador.numerics.exact import AT_LEAST_ZERO, POSITIVE, whole_from
 from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency

@@ -18,7 +18,7 @@ import numpy as np
 from attrs import field, frozen
 
 from curador.errors import NotPrivate
-from curador.numerics.fields import AT_LEAST_ZERO, PROBABILITY
+from curador.numerics.exact import AT_LEAST_ZERO, PROBABILITY
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency

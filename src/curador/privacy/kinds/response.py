@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from attrs import field, frozen
 
-from curador.numerics.fields import AT_LEAST_ZERO, whole_from
+from curador.numerics.exact import AT_LEAST_ZERO, whole_from
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
 from curador.privacy.kinds.base import basic_of_pure

@@ -9,10 +9,8 @@ import numpy as np
 from attrs import field, frozen
 
 from curador.errors import NotPrivate, require
-from curador.numerics.exact import Number, rational, whole
-from curador.numerics.fields import AT_LEAST_ZERO
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import UNIT, FloatArray, float_up, up
+from curador.numerics.exact import AT_LEAST_ZERO, Number, rational, whole
+from curador.numerics.rounding import UNIT, FloatArray, Interval, float_up, up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.convert import pure_to_rho
 from curador.privacy.kinds.base import basic_of_pure
