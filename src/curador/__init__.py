@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
     from curador.privacy.filters import ConcentratedFilter, PureFilter, RenyiFilter
     from curador.privacy.loss import Loss, compose
-    from curador.privacy.losses import Approx, BoundedRange, Concentrated, Finite, KeySelection, Pure
-    from curador.privacy.records import loss_from_record
+    from curador.privacy.losses import Approx, BoundedRange, Concentrated, Finite, KeySelection, Pure, loss_from_record
     from curador.privacy.sensitivity import Norm, Sensitivity
     from curador.study.model import Budget, Caps, Study
 
@@ -104,8 +103,8 @@ _PLACES = {
         "Loss",
         "Pure",
         "compose",
+        "loss_from_record",
     ),
-    "curador.privacy.records": ("loss_from_record",),
     "curador.privacy.sensitivity": ("Norm", "Sensitivity"),
     "curador.study.model": ("Budget", "Caps", "Study"),
 }

@@ -24,7 +24,7 @@ from curador.ledger.chain import ChainReplay
 from curador.ledger.checkpoint import keep, make_checkpoint
 from curador.ledger.ledger import Ledger
 from curador.ledger.request import Request
-from curador.privacy.records import to_record
+from curador.privacy.rules import to_record
 from curador.study.file import read_study
 from curador.study.model import digested_meaning
 

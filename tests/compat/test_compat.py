@@ -26,7 +26,8 @@ from curador.local import client as devices
 from curador.local.protocol import Reporting
 from curador.privacy import losses
 from curador.privacy.loss import Loss
-from curador.privacy.records import loss_from_record, to_record
+from curador.privacy.losses import loss_from_record
+from curador.privacy.rules import to_record
 from curador.study.file import read_study
 from curador.study.model import digested_meaning
 

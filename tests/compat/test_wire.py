@@ -37,7 +37,7 @@ from curador.plan.aggregates import PlannedEstimate
 from curador.plan.wire import written_part
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.loss import Composed
-from curador.privacy.records import KINDS
+from curador.privacy.rules import STORED
 from curador.query import tree
 from curador.study import build
 from curador.study.file import read_study
@@ -209,7 +209,7 @@ def test_a_forgotten_field_is_seen():
 def test_every_field_of_every_loss_is_stored():
     """By name, each under one kind."""
     losses = {type(loss): loss for loss in given.losses().values()}
-    for kind in KINDS.values():
+    for kind in STORED.values():
         assert kind.of is Composed or forgotten(losses[kind.of], kind.write) == set(), kind.of
 
 

@@ -30,8 +30,8 @@ from curador.mechanisms.tails import (
     share_of,
 )
 from curador.privacy.adjacency import REPLACE_ONE
-from curador.privacy.losses import Approx, KeySelection
-from curador.privacy.records import loss_from_record, to_record
+from curador.privacy.losses import Approx, KeySelection, loss_from_record
+from curador.privacy.rules import to_record
 from curador.randomness.injected import Scripted, Seeded
 
 FALSE_ALARM = 1e-9

@@ -23,7 +23,7 @@ from curador.errors import InvalidParameter, NotAllowed, NotPrivate
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.ledger.request import Request, least_cost
 from curador.privacy.losses import Concentrated
-from curador.privacy.records import to_record
+from curador.privacy.rules import to_record
 from curador.study.rules import did_you_mean
 from curador.study.values import Plain, Type
 

@@ -19,7 +19,7 @@ from curador.ledger.entry import Entry, EntryKind, now
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
-from curador.privacy.records import loss_from_record
+from curador.privacy.losses import loss_from_record
 from curador.text.numbers import rounded_text
 
 # ---- request ---------------------------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ class Request:
 
     analyst       None: the owner
     share         the analyst's share of the limits; 1 for the owner
-    losses        the records (`privacy.records.to_record`) of everything that will be released; `amounts` cover them
+    losses        the records (`Loss.to_record`) of everything that will be released; `amounts` cover them
     question_key  SHA-256 in hex of what makes two questions identical
     tables        the tables that the plan reads
     asked         when the question arrived: before it waited for another, whose duration a later time would tell

@@ -1,7 +1,7 @@
 """What a mechanism did to privacy, as a value that adds, multiplies and answers questions.
 
 A loss is data: frozen, serialisable, its meaning never changes. Everything it answers is computed by the readings
-(`account`, `renyi`, `tradeoff`, `zcdp`), which ask the rules (`rules`) that each kind of record states beside its class
+(`account`, `renyi`, `tradeoff`), which ask the rules (`rules`) that each kind of record states beside its class
 (`kinds`); a record without a rule is refused by name. All of these import this module, so it knows none of them: it has
 questions, and whoever can answer one says so. `losses`, where everybody gets records from, loads them all.
 
