@@ -19,8 +19,8 @@ import curador as cu
 from curador import learn, local
 from curador.learn.model_file import from_json, to_json
 from curador.ledger import checkpoint
-from curador.ledger.chain import ChainReplay, row_of
-from curador.ledger.entry import Entry, EntryKind, seal
+from curador.ledger.chain import ChainReplay
+from curador.ledger.entry import Entry, EntryKind, row_of, seal
 from curador.ledger.ledger import Ledger
 from curador.local import client as devices
 from curador.local.protocol import Reporting

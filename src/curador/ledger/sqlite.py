@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
-from curador.ledger.chain import DAMAGED
+from curador.ledger.entry import DAMAGED
 from curador.ledger.store import CompiledStatement, Cursor, Page, statements, tables
 from curador.ledger.witness import Head, sync_folder
 
