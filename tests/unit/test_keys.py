@@ -14,10 +14,8 @@ from scipy.stats import binom
 
 from curador.audit.replay import replay
 from curador.errors import InvalidParameter
-from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
-from curador.mechanisms.keys.counts import from_mapping
-from curador.mechanisms.keys.noisy import HIDDEN
-from curador.mechanisms.keys.optimal import LONGEST, ONE
+from curador.mechanisms.keys import HIDDEN, GaussianKeys, LaplaceKeys, from_mapping
+from curador.mechanisms.optimal_keys import LONGEST, ONE, OptimalKeys
 from curador.mechanisms.seam import recording, replaying
 from curador.mechanisms.tails import (
     any_of,

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 
 from curador.errors import BudgetExceeded, require
-from curador.mechanisms.grid import to_steps
+from curador.mechanisms.grid import decimal_text, power_of_two, steps_of, to_steps
 from curador.mechanisms.noisy_max import in_units
-from curador.mechanisms.parameters import decimal_text, power_of_two, steps_of
 from curador.mechanisms.scores import (
     WIDEST,
     Steps,

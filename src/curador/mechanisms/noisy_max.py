@@ -12,8 +12,7 @@ import numpy as np
 from attrs import field, frozen
 
 from curador.errors import require
-from curador.mechanisms.grid import MOST_FLOAT, refusal_of_value, to_float
-from curador.mechanisms.parameters import decimal_text, power_of_two, steps_of
+from curador.mechanisms.grid import MOST_FLOAT, decimal_text, power_of_two, refusal_of_value, steps_of, to_float
 from curador.mechanisms.scores import (
     REACH,
     WIDEST,

@@ -15,7 +15,7 @@ from curador.numerics.exact import Number, whole
 from curador.numerics.rounding import FloatArray, Interval, float_down, float_up, up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Pure
-from curador.randomness.bernoulli import bernoulli_exp
+from curador.randomness.choice import bernoulli_exp
 from curador.randomness.entropy import Entropy, IntArray
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curador.mechanisms.gaussian import DiscreteGaussian
-from curador.mechanisms.keys.noisy import GaussianKeys, LaplaceKeys
+from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.mechanisms.quantile import Quantile
 from curador.plan.model import Cap, Contribution, Grid, KeyPlan, Measurement, Tally
