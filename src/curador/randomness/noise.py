@@ -259,7 +259,7 @@ class Strip:
         cell = np.append(np.arange(self.first, self.cells, dtype=np.int64), self.cells)
         sure = np.append(np.floor(area * lowest / self.slots[:-1] * 65536 * _UNDER), 0.0)  # a tail is never accepted at once
         self.thresholds = np.minimum(sure, 65535).astype(np.int64)
-        self.table = np.repeat((cell << 16) | self.thresholds, self.slots).astype(np.int32)
+        self.table = np.repeat(((cell << 16) | self.thresholds).astype(np.int32), self.slots)
         factor = area / self.slots
         factor[-1] *= 2.0**self.tail_power
         self.factor = factor
