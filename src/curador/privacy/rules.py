@@ -3,6 +3,9 @@
 A reading never asks what kind a record is: it asks a rule, and the kind answers. Nothing is answered by default. A kind
 that a rule does not know is refused by name where it is asked, and named by a test before that (`missing`).
 
+The exact scalars of a loss follow from two of the rules: ε of pure privacy, (ρ, δ) of approximate zero-concentrated privacy.
+These are what the interactive ledger adds up, so they are rationals, rounded up where the truth is irrational.
+
 Each kind says as well how it is stored, under names that are texts there (`store_as`). A contract: the meaning of a kind
 never changes, fields are only ever added with defaults, an unknown kind is refused rather than guessed. Numbers are exact,
 written as strings. Names of kinds and fields are for ever; classes, their attributes and their arguments may be renamed. Who
@@ -11,17 +14,18 @@ reads records takes `privacy.losses`, which loads all kinds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from curador.errors import InvalidParameter, NotPrivate, require
-from curador.numerics.exact import whole
+from curador.numerics.exact import exact_sum, whole
 from curador.numerics.rounding import FloatArray, Interval
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.laws.cells import CellPair
-from curador.privacy.loss import TO_RECORD, Composed, Loss
+from curador.privacy.loss import CONCENTRATED, PURE_EPSILON, RHO, TO_RECORD, Composed, Loss, parts_of
 
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", bound=Callable[..., Any])
@@ -210,6 +214,37 @@ exact_rows: Rule[Rows | None] = Rule("finite")
 
 noise_cells: Rule[tuple[CellPair, CellPair | Rows] | None] = Rule("cells")
 """(record) → its cells above, and cells or exact rows below, if samples of it are accounted so."""
+
+# ---- exact scalars of any loss ---------------------------------------------------------------------------------------------
+
+
+@PURE_EPSILON.answered_by
+def pure_epsilon(loss: Loss) -> Fraction | None:
+    """Return Σ ε, None if a part is not pure. Rounds: up where irrational."""
+    singles = [(single_pure(record), count) for record, count in parts_of(loss)]
+    if any(single is None for single, _ in singles):
+        return None
+    return exact_sum(count * single for single, count in singles if single is not None)
+
+
+@CONCENTRATED.answered_by
+def concentrated(loss: Loss) -> AmountPair | None:
+    """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16]. Rounds: up."""
+    amounts: list[AmountPair] = []
+    for record, count in parts_of(loss):
+        single = single_concentrated(record)
+        if single is None:
+            return None
+        amounts.append((count * single[0], count * single[1]))
+    return exact_sum(rho for rho, _ in amounts), exact_sum(delta for _, delta in amounts)
+
+
+@RHO.answered_by
+def rho(loss: Loss) -> Fraction | float:
+    """Return ρ where the loss is ρ-zCDP with δ = 0, else +∞."""
+    amounts = concentrated(loss)
+    return math.inf if amounts is None or amounts[1] > 0 else amounts[0]
+
 
 # ---- how losses are stored ---------------------------------------------------------------------------------------------
 
