@@ -11,8 +11,8 @@ from pathlib import Path
 import stopwatch
 from curador.ledger.amounts import Amounts
 from curador.ledger.checkpoint import checkpoint_of
+from curador.ledger.entry import Request
 from curador.ledger.ledger import Ledger
-from curador.ledger.request import Request
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.losses import Concentrated
 from curador.study.model import Budget

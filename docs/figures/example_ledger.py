@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from curador.curator.budget import log_lines
 from curador.ledger.amounts import Amounts
+from curador.ledger.entry import Request
 from curador.ledger.ledger import Ledger
-from curador.ledger.request import Request
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.losses import Concentrated
 from curador.study.model import Budget

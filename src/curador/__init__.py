@@ -45,14 +45,13 @@ if TYPE_CHECKING:
         TruncatedLaplace,
         clipping,
     )
-    from curador.numerics.interval import Interval
+    from curador.numerics.rounding import Interval
     from curador.privacy import compose as composition
     from curador.privacy import convert, divergence, filters, losses, odds, sensitivity
     from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency
     from curador.privacy.filters import ConcentratedFilter, PureFilter, RenyiFilter
     from curador.privacy.loss import Loss, compose
-    from curador.privacy.losses import Approx, BoundedRange, Concentrated, Finite, KeySelection, Pure
-    from curador.privacy.records import loss_from_record
+    from curador.privacy.losses import Approx, BoundedRange, Concentrated, Finite, KeySelection, Pure, loss_from_record
     from curador.privacy.sensitivity import Norm, Sensitivity
     from curador.study.model import Budget, Caps, Study
 
@@ -92,7 +91,7 @@ _PLACES = {
         "Staircase",
         "TruncatedLaplace",
     ),
-    "curador.numerics.interval": ("Interval",),
+    "curador.numerics.rounding": ("Interval",),
     "curador.privacy.adjacency": ("ADD_OR_REMOVE_ONE", "REPLACE_ONE", "Adjacency"),
     "curador.privacy.filters": ("ConcentratedFilter", "PureFilter", "RenyiFilter"),
     "curador.privacy.losses": (
@@ -104,8 +103,8 @@ _PLACES = {
         "Loss",
         "Pure",
         "compose",
+        "loss_from_record",
     ),
-    "curador.privacy.records": ("loss_from_record",),
     "curador.privacy.sensitivity": ("Norm", "Sensitivity"),
     "curador.study.model": ("Budget", "Caps", "Study"),
 }

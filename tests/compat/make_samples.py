@@ -22,9 +22,9 @@ from curador.errors import Failed
 from curador.ledger.amounts import Amounts
 from curador.ledger.chain import ChainReplay
 from curador.ledger.checkpoint import keep, make_checkpoint
+from curador.ledger.entry import Request
 from curador.ledger.ledger import Ledger
-from curador.ledger.request import Request
-from curador.privacy.records import to_record
+from curador.privacy.rules import to_record
 from curador.study.file import read_study
 from curador.study.model import digested_meaning
 

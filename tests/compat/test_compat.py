@@ -19,14 +19,15 @@ import curador as cu
 from curador import learn, local
 from curador.learn.model_file import from_json, to_json
 from curador.ledger import checkpoint
-from curador.ledger.chain import ChainReplay, row_of
-from curador.ledger.entry import Entry, EntryKind, seal
+from curador.ledger.chain import ChainReplay
+from curador.ledger.entry import Entry, EntryKind, row_of, seal
 from curador.ledger.ledger import Ledger
 from curador.local import client as devices
 from curador.local.protocol import Reporting
 from curador.privacy import losses
 from curador.privacy.loss import Loss
-from curador.privacy.records import loss_from_record, to_record
+from curador.privacy.losses import loss_from_record
+from curador.privacy.rules import to_record
 from curador.study.file import read_study
 from curador.study.model import digested_meaning
 

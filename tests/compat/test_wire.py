@@ -37,7 +37,7 @@ from curador.plan.aggregates import PlannedEstimate
 from curador.plan.price import written_part
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.loss import Composed
-from curador.privacy.records import KINDS
+from curador.privacy.rules import STORED
 from curador.query import tree
 from curador.study import build
 from curador.study.file import read_study
@@ -74,8 +74,8 @@ NOT_STORED: dict[type, dict[str, str]] = {
         "tables": "read from the relations",
     },
     price.Priced: {"grant": "what counts is the noise that was bought"},
-    price.DiscreteLaplace: {"plan": "how it is drawn"},
-    price.DiscreteGaussian: {"plan": "how it is drawn"},
+    price.DiscreteLaplace: {"table": "how it is drawn"},
+    price.DiscreteGaussian: {"table": "how it is drawn"},
     Entry: {"hash": "of the text itself"},
     Study: {
         **dict.fromkeys(("engine", "folder", "ledger", "frames"), "where it runs, not what an answer means"),
@@ -158,7 +158,7 @@ def test_every_part_of_a_question_is_stored_whole_or_left_out_for_a_reason(price
         parts_of((one.plan, one.noises, one.selections, one), found)
     names = {}
     for kind, value in found.items():
-        if kind not in STORED_WHOLE and kind not in NEVER and kind.__module__ != "curador.mechanisms.additive":
+        if kind not in STORED_WHOLE and kind not in NEVER:
             assert written_part(value) is not None, kind
             assert forgotten(value, written_part) == set(), kind
             names[kind] = written_part(value)[0]
@@ -209,7 +209,7 @@ def test_a_forgotten_field_is_seen():
 def test_every_field_of_every_loss_is_stored():
     """By name, each under one kind."""
     losses = {type(loss): loss for loss in given.losses().values()}
-    for kind in KINDS.values():
+    for kind in STORED.values():
         assert kind.of is Composed or forgotten(losses[kind.of], kind.write) == set(), kind.of
 
 

@@ -12,7 +12,7 @@ import curador as cu
 from curador.mechanisms.gaussian import gaussian_total
 from curador.mechanisms.laplace import laplace_tail
 from curador.mechanisms.tails import any_of
-from curador.randomness.decide import exp_bounds
+from curador.randomness.noise import exp_bounds
 
 VALUES = json.loads((Path(__file__).parent / "mechanisms.json").read_text(encoding="utf-8"))
 FINE = 2**40
@@ -54,7 +54,7 @@ def keys_threshold(p):
 
 
 def gaussian_threshold(p):
-    from curador.mechanisms.keys.noisy import _gaussian_threshold
+    from curador.mechanisms.keys import _gaussian_threshold
 
     return float(_gaussian_threshold(Fraction(str(p["sigma"])), p["k"], Fraction(str(p["delta_thr"]))))
 

@@ -31,8 +31,8 @@ from curador.privacy.losses import (
     RandomizedResponseLoss,
     Shuffled,
     Subsampled,
+    loss_from_record,
 )
-from curador.privacy.records import loss_from_record
 
 law = settings(max_examples=25, deadline=None)
 thorough = settings(max_examples=80, deadline=None)

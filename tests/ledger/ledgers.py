@@ -7,8 +7,8 @@ import itertools
 from fractions import Fraction
 
 from curador.ledger.amounts import Amounts
+from curador.ledger.entry import Request
 from curador.ledger.ledger import Ledger
-from curador.ledger.request import Request
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.losses import Concentrated, Pure
 from curador.study.model import Budget

@@ -18,8 +18,7 @@ from ledgers import create, request
 from curador.errors import BudgetExceeded, InvalidStudy
 from curador.ledger.amounts import DELTA_TICK, Amounts, up_to_tick
 from curador.ledger.limits import Limits
-from curador.privacy.losses import Concentrated, Finite
-from curador.privacy.records import loss_from_record
+from curador.privacy.losses import Concentrated, Finite, loss_from_record
 from curador.study.model import Budget
 
 MP = mpmath.mp.clone()

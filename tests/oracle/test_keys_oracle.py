@@ -6,8 +6,8 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
-from curador.mechanisms.keys.optimal import ONE
+from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
+from curador.mechanisms.optimal_keys import ONE, OptimalKeys
 from curador.mechanisms.tails import any_of, gaussian_tail, laplace_tail, normal_tail
 
 MP = mpmath.mp.clone()

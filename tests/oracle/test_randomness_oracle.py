@@ -12,12 +12,19 @@ import mpmath
 import numpy as np
 import pytest
 
-from curador.randomness import decide
-from curador.randomness.bernoulli import bernoulli, bernoulli_exp
-from curador.randomness.choice import Choice
-from curador.randomness.decide import certainly_below, exactly_below, exp_bounds, exp_negative
+from curador.randomness import noise as noises
+from curador.randomness.choice import Choice, bernoulli, bernoulli_exp
 from curador.randomness.injected import Scripted, Seeded
-from curador.randomness.noise import SLOTS, Law, LawKind, Noise, Strip
+from curador.randomness.noise import (
+    SLOTS,
+    LawKind,
+    Noise,
+    Strip,
+    certainly_below,
+    exactly_below,
+    exp_bounds,
+    exp_negative,
+)
 
 MP = mpmath.mp.clone()
 MP.dps = 60
@@ -31,10 +38,10 @@ SCALES = (
 )  # fmt: skip
 
 
-def law(kind, scale, *, mirrored=False):
-    """The law of that scale; for a Gaussian the scale is σ, squared exactly."""
+def strip_of(kind, scale, *, mirrored=False):
+    """The strip of that scale; for a Gaussian the scale is σ, squared exactly."""
     scale = Fraction(scale)
-    return Law(kind, 1 / (2 * scale**2) if kind is LawKind.GAUSSIAN else 1 / scale, mirrored=mirrored)
+    return Strip(kind, 1 / (2 * scale**2) if kind is LawKind.GAUSSIAN else 1 / scale, mirrored=mirrored)
 
 
 def random_scales(count, seed=20):
@@ -45,15 +52,15 @@ def random_scales(count, seed=20):
         yield Fraction(max(1, round(size * bottom)), bottom)
 
 
-LAWS = [law(kind, scale) for kind in LawKind for scale in SCALES]
+STRIPS = [strip_of(kind, scale) for kind in LawKind for scale in SCALES]
 MIRRORED = [
-    law(kind, scale, mirrored=True) for kind in LawKind for scale in ("1125899906842624", "1.7e15", "2251799813685247")
+    strip_of(kind, scale, mirrored=True) for kind in LawKind for scale in ("1125899906842624", "1.7e15", "2251799813685247")
 ]
-RANDOM = [law(kind, scale) for kind in LawKind for scale in random_scales(16)]
+RANDOM = [strip_of(kind, scale) for kind in LawKind for scale in random_scales(16)]
 
 
 def label(one):
-    return f"{one.kind.value}-{one.scale:.6g}{'-mirrored' if one.mirrored else ''}"
+    return f"{one.kind.value}-{one.kind.scale(one.rate):.6g}{'-mirrored' if one.mirrored else ''}"
 
 
 def real(value, context=MP):
@@ -82,7 +89,7 @@ def certified(strip: Strip) -> str | None:
 
     The masses are read off the table that draws use, not off the list it was made from.
     """
-    one, k, area = strip.law, strip.k, strip.area
+    one, k, area = strip, strip.k, strip.area
     cell, thresholds = strip.table >> 16, strip.table & 0xFFFF
     if len(strip.table) != SLOTS or (np.diff(cell) < 0).any():
         return "shape"
@@ -118,16 +125,16 @@ def certified(strip: Strip) -> str | None:
     return None if 2 * high <= 1 << 128 else "(3)"
 
 
-@pytest.mark.parametrize("one", LAWS + MIRRORED, ids=label)
+@pytest.mark.parametrize("one", STRIPS + MIRRORED, ids=label)
 def test_every_premise_of_the_strip_is_certified(one):
     """Slots cover the mass of their cell, tails halve, thresholds never accept too early: proved in integers."""
-    assert certified(Strip(one)) is None
+    assert certified(one) is None
 
 
 @pytest.mark.slow
 def test_premises_hold_for_random_rational_scales():
     """The same certificate for rationals nobody chose."""
-    assert {label(one): certified(Strip(one)) for one in RANDOM if certified(Strip(one))} == {}
+    assert {label(one): certified(one) for one in RANDOM if certified(one)} == {}
 
 
 @pytest.mark.parametrize("bits", [46, 47, 52])
@@ -137,7 +144,7 @@ def test_wide_laws_have_certified_coarse_tables(bits):
         scale = Fraction(3, 2) * (1 << (bits + 30))
         noise = Noise(kind, scale**2 if kind is LawKind.GAUSSIAN else scale)
         assert noise.wide
-        assert noise.strip.law.mirrored
+        assert noise.strip.mirrored
         assert certified(noise.strip) is None
 
 
@@ -177,7 +184,7 @@ def corrupted_start(strip):
 @pytest.mark.parametrize("kind", list(LawKind))
 def test_certificate_refuses_a_corrupted_table(kind, spoil):
     """A table with one number wrong does not pass."""
-    strip = Strip(law(kind, 1000))
+    strip = strip_of(kind, 1000)
     spoil(strip)
 
     assert certified(strip) is not None
@@ -193,7 +200,7 @@ def proposed(strip: Strip, x: int) -> Fraction:
         return Fraction(int(slots[(x >> strip.k) - strip.first]), SLOTS << strip.k)
     distance = (x if x >= 0 else ~x) - strip.tail_start
     run = distance >> strip.tail_bits
-    sides = 1 if strip.law.one_sided else 2
+    sides = 1 if strip.one_sided else 2
     return Fraction(int(slots[-1]), SLOTS * sides << (run + 1 + strip.tail_bits))
 
 
@@ -204,10 +211,10 @@ def acceptance(strip: Strip, x: int, context=MP):
     else:
         run = ((x if x >= 0 else ~x) - strip.tail_start) >> strip.tail_bits
         factor = strip.area * Fraction(2) ** (strip.tail_power + run) / int(strip.slots[-1])
-    return min(context.mpf(1), real(factor, context) * context.exp(-real(strip.law.phi(x), context)))
+    return min(context.mpf(1), real(factor, context) * context.exp(-real(strip.phi(x), context)))
 
 
-def total_mass(one: Law):
+def total_mass(one: Strip):
     """Σ f over all integers."""
     rate = real(one.rate)
     if one.kind is LawKind.GAUSSIAN:
@@ -220,24 +227,24 @@ def total_mass(one: Law):
 @pytest.mark.parametrize("scale", ["1e-6", "0.05", "0.2", "0.3", "1", "2.5", "11"])
 def test_accepted_mass_is_the_law_to_thirty_digits(kind, scale):
     """Summed over all integers, proposals times acceptance make the law's own probability of each."""
-    strip = Strip(law(kind, scale))
+    strip = strip_of(kind, scale)
     reach = strip.tail_start + (100 << strip.tail_bits)
-    places = range(0 if strip.law.one_sided else -reach - 1, reach + 1)
+    places = range(0 if strip.one_sided else -reach - 1, reach + 1)
     mass = {x: real(proposed(strip, x)) * acceptance(strip, x) for x in places}
     accepted = MP.fsum(mass.values())
-    total = total_mass(strip.law)
+    total = total_mass(strip)
 
     assert abs(float(accepted) - 1) < 0.05
     for x, value in mass.items():
-        assert abs(value / accepted - MP.exp(-real(strip.law.phi(x))) / total) < MP.mpf("1e-30")
+        assert abs(value / accepted - MP.exp(-real(strip.phi(x))) / total) < MP.mpf("1e-30")
 
 
 @pytest.mark.parametrize(
-    "one", [law(kind, scale) for kind in LawKind for scale in ("100", "1e6", "1e15", "4.5e15")], ids=label
+    "one", [strip_of(kind, scale) for kind in LawKind for scale in ("100", "1e6", "1e15", "4.5e15")], ids=label
 )
 def test_accepted_mass_has_one_constant_for_large_scales(one):
     """Every integer that was looked at, in cells and tails, has mass A 2^(−16−k) f(x)."""
-    strip = Strip(one)
+    strip = one
     rng = random.Random(5)
     reach = strip.tail_start * 3
     places = [rng.randrange(0 if one.one_sided else -reach, reach) for _ in range(200)]
@@ -298,7 +305,7 @@ def test_float_exponential_error():
 
 def test_table_of_powers_is_within_one_ulp():
     """2^(−j/64) needs no library's exp."""
-    for j, value in enumerate(decide._POWERS.tolist()):  # noqa: SLF001
+    for j, value in enumerate(noises._POWERS.tolist()):  # noqa: SLF001
         assert abs(MP.mpf(value) - MP.mpf(2) ** (-MP.mpf(j) / 64)) <= MP.mpf(2) ** -53
 
 
@@ -314,9 +321,9 @@ def near_ties(count, seed=7):
     """80-bit words next to c e^(−φ), at relative distances 2⁻²⁵ … 2⁻⁷⁵, with the law's own float errors in φ and c."""
     rng = random.Random(seed)
     for _ in range(count):
-        one = law(rng.choice(list(LawKind)), Fraction(rng.randrange(1, 10**9), rng.randrange(1, 1000)))
+        one = strip_of(rng.choice(list(LawKind)), Fraction(rng.randrange(1, 10**9), rng.randrange(1, 1000)))
         reach = 12 if one.kind is not LawKind.GAUSSIAN else 5
-        x = rng.randrange(int(reach * one.scale) + 2)
+        x = rng.randrange(int(reach * one.kind.scale(one.rate)) + 2)
         factor = Fraction(rng.randrange(1, 1 << 53), 1 << 53)
         phi = one.phi(x)
         bound = real(factor, FINE) * FINE.exp(-real(phi, FINE))
@@ -345,8 +352,8 @@ def test_float_decisions_are_never_sure_and_wrong():
 @pytest.mark.slow
 def test_a_narrower_margin_would_be_wrong(monkeypatch):
     """The same words with hardly a margin: wrong decisions appear, so the test above can fail."""
-    monkeypatch.setattr(decide, "_MARGIN", 2.0**-60)
-    monkeypatch.setattr(decide, "_UNREAD", 0.0)
+    monkeypatch.setattr(noises, "_MARGIN", 2.0**-60)
+    monkeypatch.setattr(noises, "_UNREAD", 0.0)
     wrong = 0
     for one, x, factor, _, bound, word in near_ties(3_000):
         top, rest = split(word)
@@ -451,14 +458,16 @@ def attempt(strip: Strip, script, size, *, level, then=None):
     return x, taken
 
 
-ENUMERATED = [law(kind, scale) for kind in LawKind for scale in ("1e-6", "0.05", "0.2", "0.7", "3", "1000", "1e9", "1e15")]
+ENUMERATED = [
+    strip_of(kind, scale) for kind in LawKind for scale in ("1e-6", "0.05", "0.2", "0.7", "3", "1000", "1e9", "1e15")
+]
 
 
 @pytest.mark.parametrize("level", [False, True], ids=["quick", "level"])
 @pytest.mark.parametrize("one", ENUMERATED, ids=label)
 def test_all_first_words_of_a_cell(one, level):
     """Of the 65,536 first words of W exactly those below the acceptance probability are accepted, to the word."""
-    strip = Strip(one)
+    strip = one
     everything = np.arange(SLOTS)
     cells = sorted({strip.first, -1, 0, 1, strip.cells // 2, strip.cells - 1} & set(range(strip.first, strip.cells)))
     ends = np.cumsum(strip.slots)
@@ -483,7 +492,7 @@ def test_all_first_words_of_a_cell(one, level):
 @pytest.mark.parametrize("one", ENUMERATED, ids=label)
 def test_forced_words_are_decided_as_mpmath_decides(one, level):
     """First words at a threshold and beside it, 0 and 2¹⁶ − 1, with rests 0, 2⁶⁴ − 1, the tie and its neighbours."""
-    strip = Strip(one)
+    strip = one
     ends = np.cumsum(strip.slots)
     decided = 0
     for y in sorted({strip.first, -1, 0, strip.cells // 3, strip.cells - 1} & set(range(strip.first, strip.cells))):
@@ -520,10 +529,12 @@ def tail_script(strip, top, rest, lead, offset, more=b""):
 
 
 @pytest.mark.parametrize("level", [False, True], ids=["quick", "level"])
-@pytest.mark.parametrize("one", [law(kind, scale) for kind in LawKind for scale in ("0.5", "3", "1000", "1e15")], ids=label)
+@pytest.mark.parametrize(
+    "one", [strip_of(kind, scale) for kind in LawKind for scale in ("0.5", "3", "1000", "1e15")], ids=label
+)
 def test_tail_slots_reach_every_place_beyond(one, level):
     """Zeros, offset and sign give x = ±(X_T + g 2^b + u), decided as mpmath does; runs beyond 40 count on bit by bit."""
-    strip = Strip(one)
+    strip = one
     block = 1 << strip.tail_bits
     for run in (0, 1, 2, 7, 39, 40, 41, 42, 60):
         lead = (1 << (63 - run)) if run <= 40 else 0
@@ -547,7 +558,7 @@ def test_tail_slots_reach_every_place_beyond(one, level):
 
 def test_a_value_outside_64_bits_is_drawn_again():
     """A run so long that the integer does not fit is refused, never wrapped."""
-    strip = Strip(law(LawKind.LAPLACE, "4.5e15"))
+    strip = strip_of(LawKind.LAPLACE, "4.5e15")
     body = tail_script(strip, 0, 0, 0, 0, b"\0" * 5000 + b"\x80" + bytes(4000))
     _, taken = attempt(strip, body, 1, level=False)
 
@@ -578,7 +589,7 @@ def test_wide_draws_are_accepted_as_mpmath_decides(kind, scale):
         for low in {1, (1 << bits) // 2, (1 << bits) - 1}:
             x = (high << bits) + low
             coarse = high << bits if high >= 0 else (-high - 1) << bits
-            rate = noise.law.rate
+            rate = noise.rate
             gap = (x * x - coarse * coarse) * rate if kind is LawKind.GAUSSIAN else (abs(x) - coarse) * rate
             assert gap > 0
             chance = FINE.exp(-real(gap, FINE))

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import shuffle_truth as truth
 
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import log_up
+from curador.numerics.rounding import Interval, log_up
 from curador.numerics.tilted.enclosure import Enclosure
 from curador.numerics.tilted.moments import Total
 from curador.privacy.laws import shuffled

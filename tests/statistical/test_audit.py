@@ -12,7 +12,7 @@ from curador.audit import bits, bounds, mutants, roster, run, trial, worlds
 from curador.cli import auditing
 from curador.errors import InvalidParameter
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace
-from curador.randomness.bernoulli import bernoulli
+from curador.randomness.choice import bernoulli
 from curador.randomness.entropy import entropy
 
 ALARM = 1e-9

@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc, erfc, log_ndtr, ndtr
 
-from curador.randomness import decide
-from curador.randomness.bernoulli import bernoulli, bernoulli_exp
-from curador.randomness.choice import Choice, Weighted
+from curador.randomness import noise as noises
+from curador.randomness.choice import Choice, Weighted, below, below_one, bernoulli, bernoulli_exp
 from curador.randomness.entropy import entropy
-from curador.randomness.noise import Law, LawKind, Strip, gaussian, geometric, laplace
-from curador.randomness.uniform import below, below_one
+from curador.randomness.noise import LawKind, Strip, gaussian, geometric, laplace
 
 ALARM = 1e-9
 KOLMOGOROV = math.sqrt(-math.log(ALARM / 2) / 2)  # P[√n sup|F_n − F| > t] ≤ 2 e^(−2t²)
@@ -158,21 +156,21 @@ def test_places_inside_a_cell_follow_the_slope(kind, scale):
 @pytest.mark.parametrize("kind", list(LawKind))
 def test_a_slope_ignored_inside_cells_is_seen(kind, monkeypatch):
     """A mutant that compares W with the law at the cell's inner end is caught."""
-    plain = Law.phi_float
+    plain = Strip.phi_float
     k = noise(kind, "1040").strip.k
 
     def flat(self, x):
         return plain(self, np.where(x >= 0, (x >> k) << k, ((x >> k) << k) + (1 << k) - 1))
 
     one = noise(kind, "1040")
-    monkeypatch.setattr(Law, "phi_float", flat)
+    monkeypatch.setattr(Strip, "phi_float", flat)
 
     assert lean(one.draw(4 * MANY, entropy()), kind, "1040") > NORMAL
 
 
 def test_missing_rejection_is_seen(monkeypatch):
     """A mutant that accepts every proposal is caught by the fit."""
-    one = Strip(Law(LawKind.LAPLACE, Fraction(1, 1000)))
+    one = Strip(LawKind.LAPLACE, Fraction(1, 1000))
     one.table |= 0xFFFF
 
     assert fit(one.draw(MANY, entropy()), LawKind.LAPLACE, 1000) < ALARM
@@ -184,7 +182,7 @@ def test_missing_rejection_is_seen(monkeypatch):
 @pytest.fixture
 def never_sure(monkeypatch):
     """No decision is left to floats."""
-    monkeypatch.setattr(decide, "_MARGIN", 4.0)
+    monkeypatch.setattr(noises, "_MARGIN", 4.0)
 
 
 @pytest.mark.slow
@@ -203,14 +201,14 @@ def test_the_exact_route_alone_has_the_law(kind, scale, never_sure):
 def tail_only(kind, scale):
     """The strip of that law with nothing but tail slots."""
     scale = Fraction(scale)
-    strip = Strip(Law(kind, 1 / (2 * scale**2) if kind is LawKind.GAUSSIAN else 1 / scale))
+    strip = Strip(kind, 1 / (2 * scale**2) if kind is LawKind.GAUSSIAN else 1 / scale)
     strip.table[:] = strip.cells << 16
     return strip
 
 
 def tail_fit(draws, strip, scale, wrong=1.0):
     """p-value of tail draws, both sides apart, against f restricted to the tail; bins of a sixteenth of a halving."""
-    kind, start = strip.law.kind, strip.tail_start
+    kind, start = strip.kind, strip.tail_start
     shift = max(0, strip.tail_bits - 4)
     scale = float(Fraction(scale)) * wrong
     far = 40 if shift == 0 else 16 * 40
@@ -384,7 +382,7 @@ def test_choices_have_their_law(name, exact, monkeypatch):
     deficits, rate, many = CHOICES[name]
     size = 6_000 if exact else 400_000
     if exact:
-        monkeypatch.setattr(decide, "_MARGIN", 4.0)
+        monkeypatch.setattr(noises, "_MARGIN", 4.0)
     choice = Choice(np.array(deficits, np.int64), rate, None if many is None else np.array(many, np.int64))
     counts = np.bincount(choice.draw(size, entropy()), minlength=len(deficits))
 

@@ -12,10 +12,9 @@ from curador.audit.partition import Parted, part_scores
 from curador.audit.renyi_tester import renyi, renyi_bound
 from curador.audit.testers import divergences
 from curador.mechanisms import seam
-from curador.randomness.bernoulli import bernoulli
+from curador.randomness.choice import below, bernoulli
 from curador.randomness.entropy import entropy
 from curador.randomness.injected import Seeded
-from curador.randomness.uniform import below
 
 pytestmark = pytest.mark.slow
 

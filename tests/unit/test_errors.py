@@ -11,7 +11,7 @@ import pytest
 import curador
 from curador.errors import BudgetExceeded, CuradorError, InvalidParameter, InvalidQuery, NotPrivate
 from curador.ledger.amounts import Amounts
-from curador.ledger.request import _no_room
+from curador.ledger.limits import _no_room
 from curador.query.messages import invalid
 from curador.query.tree import Place
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curador.errors import InvalidParameter
-from curador.mechanisms.parameters import in_steps
+from curador.mechanisms.grid import in_steps
 from curador.numerics.exact import (
     at_least_zero,
     open_probability,

@@ -14,10 +14,8 @@ from scipy.stats import binom
 
 from curador.audit.replay import replay
 from curador.errors import InvalidParameter
-from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
-from curador.mechanisms.keys.counts import from_mapping
-from curador.mechanisms.keys.noisy import HIDDEN
-from curador.mechanisms.keys.optimal import LONGEST, ONE
+from curador.mechanisms.keys import HIDDEN, GaussianKeys, LaplaceKeys, from_mapping
+from curador.mechanisms.optimal_keys import LONGEST, ONE, OptimalKeys
 from curador.mechanisms.seam import recording, replaying
 from curador.mechanisms.tails import (
     any_of,
@@ -30,8 +28,8 @@ from curador.mechanisms.tails import (
     share_of,
 )
 from curador.privacy.adjacency import REPLACE_ONE
-from curador.privacy.losses import Approx, KeySelection
-from curador.privacy.records import loss_from_record, to_record
+from curador.privacy.losses import Approx, KeySelection, loss_from_record
+from curador.privacy.rules import to_record
 from curador.randomness.injected import Scripted, Seeded
 
 FALSE_ALARM = 1e-9

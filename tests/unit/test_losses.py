@@ -22,8 +22,8 @@ from curador.privacy.losses import (
     LaplaceLoss,
     Pure,
     RandomizedResponseLoss,
+    loss_from_record,
 )
-from curador.privacy.records import loss_from_record
 
 RECORDS = {
     "gaussian": GaussianLoss(mu="0.3"),

@@ -9,7 +9,7 @@ import pytest
 import curador as cu
 from curador.errors import InvalidParameter, NotPrivate
 from curador.mechanisms import calibration
-from curador.mechanisms.parameters import round_down, round_up, steps_of
+from curador.mechanisms.grid import round_down, round_up, steps_of
 from curador.privacy.losses import BoundedRange, DiscreteGaussianLoss, DiscreteLaplaceLoss, RandomizedResponseLoss
 from curador.privacy.sensitivity import bounded_sum, histogram
 

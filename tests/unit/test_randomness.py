@@ -12,12 +12,10 @@ import pytest
 
 from curador.errors import InvalidParameter
 from curador.randomness import noise as noises
-from curador.randomness.bernoulli import bernoulli, bernoulli_exp
-from curador.randomness.choice import Choice, Weighted
+from curador.randomness.choice import Choice, Weighted, below, below_one, bernoulli, bernoulli_exp
 from curador.randomness.entropy import U32, U64, Entropy, Keystream, entropy
 from curador.randomness.injected import Scripted, Seeded
-from curador.randomness.noise import SLOTS, Law, LawKind, Strip, gaussian, geometric, laplace
-from curador.randomness.uniform import below, below_one
+from curador.randomness.noise import SLOTS, LawKind, Strip, gaussian, geometric, laplace
 
 MAKERS = [laplace, gaussian, geometric]
 
@@ -46,9 +44,9 @@ def test_float_phi_is_within_five_units(kind, mirrored):
     if kind is not LawKind.GEOMETRIC:
         x = np.where(rng.integers(0, 2, 500) == 0, x, ~x)
     for rate in (Fraction(1, 3), Fraction(10**9 + 7, 10**13), Fraction(1, (1 << 52) - 1), Fraction(10**80, 7)):
-        law = Law(kind, rate, mirrored=mirrored)
-        for place, value in zip(x.tolist(), law.phi_float(x).tolist(), strict=True):
-            exact = law.phi(place)
+        strip = Strip(kind, rate, mirrored=mirrored)
+        for place, value in zip(x.tolist(), strip.phi_float(x).tolist(), strict=True):
+            exact = strip.phi(place)
             assert abs(Fraction(value) - exact) <= exact * 5 / (1 << 53)
 
 
@@ -56,13 +54,13 @@ def test_phi_is_what_the_law_says():
     """|x|, x² and their mirrored forms, exactly."""
     rate = Fraction(2, 7)
 
-    assert Law(LawKind.LAPLACE, rate).phi(-3) == 3 * rate
-    assert Law(LawKind.GAUSSIAN, rate).phi(-3) == 9 * rate
-    assert Law(LawKind.GEOMETRIC, rate).phi(4) == 4 * rate
-    assert Law(LawKind.LAPLACE, rate, mirrored=True).phi(-3) == 2 * rate
-    assert Law(LawKind.GAUSSIAN, rate, mirrored=True).phi(-1) == 0
-    assert Law(LawKind.GEOMETRIC, rate).one_sided
-    assert not Law(LawKind.LAPLACE, rate).one_sided
+    assert Strip(LawKind.LAPLACE, rate).phi(-3) == 3 * rate
+    assert Strip(LawKind.GAUSSIAN, rate).phi(-3) == 9 * rate
+    assert Strip(LawKind.GEOMETRIC, rate).phi(4) == 4 * rate
+    assert Strip(LawKind.LAPLACE, rate, mirrored=True).phi(-3) == 2 * rate
+    assert Strip(LawKind.GAUSSIAN, rate, mirrored=True).phi(-1) == 0
+    assert Strip(LawKind.GEOMETRIC, rate).one_sided
+    assert not Strip(LawKind.LAPLACE, rate).one_sided
 
 
 # ---- noise --------------------------------------------------------------------------------------------------------------
@@ -112,7 +110,7 @@ def test_wide_begins_at_two_to_the_fifty_two():
     assert laplace(edge - Fraction(1, 3)).draw(5, entropy()).dtype == np.int64
     assert laplace(Fraction(edge)).draw(5, entropy()).dtype == object
     with pytest.raises(ValueError, match="two parts"):
-        Strip(Law(LawKind.LAPLACE, Fraction(1, edge)))
+        Strip(LawKind.LAPLACE, Fraction(1, edge))
 
 
 def test_tables_are_made_once_and_forgotten_in_turn():
@@ -147,7 +145,7 @@ def test_tables_survive_threads():
 
 def test_refused_places_are_drawn_again_alone():
     """The accepted neighbours of a refused proposal keep their values."""
-    strip = Strip(Law(LawKind.LAPLACE, Fraction(1, 3)))
+    strip = Strip(LawKind.LAPLACE, Fraction(1, 3))
     ends = np.cumsum(strip.slots)
     slot = [int(ends[y - strip.first]) - 1 for y in (2, -3, 5)]
     first = np.array([*slot, 0, 0xFFFF, 0], "<u2").tobytes()  # the second proposal meets the largest W
@@ -161,7 +159,7 @@ def test_refused_places_are_drawn_again_alone():
 
 def test_places_refused_again_and_again_are_all_drawn_again():
     """Three places refused, two of them twice, one three times: each ends with its own accepted value."""
-    strip = Strip(Law(LawKind.LAPLACE, Fraction(1, 3)))
+    strip = Strip(LawKind.LAPLACE, Fraction(1, 3))
     ends = np.cumsum(strip.slots)
 
     def tries(*pairs):
@@ -338,7 +336,7 @@ def single_tries(strip, level):
 
 def with_more_tails(kind, scale):
     """A strip whose table has as many tail slots as others, so that a few hundred tries meet them."""
-    strip = Strip(Law(kind, 1 / Fraction(scale)))
+    strip = Strip(kind, 1 / Fraction(scale))
     strip.table[::2] = strip.cells << 16
     return strip
 
@@ -371,7 +369,7 @@ def test_quick_tries_do_not():
 def test_tries_say_nothing_about_values():
     """A refused proposal is followed by a fresh one: the second try reads what the first did."""
     counted = Counted(Seeded(3))
-    strip = Strip(Law(LawKind.LAPLACE, Fraction(1, 1000)))
+    strip = Strip(LawKind.LAPLACE, Fraction(1, 1000))
     for _ in range(300):
         strip.draw(1, counted, level=True)
     once = tuple(counted.requests[:3])
@@ -502,4 +500,4 @@ def test_weights_are_checked():
 def test_slots_are_sixteen_bits():
     """A slot is one word of 16 bits, so that no word is ever refused."""
     assert SLOTS == 1 << 16
-    assert len(Strip(Law(LawKind.GAUSSIAN, Fraction(1, 5))).table) == SLOTS
+    assert len(Strip(LawKind.GAUSSIAN, Fraction(1, 5)).table) == SLOTS

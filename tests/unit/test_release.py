@@ -9,8 +9,7 @@ import pytest
 
 import curador as cu
 from curador.mechanisms import additive
-from curador.mechanisms.grid import array_steps, to_steps
-from curador.mechanisms.parameters import vector_squares, vector_steps
+from curador.mechanisms.grid import array_steps, to_steps, vector_squares, vector_steps
 from curador.mechanisms.seam import Diverged, recording, replaying
 from curador.randomness.injected import Seeded
 

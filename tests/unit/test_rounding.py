@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curador.errors import NumericalFailure
 from curador.numerics import rounding
 from curador.numerics.logspace import expm1_minus, log1mexp, log_chernoff, sinh_minus
 from curador.numerics.roots import bisect
-from curador.numerics.rounding import LIBM_ULPS, UNIT, down, float_down, float_up, log_up, up, ups
+from curador.numerics.rounding import LIBM_ULPS, UNIT, down, float_down, float_up, log_of, log_up, near_float, up, ups
 
 LARGEST = math.nextafter(math.inf, 0)
 fractions = st.builds(
@@ -253,3 +254,41 @@ def test_a_logarithm_of_a_library_that_is_as_wrong_as_it_may_be(parts, monkeypat
             assert log_up(ratio) > truth
             monkeypatch.setattr(rounding, "math", WorstLibrary(ratio, 4 * LIBM_ULPS))
             assert log_up(ratio) < truth
+
+
+@settings(max_examples=150, deadline=None)
+@given(fractions.filter(lambda value: value > 0))
+def test_logarithms_lie_within_their_doubt(value):
+    """However large or small the rational is, and close to 1."""
+    for ratio in (value, 1 + max(value, Fraction(1, 10**260)) / (1 + value) / 10**20, value**5):
+        near, doubt = log_of(ratio)
+        with mpmath.workdps(700):
+            exact = mpmath.log(mpmath.mpf(ratio.numerator) / mpmath.mpf(ratio.denominator))
+        assert abs(near - exact) <= doubt
+        assert doubt <= 1e-11 * (1 + abs(near))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "near", "units"),
+    [
+        (Fraction(3, 4), math.log1p(-0.25), -12 * math.log1p(-0.25)),
+        (Fraction(1, 2), math.log(0.5), 2 - 8 * math.log(0.5)),
+        (Fraction(2), math.log(2), 2 + 8 * math.log(2)),
+        (Fraction(10) ** 299, math.log(1e299), 2 + 8 * math.log(1e299)),
+        (Fraction(1, 10**250), math.log(1e-250), 2 - 8 * math.log(1e-250)),
+        (Fraction(10) ** 300, math.log(10**300), 16 * (1 + math.log(10**300))),
+        (Fraction(1, 10**300), -math.log(10**300), 16 * (1 + math.log(10**300))),
+        (Fraction(3**1000, 7), math.log(3**1000) - math.log(7), 16 * (1 + math.log(3**1000) + math.log(7))),
+    ],
+)
+def test_doubts_of_logarithms(ratio, near, units):
+    """Each of the three ways has its own, and is taken where it is the best one."""
+    assert log_of(ratio) == (near, UNIT * units)
+
+
+def test_parameters_become_floats_up_to_a_limit():
+    """The float above; beyond 1e300 nothing is certified."""
+    assert near_float(Fraction(1, 10)) == float_up(Fraction(1, 10))
+    assert near_float(Fraction(10**300)) == float_up(10**300)
+    with pytest.raises(NumericalFailure, match=r"^no bound is certified for parameters beyond 1e300$"):
+        near_float(Fraction(10**300 + 1))

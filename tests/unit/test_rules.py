@@ -13,7 +13,7 @@ from curador.errors import Failed, NotPrivate, Refused
 from curador.privacy import laws, losses, rules, verify
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.loss import QUESTIONS, TO_RECORD, Composed, Loss
-from curador.privacy.records import loss_from_record
+from curador.privacy.losses import loss_from_record
 
 PRIVACY = Path(curador.privacy.__file__).parent
 
@@ -191,14 +191,14 @@ def imported(path):
 
 
 def test_no_reading_knows_a_kind():
-    """Inside privacy only the kinds, the form in which they are stored and the public door import kinds."""
+    """Inside privacy only the kinds and the public door import kinds."""
     doors = ("curador.privacy.kinds", "curador.privacy.losses")
     knowing = {
         str(path.relative_to(PRIVACY).parts[0])
         for path in PRIVACY.rglob("*.py")
         if any(module.startswith(doors) for module in imported(path))
     }
-    assert knowing == {"kinds", "records.py", "losses.py"}
+    assert knowing == {"kinds", "losses.py"}
 
 
 def test_others_get_records_from_the_public_door():

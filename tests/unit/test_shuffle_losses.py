@@ -11,10 +11,10 @@ import pytest
 
 from curador.cli.expression import loss_of
 from curador.errors import InvalidParameter, NotPrivate, NumericalFailure
-from curador.numerics.guard import attempt
 from curador.privacy.adjacency import REPLACE_ONE
-from curador.privacy.losses import MOST_REPORTS, GaussianLoss, LaplaceLoss, Pure, Shuffled
-from curador.privacy.records import loss_from_record, to_record
+from curador.privacy.loss import attempt
+from curador.privacy.losses import MOST_REPORTS, GaussianLoss, LaplaceLoss, Pure, Shuffled, loss_from_record
+from curador.privacy.rules import to_record
 from curador.privacy.shuffle import clones_delta, clones_epsilon, closed_form, shuffled_delta, shuffled_epsilon
 
 ONE = Shuffled(epsilon=1, reports=1000)

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom, chi2
 
 from curador.errors import InvalidParameter
+from curador.mechanisms.grid import in_steps
 from curador.mechanisms.laplace import TruncatedLaplace
-from curador.mechanisms.parameters import in_steps
 from curador.mechanisms.staircase import Staircase
 from curador.privacy.losses import Approx, Pure
 from curador.privacy.sensitivity import bounded_sum
@@ -237,7 +237,7 @@ def test_truncated_variance_and_reach(scale, reach):
     assert mechanism.interval("0.9").upper == pytest.approx(float(half), rel=1e-11)
     far = mechanism.interval("0.9999999999999").upper
     assert far <= float(mechanism.reach + mechanism.grid / 2)
-    assert in_steps(mechanism.reach, mechanism._exponent).denominator == 1  # noqa: SLF001
+    assert in_steps(mechanism.reach, mechanism.exponent).denominator == 1
 
 
 @pytest.mark.parametrize(

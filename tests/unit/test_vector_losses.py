@@ -18,8 +18,8 @@ from curador.privacy.losses import (
     DiscreteGaussianVectorLoss,
     GaussianLoss,
     Pure,
+    loss_from_record,
 )
-from curador.privacy.records import loss_from_record
 
 HUGE = 2**80
 

@@ -25,11 +25,10 @@ from curador.mechanisms.exponential import Exponential
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.mechanisms.quantile import Quantile
 from curador.privacy.losses import BoundedRange
-from curador.randomness.bernoulli import bernoulli, bernoulli_exp
+from curador.randomness.choice import below, bernoulli, bernoulli_exp
 from curador.randomness.entropy import entropy
 from curador.randomness.injected import Seeded
 from curador.randomness.noise import laplace
-from curador.randomness.uniform import below
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -39,7 +39,7 @@ from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability, probability, whole
 from curador.numerics.rounding import LIBM_ULPS, float_down, float_up, up
 from curador.privacy.loss import Loss
-from curador.randomness.bernoulli import bernoulli
+from curador.randomness.choice import bernoulli
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,14 +10,15 @@ import numpy as np
 
 from curador.audit.fit import LawCells, staircase_cells
 from curador.audit.trial import HALFWAY, Worlds, delta_of
-from curador.mechanisms.parameters import steps_of
+from curador.mechanisms.grid import steps_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.mechanisms.exponential import Exponential
-    from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
+    from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
     from curador.mechanisms.noisy_max import NoisyMax
+    from curador.mechanisms.optimal_keys import OptimalKeys
     from curador.mechanisms.quantile import Quantile
     from curador.mechanisms.randomized_response import RandomizedResponse
     from curador.mechanisms.staircase import Staircase

@@ -13,7 +13,7 @@ from rich.table import Table
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 
 if TYPE_CHECKING:
-    from curador.numerics.interval import Interval
+    from curador.numerics.rounding import Interval
     from curador.privacy.loss import Loss
 
 _NAMES = {

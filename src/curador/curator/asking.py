@@ -15,7 +15,7 @@ from curador.curator.answer import Answer, table_digest
 from curador.curator.receipt import answer_receipt, answer_terms
 from curador.curator.rehearsal import rehearse, shape_of, tally_without_rows
 from curador.curator.spending import spend, try_out
-from curador.ledger.request import Request
+from curador.ledger.entry import Request
 from curador.plan.words import bounding_notes, explain
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from curador.curator.price import PricedQuestion
     from curador.curator.session import Session
     from curador.engines.base import Tallied
-    from curador.ledger.request import Spent
+    from curador.ledger.entry import Spent
     from curador.plan.price import Priced
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from curador.ledger.amounts import Amounts
+    from curador.ledger.entry import Spent
     from curador.ledger.limits import Limits
-    from curador.ledger.request import Spent
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.query.tree import StoredForm

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Compiled, Engine
     from curador.ledger.amounts import Amounts
+    from curador.ledger.entry import Stored
     from curador.ledger.ledger import Ledger
     from curador.ledger.limits import Limits
-    from curador.ledger.request import Stored
     from curador.plan.model import Plan
     from curador.query.tree import Question
     from curador.study.model import Analyst, Schema, Study, Table

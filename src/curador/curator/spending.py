@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Refused
 from curador.ledger.amounts import NOTHING
-from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, now
-from curador.ledger.request import Spent
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, Spent, State, new_id, now
 from curador.mechanisms.seam import is_private
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
-    from curador.ledger.request import Request, Stored
+    from curador.ledger.entry import Request, Stored
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,10 @@ from curador.curator.receipt import fit_receipt
 from curador.curator.spending import spend
 from curador.errors import InvalidParameter, NotAllowed, NotPrivate
 from curador.ledger.amounts import Amounts, amounts_text
-from curador.ledger.request import Request, least_cost
+from curador.ledger.entry import Request
+from curador.ledger.limits import least_cost
 from curador.privacy.losses import Concentrated
-from curador.privacy.records import to_record
+from curador.privacy.rules import to_record
 from curador.study.rules import did_you_mean
 from curador.study.values import Plain, Type
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
-    from curador.ledger.request import Spent
+    from curador.ledger.entry import Spent
     from curador.numerics.exact import Number
     from curador.privacy.adjacency import Adjacency
     from curador.privacy.loss import Loss

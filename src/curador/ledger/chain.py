@@ -9,32 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NamedTuple, Protocol
 
-from curador.errors import CuradorError, InvalidStudy
+from curador.errors import CuradorError
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, hash_of
+from curador.ledger.entry import BEFORE_ALL, STUDY, ChainRow, Entry, EntryKind, State, entry_of, holder_of, refuse_entry
 from curador.ledger.limits import Limits
 from curador.ledger.witness import Head
-
-STUDY = "study"
-OWNER = "owner"
-DAMAGED = "the file was changed from outside or is damaged; restore it, or start a new ledger and give the reason"
-
-
-class ChainRow(NamedTuple):
-    """An entry as it is stored: its text, and the columns by which it is found."""
-
-    sequence: int
-    hash: str
-    kind: str
-    id: str
-    analyst: str | None
-    question_key: str | None
-    data_version: int
-    settles: str | None
-    body: str
 
 
 class Content(NamedTuple):
@@ -43,43 +24,6 @@ class Content(NamedTuple):
     question_key: str | None
     data_version: int
     digest: str | None
-
-
-def row_of(entry: Entry, text: str) -> ChainRow:
-    """Return the columns of an entry."""
-    settles = entry.refers if entry.kind.settles else None
-    found_by = (entry.analyst, entry.question_key, entry.data_version, settles)
-    return ChainRow(entry.sequence, entry.hash, entry.kind.value, entry.id, *found_by, text)
-
-
-def entry_of(row: ChainRow) -> Entry:
-    """Return the entry of a row, refused where text, hash and columns do not agree."""
-    text: object = row.body  # a damaged file may give bytes or NULL
-    if type(text) is not str or hash_of(text) != row.hash:
-        refuse_entry(row.sequence, "must have the hash that stands beside it")
-    try:
-        entry = Entry.from_text(row.body)
-    except ValueError:
-        refuse_entry(row.sequence, "must be an entry of version 1")
-    if row_of(entry, row.body) != row:
-        refuse_entry(row.sequence, "must be found by what it says")
-    return entry
-
-
-@lru_cache(8)
-def recent_entry(row: ChainRow) -> Entry:
-    """Return the entry of a row that is read several times by one question: its own, and the last."""
-    return entry_of(row)
-
-
-def holder_of(analyst: str | None) -> str:
-    """Return the name under which the asker's total is kept."""
-    return OWNER if analyst is None else f"analyst:{analyst}"
-
-
-def refuse_entry(sequence: int, rule: str) -> NoReturn:
-    """Refuse the ledger because of one entry."""
-    raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.", hint=f"{DAMAGED}.")
 
 
 class Earlier(Protocol):

@@ -11,6 +11,9 @@ voided      the engine was never started; the charge is given back
 served      a stored answer was given again, for nothing
 refreshed   the owner declared a new data version
 reopened    the owner opened the study again after engine failures
+
+Before it stands the request: what the curator asks the ledger to charge. After it stands what the ledger did: charged, or
+gave again for nothing. In the file an entry is a row: its text, and the columns by which it is found.
 """
 
 from __future__ import annotations
@@ -19,24 +22,135 @@ import datetime as dt
 import enum
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Final, cast
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from curador.canonical import canonical_text
-from curador.errors import CuradorError
+from curador.errors import CuradorError, InvalidParameter, InvalidStudy, require
 from curador.ledger.amounts import NOTHING, Amounts
+from curador.privacy.adjacency import Adjacency
 
 VERSION: Final = 1
 BEFORE_ALL: Final = "0" * 64
 """What the first entry holds as the hash of the one before it."""
+STUDY: Final = "study"
+OWNER: Final = "owner"
+DAMAGED: Final = "the file was changed from outside or is damaged; restore it, or start a new ledger and give the reason"
 
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _FIELDS: Final = (
     *("version", "ledger", "sequence", "previous", "time", "kind", "id", "study", "data_version", "analyst", "share"),
     *("amounts", "losses", "key", "question", "plan", "tables", "answer", "content", "refers", "note", "after", "creation"),
 )
+
+
+# ---- names, times, ids -----------------------------------------------------------------------------------------------------
+
+
+def now() -> str:
+    """Return the time for people to read, in whole seconds; taken after data were read it would tell how long that took."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def new_id() -> str:
+    """Return a random id: it says nothing about how many others there are."""
+    return secrets.token_hex(16)
+
+
+def shown_id(own: str) -> str:
+    """Return the id that is shown instead of an entry's own: it does not lead to it.
+
+    Claim   Who knows everything that is shown of an entry cannot compute its hash: 128 random bits are missing. So the hash
+            in a receipt tells neither which entry came before it nor when another was settled.
+    """
+    return hashlib.sha256(b"shown id\0" + own.encode()).hexdigest()[:32]
+
+
+def is_label(value: object) -> bool:
+    """Whether the value is a short, printable text: a name, a digest, an id."""
+    return type(value) is str and 0 < len(value) <= 200 and value.isprintable()
+
+
+def is_sha256(value: object) -> bool:
+    """Whether the value is SHA-256 in hex."""
+    return type(value) is str and _SHA256.fullmatch(value) is not None
+
+
+def note_text(value: object, name: str) -> str:
+    """Return an owner's note, refused unless it says something in at most 1,000 letters."""
+    if type(value) is not str or not value.strip() or len(value) > 1000:
+        raise InvalidParameter.must_be(name, "a sentence of at most 1,000 letters", value)
+    return value
+
+
+# ---- what is asked ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question's charge, before any data is read.
+
+    analyst       None: the owner
+    share         the analyst's share of the limits; 1 for the owner
+    losses        the records (`Loss.to_record`) of everything that will be released; `amounts` cover them
+    question_key  SHA-256 in hex of what makes two questions identical
+    tables        the tables that the plan reads
+    asked         when the question arrived: before it waited for another, whose duration a later time would tell
+    """
+
+    amounts: Amounts
+    losses: tuple[Mapping[str, Any], ...]
+    study_digest: str
+    data_version: int
+    question_key: str
+    question: str
+    plan_digest: str
+    adjacency: Adjacency
+    tables: tuple[str, ...]
+    analyst: str | None = None
+    share: Fraction = Fraction(1)
+    asked: str = field(default_factory=now, compare=False)
+
+    def __post_init__(self) -> None:
+        require(type(self.amounts) is Amounts, "amounts", "the Amounts of a question", self.amounts)
+        require(self.analyst is None or is_label(self.analyst), "analyst", "a name of at most 200 letters", self.analyst)
+        share = type(self.share) is Fraction and 0 < self.share <= 1
+        require(share, "share", "a Fraction above 0 and at most 1", self.share)
+        require(self.analyst is not None or self.share == 1, "share", "1 for the owner", self.share)
+        require(type(self.losses) is tuple, "losses", "a tuple of loss records", self.losses)
+        require(is_label(self.study_digest), "study_digest", "a digest", self.study_digest)
+        require(is_label(self.plan_digest), "plan_digest", "a digest", self.plan_digest)
+        require(is_sha256(self.question_key), "question_key", "SHA-256 in hex", self.question_key)
+        require(type(self.question) is str, "question", "a text", self.question)
+        require(type(self.data_version) is int and self.data_version >= 1, "data_version", "at least 1", self.data_version)
+        require(type(self.adjacency) is Adjacency, "adjacency", "an Adjacency", self.adjacency)
+        names = type(self.tables) is tuple and all(type(name) is str for name in self.tables)
+        require(names, "tables", "a tuple of names", self.tables)
+        require(is_label(self.asked), "asked", "a time as text", self.asked)
+
+    # what a filter asks of whatever it charges
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """ε under a pure budget."""
+        return self.amounts.epsilon
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(ρ, δ) under an (ε, δ) budget."""
+        return self.amounts.rho, self.amounts.delta
+
+    def renyi(self, alpha: object) -> float:  # noqa: ARG002 -- no ledger decides by it
+        """No finite divergence is claimed."""
+        return float("inf")
+
+
+# ---- what is written -------------------------------------------------------------------------------------------------------
 
 
 class EntryKind(enum.StrEnum):
@@ -120,8 +234,11 @@ class Entry:
         return shown_id(self.id)
 
     @classmethod
-    def from_text(cls, text: str) -> Entry:
-        """Read what `sealed` wrote; ValueError where it did not."""
+    def from_text(cls, text: str, own_hash: str | None = None) -> Entry:
+        """Read what `seal` wrote; ValueError where it did not.
+
+        own_hash   of the text, where it is known
+        """
         try:
             body = cast("dict[str, Any]", json.loads(text))
             if sorted(body) != sorted(_FIELDS) or body["version"] != VERSION:
@@ -150,7 +267,7 @@ class Entry:
                 refers=body["refers"],
                 note=body["note"],
                 creation=body["creation"],
-                hash=hash_of(text),
+                hash=hash_of(text) if own_hash is None else own_hash,
             )
         except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError, CuradorError) as error:
             raise ValueError("the text is not that of an entry") from error
@@ -169,25 +286,6 @@ def next_entry(head: Entry, kind: EntryKind) -> Entry:
         data_version=head.after.data_version,
         after=head.after,
     )
-
-
-def now() -> str:
-    """Return the time for people to read, in whole seconds; taken after data were read it would tell how long that took."""
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-
-
-def new_id() -> str:
-    """Return a random id: it says nothing about how many others there are."""
-    return secrets.token_hex(16)
-
-
-def shown_id(own: str) -> str:
-    """Return the id that is shown instead of an entry's own: it does not lead to it.
-
-    Claim   Who knows everything that is shown of an entry cannot compute its hash: 128 random bits are missing. So the hash
-            in a receipt tells neither which entry came before it nor when another was settled.
-    """
-    return hashlib.sha256(b"shown id\0" + own.encode()).hexdigest()[:32]
 
 
 def seal(entry: Entry) -> tuple[Entry, str]:
@@ -232,3 +330,110 @@ def entry_fields(entry: Entry) -> dict[str, object]:
 def hash_of(text: str) -> str:
     """Return the hash of an entry's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ---- how it lies in the file -----------------------------------------------------------------------------------------------
+
+
+class ChainRow(NamedTuple):
+    """An entry as it is stored: its text, and the columns by which it is found."""
+
+    sequence: int
+    hash: str
+    kind: str
+    id: str
+    analyst: str | None
+    question_key: str | None
+    data_version: int
+    settles: str | None
+    body: str
+
+
+def row_of(entry: Entry, text: str) -> ChainRow:
+    """Return the columns of an entry."""
+    settles = entry.refers if entry.kind.settles else None
+    found_by = (entry.analyst, entry.question_key, entry.data_version, settles)
+    return ChainRow(entry.sequence, entry.hash, entry.kind.value, entry.id, *found_by, text)
+
+
+def entry_of(row: ChainRow) -> Entry:
+    """Return the entry of a row, refused where text, hash and columns do not agree."""
+    text: object = row.body  # a damaged file may give bytes or NULL
+    if type(text) is not str or hash_of(text) != row.hash:
+        refuse_entry(row.sequence, "must have the hash that stands beside it")
+    try:
+        entry = Entry.from_text(row.body, row.hash)
+    except ValueError:
+        refuse_entry(row.sequence, "must be an entry of version 1")
+    if row_of(entry, row.body) != row:
+        refuse_entry(row.sequence, "must be found by what it says")
+    return entry
+
+
+@lru_cache(8)
+def recent_entry(row: ChainRow) -> Entry:
+    """Return the entry of a row that is read several times by one question: its own, and the last."""
+    return entry_of(row)
+
+
+def holder_of(analyst: str | None) -> str:
+    """Return the name under which the asker's total is kept."""
+    return OWNER if analyst is None else f"analyst:{analyst}"
+
+
+def refuse_entry(sequence: int, rule: str) -> NoReturn:
+    """Refuse the ledger because of one entry."""
+    raise InvalidStudy(f"ledger entry {sequence} {rule}; it does not.", hint=f"{DAMAGED}.")
+
+
+# ---- what was done ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What the ledger did with a question or a fit: the entry that reserved it, or that gave it again for nothing.
+
+    It is on disk. What follows a reservation may fail, be killed or be forgotten: it counts as spent. Nothing in it was known
+    after data were read.
+
+    limit, before, after   of the asker: the share's for an analyst, the study's for the owner
+    """
+
+    entry: Entry
+    limit: Amounts
+    before: Amounts
+    after: Amounts
+
+    @property
+    def id(self) -> str:
+        """The random id by which the ledger knows it."""
+        return self.entry.id
+
+    @property
+    def served(self) -> bool:
+        """Whether it had been released before."""
+        return self.entry.kind is EntryKind.SERVED
+
+    @property
+    def cost(self) -> Amounts:
+        """What it cost; nothing if it had been released before."""
+        return self.entry.amounts
+
+    @property
+    def study(self) -> tuple[Amounts, Amounts]:
+        """What all askers together had spent before and after."""
+        after = self.entry.after.spent
+        return after - self.cost, after
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An answer that was released before: the entry that committed it, and its bytes."""
+
+    entry: Entry
+    answer: bytes
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that its plan read."""
+        return self.entry.tables

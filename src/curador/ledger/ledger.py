@@ -21,10 +21,26 @@ from typing import Final
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
-from curador.ledger.chain import STUDY, holder_of, recent_entry, refuse_entry, row_of
-from curador.ledger.entry import Entry, EntryKind, State, next_entry, now, seal
-from curador.ledger.limits import Limits
-from curador.ledger.request import Request, Spent, Stored, admit, is_label, is_sha256, note_text, refuse_what_does_not_fit
+from curador.ledger.entry import (
+    STUDY,
+    Entry,
+    EntryKind,
+    Request,
+    Spent,
+    State,
+    Stored,
+    holder_of,
+    is_label,
+    is_sha256,
+    next_entry,
+    note_text,
+    now,
+    recent_entry,
+    refuse_entry,
+    row_of,
+    seal,
+)
+from curador.ledger.limits import Limits, admit, refuse_what_does_not_fit
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.store import Page
 from curador.ledger.witness import Head, remember

@@ -1,19 +1,27 @@
-"""The limits of a ledger: fixed when it is created, part of its first entry, never moved."""
+"""The limits of a ledger: fixed when it is created, part of its first entry, never moved.
+
+Is there room? The filter of the limits decides for the study, the share for the asker; a refusal says what would fit.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from curador.errors import InvalidParameter, InvalidStudy, require
+from curador.errors import BudgetExceeded, InvalidParameter, InvalidStudy, NotPrivate, require
 from curador.ledger.amounts import DELTA_TICK, ZERO, Amounts, down_to_tick
+from curador.ledger.entry import Request
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.filters import ConcentratedAmounts as Concentration
 from curador.privacy.filters import ConcentratedFilter, PureFilter
+from curador.privacy.loss import Loss, compose
+from curador.privacy.losses import loss_from_record
 from curador.study.model import PUBLIC, ROW, Budget
+from curador.text.numbers import rounded_text
 
 LARGEST_EPSILON = 1_000_000  # a public bound, so that a total always fits its column
 
@@ -168,3 +176,114 @@ def epsilon_of(limits: Limits, spent: Amounts) -> float:
     """Return the ε that amounts convert into, at the δ that is kept for conversion. For display. Rounds: up."""
     judge = limits.judge(spent)
     return judge.epsilon() if isinstance(judge, PureFilter) or spent.rho else 0.0
+
+
+# ---- is there room? --------------------------------------------------------------------------------------------------------
+
+
+def admit(request: Request, limits: Limits) -> None:
+    """Refuse a request that no ledger of these limits can charge, whatever is left.
+
+    Claim   What passes is about the ledger's neighbours, and its amounts are at least what its loss records cost.
+    Rounds  Exact; a record's own cost is rounded up.
+    """
+    hint = "an add_or_remove_one loss becomes one for replace_one by .group(2)"
+    one = request.adjacency is limits.adjacency
+    require(one, "adjacency", f"that of the ledger ({limits.adjacency})", request.adjacency, hint)
+    amounts = replace(request.amounts)  # checked once more: a frozen value can be forged
+    if limits.kind == "pure":
+        if amounts.delta:
+            raise NotPrivate.must_be("amounts.delta", "0 under a pure budget", amounts.delta)
+        require(not amounts.rho, "amounts.rho", "0 under a pure budget", amounts.rho)
+    else:
+        require(not amounts.epsilon, "amounts.epsilon", "0 under an (epsilon, delta) budget", amounts.epsilon)
+    require(bool(amounts), "amounts", "above 0", "0")
+    least = least_cost(request.losses, limits)
+    require(
+        least.within(amounts), "amounts", f"at least what the losses cost ({_list_amounts(least)})", _list_amounts(amounts)
+    )
+
+
+def least_cost(losses: tuple[Mapping[str, Any], ...], limits: Limits) -> Amounts:
+    """Return what must at least be charged for these loss records. Rounds: up."""
+    require(len(losses) > 0, "losses", "at least one loss record", "none")
+    try:
+        text = json.dumps(losses, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InvalidParameter.must_be("losses", "records of plain values", losses) from None
+    return _least_cost(text, limits.adjacency, pure=limits.kind == "pure")
+
+
+@lru_cache(256)
+def _loss_of(text: str) -> Loss:
+    return loss_from_record(json.loads(text))
+
+
+@lru_cache(256)
+def _least_cost(text: str, adjacency: Adjacency, *, pure: bool) -> Amounts:
+    """What the records of this text cost: of what will be stored, as whoever reads the ledger finds it."""
+    loss = compose([_loss_of(json.dumps(record)) for record in json.loads(text)])
+    own = loss.adjacency
+    require(own is None or own is adjacency, "losses", f"about the ledger's neighbours ({adjacency})", own)
+    if pure:
+        epsilon = loss.pure_epsilon
+        if epsilon is None:
+            raise NotPrivate(
+                "the losses have no known epsilon of pure privacy.", hint="a pure budget pays for Laplace noise."
+            )
+        return Amounts.cost(epsilon=epsilon)
+    pair = loss.concentrated
+    if pair is None:
+        raise NotPrivate("the losses have no known bound of zero-concentrated differential privacy.")
+    return Amounts.cost(rho=pair[0], delta=pair[1])
+
+
+def _list_amounts(amounts: Amounts) -> str:
+    return ", ".join(f"{name} {value}" for name, value in amounts.record().items() if value != "0") or "0"
+
+
+def refuse_what_does_not_fit(limits: Limits, request: Request, *, total: Amounts, own: Amounts, limit: Amounts) -> None:
+    """Refuse a charge that the study or the asker's share has no room for.
+
+    total, own   spent by everybody, and by the asker
+    limit        of the asker's share
+
+    Claim   What passes leaves Σ ≤ the limits of the study, and of the share.
+    Rounds  Exact.
+    Source  [RRUV16] pure; [WRRW23] concentrated
+    """
+    asked = request.amounts
+    if request.analyst is not None and not (own + asked).within(limit):
+        raise _no_room(asked, own.room_below(limit), limit, "your share", own.room_below(limit), limit)
+    if not limits.judge(total).fits(request):
+        whole = limits.total
+        room = total.room_below(whole)
+        raise _no_room(asked, room, whole, "the study's budget", room.least(own.room_below(limit)), limit)
+
+
+def _no_room(asked: Amounts, left: Amounts, limit: Amounts, whose: str, fits: Amounts, share: Amounts) -> BudgetExceeded:
+    """Return the refusal: the first amount that does not fit, what is left of it, and what share would still fit."""
+    for name in ("epsilon", "rho", "delta"):
+        wanted, room, bound = (getattr(amounts, name) for amounts in (asked, left, limit))
+        if wanted > room:
+            rule = f"must be at most {_short(room, up=False)}, what is left of {whose} ({_short(bound, up=False)})"
+            hint = f"{_hint(name, asked, fits, share)}."
+            return BudgetExceeded(subject=name, rule=rule, got=_short(wanted, up=True), hint=hint)
+    return BudgetExceeded("the charge must fit into what is left of the budget.")
+
+
+def _hint(name: str, asked: Amounts, fits: Amounts, share: Amounts) -> str:
+    names = [one for one in ("epsilon", "rho", "delta") if getattr(asked, one) and getattr(share, one)]
+    ratio = min((Fraction(getattr(fits, one), getattr(share, one)) for one in names), default=Fraction(0))
+    percent = Fraction(int(ratio * 10_000), 100)
+    if percent:
+        text = f'spend="{float(percent):.4g}%" or less would fit'
+        return f"{text}; keys with declared values cost no delta" if name == "delta" else text
+    if name == "delta":
+        return "keys with declared values cost no delta"
+    return "too little is left for another question; answers that were given before stay free"
+
+
+def _short(amount: Fraction, *, up: bool) -> str:
+    """Return six digits, rounded so that the sentence stays true."""
+    return rounded_text(amount, up=up, digits=6)

@@ -16,10 +16,23 @@ from curador.errors import InvalidStudy, require
 from curador.ledger import checkpoint as points
 from curador.ledger import witness as mirror
 from curador.ledger.amounts import NOTHING
-from curador.ledger.chain import DAMAGED, STUDY, ChainReplay, refuse_entry, row_of
-from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, now, seal
+from curador.ledger.chain import ChainReplay
+from curador.ledger.entry import (
+    BEFORE_ALL,
+    DAMAGED,
+    STUDY,
+    Entry,
+    EntryKind,
+    State,
+    is_label,
+    new_id,
+    note_text,
+    now,
+    refuse_entry,
+    row_of,
+    seal,
+)
 from curador.ledger.limits import Limits
-from curador.ledger.request import is_label, note_text
 from curador.ledger.sqlite import SQLiteStore, create_file, require_local, resolve_path
 from curador.ledger.store import Page
 from curador.ledger.witness import Head, WitnessedHead, sync_folder, write_private

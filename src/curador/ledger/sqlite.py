@@ -22,13 +22,12 @@ import time
 import urllib.parse
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
-from curador.ledger.chain import DAMAGED
+from curador.ledger.entry import DAMAGED
 from curador.ledger.store import CompiledStatement, Cursor, Page, statements, tables
 from curador.ledger.witness import Head, sync_folder
 
@@ -110,6 +109,7 @@ SETTINGS: Final[dict[str, str]] = {
 }
 REQUIRED: Final[dict[str, object]] = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
+_MOST_IDLE: Final = 5  # connections that are kept open between uses
 _KEPT: Final[list[object]] = []  # connections that a fork carried over: closing them here could drop the parent's locks
 
 
@@ -125,8 +125,10 @@ class SQLiteStore:
         self._turn = threading.Lock()
         self.mirroring = threading.Lock()  # one thread a process brings the witness up to date
         self._file = _identity(self.path)
-        self._engine = _engine(self.path)
+        self._idle: list[sqlite3.Connection] = []
         self._statements = _statements()
+        require_regular(self.path)
+        require_local(self.path)
 
     @property
     def file(self) -> tuple[int, int] | None:
@@ -184,16 +186,23 @@ class SQLiteStore:
 
     def close(self) -> None:
         """Close every connection; the last one folds the log into the file."""
-        if self._pid == os.getpid():
-            self._engine.dispose()
+        while self._pid == os.getpid() and self._idle:
+            self._idle.pop().close()
 
     @contextlib.contextmanager
     def _cursor(self) -> Generator[Cursor]:
-        connection = self._engine.raw_connection()
+        idle = self._idle  # after a fork it is another one
+        try:
+            connection = idle.pop()  # threads never get the same
+        except IndexError:
+            connection = _connect(self.path)
         try:
             yield connection.cursor()
         finally:
-            connection.close()  # back into the pool
+            if connection.in_transaction or len(idle) >= _MOST_IDLE:
+                connection.close()
+            else:
+                idle.append(connection)
 
     def _require_same_file(self) -> None:
         """Refuse to write into a file that lost its name: SQLite would not notice, and the charges would go with it."""
@@ -203,7 +212,7 @@ class SQLiteStore:
 
     def _renew_after_fork(self) -> None:
         if self._pid != os.getpid():
-            _KEPT.append(self._engine)
+            _KEPT.append(self._idle)
             self._start()
 
     @contextlib.contextmanager
@@ -257,25 +266,18 @@ def _statements() -> dict[str, CompiledStatement]:
     return statements(_dialect())
 
 
-def _engine(path: Path) -> sa.Engine:
-    require_regular(path)
-    require_local(path)
+def _connect(path: Path) -> sqlite3.Connection:
     place = f"file:{urllib.parse.quote(str(path))}?mode=rw"  # never makes a file by opening it
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(place, uri=True, timeout=_POLL, isolation_level=None, check_same_thread=False)
-        try:
-            for name, value in SETTINGS.items():
-                _patiently(connection, f"PRAGMA {name}={value}")
-            require_durable(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    # Transactions are begun and ended here, by name; the driver and the pool begin none of their own.
-    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "pool_use_lifo": True}
-    return sa.create_engine("sqlite+pysqlite://", creator=connect, poolclass=sa.QueuePool, max_overflow=-1, **options)
+    # isolation_level: transactions are begun and ended here, by name; the driver begins none of its own
+    connection = sqlite3.connect(place, uri=True, timeout=_POLL, isolation_level=None, check_same_thread=False)
+    try:
+        for name, value in SETTINGS.items():
+            _patiently(connection, f"PRAGMA {name}={value}")
+        require_durable(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def require_durable(connection: sqlite3.Connection) -> None:
@@ -324,8 +326,8 @@ def _translating_errors(path: Path, charged: str | None) -> Generator[None]:
         raise _too_busy(charged) from None
     except UnicodeDecodeError as error:  # names or messages of a damaged file
         raise _corrupt(path) from error
-    except (sqlite3.Error, DBAPIError) as error:  # the pool wraps what fails while connecting
-        raise _sentence_of(getattr(error, "orig", error), path, charged) from error
+    except sqlite3.Error as error:
+        raise _sentence_of(error, path, charged) from error
 
 
 def _too_busy(charged: str | None) -> CuradorError:
@@ -334,7 +336,7 @@ def _too_busy(charged: str | None) -> CuradorError:
     return Failed(f"the ledger was busy for too long; {charged}.")
 
 
-def _sentence_of(cause: BaseException | None, path: Path, charged: str | None) -> CuradorError:
+def _sentence_of(cause: sqlite3.Error, path: Path, charged: str | None) -> CuradorError:
     code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return _too_busy(charged)

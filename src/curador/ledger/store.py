@@ -17,8 +17,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import DIGITS, NOTHING, Amounts
-from curador.ledger.chain import DAMAGED, ChainRow, entry_of, recent_entry, refuse_entry
-from curador.ledger.entry import LATER, Entry, EntryKind
+from curador.ledger.entry import DAMAGED, LATER, ChainRow, Entry, EntryKind, entry_of, recent_entry, refuse_entry
 from curador.ledger.witness import Head
 
 if TYPE_CHECKING:

@@ -85,9 +85,10 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
             temporary.replace(path)
         else:
             os.link(temporary, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+            temporary.unlink(missing_ok=True)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -14,8 +14,7 @@ from curador.local.collector import integers
 from curador.local.protocol import Supporting
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import RandomizedResponseLoss
-from curador.randomness.bernoulli import bernoulli
-from curador.randomness.uniform import below
+from curador.randomness.choice import below, bernoulli
 
 if TYPE_CHECKING:
     from curador.privacy.loss import Loss

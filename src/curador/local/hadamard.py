@@ -16,8 +16,7 @@ from curador.local.protocol import Frequencies
 from curador.numerics.exact import Number, open_probability, rational
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
-from curador.randomness.bernoulli import bernoulli
-from curador.randomness.uniform import below
+from curador.randomness.choice import below, bernoulli
 
 if TYPE_CHECKING:
     from curador.privacy.loss import Loss

@@ -14,8 +14,7 @@ from curador.local.collector import rows_of_integers
 from curador.local.protocol import Supporting
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
-from curador.randomness.bernoulli import bernoulli
-from curador.randomness.uniform import below
+from curador.randomness.choice import below, bernoulli
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,7 @@ from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, positive, whole
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import RandomizedResponseLoss
-from curador.randomness.bernoulli import bernoulli
-from curador.randomness.uniform import below
+from curador.randomness.choice import below, bernoulli
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

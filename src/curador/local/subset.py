@@ -14,8 +14,7 @@ from curador.local.client.chance import WHOLE
 from curador.local.client.subset import SubsetClient, support_elsewhere
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
-from curador.randomness.bernoulli import bernoulli
-from curador.randomness.uniform import below
+from curador.randomness.choice import below, bernoulli
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from curador.local.client.chance import WHOLE
 from curador.local.client.unary import FORMS, UnaryClient
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
-from curador.randomness.bernoulli import bernoulli
+from curador.randomness.choice import bernoulli
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 
 from curador.errors import BudgetExceeded, require
-from curador.mechanisms.grid import to_steps
+from curador.mechanisms.grid import decimal_text, power_of_two, steps_of, to_steps
 from curador.mechanisms.noisy_max import in_units
-from curador.mechanisms.parameters import decimal_text, power_of_two, steps_of
 from curador.mechanisms.scores import (
     WIDEST,
     Steps,
@@ -30,10 +29,8 @@ from curador.mechanisms.scores import (
 )
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import first_whole
-from curador.numerics.exact import Number, open_probability, positive, rational, whole
-from curador.numerics.fields import read_flag
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray, float_down, float_up
+from curador.numerics.exact import Number, open_probability, positive, rational, read_flag, whole
+from curador.numerics.rounding import FloatArray, Interval, float_down, float_up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import BoolArray, Entropy, IntArray

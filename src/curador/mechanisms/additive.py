@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -21,17 +20,17 @@ from curador.mechanisms.grid import (
     Real,
     as_array,
     is_scalar,
+    power_of_two,
     refusal_of_value,
+    round_down,
     to_float,
     to_steps,
     to_whole,
     unwrap_value,
 )
-from curador.mechanisms.parameters import power_of_two, round_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, confidence_level, whole
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import float_up
+from curador.numerics.rounding import Interval, float_up
 from curador.privacy.sensitivity import Norm
 
 if TYPE_CHECKING:
@@ -48,14 +47,6 @@ _HALF = 1 << 62
 _INT64 = np.iinfo(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseOnGrid:
-    """Where a mechanism's noise lives and comes from; made at the first release."""
-
-    exponent: int
-    noise: Noise
-
-
 class IntegerNoise(ABC):
     """Adds noise to an integer or an array of integers.
 
@@ -68,14 +59,15 @@ class IntegerNoise(ABC):
     # ---- what a mechanism says of itself ----------------------------------------------------------------------------
 
     @abstractmethod
-    def _make_plan(self) -> NoiseOnGrid: ...
+    def _make_table(self) -> Noise:
+        """Return the exact noise of this scale, in grid steps."""
 
     def _noise(self, size: int, source: Entropy) -> NDArray[Any]:
         """Return `size` noises in grid steps."""
-        return self._planned.noise.several(size, source)
+        return self._table.several(size, source)
 
     def _one(self, source: Entropy) -> int:
-        return self._planned.noise.one(source)
+        return self._table.one(source)
 
     @abstractmethod
     def _reach(self, confidence: Fraction) -> int:
@@ -96,16 +88,16 @@ class IntegerNoise(ABC):
         return None
 
     @property
-    def _planned(self) -> NoiseOnGrid:
-        plan = cast("NoiseOnGrid | None", getattr(self, "plan", None))
-        if plan is None:
-            plan = self._make_plan()
-            object.__setattr__(self, "plan", plan)
-        return plan
+    def _table(self) -> Noise:
+        table = cast("Noise | None", getattr(self, "table", None))
+        if table is None:
+            table = self._make_table()
+            object.__setattr__(self, "table", table)
+        return table
 
     def planned(self) -> Self:
         """Make what the first release would make: noise that cannot be drawn is refused now, and not when data are there."""
-        _ = self._planned
+        _ = self._table
         return self
 
     # ---- releases ---------------------------------------------------------------------------------------------------
@@ -187,6 +179,7 @@ class RealNoise(IntegerNoise):
     """
 
     __slots__ = ()
+    exponent: int
 
     @property
     def _shape_rule(self) -> int | None:
@@ -197,7 +190,7 @@ class RealNoise(IntegerNoise):
         given = unwrap_value(value)
         if is_scalar(given):
             self._check_size(1)
-            exponent = self._planned.exponent
+            exponent = self.exponent
             return to_float(perform(self, to_steps(given, exponent)), exponent)
         return self._scaled(perform(self, self._steps_of(given)))
 
@@ -206,7 +199,7 @@ class RealNoise(IntegerNoise):
         count, given = whole(size, "size"), unwrap_value(value)
         if is_scalar(given):
             self._check_size(1)
-            steps = to_steps(given, self._planned.exponent)
+            steps = to_steps(given, self.exponent)
             return self._scaled(perform(self, steps, count))
         return self._scaled(perform(self, self._steps_of(given), count))
 
@@ -214,7 +207,7 @@ class RealNoise(IntegerNoise):
         """Whole numbers of steps, as floats, which hold them exactly: beyond 2⁵³ a float has no fraction to round."""
         array = as_array(value)
         self._check_size(array.size)
-        exponent = self._planned.exponent
+        exponent = self.exponent
         if array.dtype.kind in "Ou" or (array.dtype.kind == "i" and array.dtype.itemsize > 4):
             return _as_objects([to_steps(one, exponent) for one in array.ravel().tolist()], array.shape)
         with np.errstate(all="ignore"):
@@ -226,7 +219,7 @@ class RealNoise(IntegerNoise):
         return down
 
     def _scaled(self, steps: NDArray[Any]) -> NDArray[np.float64]:
-        exponent = self._planned.exponent
+        exponent = self.exponent
         if steps.dtype == object:
             flat = [to_float(one, exponent) for one in steps.ravel().tolist()]
             return np.array(flat, np.float64).reshape(steps.shape)
@@ -250,7 +243,7 @@ class RealNoise(IntegerNoise):
     def interval(self, confidence: Number = "0.95", *, together: Number = 1) -> Interval:
         """Return the error bar, half a grid step for rounding the value included. See IntegerNoise.interval."""
         reach = self._reach(1 - miss_of_each(confidence, together))
-        half = float_up((2 * reach + 1) * power_of_two(self._planned.exponent - 1))
+        half = float_up((2 * reach + 1) * power_of_two(self.exponent - 1))
         return Interval(-half, half)
 
 

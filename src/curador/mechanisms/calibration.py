@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Protocol, Self, TypeVar
 
 from curador.errors import InvalidParameter, NumericalFailure, require
-from curador.mechanisms.parameters import round_up
+from curador.mechanisms.grid import round_up
 from curador.numerics.exact import Number, confidence_level, positive, probability, whole
 from curador.numerics.roots import bisect, secant
 from curador.privacy.account import leaving_epsilon

@@ -13,8 +13,7 @@ from curador.mechanisms.grid import as_array, refusal_of_value
 from curador.mechanisms.scores import Chooser, Steps, are_near, deficits_of, draw_below_each, failure_of, steps_for
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, whole
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray, float_up, log_up
+from curador.numerics.rounding import FloatArray, Interval, float_up, log_up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import BoundedRange
 from curador.randomness.choice import Choice

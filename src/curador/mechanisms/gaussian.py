@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from curador.mechanisms.additive import IntegerNoise, NoiseOnGrid, RealNoise, largest_accurate, read_dimension
+from curador.mechanisms.additive import IntegerNoise, RealNoise, largest_accurate, read_dimension
 from curador.mechanisms.calibration import Accuracy, Goal, HasLoss, ScaledNoise, calibrate, find_largest
-from curador.mechanisms.parameters import (
+from curador.mechanisms.grid import (
     decimal_text,
     grid_exponent,
     in_steps,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from curador.randomness.entropy import Entropy
+    from curador.randomness.noise import Noise
 
 G = TypeVar("G", bound=HasLoss)
 
@@ -60,7 +61,8 @@ class Gaussian(RealNoise, ScaledNoise):
     sensitivity_squared: Fraction
     adjacency: Adjacency | None
     dimension: int
-    plan: NoiseOnGrid | None = field(compare=False, repr=False)
+    exponent: int
+    table: Noise | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
         squared, adjacency = squared_sensitivity(sensitivity, Norm.L2)
@@ -68,25 +70,22 @@ class Gaussian(RealNoise, ScaledNoise):
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", read_dimension(dimension))
-        object.__setattr__(self, "plan", None)
+        object.__setattr__(self, "exponent", grid_exponent(self.sigma, squared))
+        object.__setattr__(self, "table", None)
 
     def __repr__(self) -> str:
         numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
         return f"Gaussian(sigma={decimal_text(self.sigma)}, sensitivity={root_text(self.sensitivity_squared)}{numbers})"
 
     @property
-    def _exponent(self) -> int:
-        return grid_exponent(self.sigma, self.sensitivity_squared)
-
-    @property
     def grid(self) -> Fraction:
         """The step of the grid that values and noise live on."""
-        return power_of_two(self._exponent)
+        return power_of_two(self.exponent)
 
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        exponent = self._exponent
+        exponent = self.exponent
         sigma2 = square(in_steps(self.sigma, exponent))
         if self.dimension == 1:
             steps = steps_of(self.sensitivity_squared, exponent)
@@ -98,14 +97,14 @@ class Gaussian(RealNoise, ScaledNoise):
             adjacency=self.adjacency,
         )
 
-    def _make_plan(self) -> NoiseOnGrid:
+    def _make_table(self) -> Noise:
         from curador.randomness.noise import gaussian
 
-        return NoiseOnGrid(self._exponent, gaussian(in_steps(self.sigma, self._exponent) ** 2))
+        return gaussian(in_steps(self.sigma, self.exponent) ** 2)
 
     @property
     def _moves(self) -> tuple[Norm, int]:
-        exponent = self._exponent
+        exponent = self.exponent
         if self.dimension == 1:
             return Norm.L2, steps_of(self.sensitivity_squared, exponent) ** 2
         return Norm.L2, vector_squares(self.sensitivity_squared, exponent, self.dimension)
@@ -115,11 +114,11 @@ class Gaussian(RealNoise, ScaledNoise):
         return self.dimension
 
     def _reach(self, confidence: Fraction) -> int:
-        return gaussian_reach(in_steps(self.sigma, self._exponent) ** 2, 1 - confidence)
+        return gaussian_reach(in_steps(self.sigma, self.exponent) ** 2, 1 - confidence)
 
     def probability(self, steps: int) -> float:
         """Return P[noise = steps grid steps], to display."""
-        return gaussian_mass(in_steps(self.sigma, self._exponent) ** 2, steps)
+        return gaussian_mass(in_steps(self.sigma, self.exponent) ** 2, steps)
 
     @property
     def variance(self) -> float:
@@ -192,7 +191,7 @@ class DiscreteGaussian(IntegerNoise, ScaledNoise):
     squared: int
     adjacency: Adjacency | None
     dimension: int
-    plan: NoiseOnGrid | None = field(compare=False, repr=False)
+    table: Noise | None = field(compare=False, repr=False)
 
     def __init__(self, *, sigma: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
         squared, adjacency = squared_sensitivity(sensitivity, Norm.L2)
@@ -201,7 +200,7 @@ class DiscreteGaussian(IntegerNoise, ScaledNoise):
         object.__setattr__(self, "squared", steps_of(squared, 0) ** 2 if numbers == 1 else math.floor(squared))
         object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", numbers)
-        object.__setattr__(self, "plan", None)
+        object.__setattr__(self, "table", None)
 
     def __repr__(self) -> str:
         numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
@@ -222,10 +221,10 @@ class DiscreteGaussian(IntegerNoise, ScaledNoise):
             sigma2=sigma2, sensitivity_squared=self.squared, dimension=self.dimension, adjacency=self.adjacency
         )
 
-    def _make_plan(self) -> NoiseOnGrid:
+    def _make_table(self) -> Noise:
         from curador.randomness.noise import gaussian
 
-        return NoiseOnGrid(0, gaussian(self.sigma**2))
+        return gaussian(self.sigma**2)
 
     @property
     def _moves(self) -> tuple[Norm, int]:

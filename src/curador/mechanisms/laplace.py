@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from curador.errors import require
-from curador.mechanisms.additive import IntegerNoise, NoiseOnGrid, RealNoise, largest_accurate, read_dimension
+from curador.mechanisms.additive import IntegerNoise, RealNoise, largest_accurate, read_dimension
 from curador.mechanisms.calibration import Accuracy, Goal, ScaledNoise, calibrate, find_largest
-from curador.mechanisms.grid import refusal_of_value
-from curador.mechanisms.parameters import (
+from curador.mechanisms.grid import (
     decimal_text,
     grid_exponent,
     in_steps,
     power_of_two,
+    refusal_of_value,
     root_text,
     round_down,
     squared_sensitivity,
@@ -34,12 +34,12 @@ from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Approx, DiscreteLaplaceLoss
 from curador.privacy.sensitivity import Norm, Sensitivity
-from curador.randomness.bernoulli import bernoulli_exp
+from curador.randomness.choice import below, bernoulli_exp
 from curador.randomness.noise import laplace
-from curador.randomness.uniform import below
 
 if TYPE_CHECKING:
     from curador.randomness.entropy import Entropy, IntArray
+    from curador.randomness.noise import Noise
 
 
 # ---- noise of any size -----------------------------------------------------------------------------------------------------
@@ -62,7 +62,8 @@ class Laplace(RealNoise, ScaledNoise):
     sensitivity_squared: Fraction
     adjacency: Adjacency | None
     dimension: int
-    plan: NoiseOnGrid | None = field(compare=False, repr=False)
+    exponent: int
+    table: Noise | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity, dimension: Number = 1) -> None:
         squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
@@ -70,47 +71,44 @@ class Laplace(RealNoise, ScaledNoise):
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "dimension", read_dimension(dimension))
-        object.__setattr__(self, "plan", None)
+        object.__setattr__(self, "exponent", grid_exponent(self.scale, squared))
+        object.__setattr__(self, "table", None)
 
     def __repr__(self) -> str:
         numbers = f", dimension={self.dimension}" if self.dimension > 1 else ""
         return f"Laplace(scale={decimal_text(self.scale)}, sensitivity={root_text(self.sensitivity_squared)}{numbers})"
 
     @property
-    def _exponent(self) -> int:
-        return grid_exponent(self.scale, self.sensitivity_squared)
-
-    @property
     def grid(self) -> Fraction:
         """The step of the grid that values and noise live on."""
-        return power_of_two(self._exponent)
+        return power_of_two(self.exponent)
 
     @property
     def loss(self) -> Loss:
         """What one release costs."""
-        exponent = self._exponent
+        exponent = self.exponent
         steps = vector_steps(self.sensitivity_squared, exponent, self.dimension)
         return DiscreteLaplaceLoss(scale=in_steps(self.scale, exponent), sensitivity=steps, adjacency=self.adjacency)
 
-    def _make_plan(self) -> NoiseOnGrid:
+    def _make_table(self) -> Noise:
         from curador.randomness.noise import laplace
 
-        return NoiseOnGrid(self._exponent, laplace(in_steps(self.scale, self._exponent)))
+        return laplace(in_steps(self.scale, self.exponent))
 
     @property
     def _moves(self) -> tuple[Norm, int]:
-        return Norm.L1, vector_steps(self.sensitivity_squared, self._exponent, self.dimension) ** 2
+        return Norm.L1, vector_steps(self.sensitivity_squared, self.exponent, self.dimension) ** 2
 
     @property
     def _shape_rule(self) -> int | None:
         return self.dimension
 
     def _reach(self, confidence: Fraction) -> int:
-        return laplace_reach(in_steps(self.scale, self._exponent), 1 - confidence)
+        return laplace_reach(in_steps(self.scale, self.exponent), 1 - confidence)
 
     def probability(self, steps: int) -> float:
         """Return P[noise = steps grid steps], to display."""
-        return laplace_mass(in_steps(self.scale, self._exponent), steps)
+        return laplace_mass(in_steps(self.scale, self.exponent), steps)
 
     @property
     def variance(self) -> float:
@@ -212,14 +210,14 @@ class DiscreteLaplace(IntegerNoise, ScaledNoise):
     scale: Fraction
     sensitivity: int
     adjacency: Adjacency | None
-    plan: NoiseOnGrid | None = field(compare=False, repr=False)
+    table: Noise | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, sensitivity: Number | Sensitivity) -> None:
         squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity", steps_of(squared, 0))
         object.__setattr__(self, "adjacency", adjacency)
-        object.__setattr__(self, "plan", None)
+        object.__setattr__(self, "table", None)
 
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={decimal_text(self.scale)}, sensitivity={self.sensitivity})"
@@ -238,10 +236,10 @@ class DiscreteLaplace(IntegerNoise, ScaledNoise):
         """Return P[|noise| > reach]. Rounds: up."""
         return laplace_tail(self.scale, reach)
 
-    def _make_plan(self) -> NoiseOnGrid:
+    def _make_table(self) -> Noise:
         from curador.randomness.noise import laplace
 
-        return NoiseOnGrid(0, laplace(self.scale))
+        return laplace(self.scale)
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -309,18 +307,20 @@ class TruncatedLaplace(RealNoise):
     reach: Fraction
     sensitivity_squared: Fraction
     adjacency: Adjacency | None
-    plan: NoiseOnGrid | None = field(compare=False, repr=False)
+    exponent: int
+    table: Noise | None = field(compare=False, repr=False)
 
     def __init__(self, *, scale: Number, reach: Number, sensitivity: Number | Sensitivity) -> None:
         squared, adjacency = squared_sensitivity(sensitivity, Norm.L1)
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "adjacency", adjacency)
-        require(in_steps(self.scale, self._exponent) <= _MOST_STEPS, "scale", "at most 2^40 sensitivities", scale)
-        steps = math.floor(in_steps(positive(reach, "reach"), self._exponent))
+        object.__setattr__(self, "exponent", grid_exponent(self.scale, squared))
+        require(in_steps(self.scale, self.exponent) <= _MOST_STEPS, "scale", "at most 2^40 sensitivities", scale)
+        steps = math.floor(in_steps(positive(reach, "reach"), self.exponent))
         object.__setattr__(self, "reach", steps * self.grid)
         require(steps >= self._width, "reach", "at least the sensitivity", reach)
-        object.__setattr__(self, "plan", None)
+        object.__setattr__(self, "table", None)
 
     def __repr__(self) -> str:
         return (
@@ -329,17 +329,13 @@ class TruncatedLaplace(RealNoise):
         )
 
     @property
-    def _exponent(self) -> int:
-        return grid_exponent(self.scale, self.sensitivity_squared)
-
-    @property
     def grid(self) -> Fraction:
         """The step of the grid that values and noise live on."""
-        return power_of_two(self._exponent)
+        return power_of_two(self.exponent)
 
     @property
     def _width(self) -> int:
-        return steps_of(self.sensitivity_squared, self._exponent)
+        return steps_of(self.sensitivity_squared, self.exponent)
 
     @property
     def epsilon(self) -> Fraction:
@@ -349,7 +345,7 @@ class TruncatedLaplace(RealNoise):
     @property
     def delta(self) -> Fraction:
         """What lies within one sensitivity of an end, as small as it is. Rounds: up, by a relative 2⁻⁹⁰ at most."""
-        return _lost(in_steps(self.scale, self._exponent), int(self.reach / self.grid), self._width)
+        return _lost(in_steps(self.scale, self.exponent), int(self.reach / self.grid), self._width)
 
     @property
     def loss(self) -> Loss:
@@ -359,7 +355,7 @@ class TruncatedLaplace(RealNoise):
     @property
     def variance(self) -> float:
         """Of the noise drawn. Rounds: up."""
-        scale, reach = in_steps(self.scale, self._exponent), int(self.reach / self.grid)
+        scale, reach = in_steps(self.scale, self.exponent), int(self.reach / self.grid)
         r, last = exponential(1 / scale, 800).upper, exponential((reach + 1) / scale, 800).upper
         squares = r * (1 + r) - last * ((reach + 1) ** 2 - (2 * reach * reach + 2 * reach - 1) * r + reach * reach * r * r)
         exact = 2 * squares / (1 - r) ** 3 / (1 + 2 * (r - last) / (1 - r))
@@ -370,10 +366,10 @@ class TruncatedLaplace(RealNoise):
         if abs(steps) * self.grid > self.reach:
             return 0.0
         cut = -math.expm1(-float((self.reach + self.grid) / self.scale))
-        return laplace_mass(in_steps(self.scale, self._exponent), steps) / cut
+        return laplace_mass(in_steps(self.scale, self.exponent), steps) / cut
 
-    def _make_plan(self) -> NoiseOnGrid:
-        return NoiseOnGrid(self._exponent, laplace(in_steps(self.scale, self._exponent)))
+    def _make_table(self) -> Noise:
+        return laplace(in_steps(self.scale, self.exponent))
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -389,14 +385,14 @@ class TruncatedLaplace(RealNoise):
 
         Claim   Exact: rejection keeps the law inside. At least a third of the proposals is taken.
         """
-        scale, reach = in_steps(self.scale, self._exponent), min(int(self.reach / self.grid), _FARTHEST)
+        scale, reach = in_steps(self.scale, self.exponent), min(int(self.reach / self.grid), _FARTHEST)
         out, todo = np.empty(size, np.int64), np.arange(size)
         while len(todo):
             if reach < scale:
                 noise = below(2 * reach + 1, len(todo), source) - reach
                 inside = bernoulli_exp(np.abs(noise), 1 / scale, source)
             else:
-                noise = self._planned.noise.several(len(todo), source)
+                noise = self._table.several(len(todo), source)
                 inside = np.abs(noise) <= reach
             out[todo[inside]] = noise[inside]
             todo = todo[~inside]
@@ -406,7 +402,7 @@ class TruncatedLaplace(RealNoise):
         return int(self._noise(1, source)[0])
 
     def _reach(self, confidence: Fraction) -> int:
-        scale, reach = in_steps(self.scale, self._exponent), int(self.reach / self.grid)
+        scale, reach = in_steps(self.scale, self.exponent), int(self.reach / self.grid)
         allowed = 1 - confidence
         ratio, last, whole = exponential(1 / scale), exponential((reach + 1) / scale), _whole(scale, reach)
 

@@ -12,8 +12,7 @@ import numpy as np
 from attrs import field, frozen
 
 from curador.errors import require
-from curador.mechanisms.grid import MOST_FLOAT, refusal_of_value, to_float
-from curador.mechanisms.parameters import decimal_text, power_of_two, steps_of
+from curador.mechanisms.grid import MOST_FLOAT, decimal_text, power_of_two, refusal_of_value, steps_of, to_float
 from curador.mechanisms.scores import (
     REACH,
     WIDEST,
@@ -29,10 +28,8 @@ from curador.mechanisms.scores import (
     stack_parts,
 )
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, positive, whole
-from curador.numerics.fields import FLAG, POSITIVE, WHOLE, reads_maybe
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray, float_down, float_up
+from curador.numerics.exact import FLAG, POSITIVE, WHOLE, Number, positive, reads_maybe, whole
+from curador.numerics.rounding import FloatArray, Interval, float_down, float_up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import DiscreteLaplaceLoss, Pure
 from curador.randomness.entropy import Entropy, IntArray

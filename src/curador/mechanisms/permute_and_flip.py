@@ -12,11 +12,10 @@ from attrs import frozen
 from curador.errors import require
 from curador.mechanisms.scores import Chooser, Steps, are_near, choose_evenly, deficits_of, failure_of, split_size, steps_for
 from curador.numerics.exact import Number, whole
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray, float_down, float_up, up
+from curador.numerics.rounding import FloatArray, Interval, float_down, float_up, up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Pure
-from curador.randomness.bernoulli import bernoulli_exp
+from curador.randomness.choice import bernoulli_exp
 from curador.randomness.entropy import Entropy, IntArray
 
 if TYPE_CHECKING:

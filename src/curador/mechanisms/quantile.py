@@ -14,14 +14,11 @@ from attrs import field, frozen
 
 from curador.errors import require
 from curador.mechanisms.exponential import shares
-from curador.mechanisms.grid import refusal_of_value, unwrap_value, whole_array
-from curador.mechanisms.parameters import decimal_text
+from curador.mechanisms.grid import decimal_text, refusal_of_value, unwrap_value, whole_array
 from curador.mechanisms.scores import CAP, Steps, are_near, calibrate_epsilon, deficits_of, failure_of
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, whole
-from curador.numerics.fields import POSITIVE, RATIONAL, whole_from
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray, float_up, log_up
+from curador.numerics.exact import POSITIVE, RATIONAL, Number, whole, whole_from
+from curador.numerics.rounding import FloatArray, Interval, float_up, log_up
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import BoundedRange

@@ -12,17 +12,13 @@ import numpy as np
 
 from curador.errors import InvalidParameter, require
 from curador.mechanisms.calibration import find_largest, read_goal
-from curador.mechanisms.grid import is_scalar, refusal_of_value
-from curador.mechanisms.parameters import decimal_text, round_down
+from curador.mechanisms.grid import decimal_text, is_scalar, refusal_of_value, round_down
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import float_down, log_up, up
+from curador.numerics.rounding import Interval, float_down, log_up, up
 from curador.privacy.loss import Loss
 from curador.privacy.losses import RandomizedResponseLoss
-from curador.randomness.bernoulli import bernoulli
-from curador.randomness.choice import Choice
-from curador.randomness.uniform import below
+from curador.randomness.choice import Choice, below, bernoulli
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -17,11 +17,20 @@ from numpy.typing import NDArray
 
 from curador.errors import InvalidParameter
 from curador.mechanisms.calibration import find_largest, read_goal
-from curador.mechanisms.grid import array_steps, as_array, refusal_of_value, score_exponent, to_steps
-from curador.mechanisms.parameters import decimal_text, floor_log2, power_of_two, round_down, steps_of
+from curador.mechanisms.grid import (
+    array_steps,
+    as_array,
+    decimal_text,
+    floor_log2,
+    power_of_two,
+    refusal_of_value,
+    round_down,
+    score_exponent,
+    steps_of,
+    to_steps,
+)
 from curador.mechanisms.seam import perform
-from curador.numerics.exact import Number, confidence_level, whole
-from curador.numerics.fields import FLAG, POSITIVE
+from curador.numerics.exact import FLAG, POSITIVE, Number, confidence_level, whole
 from curador.numerics.rounding import float_down
 from curador.privacy.loss import Loss
 from curador.randomness.entropy import U64, BoolArray, Entropy, IntArray

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.additive import NoiseOnGrid, RealNoise
+from curador.mechanisms.additive import RealNoise
 from curador.mechanisms.calibration import find_largest, read_accuracy
-from curador.mechanisms.grid import refusal_of_value
-from curador.mechanisms.parameters import (
+from curador.mechanisms.grid import (
     GRID_BITS,
     decimal_text,
     floor_log2,
     power_of_two,
+    refusal_of_value,
     root_text,
     round_up,
     squared_sensitivity,
@@ -30,12 +30,12 @@ from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Pure
 from curador.privacy.sensitivity import Norm, Sensitivity
-from curador.randomness.choice import Choice
+from curador.randomness.choice import Choice, below
 from curador.randomness.noise import geometric
-from curador.randomness.uniform import below
 
 if TYPE_CHECKING:
     from curador.randomness.entropy import Entropy, IntArray
+    from curador.randomness.noise import Noise
 
 _TRIED = 64
 _LEAST_STEPS_BITS = 10
@@ -99,7 +99,7 @@ class Staircase(RealNoise):
     adjacency: Adjacency | None
     gamma: Fraction
     exponent: int
-    plan: NoiseOnGrid | None = field(compare=False, repr=False)
+    table: Noise | None = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Staircase(RealNoise):
         else:
             first = min(max(math.floor(probability(gamma, "gamma") * width + Fraction(1, 2)), 1), width)
         object.__setattr__(self, "gamma", Fraction(first, width))
-        object.__setattr__(self, "plan", None)
+        object.__setattr__(self, "table", None)
 
     def __repr__(self) -> str:
         return (
@@ -166,8 +166,8 @@ class Staircase(RealNoise):
         level = block + (offset >= first)
         return float(exponential(level * self.epsilon).upper / self._stairs.moment(0))
 
-    def _make_plan(self) -> NoiseOnGrid:
-        return NoiseOnGrid(self.exponent, geometric(1 / self.epsilon))
+    def _make_table(self) -> Noise:
+        return geometric(1 / self.epsilon)
 
     @property
     def _moves(self) -> tuple[Norm, int]:
@@ -183,7 +183,7 @@ class Staircase(RealNoise):
 
         Claim   Exact: the stretch is geometric, the parts weigh `first` and (width − first) e^(−ε), and their places alike.
         """
-        stairs, blocks = self._stairs, self._planned.noise
+        stairs, blocks = self._stairs, self._table
         parts = Choice(np.array([0, 1]), stairs.epsilon, np.array([stairs.first, stairs.width - stairs.first]))
         out, todo = np.empty(size, np.int64), np.arange(size)
         while len(todo):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from curador.errors import NumericalFailure
-from curador.randomness.decide import exp_bounds
+from curador.randomness.noise import exp_bounds
 
 _BITS = 160
 _FARTHEST = 1 << 14

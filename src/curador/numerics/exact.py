@@ -3,6 +3,12 @@
 A number that a person writes is the decimal that he or she sees: the float 0.1 means 1/10, not
 3602879701896397/36028797018963968. NaN, infinities, booleans, words, digits of other scripts and numbers too long to be
 written out again are refused here, so that no function behind the border has to think of them.
+
+Fields of frozen classes read what a person writes by the same checks, each under the name that he used:
+
+    epsilon0: Fraction = field(alias="epsilon", converter=AT_LEAST_ZERO)
+
+makes `epsilon=-1` say *epsilon must be at least 0; got -1.*
 """
 
 from __future__ import annotations
@@ -12,14 +18,17 @@ import numbers
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+from attrs import Converter
 
 from curador.errors import InvalidParameter, require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
+Kept = TypeVar("Kept")
 
 _LONGEST = 400  # characters of a number's text
 _FURTHEST = 400  # and its exponent: beyond every double in both directions, and short enough to be written out
@@ -160,3 +169,56 @@ def exact_sum(terms: Iterable[Fraction]) -> Fraction:
         halved = [first + second for first, second in zip(parts[::2], parts[1::2], strict=False)]
         parts = halved + parts[2 * len(halved) :]
     return parts[0] if parts else Fraction(0)
+
+
+# ---- fields ----------------------------------------------------------------------------------------------------------------
+
+
+def reads(check: Callable[[Any, str], Kept]) -> Callable[[Number], Kept]:
+    """Return the converter of a field that has to pass the check; the check is told the argument's name."""
+
+    def convert(value: Number, place: Any) -> Kept:
+        return check(value, place.alias)
+
+    # attrs hands over the field as well; who checks types must see a function of what is given to the constructor
+    return cast("Any", Converter(convert, takes_field=True))
+
+
+def reads_maybe(check: Callable[[Any, str], Kept]) -> Callable[[Number | None], Kept | None]:
+    """Return the converter of a field that may be absent."""
+
+    def convert(value: Number | None, place: Any) -> Kept | None:
+        return None if value is None else check(value, place.alias)
+
+    return cast("Any", Converter(convert, takes_field=True))
+
+
+def read_flag(value: object, name: str) -> bool:
+    """Return the truth value, refused if it is anything else: monotone="no" would be true."""
+    require(isinstance(value, bool), name, "True or False", value)
+    return value is True
+
+
+def _flag(value: bool, place: Any) -> bool:  # noqa: FBT001 -- attrs gives the constructor its type
+    return read_flag(value, place.alias)
+
+
+FLAG: Callable[[bool], bool] = cast("Any", Converter(_flag, takes_field=True))
+
+
+def whole_from(least: int) -> Callable[[Number], int]:
+    """Return the converter of a whole number of at least `least`."""
+
+    def convert(value: Number, place: Any) -> int:  # most are given as they should be: mixtures have thousands of records
+        return value if type(value) is int and value >= least else whole(value, place.alias, least=least)
+
+    return cast("Any", Converter(convert, takes_field=True))
+
+
+RATIONAL = reads(rational)
+POSITIVE = reads(positive)
+AT_LEAST_ZERO = reads(at_least_zero)
+PROBABILITY = reads(probability)
+OPEN_PROBABILITY = reads(open_probability)
+WHOLE = whole_from(1)
+"""A whole number of at least 1."""

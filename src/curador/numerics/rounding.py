@@ -2,6 +2,8 @@
 
 IEEE 754 rounds + − × ÷ √ to nearest: half a unit in the last place (ulp). The elementary functions of libm
 and NumPy promise nothing; the tests hold them to LIBM_ULPS against 60-digit values over the ranges in use.
+
+A certified number is known by two ends, an `Interval`: enclosures, readings and error bars of mechanisms all speak of it.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from curador.errors import NumericalFailure
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 
@@ -21,6 +25,13 @@ UNIT = 2.0**-53
 
 LIBM_ULPS = 4
 """Largest error, in ulps, that we assume of exp, expm1, log, log1p, sin, cos, sinh, cosh, tanh."""
+
+
+class Interval(NamedTuple):
+    """A certified enclosure: the true number lies between the two ends."""
+
+    lower: float
+    upper: float
 
 
 def float_up(exact: Fraction | int) -> float:
@@ -41,6 +52,13 @@ def _to_float(exact: Fraction) -> float:
         return float(exact)
     except OverflowError:  # also where the nearest float would be infinite
         return math.inf if exact > 0 else -sys.float_info.max
+
+
+def near_float(exact: Fraction) -> float:
+    """Return the float above a rational of at least 0; beyond 1e300 nothing is certified."""
+    if exact > 10**300:
+        raise NumericalFailure("no bound is certified for parameters beyond 1e300")
+    return float_up(exact)
 
 
 def up(x: float, ulps: float = 1.0, of: float | None = None) -> float:
@@ -64,6 +82,18 @@ def log_up(ratio: Fraction) -> float:
         return up(math.log1p(float_up(ratio - 1)), LIBM_ULPS)
     above, below = math.log(ratio.numerator), math.log(ratio.denominator)  # no overflow: integers of any size
     return up(above - below, 2.0 * LIBM_ULPS + 1.0, of=max(above, below))
+
+
+def log_of(value: Fraction) -> tuple[float, float]:
+    """Return (log value, a bound of its absolute error) of any positive rational."""
+    if Fraction(1, 2) < value < 2:
+        near = math.log1p(float(value - 1))
+        return near, 12 * UNIT * abs(near)
+    if Fraction(1, 10**300) < value < 10**300:
+        near = math.log(float(value))
+        return near, UNIT * (2 + 8 * abs(near))
+    top, bottom = math.log(value.numerator), math.log(value.denominator)
+    return top - bottom, 16 * UNIT * (1 + top + bottom)
 
 
 def ups(x: FloatArray, ulps: float = 1.0, of: FloatArray | None = None) -> FloatArray:

@@ -26,9 +26,9 @@ from typing import Literal as OneOf
 
 from curador.errors import InvalidParameter, NotPrivate, require
 from curador.mechanisms.gaussian import DiscreteGaussian
-from curador.mechanisms.keys.noisy import GaussianKeys, LaplaceKeys
+from curador.mechanisms.grid import round_down, round_up
+from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.mechanisms.parameters import round_down, round_up
 from curador.mechanisms.quantile import Quantile
 from curador.numerics.exact import root_down
 from curador.plan.model import Cap, Contribution, Grid, KeyPlan, Measurement, Tally, measurements_of

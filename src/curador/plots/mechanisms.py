@@ -13,7 +13,8 @@ import numpy as np
 
 from curador.errors import require
 from curador.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Staircase, TruncatedLaplace
-from curador.mechanisms.keys import GaussianKeys, LaplaceKeys, OptimalKeys
+from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
+from curador.mechanisms.optimal_keys import OptimalKeys
 from curador.numerics.exact import open_probability, whole
 from curador.plots.style import GREY, MARKS, figure, key_beside, stroke, style
 

@@ -11,10 +11,6 @@ Lower ends come from mechanisms that the records describe, so they bound every r
 A reading whose arithmetic fails is silent: +∞ above, 0 below; the others answer. Only if none can is the question refused.
 These readings hold for losses fixed in advance or composed adaptively with fixed parameters; they never decide whether a
 further question fits a budget (that is `filters`).
-
-Beside them stand the exact scalars of a loss: ε of pure privacy, (ρ, δ) of approximate zero-concentrated privacy.
-These are what the interactive ledger adds up, so they are rationals, rounded up where the truth is irrational. Those of a
-single record stand beside its kind, in `kinds`.
 """
 
 from __future__ import annotations
@@ -24,22 +20,20 @@ from fractions import Fraction
 
 from curador.errors import NumericalFailure
 from curador.numerics.exact import Number, at_least_zero, exact_sum, probability
-from curador.numerics.guard import OUT_OF_RANGE, attempt, certified
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import float_down, float_up, up
+from curador.numerics.rounding import Interval, float_down, float_up, up
 from curador.numerics.tilted.enclosure import SumOptions
 from curador.privacy.convert import curve_to_delta, curve_to_epsilon, rho_to_delta, rho_to_epsilon
 from curador.privacy.laws.side import Direction
 from curador.privacy.loss import (
-    CONCENTRATED,
     DELTA,
     DELTA_INTERVAL,
     EPSILON,
     EPSILON_INTERVAL,
-    PURE_EPSILON,
+    OUT_OF_RANGE,
     READINGS,
-    RHO,
     Loss,
+    attempt,
+    certified,
     kinds_of,
     parts_of,
 )
@@ -49,42 +43,10 @@ from curador.privacy.rules import (
     AmountPair,
     OwnReading,
     basic_amounts,
+    concentrated,
     own_reading,
-    single_concentrated,
-    single_pure,
     traits_of,
 )
-
-# ---- exact scalars ---------------------------------------------------------------------------------------------------------
-
-
-@PURE_EPSILON.answered_by
-def pure_epsilon(loss: Loss) -> Fraction | None:
-    """Return Σ ε, None if a part is not pure. Rounds: up where irrational."""
-    singles = [(single_pure(record), count) for record, count in parts_of(loss)]
-    if any(single is None for single, _ in singles):
-        return None
-    return exact_sum(count * single for single, count in singles if single is not None)
-
-
-@CONCENTRATED.answered_by
-def concentrated(loss: Loss) -> AmountPair | None:
-    """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16]. Rounds: up."""
-    amounts: list[AmountPair] = []
-    for record, count in parts_of(loss):
-        single = single_concentrated(record)
-        if single is None:
-            return None
-        amounts.append((count * single[0], count * single[1]))
-    return exact_sum(rho for rho, _ in amounts), exact_sum(delta for _, delta in amounts)
-
-
-@RHO.answered_by
-def rho(loss: Loss) -> Fraction | float:
-    """Return ρ where the loss is ρ-zCDP with δ = 0, else +∞."""
-    amounts = concentrated(loss)
-    return math.inf if amounts is None or amounts[1] > 0 else amounts[0]
-
 
 # ---- readings --------------------------------------------------------------------------------------------------------------
 

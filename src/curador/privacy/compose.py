@@ -30,9 +30,8 @@ import numpy as np
 
 from curador.errors import InvalidParameter, NotPrivate, NumericalFailure, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, probability, rational, whole
-from curador.numerics.rounding import UNIT, FloatArray, down, float_down, float_up, up
+from curador.numerics.rounding import UNIT, FloatArray, down, float_down, float_up, log_of, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, Adjacency, as_adjacency
-from curador.privacy.gaussian import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -44,8 +44,7 @@ import numpy as np
 from curador.errors import InvalidParameter, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, probability, rational
 from curador.numerics.logspace import expm1_minus
-from curador.numerics.rounding import UNIT, FloatArray, down, float_down, float_up, up, ups
-from curador.privacy.gaussian import log_of, near_float
+from curador.numerics.rounding import UNIT, FloatArray, down, float_down, float_up, log_of, near_float, up, ups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from curador.errors import NotPrivate, NumericalFailure
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive, probability
-from curador.numerics.rounding import UNIT, down, float_up, up
+from curador.numerics.rounding import UNIT, down, float_up, log_of, near_float, up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,25 +160,6 @@ def classical_gaussian_sigma(*, epsilon: Number, delta: Number, sensitivity: Num
         raise NotPrivate.must_be("epsilon", "below 1 for the classical Gaussian scale", epsilon, hint)
     logarithm, doubt = log_of(target / Fraction(5, 4))
     return up(math.sqrt(2.0 * (doubt - logarithm)) * distance / near_float(exact), 6)
-
-
-def log_of(value: Fraction) -> tuple[float, float]:
-    """Return (log value, a bound of its absolute error) of any positive rational."""
-    if Fraction(1, 2) < value < 2:
-        near = math.log1p(float(value - 1))
-        return near, 12 * UNIT * abs(near)
-    if Fraction(1, 10**300) < value < 10**300:
-        near = math.log(float(value))
-        return near, UNIT * (2 + 8 * abs(near))
-    top, bottom = math.log(value.numerator), math.log(value.denominator)
-    return top - bottom, 16 * UNIT * (1 + top + bottom)
-
-
-def near_float(exact: Fraction) -> float:
-    """Return the float above a rational of at least 0; beyond 1e300 nothing is certified."""
-    if exact > 10**300:
-        raise NumericalFailure("no bound is certified for parameters beyond 1e300")
-    return float_up(exact)
 
 
 def _curve(mu: float, epsilon: float) -> _Point:

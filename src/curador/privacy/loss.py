@@ -1,32 +1,72 @@
 """What a mechanism did to privacy, as a value that adds, multiplies and answers questions.
 
 A loss is data: frozen, serialisable, its meaning never changes. Everything it answers is computed by the readings
-(`account`, `renyi`, `tradeoff`, `zcdp`), which ask the rules (`rules`) that each kind of record states beside its class
+(`account`, `renyi`, `tradeoff`), which ask the rules (`rules`) that each kind of record states beside its class
 (`kinds`); a record without a rule is refused by name. All of these import this module, so it knows none of them: it has
 questions, and whoever can answer one says so. `losses`, where everybody gets records from, loads them all.
+
+Where arithmetic leaves the floats a reading falls silent, and a question that no reading answers is refused.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
-from curador.errors import Failed, InvalidParameter
+import numpy as np
+
+from curador.errors import CuradorError, Failed, InvalidParameter, NumericalFailure
 from curador.numerics.exact import Number, whole
-from curador.numerics.guard import certified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
-    from curador.numerics.interval import Interval
-    from curador.numerics.rounding import FloatArray
+    from curador.numerics.rounding import FloatArray, Interval
     from curador.privacy.adjacency import Adjacency
 
 Scheme = Literal["poisson", "without_replacement"]
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", bound="Callable[..., Any]")
 Kinds: TypeAlias = "dict[type[Loss], list[tuple[Loss, int]]]"
+
+OUT_OF_RANGE = "parameters must be moderate for a certified answer; got some that leave the range of floats."
+
+
+def certified(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Run a question about a loss with every overflow quiet and every arithmetic error told in one sentence.
+
+    Claim   What overflows inside is +∞ or NaN, and every enclosure turns both into the trivial bound (0, 1 or +∞).
+    """
+
+    @functools.wraps(function)
+    def guarded(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        try:
+            with np.errstate(all="ignore"):
+                return function(*arguments, **named)
+        except CuradorError:
+            raise
+        except (ArithmeticError, ValueError):
+            raise NumericalFailure(OUT_OF_RANGE) from None
+
+    return guarded
+
+
+def attempt(reading: Callable[[], Result]) -> Result | None:
+    """Return what one of several readings says; None where it fails, so that the others are heard.
+
+    Claim   Only failures of arithmetic are silenced. A refusal (no rule, a bad parameter) is an answer and is passed on.
+    """
+    try:
+        return reading()
+    except NumericalFailure:
+        return None
+    except CuradorError:
+        raise
+    except (ArithmeticError, ValueError):
+        return None
 
 
 class LossQuestion(Generic[Result]):

@@ -12,3 +12,4 @@ from __future__ import annotations
 
 from curador.privacy.kinds import *  # noqa: F403 -- the one list of kinds is theirs
 from curador.privacy.loss import Loss, compose  # noqa: F401 -- whoever adds losses up may ask the sum
+from curador.privacy.rules import loss_from_record  # noqa: F401 -- of every kind, since all of them are loaded here

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from curador.errors import NumericalFailure
-from curador.numerics.guard import OUT_OF_RANGE, attempt
-from curador.numerics.interval import Interval
+from curador.numerics.rounding import Interval
 from curador.numerics.tilted.enclosure import ALL_PATHS, Enclosure, Path, SumOptions
 from curador.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from curador.privacy.laws.gaussian import GaussianLaw
 from curador.privacy.laws.resolve import directions_of, sides
 from curador.privacy.laws.side import Direction, Side
-from curador.privacy.loss import Loss
+from curador.privacy.loss import OUT_OF_RANGE, Loss, attempt
 
 
 @dataclass(frozen=True, slots=True)

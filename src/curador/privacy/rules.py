@@ -1,21 +1,31 @@
-"""The rules that every kind of loss record states beside its class, in `kinds`.
+"""What every kind of loss record states beside its class, in `kinds`: its rules, and how it is stored.
 
 A reading never asks what kind a record is: it asks a rule, and the kind answers. Nothing is answered by default. A kind
 that a rule does not know is refused by name where it is asked, and named by a test before that (`missing`).
+
+The exact scalars of a loss follow from two of the rules: ε of pure privacy, (ρ, δ) of approximate zero-concentrated privacy.
+These are what the interactive ledger adds up, so they are rationals, rounded up where the truth is irrational.
+
+Each kind says as well how it is stored, under names that are texts there (`store_as`). A contract: the meaning of a kind
+never changes, fields are only ever added with defaults, an unknown kind is refused rather than guessed. Numbers are exact,
+written as strings. Names of kinds and fields are for ever; classes, their attributes and their arguments may be renamed. Who
+reads records takes `privacy.losses`, which loads all kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from curador.errors import NotPrivate
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import FloatArray
+from curador.errors import InvalidParameter, NotPrivate, require
+from curador.numerics.exact import exact_sum, whole
+from curador.numerics.rounding import FloatArray, Interval
+from curador.privacy.adjacency import Adjacency
 from curador.privacy.laws.cells import CellPair
-from curador.privacy.loss import Loss
+from curador.privacy.loss import CONCENTRATED, PURE_EPSILON, RHO, TO_RECORD, Composed, Loss, parts_of
 
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", bound=Callable[..., Any])
@@ -204,3 +214,141 @@ exact_rows: Rule[Rows | None] = Rule("finite")
 
 noise_cells: Rule[tuple[CellPair, CellPair | Rows] | None] = Rule("cells")
 """(record) → its cells above, and cells or exact rows below, if samples of it are accounted so."""
+
+# ---- exact scalars of any loss ---------------------------------------------------------------------------------------------
+
+
+@PURE_EPSILON.answered_by
+def pure_epsilon(loss: Loss) -> Fraction | None:
+    """Return Σ ε, None if a part is not pure. Rounds: up where irrational."""
+    singles = [(single_pure(record), count) for record, count in parts_of(loss)]
+    if any(single is None for single, _ in singles):
+        return None
+    return exact_sum(count * single for single, count in singles if single is not None)
+
+
+@CONCENTRATED.answered_by
+def concentrated(loss: Loss) -> AmountPair | None:
+    """Return (Σ ρ, Σ δ): the whole is Σδ-approximately Σρ-zCDP. Source: [BS16]. Rounds: up."""
+    amounts: list[AmountPair] = []
+    for record, count in parts_of(loss):
+        single = single_concentrated(record)
+        if single is None:
+            return None
+        amounts.append((count * single[0], count * single[1]))
+    return exact_sum(rho for rho, _ in amounts), exact_sum(delta for _, delta in amounts)
+
+
+@RHO.answered_by
+def rho(loss: Loss) -> Fraction | float:
+    """Return ρ where the loss is ρ-zCDP with δ = 0, else +∞."""
+    amounts = concentrated(loss)
+    return math.inf if amounts is None or amounts[1] > 0 else amounts[0]
+
+
+# ---- how losses are stored ---------------------------------------------------------------------------------------------
+
+VERSION = 1
+"""Of a stored loss."""
+
+Fields = dict[str, object]
+Kept = TypeVar("Kept", bound=Loss)
+
+
+class RecordKind(NamedTuple):
+    """How one kind of loss is written and read.
+
+    write   all its fields, in the order in which they are stored
+    read    the loss of given fields, of which it takes out those that it knows; KeyError where one is missing that has no
+            default
+    """
+
+    of: type[Loss]
+    write: Callable[[Any], Fields]
+    read: Callable[[dict[str, Any]], Loss]
+
+
+STORED: dict[str, RecordKind] = {}
+"""Every kind of loss, and their sums, by the name that is stored."""
+
+_NAMES: dict[type[Loss], str] = {}
+
+
+def store_as(name: str, of: type[Kept], *, write: Callable[[Kept], Fields], read: Callable[[dict[str, Any]], Loss]) -> None:
+    """Say under which names a kind is stored: for ever."""
+    require(name not in STORED, "the name of a stored kind", "of one kind only", name)
+    STORED[name] = RecordKind(of, write, read)
+    _NAMES[of] = name
+
+
+def adjacency_word(adjacency: Adjacency | None) -> str | None:
+    """Return how an adjacency is stored."""
+    return None if adjacency is None else str(adjacency)
+
+
+@TO_RECORD.answered_by
+def to_record(loss: Loss) -> dict[str, object]:
+    """Return the loss as a dictionary of strings, integers, lists and dictionaries."""
+    return {"version": VERSION, **write_body(loss)}
+
+
+def write_body(loss: Loss) -> Fields:
+    """Return the loss as it is stored inside another record."""
+    name = _NAMES.get(type(loss))
+    if name is None:
+        raise InvalidParameter.must_be("loss", "one of curador's loss records", type(loss).__name__)
+    return {"kind": name, **STORED[name].write(loss)}
+
+
+def mapping_of(record: object) -> Mapping[str, Any]:
+    """Return the record, refused unless it is a mapping."""
+    if not isinstance(record, Mapping):
+        raise InvalidParameter.must_be("record", "a mapping", record)
+    return cast("Mapping[str, Any]", record)
+
+
+def loss_from_record(record: object) -> Loss:
+    """Return the loss that a record describes; anything unknown is refused."""
+    body = mapping_of(record)
+    require(body.get("version") == VERSION, "version", str(VERSION), body.get("version"))
+    return read_body({key: value for key, value in body.items() if key != "version"})
+
+
+def read_body(record: object) -> Loss:
+    """Return the loss that is stored inside another record."""
+    body = mapping_of(record)
+    require(isinstance(body.get("kind"), str), "record", "a mapping with a kind", body)
+    name = body["kind"]
+    if name not in STORED:
+        raise InvalidParameter.must_be("kind", "a known loss record", name)
+    given = {str(key): value for key, value in body.items() if key != "kind"}
+    left = dict(given)
+    try:
+        made = STORED[name].read(left)
+    except (KeyError, TypeError):
+        made = None
+    if made is None or left:
+        raise InvalidParameter.must_be(f"fields of {name}", "those of version 1", ", ".join(given))
+    return made
+
+
+def _parts(given: object) -> list[tuple[Loss, int]]:
+    if not isinstance(given, (list, tuple)):
+        raise InvalidParameter.must_be("parts", "a list", given)
+    return [_part(row) for row in cast("list[object]", given)]
+
+
+def _part(row: object) -> tuple[Loss, int]:
+    body = mapping_of(row)
+    require(set(body) == {"count", "loss"}, "part", "a count and a loss", sorted(map(str, body)))
+    return read_body(body["loss"]), whole(body["count"], "count")
+
+
+store_as(
+    "Composed",
+    Composed,
+    write=lambda loss: {
+        "parts": sorted(({"count": count, "loss": write_body(record)} for record, count in loss.parts), key=str)
+    },
+    read=lambda has: Composed(_parts(has.pop("parts"))),
+)

@@ -26,8 +26,7 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from curador.errors import InvalidParameter, NotPrivate, require
-from curador.numerics.exact import Number, rational, whole
-from curador.numerics.fields import AT_LEAST_ZERO
+from curador.numerics.exact import AT_LEAST_ZERO, Number, rational, whole
 from curador.numerics.rounding import float_up
 from curador.privacy.adjacency import Adjacency, as_adjacency
 

@@ -27,9 +27,8 @@ import numpy as np
 
 from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, at_least_zero, open_probability, whole
-from curador.numerics.interval import Interval
 from curador.numerics.roots import secant
-from curador.numerics.rounding import UNIT, FloatArray, float_down, float_up, up
+from curador.numerics.rounding import UNIT, FloatArray, Interval, float_down, float_up, up
 from curador.privacy.laws.shuffled import binomial_window, sign_masses
 
 MOST_REPORTS = 10**10

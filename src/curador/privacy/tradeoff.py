@@ -10,12 +10,11 @@ import numpy as np
 
 from curador.errors import require
 from curador.numerics.exact import Number, rational
-from curador.numerics.guard import attempt
 from curador.numerics.rounding import FloatArray, float_up, up
 from curador.numerics.tilted.enclosure import Enclosure, Sum
 from curador.privacy.laws.resolve import sides
 from curador.privacy.laws.side import Direction
-from curador.privacy.loss import TRADEOFF, Loss, parts_of
+from curador.privacy.loss import TRADEOFF, Loss, attempt, parts_of
 from curador.privacy.numerical import NumericalReading, enclosure
 from curador.privacy.odds import tradeoff_approximate, tradeoff_gaussian
 from curador.privacy.rules import closed_tradeoff, traits_of

@@ -1,4 +1,7 @@
-"""One of k, with exact integer or exponential weights."""
+"""Draws that choose, exactly: uniform integers, coins of rational and of exponential probability, one of k.
+
+A word that would favour some results is drawn again; a coin is decided by the digits that it takes.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,146 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curador.randomness.bernoulli import CHUNK, bernoulli_scaled_exp
-from curador.randomness.decide import LARGEST, exp_negative
-from curador.randomness.entropy import U64
-from curador.randomness.uniform import below, below_one
+from curador.randomness.entropy import U16, U32, U64
+from curador.randomness.noise import LARGEST, certainly_below, exactly_below, exp_negative
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from curador.numerics.rounding import FloatArray
-    from curador.randomness.entropy import Entropy, IntArray
+    from curador.randomness.entropy import BoolArray, Entropy, IntArray
 
+CHUNK = 1 << 14
+"""Draws whose arithmetic stays in the cache."""
+
+_UNIFORM_CHUNK = 1 << 15
 _BITS = 61
+
+# ---- uniform integers ------------------------------------------------------------------------------------------------------
+
+
+def below(limit: int, size: int, source: Entropy) -> IntArray:
+    """Return `size` independent uniform integers in [0, limit), 1 ≤ limit ≤ 2⁶³.
+
+    Claim   Exact: every result has equally many words, the others are drawn again, place by place.
+    """
+    out = np.empty(size, np.int64)
+    for start in range(0, size, _UNIFORM_CHUNK):
+        part = out[start : start + _UNIFORM_CHUNK]
+        if limit & (limit - 1) == 0:
+            part[:] = source.words(len(part), U64) & np.uint64(limit - 1)
+        else:
+            _fill(part, limit, source)
+    return out
+
+
+def _fill(out: IntArray, limit: int, source: Entropy) -> None:
+    draw = _narrow if limit <= 1 << 31 else _broad
+    value, again = draw(limit, len(out), source)
+    out[:] = value
+    while len(again):
+        value, more = draw(limit, len(again), source)
+        out[again] = value
+        again = again[more]
+
+
+def _narrow(limit: int, size: int, source: Entropy) -> tuple[IntArray, IntArray]:
+    """The upper half of word · limit; words whose lower half is below 2³² mod limit would come once too often."""
+    product = source.words(size, U32).astype(np.uint64)
+    product *= np.uint64(limit)
+    again = np.flatnonzero((product & np.uint64(0xFFFFFFFF)) < np.uint64((1 << 32) % limit))
+    product >>= np.uint64(32)
+    return product.astype(np.int64), again
+
+
+def _broad(limit: int, size: int, source: Entropy) -> tuple[IntArray, IntArray]:
+    words = source.words(size, U64)
+    again = np.flatnonzero(words > np.uint64((1 << 64) - (1 << 64) % limit - 1))
+    return (words % np.uint64(limit)).astype(np.int64), again
+
+
+def below_one(limit: int, source: Entropy) -> int:
+    """Return a uniform integer in [0, limit) for a limit of any size. Claim: exact."""
+    places = (limit - 1).bit_length()
+    while True:
+        value = source.bits(places) if places else 0
+        if value < limit:
+            return value
+
+
+# ---- coins -----------------------------------------------------------------------------------------------------------------
+
+
+def bernoulli(probability: Fraction, size: int, source: Entropy) -> BoolArray:
+    """Return `size` independent coins that are True with exactly this probability.
+
+    Claim   A uniform number's digits are compared with those of p: 16 bits, in a tie (2⁻¹⁶) 64 more, then bit by bit.
+    """
+    top, bottom = probability.numerator, probability.denominator
+    if top >= bottom:
+        return np.ones(size, np.bool_)
+    first, rest = divmod(top << 16, bottom)
+    word = source.words(size, U16)
+    out = word < np.uint16(first)
+    if rest:
+        tied = np.flatnonzero(word == np.uint16(first))
+        if len(tied):
+            out[tied] = _refine_bits(rest, bottom, len(tied), source)
+    return out
+
+
+def _refine_bits(rest: int, bottom: int, size: int, source: Entropy) -> BoolArray:
+    second, rest = divmod(rest << 64, bottom)
+    word = source.words(size, U64)
+    out = word < np.uint64(second)
+    for place in np.flatnonzero(word == np.uint64(second)).tolist():
+        out[place] = _bitwise(rest, bottom, source)
+    return out
+
+
+def _bitwise(rest: int, bottom: int, source: Entropy) -> bool:
+    while rest:
+        bit, rest = divmod(rest << 1, bottom)
+        drawn = source.bits(1)
+        if drawn != bit:
+            return drawn < bit
+    return False
+
+
+def bernoulli_exp(steps: IntArray, rate: Fraction, source: Entropy) -> BoolArray:
+    """Return independent coins, the i-th True with probability exactly e^(−steps[i] · rate).
+
+    Needs   steps ≥ 0 of one dimension, rate ≥ 0.
+    Claim   80 bits a coin decide, with a proof; else (about 2⁻³⁸ of the coins) exact integers. The same work for each coin.
+    """
+    one = Fraction(1)
+    out = np.empty(len(steps), np.bool_)
+    for start in range(0, len(steps), CHUNK):
+        part = steps[start : start + CHUNK]
+        out[start : start + CHUNK] = bernoulli_scaled_exp(part, rate, 1.0, lambda _: one, source)
+    return out
+
+
+def bernoulli_scaled_exp(
+    steps: IntArray,
+    rate: Fraction,
+    factor: FloatArray | float,
+    exact_factor: Callable[[int], Fraction],
+    source: Entropy,
+) -> BoolArray:
+    """Return coins of probability c_i e^(−steps[i] · rate) ≤ 1, c_i given as a float within 2⁻⁵⁰ and exactly on demand."""
+    phi = steps.astype(np.float64)
+    phi *= rate.numerator / rate.denominator
+    top, rest = source.words(len(steps), U16), source.words(len(steps), U64)
+    out, sure = certainly_below(top, rest, factor, phi)
+    if not sure.all():
+        for place in np.flatnonzero(~sure).tolist():
+            word = (int(top[place]) << 64) | int(rest[place])
+            out[place] = exactly_below(word, 80, exact_factor(place), int(steps[place]) * rate, source)
+    return out
+
+
+# ---- one of k --------------------------------------------------------------------------------------------------------------
 
 
 class Choice:

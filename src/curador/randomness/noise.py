@@ -1,5 +1,9 @@
 """Integer noise of any rational scale: tables made once, vectors at NumPy's speed, scalars from a pool.
 
+What everything rests on is one comparison: is a uniform number below c e^(−φ)? It is decided by floats where an error bound
+proves it, by integers otherwise. The floats use + − × and exact scalings by powers of two only, which IEEE 754 rounds
+correctly everywhere: no trust in a library's exp.
+
 The laws have masses ∝ e^(−φ(x)) on the integers, φ exact and in floats: discrete Laplace, Gaussian and geometric. Of each a
 table of strips proposes, a proved comparison accepts.
 
@@ -18,24 +22,145 @@ from __future__ import annotations
 import enum
 import math
 import threading
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.errors import require
-from curador.randomness.decide import LARGEST, certainly_below, exactly_below, exp_negative
 from curador.randomness.entropy import U16, U64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.numerics.rounding import FloatArray
-    from curador.randomness.entropy import Entropy, IntArray, Words
+    from curador.randomness.entropy import BoolArray, Entropy, IntArray, Words
 
 
-# ---- the laws --------------------------------------------------------------------------------------------------------------
+# ---- decisions -------------------------------------------------------------------------------------------------------------
+
+LARGEST = 64.0
+"""Largest φ at which the float exponential is a two-sided bound; beyond, e^(−64) is an upper bound only."""
+
+_MARGIN = 2.0**-40
+_UNREAD = 2.0**-79
+
+
+def _powers() -> FloatArray:
+    """2^(−j/64) for j = 0 … 63, each within one ulp: products of integer square roots with 200 bits."""
+    places = 200
+    out: list[float] = []
+    for j in range(64):
+        value, root = 1 << places, 1 << (places - 1)
+        for bit in (32, 16, 8, 4, 2, 1):
+            root = math.isqrt(root << places)
+            if j & bit:
+                value = value * root >> places
+        out.append(value / (1 << places))
+    return np.array(out)
+
+
+_POWERS = _powers()
+_PER_UNIT = 64 / math.log(2)
+_STEP = math.log(2) / 64
+
+
+def exp_negative(phi: FloatArray) -> FloatArray:
+    """Return e^(−φ) for 0 ≤ φ ≤ 64.
+
+    Claim   Relative error below 2⁻⁴⁴. φ = n log2/64 − r with |r| < 0.0055: the product n log2/64 is off by 192 u at most
+            (u = 2⁻⁵³; the constant by 2 u, the product by u, both of at most 64), the Taylor rest is below 2⁻⁶⁴, Horner,
+            table and product below 14 u.
+    """
+    turns = phi * _PER_UNIT
+    np.rint(turns, out=turns)
+    rest = turns * _STEP
+    rest -= phi
+    value = rest * (1 / 720.0)
+    value += 1 / 120.0
+    for coefficient in (1 / 24.0, 1 / 6.0, 0.5, 1.0, 1.0):
+        value *= rest
+        value += coefficient
+    whole = turns.astype(np.int32)
+    value *= _POWERS.take(whole & 63)
+    whole >>= 6
+    np.negative(whole, out=whole)
+    return np.ldexp(value, whole, out=value)
+
+
+def certainly_below(top: Words, rest: Words, factor: FloatArray | float, phi: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Return (W < c e^(−φ), whether that is proved) for W = (top + (rest + U)/2⁶⁴)/2¹⁶, U in [0, 1) not read yet.
+
+    Claim   Where the second is true, the first is right for every U.
+    Needs   `factor` within a relative 2⁻⁵⁰ of c; `phi` within a relative 5 u of φ, hence within 320 u where it is at most 64.
+            Then a = factor · exp_negative(φ) is within a relative 2⁻⁴³ of c e^(−φ), W within 2 u and 2⁻⁸⁰: the margin
+            2⁻⁴⁰ (W + a) + 2⁻⁷⁹ covers the relative errors eight times, the absolute one twice. Beyond φ = 64, a is only an
+            upper bound: good for refusing alone. A NaN is unsure, never sure.
+    Source  docs/explanation/exact-noise.md, theorem 2.
+    """
+    word = rest * 2.0**-64
+    word += top
+    word *= 2.0**-16
+    bound = exp_negative(np.minimum(phi, LARGEST))
+    bound *= factor
+    below = word < bound
+    distance = word - bound
+    np.abs(distance, out=distance)
+    word += bound
+    word *= _MARGIN
+    word += _UNREAD
+    sure = distance > word
+    sure &= ~(below & (phi > LARGEST))
+    return below, sure
+
+
+def exactly_below(word: int, read: int, factor: Fraction, phi: Fraction, source: Entropy) -> bool:
+    """Return W < c e^(−φ) for W = (word + U)/2^read, U uniform, of which as many bits are read as the decision takes.
+
+    Claim   Both answers are proved; undecided after p bits with probability below (4 c + 2) 2^(−p), so it ends with
+            probability 1.
+    """
+    places = 128
+    while True:
+        if read < places:
+            word, read = (word << (places - read)) | source.bits(places - read), places
+        low, high = exp_bounds(phi, places)
+        top, bottom = factor.numerator, factor.denominator
+        if ((word + 1) * bottom) << places <= (top * low) << read:
+            return True
+        if (word * bottom) << places >= (top * high) << read:
+            return False
+        places *= 2
+
+
+def exp_bounds(phi: Fraction, places: int) -> tuple[int, int]:
+    """Return integers low ≤ 2^places e^(−φ) ≤ high, at most a few units apart, for φ ≥ 0. Rounds: outward at each step."""
+    if phi == 0:
+        return 1 << places, 1 << places
+    if phi >= places:
+        return 0, 1
+    halvings = max(0, (phi.numerator // phi.denominator).bit_length()) + 3
+    work = places + 2 * halvings + 16
+    top, bottom = phi.numerator, phi.denominator << halvings  # φ/2^halvings < 1/8: terms alternate and fall
+    low = high = term_low = term_high = 1 << work
+    k = 0
+    while term_high > 1:
+        k += 1
+        term_low = term_low * top // (bottom * k)
+        term_high = -(-term_high * top // (bottom * k))
+        if k & 1:
+            low, high = low - term_high, high - term_low
+        else:
+            low, high = low + term_low, high + term_high
+    low, high = low - 2, high + 2  # what is left out is below the last term
+    for _ in range(halvings):
+        low = (low * low) >> work if low > 0 else 0
+        high = -((-high * high) >> work)
+    shift = work - places
+    return low >> shift, min(-(-high >> shift), 1 << places)
+
+
+# ---- the table of strips ---------------------------------------------------------------------------------------------------
 
 
 class LawKind(enum.Enum):
@@ -45,48 +170,14 @@ class LawKind(enum.Enum):
     GAUSSIAN = "gaussian"
     GEOMETRIC = "geometric"
 
+    def phi(self, size: int, rate: Fraction) -> Fraction:
+        """Return |x| rate (Laplace, geometric) or x² rate (Gaussian) for |x| = size, exactly."""
+        return (size * size if self is LawKind.GAUSSIAN else size) * rate
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Law:
-    """φ(x) = |x| rate (Laplace, geometric) or x² rate (Gaussian); geometric lives on x ≥ 0.
-
-    `mirrored`: |x| is replaced by x or −x − 1, whichever is at least 0. The coarse part of a wide draw needs that.
-    """
-
-    kind: LawKind
-    rate: Fraction
-    mirrored: bool = False
-
-    @property
-    def one_sided(self) -> bool:
-        """Whether negative integers have no mass."""
-        return self.kind is LawKind.GEOMETRIC
-
-    @property
-    def scale(self) -> float:
-        """1/rate, or σ: how far the mass reaches. Only speed depends on it."""
-        inverse = self.rate.denominator / self.rate.numerator
-        return math.sqrt(inverse / 2) if self.kind is LawKind.GAUSSIAN else inverse
-
-    def phi(self, x: int) -> Fraction:
-        """Return φ exactly."""
-        size = x if x >= 0 else (~x if self.mirrored else -x)
-        return (size * size if self.kind is LawKind.GAUSSIAN else size) * self.rate
-
-    def phi_float(self, x: IntArray) -> FloatArray:
-        """Return φ within a relative 5 u: 64 · 5 u = 320 u absolutely where it is at most 64."""
-        if self.mirrored:
-            out = (x ^ (x >> 63)).astype(np.float64)
-        else:
-            out = x.astype(np.float64)
-            np.abs(out, out=out)
-        if self.kind is LawKind.GAUSSIAN:
-            out *= out
-        out *= self.rate.numerator / self.rate.denominator
-        return out
-
-
-# ---- the table of strips ---------------------------------------------------------------------------------------------------
+    def scale(self, rate: Fraction) -> float:
+        """Return 1/rate, or σ: how far the mass reaches. Only speed depends on it."""
+        inverse = rate.denominator / rate.numerator
+        return math.sqrt(inverse / 2) if self is LawKind.GAUSSIAN else inverse
 
 
 SLOTS = 1 << 16
@@ -101,32 +192,52 @@ _LONGEST_RUN = 40
 
 
 class Strip:
-    """The table of one law, and draws from it."""
+    """The table of one law, and draws from it: φ(x) is that of its kind and rate; a geometric law lives on x ≥ 0.
 
-    def __init__(self, law: Law) -> None:
-        self.law = law
-        scale = law.scale
+    `mirrored`: |x| is replaced by x or −x − 1, whichever is at least 0. The coarse part of a wide draw needs that.
+    """
+
+    def __init__(self, kind: LawKind, rate: Fraction, *, mirrored: bool = False) -> None:
+        self.kind, self.rate, self.mirrored = kind, rate, mirrored
+        self.one_sided = kind is LawKind.GEOMETRIC  # negative integers have no mass
+        scale = kind.scale(rate)
         self.k = max(0, math.frexp(scale)[1] - 1 - _CELL_BITS)
         if self.k > WIDEST:
             raise ValueError("the scale is above 2^52: draw it in two parts")
-        self.cells = max(1, math.ceil(_REACH[law.kind] * scale / 2.0**self.k))
-        self.first = 0 if law.one_sided else -self.cells
+        self.cells = max(1, math.ceil(_REACH[kind] * scale / 2.0**self.k))
+        self.first = 0 if self.one_sided else -self.cells
         self.tail_start = self.cells << self.k
-        self.tail_bits = _halving_bits(law, self.tail_start)
-        self.tail_power = (1 if law.one_sided else 2) + self.tail_bits - self.k
+        self.tail_bits = _halving_bits(kind, rate, self.tail_start)
+        self.tail_power = (1 if self.one_sided else 2) + self.tail_bits - self.k
         highest, lowest = self._bounds()
         self._share_slots(highest)
         self._write_tables(lowest)
+
+    def phi(self, x: int) -> Fraction:
+        """Return φ exactly."""
+        return self.kind.phi(x if x >= 0 else (~x if self.mirrored else -x), self.rate)
+
+    def phi_float(self, x: IntArray) -> FloatArray:
+        """Return φ within a relative 5 u: 64 · 5 u = 320 u absolutely where it is at most 64."""
+        if self.mirrored:
+            out = (x ^ (x >> 63)).astype(np.float64)
+        else:
+            out = x.astype(np.float64)
+            np.abs(out, out=out)
+        if self.kind is LawKind.GAUSSIAN:
+            out *= out
+        out *= self.rate.numerator / self.rate.denominator
+        return out
 
     def _bounds(self) -> tuple[FloatArray, FloatArray]:
         """Upper bounds of f on each cell and, last, of 2^power f(X_T); lower bounds on each cell."""
         cell = np.arange(self.first, self.cells, dtype=np.int64)
         start, end = cell << self.k, ((cell + 1) << self.k) - 1
         near, far = np.where(cell >= 0, start, end), np.where(cell >= 0, end, start)
-        tail = _float_f(self.law, np.array([self.tail_start])) * 2.0**self.tail_power
-        highest = np.append(_float_f(self.law, near), tail) * _ABOVE
-        beyond = self.law.phi_float(far) > LARGEST  # there the float exponential bounds from above only
-        lowest = np.where(beyond, 0.0, _float_f(self.law, far) * _UNDER)
+        highest = _float_f(self.phi_float(np.append(near, self.tail_start))) * _ABOVE
+        highest[-1] *= 2.0**self.tail_power
+        phi = self.phi_float(far)
+        lowest = np.where(phi > LARGEST, 0.0, _float_f(phi) * _UNDER)  # beyond, the float exponential bounds from above only
         return highest, lowest
 
     def _share_slots(self, highest: FloatArray) -> None:
@@ -148,7 +259,7 @@ class Strip:
         cell = np.append(np.arange(self.first, self.cells, dtype=np.int64), self.cells)
         sure = np.append(np.floor(area * lowest / self.slots[:-1] * 65536 * _UNDER), 0.0)  # a tail is never accepted at once
         self.thresholds = np.minimum(sure, 65535).astype(np.int64)
-        self.table = np.repeat((cell << 16) | self.thresholds, self.slots).astype(np.int32)
+        self.table = np.repeat(((cell << 16) | self.thresholds).astype(np.int32), self.slots)
         factor = area / self.slots
         factor[-1] *= 2.0**self.tail_power
         self.factor = factor
@@ -220,7 +331,7 @@ class Strip:
             short = np.minimum(run, _LONGEST_RUN)
             place[tail] = ((self.tail_start + (short << self.tail_bits) + offset) ^ -sign)[: len(tail)]
             factor[tail] = np.ldexp(self.factor[-1], short.astype(np.int32))[: len(tail)]
-        taken, sure = certainly_below(first_bits, rest, factor, self.law.phi_float(place))
+        taken, sure = certainly_below(first_bits, rest, factor, self.phi_float(place))
         if len(tail) or level:
             sure[tail[run[: len(tail)] > _LONGEST_RUN]] = False
         if not sure.all():
@@ -237,7 +348,7 @@ class Strip:
         words = source.words(2 * size, U64)
         lead = words[:size]
         run = 53 - np.frexp((lead >> np.uint64(11)).astype(np.float64))[1].astype(np.int64)
-        sign = np.zeros(size, np.int64) if self.law.one_sided else (lead & np.uint64(1)).astype(np.int64)
+        sign = np.zeros(size, np.int64) if self.one_sided else (lead & np.uint64(1)).astype(np.int64)
         bits = self.tail_bits
         offset = (words[size:] >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(size, np.int64)
         return run, offset, sign
@@ -256,26 +367,24 @@ class Strip:
             place = self.tail_start + (run << self.tail_bits) + offset
             place = ~place if sign else place
             factor *= Fraction(2) ** (self.tail_power + run)
-        taken = exactly_below(word, 80, factor, self.law.phi(place), source)
+        taken = exactly_below(word, 80, factor, self.phi(place), source)
         # an accepted value outside 64 bits has probability below 2^-2900; drawing it again is all that is left to do
         return (place, taken) if -(1 << 63) <= place < 1 << 63 else (0, False)
 
 
-def _float_f(law: Law, x: IntArray) -> FloatArray:
+def _float_f(phi: FloatArray) -> FloatArray:
     """e^(−φ) where φ ≤ 64, e^(−64) beyond: within 2⁻⁴³, an upper bound beyond."""
-    return exp_negative(np.minimum(law.phi_float(x), LARGEST))
+    return exp_negative(np.minimum(phi, LARGEST))
 
 
-def _halving_bits(law: Law, start: int) -> int:
+def _halving_bits(kind: LawKind, rate: Fraction, start: int) -> int:
     """The smallest b such that f at least halves from x to x + 2^b for every x ≥ start, decided on rationals.
 
     Laplace: 2^b rate ≥ log 2. Gaussian: ((x + B)² − x²) rate ≥ 2 start B rate ≥ log 2.
     """
-    slope = law.rate * (2 * start if law.kind is LawKind.GAUSSIAN else 1)
-    bits = 0
-    while slope * (1 << bits) < _LOG_TWO_ABOVE:
-        bits += 1
-    return bits
+    slope = rate.numerator * (2 * start if kind is LawKind.GAUSSIAN else 1) * _LOG_TWO_ABOVE.denominator
+    wanted = _LOG_TWO_ABOVE.numerator * rate.denominator  # both over one denominator: integers are compared
+    return (-(-wanted // slope) - 1).bit_length()
 
 
 _LOG_TWO_ABOVE = Fraction(math.nextafter(math.log(2), 1.0)) + Fraction(1, 1 << 50)
@@ -296,12 +405,12 @@ class Noise:
 
     def __init__(self, kind: LawKind, parameter: Fraction) -> None:
         rate = 1 / (2 * parameter) if kind is LawKind.GAUSSIAN else 1 / parameter
-        self.law = Law(kind, rate)
-        exponent = math.frexp(self.law.scale)[1] - 1
+        self.kind, self.rate = kind, rate
+        exponent = math.frexp(kind.scale(rate))[1] - 1
         self.wide = exponent >= 52
         self._low_bits = exponent - _WIDE_BITS if self.wide else 0
         shrink = 1 << (self._low_bits * (2 if kind is LawKind.GAUSSIAN else 1))
-        self.strip = Strip(Law(kind, rate * shrink, mirrored=self.wide))
+        self.strip = Strip(kind, rate * shrink, mirrored=self.wide)
         self._pool_size = _SMALLEST_POOL
 
     def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
@@ -382,10 +491,10 @@ class Noise:
                 1 − 2⁻⁴⁰ for |x| ≤ 64 scales: a 64-bit W below that accepts at once, any other goes to exact integers.
         Source  docs/explanation/exact-noise.md, theorem 3.
         """
-        bits, law, out = self._low_bits, self.law, np.empty(size, object)
+        bits, out = self._low_bits, np.empty(size, object)
         octets = (bits + 7) // 8
         at_once = (1 << 64) - (1 << 24)
-        near = math.floor(64 * self.law.scale / 2.0**bits)
+        near = math.floor(64 * self.kind.scale(self.rate) / 2.0**bits)
         todo = list(range(size))
         while todo:
             high = self.strip.draw(len(todo), source, level=level).tolist()
@@ -396,7 +505,7 @@ class Noise:
                 x = (high[i] << bits) | fine
                 if word[i] >= at_once or abs(high[i]) > near:
                     coarse = (high[i] if high[i] >= 0 else ~high[i]) << bits
-                    gap = law.phi(x) - (coarse * coarse if law.kind is LawKind.GAUSSIAN else coarse) * law.rate
+                    gap = self.kind.phi(abs(x), self.rate) - self.kind.phi(coarse, self.rate)
                     if not exactly_below(word[i], 64, Fraction(1), gap, source):
                         again.append(place)
                         continue

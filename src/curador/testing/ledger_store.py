@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from curador.errors import LedgerBusy
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.chain import row_of
-from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, next_entry, now, seal
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, next_entry, now, row_of, seal
 from curador.testing.findings import require_conforming
 
 if TYPE_CHECKING:

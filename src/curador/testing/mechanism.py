@@ -13,7 +13,7 @@ from curador.errors import Refused
 from curador.mechanisms.seam import recording
 from curador.numerics.exact import Number
 from curador.privacy.loss import Loss
-from curador.privacy.records import loss_from_record
+from curador.privacy.losses import loss_from_record
 from curador.randomness.injected import Seeded
 from curador.testing.findings import require_conforming
 

@@ -12,7 +12,7 @@ from curador.answers.table import answer_columns
 from curador.audit.replay import replay
 from curador.engines.base import Tallied
 from curador.errors import Failed
-from curador.mechanisms.keys.noisy import GaussianKeys
+from curador.mechanisms.keys import GaussianKeys
 from curador.mechanisms.seam import recording
 from curador.randomness.entropy import entropy
 from curador.study.values import Type

@@ -20,7 +20,7 @@ from curador.curator.preview import Preview, Previews, count_fits
 from curador.curator.price import price_at
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.privacy.records import loss_from_record
+from curador.privacy.losses import loss_from_record
 from curador.study.values import Type
 
 RECEIPT = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import sqlite3
@@ -539,6 +540,27 @@ def test_every_connection_is_durable(ledger):
                 page.cursor.execute(f"PRAGMA {pragma}")
                 assert page.cursor.fetchone() == (value,)
     store.close()
+
+
+def test_connections_are_used_again(ledger):
+    """The last one first, five at most, and none whose transaction nobody ended: closing it gives up its locks."""
+    store = SQLiteStore(ledger.path)
+    with contextlib.ExitStack() as several:
+        opened = [several.enter_context(store.reading()).cursor.connection for _ in range(8)]
+    assert len({id(one) for one in opened}) == 8
+
+    with contextlib.ExitStack() as several:
+        again = [several.enter_context(store.reading()).cursor.connection for _ in range(8)]
+    assert sum(one in opened for one in again) == 5
+
+    with store._cursor() as cursor:  # noqa: SLF001 -- whoever forgets to end what it began
+        cursor.execute("BEGIN IMMEDIATE")
+        left = cursor.connection
+    with store.writing() as page:
+        assert page.cursor.connection is not left
+    store.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        left.execute("SELECT 1")
 
 
 def test_a_writer_waits_and_then_is_told(ledger, path, monkeypatch):

@@ -14,11 +14,11 @@ import pytest
 from ledgers import BOTH, ask, create, everything, reopen, request
 
 from curador.errors import InvalidStudy
-from curador.ledger import chain, checkpoint, opening, witness
+from curador.ledger import checkpoint, entry, opening, witness
 from curador.ledger.amounts import NOTHING
 from curador.ledger.chain import ChainReplay
 from curador.ledger.checkpoint import Checkpoint, checkpoint_of
-from curador.ledger.request import Spent
+from curador.ledger.entry import Spent
 from curador.ledger.sqlite import SQLiteStore
 from curador.ledger.witness import Head, witness_of
 
@@ -80,7 +80,7 @@ def quickly(path, **changes):
 def counted(monkeypatch):
     """Count the entries that are read, and the checks of the whole file."""
     found = {"entries": 0, "files": 0}
-    hash_of, integrity = chain.hash_of, SQLiteStore.integrity
+    hash_of, integrity = entry.hash_of, SQLiteStore.integrity
 
     def hashed(text):
         found["entries"] += 1
@@ -90,8 +90,8 @@ def counted(monkeypatch):
         found["files"] += 1
         integrity(store)
 
-    monkeypatch.setattr(chain, "hash_of", hashed)
-    monkeypatch.setattr("curador.ledger.store.recent_entry", chain.entry_of)  # nothing is remembered from before
+    monkeypatch.setattr(entry, "hash_of", hashed)
+    monkeypatch.setattr("curador.ledger.store.recent_entry", entry.entry_of)  # nothing is remembered from before
     monkeypatch.setattr(SQLiteStore, "integrity", checked)
 
     def take(act):

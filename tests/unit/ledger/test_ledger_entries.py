@@ -12,8 +12,8 @@ import pytest
 from curador.canonical import canonical_text
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.chain import ChainReplay, entry_of, row_of
-from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, next_entry, seal
+from curador.ledger.chain import ChainReplay
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, entry_of, next_entry, row_of, seal
 from curador.ledger.limits import Limits
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.study.model import Budget

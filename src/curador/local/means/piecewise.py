@@ -15,8 +15,7 @@ from curador.local.means.base import Means, Sums, exact_sums, fraction_variance,
 from curador.local.means.duchi import DuchiMean, worst_pair
 from curador.privacy.adjacency import REPLACE_ONE
 from curador.privacy.losses import Finite
-from curador.randomness.bernoulli import bernoulli
-from curador.randomness.uniform import below
+from curador.randomness.choice import below, bernoulli
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

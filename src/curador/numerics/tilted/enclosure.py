@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkab
 import numpy as np
 
 from curador.errors import NumericalFailure
-from curador.numerics.interval import Interval
 from curador.numerics.roots import secant
-from curador.numerics.rounding import up
+from curador.numerics.rounding import Interval, up
 from curador.numerics.tilted.plan import (
     FEW,
     FEWER,

@@ -10,8 +10,7 @@ from attrs import field, frozen
 
 from curador.errors import InvalidParameter, require
 from curador.numerics.balls import ball, near
-from curador.numerics.exact import Number, at_least_zero, rational
-from curador.numerics.fields import POSITIVE, RATIONAL
+from curador.numerics.exact import POSITIVE, RATIONAL, Number, at_least_zero, rational
 
 _SLACK = Fraction(1, 10**12)  # how far written probabilities may be from summing to 1
 

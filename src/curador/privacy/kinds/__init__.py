@@ -10,10 +10,9 @@ import curador.privacy.account
 import curador.privacy.renyi
 import curador.privacy.tradeoff  # noqa: F401 -- each answers some questions of a loss
 from curador.privacy.kinds.derived import Group, Subsampled
-from curador.privacy.kinds.discrete_gaussian import DiscreteGaussianLoss, DiscreteGaussianVectorLoss
+from curador.privacy.kinds.discrete_gaussian import DiscreteGaussianLoss, DiscreteGaussianVectorLoss, KeySelection
 from curador.privacy.kinds.finite import Finite
 from curador.privacy.kinds.gaussian import GaussianLoss
-from curador.privacy.kinds.keys import KeySelection
 from curador.privacy.kinds.laplace import DiscreteLaplaceLoss, LaplaceLoss
 from curador.privacy.kinds.promises import Approx, BoundedRange, Concentrated, Pure
 from curador.privacy.kinds.response import RandomizedResponseLoss

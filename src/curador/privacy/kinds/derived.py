@@ -17,9 +17,8 @@ from curador.errors import InvalidParameter, NotPrivate, require
 from curador.numerics.exact import Number, positive, rational, whole
 from curador.numerics.rounding import UNIT, float_up, up
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE, Adjacency, as_adjacency
-from curador.privacy.kinds.base import basic_of_pure, concentrated_of_pure
 from curador.privacy.kinds.finite import add_rows
-from curador.privacy.kinds.promises import Pure
+from curador.privacy.kinds.promises import Pure, basic_of_pure, concentrated_of_pure
 from curador.privacy.laws import cells
 from curador.privacy.laws.normal_mixtures import Mixture
 from curador.privacy.laws.resolve import GaussianShift, directed_rows, dominating_rows, finite_rows, gaussian_shift
@@ -40,15 +39,17 @@ from curador.privacy.rules import (
     noise_cells,
     own_curve,
     own_reading,
+    read_body,
     renyi_stand_in,
     say_nothing,
     single_concentrated,
     single_pure,
+    store_as,
     traits_of,
     two_faced,
     unsampled,
+    write_body,
 )
-from curador.privacy.stored import read_body, store_as, write_body
 
 # ---- samples of what is known by its Rényi curve ---------------------------------------------------------------------------
 

@@ -13,14 +13,14 @@ from curador.errors import NotPrivate, require
 from curador.numerics.exact import Number, rational
 from curador.numerics.rounding import UNIT, log_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
-from curador.privacy.kinds.base import basic_of_pure, concentrated_of_pure
-from curador.privacy.kinds.promises import Pure
+from curador.privacy.kinds.promises import Pure, basic_of_pure, concentrated_of_pure
 from curador.privacy.laws.finite import FiniteLaw
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss, Scheme
 from curador.privacy.rules import (
     Rows,
     Traits,
+    adjacency_word,
     basic_amounts,
     closed_tradeoff,
     cut_bound,
@@ -37,10 +37,10 @@ from curador.privacy.rules import (
     say_nothing,
     single_concentrated,
     single_pure,
+    store_as,
     two_faced,
     unsampled,
 )
-from curador.privacy.stored import adjacency_word, store_as
 
 
 def _distribution(values: Sequence[Number], name: str) -> tuple[Fraction, ...]:

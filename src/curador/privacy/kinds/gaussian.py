@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from attrs import field, frozen
 
-from curador.numerics.fields import AT_LEAST_ZERO
+from curador.numerics.exact import AT_LEAST_ZERO
 from curador.numerics.rounding import float_up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.laws.side import Direction, Sides
@@ -14,6 +14,7 @@ from curador.privacy.loss import Loss
 from curador.privacy.rules import (
     AmountPair,
     Traits,
+    adjacency_word,
     basic_amounts,
     closed_tradeoff,
     cut_bound,
@@ -30,10 +31,10 @@ from curador.privacy.rules import (
     say_nothing,
     single_concentrated,
     single_pure,
+    store_as,
     two_faced,
     unsampled,
 )
-from curador.privacy.stored import adjacency_word, store_as
 
 
 @frozen(kw_only=True)

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 from attrs import field, frozen
 
-from curador.numerics.fields import AT_LEAST_ZERO, POSITIVE, whole_from
+from curador.numerics.exact import AT_LEAST_ZERO, POSITIVE, whole_from
 from curador.numerics.logspace import sinh_minus
 from curador.numerics.rounding import FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import laplace_to_rho, pure_to_rho
-from curador.privacy.kinds.base import basic_of_pure
+from curador.privacy.kinds.promises import basic_of_pure
 from curador.privacy.laws.cells import CellPair, laplace_cells
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
@@ -22,6 +22,7 @@ from curador.privacy.rules import (
     AmountPair,
     Rows,
     Traits,
+    adjacency_word,
     basic_amounts,
     closed_tradeoff,
     cut_bound,
@@ -38,10 +39,10 @@ from curador.privacy.rules import (
     say_nothing,
     single_concentrated,
     single_pure,
+    store_as,
     two_faced,
     unsampled,
 )
-from curador.privacy.stored import adjacency_word, store_as
 
 # ---- real numbers ---------------------------------------------------------------------------------------------------
 

@@ -18,12 +18,11 @@ import numpy as np
 from attrs import field, frozen
 
 from curador.errors import NotPrivate
-from curador.numerics.fields import AT_LEAST_ZERO, PROBABILITY
+from curador.numerics.exact import AT_LEAST_ZERO, PROBABILITY
 from curador.numerics.logspace import expm1_minus
 from curador.numerics.rounding import UNIT, FloatArray, float_up, up
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import basic_of_pure
 from curador.privacy.laws.cells import CellPair, bounded_range_cells
 from curador.privacy.laws.resolve import response_rows
 from curador.privacy.laws.side import Direction, Sides
@@ -34,6 +33,7 @@ from curador.privacy.rules import (
     Curve,
     Rows,
     Traits,
+    adjacency_word,
     basic_amounts,
     closed_tradeoff,
     cut_bound,
@@ -50,10 +50,28 @@ from curador.privacy.rules import (
     say_nothing,
     single_concentrated,
     single_pure,
+    store_as,
     two_faced,
     unsampled,
 )
-from curador.privacy.stored import adjacency_word, store_as
+
+# ---- what a pure ε alone says ----------------------------------------------------------------------------------------------
+
+
+def basic_of_pure(record: Loss) -> AmountPair | None:
+    """Return (ε, 0) of a record that is pure: what basic composition adds up."""
+    pure = single_pure(record)
+    return None if pure is None else (pure, Fraction(0))
+
+
+def concentrated_of_pure(record: Loss) -> AmountPair | None:
+    """Return (ρ, 0) of a record that is known by its pure ε alone.
+
+    Claim   ε tanh(ε/2): randomized response is the worst case.
+    """
+    pure = single_pure(record)
+    return None if pure is None else (pure_to_rho(pure), Fraction(0))
+
 
 # ---- bounded ranges, an order at a time ------------------------------------------------------------------------------------
 

@@ -6,11 +6,10 @@ from fractions import Fraction
 
 from attrs import field, frozen
 
-from curador.numerics.fields import AT_LEAST_ZERO, whole_from
+from curador.numerics.exact import AT_LEAST_ZERO, whole_from
 from curador.privacy.adjacency import Adjacency, maybe_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import basic_of_pure
-from curador.privacy.kinds.promises import Pure, response_mean
+from curador.privacy.kinds.promises import Pure, basic_of_pure, response_mean
 from curador.privacy.laws.resolve import response_rows
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss
@@ -18,6 +17,7 @@ from curador.privacy.rules import (
     AmountPair,
     Rows,
     Traits,
+    adjacency_word,
     basic_amounts,
     closed_tradeoff,
     cut_bound,
@@ -34,10 +34,10 @@ from curador.privacy.rules import (
     say_nothing,
     single_concentrated,
     single_pure,
+    store_as,
     two_faced,
     unsampled,
 )
-from curador.privacy.stored import adjacency_word, store_as
 
 
 @frozen(kw_only=True)

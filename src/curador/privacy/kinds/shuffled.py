@@ -9,14 +9,11 @@ import numpy as np
 from attrs import field, frozen
 
 from curador.errors import NotPrivate, require
-from curador.numerics.exact import Number, rational, whole
-from curador.numerics.fields import AT_LEAST_ZERO
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import UNIT, FloatArray, float_up, up
+from curador.numerics.exact import AT_LEAST_ZERO, Number, rational, whole
+from curador.numerics.rounding import UNIT, FloatArray, Interval, float_up, up
 from curador.privacy.adjacency import REPLACE_ONE, Adjacency, as_adjacency
 from curador.privacy.convert import pure_to_rho
-from curador.privacy.kinds.base import basic_of_pure
-from curador.privacy.kinds.promises import Pure
+from curador.privacy.kinds.promises import Pure, basic_of_pure
 from curador.privacy.laws.shuffled import MOST_ALONE, MOST_COMPOSED, log_moments, rho_bound, twins
 from curador.privacy.laws.side import Direction, Sides
 from curador.privacy.loss import Loss, Scheme
@@ -26,6 +23,7 @@ from curador.privacy.rules import (
     Curve,
     OwnReading,
     Traits,
+    adjacency_word,
     basic_amounts,
     closed_tradeoff,
     cut_bound,
@@ -42,11 +40,11 @@ from curador.privacy.rules import (
     say_nothing,
     single_concentrated,
     single_pure,
+    store_as,
     two_faced,
     unsampled,
 )
 from curador.privacy.shuffle import MOST_REPORTS, delta_bounds, epsilon_bounds, stronger_lottery
-from curador.privacy.stored import adjacency_word, store_as
 
 MOST_DIRECT = 10**7
 """Reports up to which one shuffle is summed directly; from there on its cells are as narrow, and sooner done."""

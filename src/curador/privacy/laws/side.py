@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from curador.errors import NumericalFailure
-from curador.numerics.interval import Interval
-from curador.numerics.rounding import UNIT, float_down, float_up
+from curador.numerics.rounding import UNIT, Interval, float_down, float_up
 from curador.numerics.tilted.moments import Moments, Total
 from curador.privacy.laws.finite import FiniteLaw, SurvivalLaw, ThreePointLaw
 from curador.privacy.laws.gaussian import DiscreteGaussianLaw, GaussianLaw

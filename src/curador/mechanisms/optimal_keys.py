@@ -11,12 +11,11 @@ import numpy as np
 from attrs import field, frozen
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.keys.counts import Counts, Keyed, as_units, count_touched, differ_by_one_unit, from_mapping
-from curador.mechanisms.parameters import decimal_text
+from curador.mechanisms.grid import decimal_text
+from curador.mechanisms.keys import Counts, Keyed, as_units, count_touched, differ_by_one_unit, from_mapping
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import exponential, share_of
-from curador.numerics.exact import Number, whole
-from curador.numerics.fields import OPEN_PROBABILITY, POSITIVE, WHOLE
+from curador.numerics.exact import OPEN_PROBABILITY, POSITIVE, WHOLE, Number, whole
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.loss import Loss
 from curador.privacy.losses import Approx
