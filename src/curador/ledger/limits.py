@@ -21,7 +21,7 @@ from curador.privacy.filters import ConcentratedFilter, PureFilter
 from curador.privacy.loss import Loss, compose
 from curador.privacy.losses import loss_from_record
 from curador.study.model import PUBLIC, ROW, Budget
-from curador.text.numbers import rounded_text
+from curador.text import rounded_text
 
 LARGEST_EPSILON = 1_000_000  # a public bound, so that a total always fits its column
 
