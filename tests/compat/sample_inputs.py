@@ -8,8 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from curador import learn, local
+from curador.curator.asking import PricedQuestion
 from curador.curator.options import QuestionOptions
-from curador.curator.price import PricedQuestion, price_at
+from curador.curator.price import price_at
 from curador.curator.session import Session
 from curador.engines.duckdb.schema import describe
 from curador.ledger.limits import Limits

@@ -1,14 +1,14 @@
-"""A question at the door of `spending.py`: how it is computed and shown."""
+"""A question with its price, at the door of `spending.py`: how it is computed and shown."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curador.answers.bias import as_shares
-from curador.answers.identity import decode_releases, encode_releases
+from curador.answers.identity import decode_releases, encode_releases, question_key
 from curador.answers.release import release
 from curador.answers.table import answer_columns
 from curador.curator.answer import Answer, table_digest
@@ -16,33 +16,146 @@ from curador.curator.receipt import answer_receipt, answer_terms
 from curador.curator.rehearsal import rehearse, shape_of, tally_without_rows
 from curador.curator.spending import spend, try_out
 from curador.ledger.entry import Request
+from curador.plan.price import loss_record
 from curador.plan.words import bounding_notes, explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
     from fractions import Fraction
 
+    from curador.answers.identity import Identity
     from curador.answers.release import ReleasedBlock
     from curador.answers.table import AnswerColumn
-    from curador.curator.price import PricedQuestion
     from curador.curator.session import Session
-    from curador.engines.base import Tallied
+    from curador.engines.base import Compiled, Tallied
+    from curador.ledger.amounts import Amounts
     from curador.ledger.entry import Spent
+    from curador.plan.model import Plan
     from curador.plan.price import Priced
 
 
-def ask(session: Session, question: PricedQuestion, *, fresh: bool = False) -> Answer:
+RestoredQuestion: TypeAlias = "tuple[list[list[ReleasedBlock]], tuple[AnswerColumn, ...]]"
+"""What was released for every plan of a question, and the columns that are shown of the first."""
+
+
+@dataclass(frozen=True)
+class PricedQuestion:
+    """A question with its price, as something to spend on.
+
+    priced     the question's plan, then those of the bias estimates, if any
+    compiled   the statements of all plans, in order
+    version    the data version that it is about
+    enough     whether what was asked for is not below the owner's least spend; only a stored answer is given for less
+    notes      what the asker must know about the price
+    by_engine  whether it is the engine that says what tables without rows give, or the plan
+    """
+
+    session: Session
+    text: str
+    priced: tuple[Priced, ...]
+    identities: tuple[Identity, ...]
+    key: str
+    cost: Amounts
+    confidence: Fraction
+    version: int
+    compiled: Compiled
+    enough: bool = True
+    notes: tuple[str, ...] = ()
+    by_engine: bool = True
+    what: str = "question"
+
+    @property
+    def plan(self) -> Plan:
+        """The question's own plan."""
+        return self.priced[0].plan
+
+    @cached_property
+    def plan_digest(self) -> str:
+        """One digest of everything that is measured."""
+        if len(self.identities) == 1:
+            return self.identities[0].digest
+        return question_key(self.identities, study_digest="", data_version=0)
+
+    @property
+    def losses(self) -> tuple[dict[str, object], ...]:
+        """The records of every loss."""
+        return tuple(loss_record(noise) for one in self.priced for noise in one.drawn)
+
+    @cached_property
+    def request(self) -> Request:
+        """What the ledger is asked to charge."""
+        return request_of(self)
+
+    @cached_property
+    def shape(self) -> Hashable:
+        """What the way from tallies to the receipt depends on."""
+        return tuple(shape_of(one) for one in self.priced), self.confidence, self.notes
+
+    def compute(self, *, rehearsal: bool) -> bytes:
+        """Tally, and draw the noise of every plan; in a rehearsal the noise is thrown away and 0 is in its place."""
+        released = _draw_all(self.priced, self._tallied(rehearsal=rehearsal), rehearse if rehearsal else release)
+        return encode_releases(self.identities, released)
+
+    def try_engine(self) -> None:
+        """Tally tables without rows, and say what the receipt will say of the plan."""
+        self._tallied(rehearsal=True)
+        json.dumps(self.terms, allow_nan=False)
+        bounding_notes(self.plan, self.session.schema)
+
+    def restore(self, content: bytes) -> RestoredQuestion:
+        """Return the released numbers in the order of this question, and the columns that are made of them."""
+        released = decode_releases(content, self.identities, self.priced)
+        return released, tuple(answer_columns(self.priced[0], released[0], self.confidence))
+
+    def digest(self, restored: RestoredQuestion) -> str:
+        """Return the digest of the table that is shown."""
+        return table_digest(restored[1])
+
+    def show(self, restored: RestoredQuestion, digest: str, spent: Spent) -> Answer:
+        """Return the answer: columns, notes, estimates of what was lost, receipt."""
+        schema, (released, columns) = self.session.schema, restored
+        receipt = answer_receipt(self.session.study, self.session.limits, spent, self.terms, answer_digest=digest)
+
+        main, shown = self.priced[0], released[0]
+
+        def again(confidence: Fraction) -> tuple[AnswerColumn, ...]:  # an answer holds no session, which leads to rows
+            return tuple(answer_columns(main, shown, confidence))
+
+        estimates = [
+            column
+            for priced, own in zip(self.priced[1:], released[1:], strict=True)
+            for column in answer_columns(priced, own, self.confidence)
+        ]
+        notes = (*self.notes, *bounding_notes(self.plan, schema))
+        bias = as_shares(estimates) if estimates else ()
+        return Answer(columns, spent.cost, receipt, spent.served, self.confidence, notes, bias, again=again)
+
+    @cached_property
+    def terms(self) -> Mapping[str, Any]:
+        """What every receipt of this question says; made once, where it is tried out."""
+        text = "\n".join(explain(priced, self.session.schema) for priced in self.priced)
+        return answer_terms(self.session.study, self.priced, question=self.text, plan_digest=self.plan_digest, plan_text=text)
+
+    def _tallied(self, *, rehearsal: bool) -> Sequence[Tallied]:
+        engine, compiled = self.session.engine, self.compiled
+        if not rehearsal:
+            return engine.tally(compiled)
+        return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block, _ in compiled]
+
+
+def ask(question: PricedQuestion, *, fresh: bool = False) -> Answer:
     """Return the stored answer of an identical question, or draw a new one and pay for it."""
-    return spend(session, QuestionPurchase(session, question, request_of(session, question)), fresh=fresh)
+    return spend(question.session, question, fresh=fresh)
 
 
-def try_question_out(session: Session, question: PricedQuestion) -> None:
+def try_question_out(question: PricedQuestion) -> None:
     """Refuse a question whose answer could not be made without rows; no engine is asked, so a preview stays quick."""
-    try_out(session, QuestionPurchase(session, question, request_of(session, question), by_engine=False))
+    try_out(question.session, replace(question, by_engine=False))
 
 
-def request_of(session: Session, question: PricedQuestion) -> Request:
+def request_of(question: PricedQuestion) -> Request:
     """Return what the ledger is asked to charge for a question."""
+    session = question.session
     return Request(
         amounts=question.cost,
         losses=question.losses,
@@ -52,86 +165,10 @@ def request_of(session: Session, question: PricedQuestion) -> Request:
         question=question.text,
         plan_digest=question.plan_digest,
         adjacency=session.study.adjacency,
-        tables=question.tables,
+        tables=question.plan.tables,
         analyst=session.name,
         share=session.share,
     )
-
-
-RestoredQuestion: TypeAlias = "tuple[list[list[ReleasedBlock]], tuple[AnswerColumn, ...]]"
-"""What was released for every plan of a question, and the columns that are shown of the first."""
-
-
-@dataclass(frozen=True)
-class QuestionPurchase:
-    """A question with its price, as something to spend on.
-
-    by_engine   whether it is the engine that says what tables without rows give, or the plan
-    """
-
-    session: Session
-    question: PricedQuestion
-    request: Request
-    by_engine: bool = True
-    what: str = "question"
-
-    def compute(self, *, rehearsal: bool) -> bytes:
-        """Tally, and draw the noise of every plan; in a rehearsal the noise is thrown away and 0 is in its place."""
-        released = _draw_all(self.question.priced, self._tallied(rehearsal=rehearsal), rehearse if rehearsal else release)
-        return encode_releases(self.question.identities, released)
-
-    @cached_property
-    def shape(self) -> Hashable:
-        """What the way from tallies to the receipt depends on."""
-        question = self.question
-        return tuple(shape_of(one) for one in question.priced), question.confidence, question.notes
-
-    def try_engine(self) -> None:
-        """Tally tables without rows, and say what the receipt will say of the plan."""
-        self._tallied(rehearsal=True)
-        json.dumps(self.terms, allow_nan=False)
-        bounding_notes(self.question.plan, self.session.schema)
-
-    def restore(self, content: bytes) -> RestoredQuestion:
-        """Return the released numbers in the order of this question, and the columns that are made of them."""
-        released = decode_releases(content, self.question.identities, self.question.priced)
-        return released, tuple(answer_columns(self.question.priced[0], released[0], self.question.confidence))
-
-    def digest(self, restored: RestoredQuestion) -> str:
-        """Return the digest of the table that is shown."""
-        return table_digest(restored[1])
-
-    def show(self, restored: RestoredQuestion, digest: str, spent: Spent) -> Answer:
-        """Return the answer: columns, notes, estimates of what was lost, receipt."""
-        question, schema, (released, columns) = self.question, self.session.schema, restored
-        receipt = answer_receipt(self.session.study, self.session.limits, spent, self.terms, answer_digest=digest)
-
-        def again(confidence: Fraction) -> tuple[AnswerColumn, ...]:
-            return tuple(answer_columns(question.priced[0], released[0], confidence))
-
-        estimates = [
-            column
-            for priced, own in zip(question.priced[1:], released[1:], strict=True)
-            for column in answer_columns(priced, own, question.confidence)
-        ]
-        notes = (*question.notes, *bounding_notes(question.plan, schema))
-        bias = as_shares(estimates) if estimates else ()
-        return Answer(columns, spent.cost, receipt, spent.served, question.confidence, notes, bias, again=again)
-
-    @cached_property
-    def terms(self) -> Mapping[str, Any]:
-        """What every receipt of this question says; made once, where it is tried out."""
-        question = self.question
-        text = "\n".join(explain(priced, self.session.schema) for priced in question.priced)
-        return answer_terms(
-            self.session.study, question.priced, question=question.text, plan_digest=question.plan_digest, plan_text=text
-        )
-
-    def _tallied(self, *, rehearsal: bool) -> Sequence[Tallied]:
-        engine, compiled = self.session.engine, self.question.compiled
-        if not rehearsal:
-            return engine.tally(compiled)
-        return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block, _ in compiled]
 
 
 def _draw_all(

@@ -75,7 +75,7 @@ class Asker(QuestionVerbs):
         with session.still():
             session.require_admitted(session.version)
             priced = price_question(session, question, options, fresh=fresh)
-        return ask(session, priced, fresh=fresh)
+        return ask(priced, fresh=fresh)
 
     def explain(
         self,
@@ -175,7 +175,7 @@ class Curator(Asker):
 
 def _preview(session: Session, text: str, options: QuestionOptions) -> Preview:
     question = price_question(session, text, options)
-    try_question_out(session, question)
+    try_question_out(question)
     return preview_of(
         question,
         explanation="\n".join(explain(priced, session.schema) for priced in question.priced),

@@ -19,7 +19,7 @@ from curador.text import level_text, make_table, percent_text, plain_text, reach
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.curator.price import PricedQuestion
+    from curador.curator.asking import PricedQuestion
     from curador.plan.model import BlockPlan, ItemPlan
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.study.model import Schema

@@ -23,12 +23,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from curador.answers.identity import Identity, identity, question_key
+from curador.answers.identity import identity, question_key
+from curador.curator.asking import PricedQuestion
 from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
 from curador.plan.ownership import RequestedCaps
-from curador.plan.price import Grant, GrantKind, Priced, check_weights, loss_record, price
+from curador.plan.price import Grant, GrantKind, Priced, check_weights, price
 from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated, UnitGroup
 from curador.study.model import Caps
@@ -264,46 +265,6 @@ PREPARED = "prepared"
 _CAPS = ("rows", "groups", "rows_per_group")
 
 
-@dataclass(frozen=True, slots=True)
-class PricedQuestion:
-    """A question with its price. `priced` holds the question's plan, then those of the bias estimates, if any.
-
-    compiled the statements of all plans, in order
-    version  the data version that it is about
-    enough   whether what was asked for is not below the owner's least spend; only a stored answer is given for less
-    notes    what the asker must know about the price
-    """
-
-    text: str
-    priced: tuple[Priced, ...]
-    identities: tuple[Identity, ...]
-    key: str
-    cost: Amounts
-    confidence: Fraction
-    tables: tuple[str, ...]
-    version: int
-    compiled: Compiled
-    enough: bool = True
-    notes: tuple[str, ...] = ()
-
-    @property
-    def plan(self) -> Plan:
-        """The question's own plan."""
-        return self.priced[0].plan
-
-    @property
-    def plan_digest(self) -> str:
-        """One digest of everything that is measured."""
-        if len(self.identities) == 1:
-            return self.identities[0].digest
-        return question_key(self.identities, study_digest="", data_version=0)
-
-    @property
-    def losses(self) -> tuple[dict[str, object], ...]:
-        """The records of every loss."""
-        return tuple(loss_record(noise) for one in self.priced for noise in one.drawn)
-
-
 def price_question(session: Session, text: str, options: QuestionOptions, *, fresh: bool = False) -> PricedQuestion:
     """Return the question with its price, or refuse.
 
@@ -339,7 +300,7 @@ def price_at(session: Session, text: str, options: QuestionOptions, *, raised: b
     key = question_key(identities, study_digest=session.study.digest, data_version=version)
     cost = cost_of(priced).most(session.least)
     return PricedQuestion(
-        text, priced, identities, key, cost, confidence, plan.tables, version, compiled, enough or raised, notes
+        session, text, priced, identities, key, cost, confidence, version, compiled, enough or raised, notes
     )
 
 

@@ -53,7 +53,7 @@ def test_a_question_that_was_priced_before_a_refresh_is_refused(tmp_path):
         priced = price_question(session, BY_CITY, QuestionOptions(spend="5%"))
         curator.refresh("meanwhile")
         with pytest.raises(InvalidParameter, match=r"data_version must be the current one \(2\)"):
-            ask(session, priced)
+            ask(priced)
         assert not curator.ledger.spent()
 
 
