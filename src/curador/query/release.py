@@ -177,21 +177,26 @@ def index_keys(keys: Sequence[TypedTerm]) -> dict[Node, int]:
     return {term.node: place for place, term in enumerate(keys)}
 
 
+def key_finder(keys: Sequence[TypedTerm]) -> Callable[[Node], int | None]:
+    """Return what says where among the keys a node stands. A key is known by its structure."""
+    index = index_keys(keys)
+    heads = {_head(term.node) for term in keys}
+    return lambda node: index.get(node) if _head(node) in heads else None  # hashing a node walks all of it
+
+
 def replace_keys(
     node: Node,
-    keys: Sequence[TypedTerm],
+    find: Callable[[Node], int | None],
     key: Callable[[int, Place | None], Node],
     aggregate: Callable[[Aggregate], Node],
 ) -> Node:
-    """Return a node with its keys and aggregates replaced; refuse a column that is neither.
+    """Return a node with the keys that `find` finds, and its aggregates, replaced; refuse a column that is neither.
 
-    A key is known by its structure; what stands on top of it is compared first.
+    What stands on top of a key is compared first.
     """
-    index = index_keys(keys)
-    heads = {_head(term.node) for term in keys}
 
     def leaf(node: Node) -> Node | None:
-        place = index.get(node) if _head(node) in heads else None
+        place = find(node)
         if place is not None:
             return key(place, TypedTerm(node, None).place)
         if isinstance(node, Ref):
@@ -201,8 +206,9 @@ def replace_keys(
     return replace_nodes(node, leaf)
 
 
-def release_node(node: Node, keys: Sequence[TypedTerm], chosen: tuple[int, ...]) -> Node:
-    """Return a node over the keys and aggregates that a grouping set releases. A key that it leaves out is NULL."""
+def released_keys(keys: Sequence[TypedTerm], chosen: tuple[int, ...]) -> Callable[[Node], Node]:
+    """Return what puts a node over the keys and aggregates that a grouping set releases. A key that it leaves out is NULL."""
+    find = key_finder(keys)
 
     def key(place: int, where: Place | None) -> Node:
         type_ = keys[place].type
@@ -210,7 +216,7 @@ def release_node(node: Node, keys: Sequence[TypedTerm], chosen: tuple[int, ...])
             return Literal(None, type_, where)
         return Key(chosen.index(place), type_, where)
 
-    return replace_keys(node, keys, key, _itself)
+    return lambda node: replace_keys(node, find, key, _itself)
 
 
 def keys_of(

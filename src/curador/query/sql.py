@@ -42,12 +42,13 @@ from curador.query.release import (
     check_released_keys,
     index_keys,
     item_name,
+    key_finder,
     keys_of,
     name_blocks,
     order_select,
     read_limits,
     read_ordering,
-    release_node,
+    released_keys,
     replace_keys,
     require_columns,
     reshape_select,
@@ -515,9 +516,8 @@ def _read_released(
     reading = Reading(context, scope, "SELECT", aggregates="released", keys=index_keys(keys))
     items, having = _read_items(node, reading)
     sorting = replace(reading, clause="ORDER BY", first="always")
-    order = read_ordering(
-        node.args.get("order"), sorting, items, lambda term: release_node(term.node, keys, sets[0]), several=several
-    )
+    release = released_keys(keys, sets[0])
+    order = read_ordering(node.args.get("order"), sorting, items, lambda term: release(term.node), several=several)
     listed = zip(node.expressions, items, strict=True)
     names = [(item_name(item, term, context.text), context.place(item)) for item, term in listed]
     tells = any(one.find(exp.Grouping) is not None for one in (*node.expressions, node.args.get("having")) if one is not None)
@@ -527,12 +527,13 @@ def _read_released(
         if tells:  # GROUPING(key) is another number in each set
             left_out = [index for index in range(len(keys)) if index not in chosen]
             items, having = _read_items(node, replace(reading, absent=left_out, known={}))
-        made = tuple(_released_term(term, release_node(term.node, keys, chosen)) for term in items)
+        release = released_keys(keys, chosen)
+        made = tuple(_released_term(term, release(term.node)) for term in items)
         if not several and not any(item.aggregated for item in items):
             _check_keys_only(made)
         released = tuple(Item(name, term.node, where) for (name, where), term in zip(names, made, strict=True))
         rows_keys = tuple(keys[one].row for one in chosen)
-        kept = None if having is None else release_node(having.node, keys, chosen)
+        kept = None if having is None else release(having.node)
         blocks.append(Block(scope.rows, rows_keys, released, kept, place))
         terms.append(made)
     if node.args.get("distinct") is not None and grouped:
@@ -576,6 +577,7 @@ def _unit_group(node: exp.Select, scope: Scope, keys: list[TypedTerm], context: 
     reading = Reading(context, scope, "SELECT", aggregates="unit", keys=index_keys(keys))
     mixed, having = _read_items(node, reading)
     measured: dict[Aggregate, int] = {}
+    find = key_finder(keys)
 
     def key(index: int, where: Place | None) -> Node:
         return Ref(index, keys[index].type or Type.STRING, where)
@@ -585,19 +587,19 @@ def _unit_group(node: exp.Select, scope: Scope, keys: list[TypedTerm], context: 
 
     listed: list[tuple[str, TypedTerm]] = []
     for item, term in zip(node.expressions, mixed, strict=True):
-        done = replace_keys(term.node, keys, key, aggregate)
+        done = replace_keys(term.node, find, key, aggregate)
         own = keys[done.index].column if isinstance(done, Ref) and done.index < len(keys) else None
         if term.unit and own is None:
             raise not_private(term.place, "an expression over the unit must not be selected", "select the bare column.")
         if term.type is None:
             raise invalid(term.place, "a column must have a type", "CAST(NULL AS DOUBLE)")
         listed.append((item_name(item, term, context.text), replace(term, node=done, column=own, aggregated=False)))
-    kept = None if having is None else replace_keys(having.node, keys, key, aggregate)
+    kept = None if having is None else replace_keys(having.node, find, key, aggregate)
     order = node.args.get("order")
     if order is not None:
         sorting = replace(reading, clause="ORDER BY", first="always")
         read_ordering(
-            order, sorting, mixed, lambda one: replace_keys(one.node, keys, key, lambda found: found), several=False
+            order, sorting, mixed, lambda one: replace_keys(one.node, find, key, lambda found: found), several=False
         )
     outs = [term.column or Out(f"key_{index}", term.type or Type.STRING, term.nullable) for index, term in enumerate(keys, 1)]
     outs += [
