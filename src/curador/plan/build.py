@@ -102,9 +102,10 @@ def _build_block(
     """
     builder = _Builder(block, schema, asked, narrow)
     planned, expressions = builder.build(order, height=most_stored(block.relation, schema))
-    work, cap, contribution = fit_height(planned, schema, builder.bounded, block.place, blocks=blocks)
+    height, work = fit_height(planned, schema, builder.bounded, block.place, blocks=blocks)
+    cap, contribution = builder.bounded(Owners(schema, height))
     if (replace(cap, height=None), contribution) != (replace(planned.cap, height=None), planned.contribution):
-        planned, expressions = _Builder(block, schema, asked, narrow).build(order, height=work.height)
+        planned, expressions = _Builder(block, schema, asked, narrow).build(order, height=height)
     return replace(planned, cap=cap, work=work), expressions
 
 

@@ -33,7 +33,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from curador.errors import NotPrivate
-from curador.plan.model import Step, Work
+from curador.plan.model import Step
 from curador.plan.ownership import Owners, conjuncts, public_matches, refs_of, scans_of
 from curador.query.functions import AGGREGATES, FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
@@ -216,8 +216,8 @@ def fit_height(
     place: Place | None,
     *,
     blocks: int,
-) -> tuple[Work, Cap, Contribution]:
-    """Return a block's work at the largest height that fits the study's limit, and its caps there; refuse it if none does.
+) -> tuple[int, tuple[Step, ...]]:
+    """Return the largest height at which a block's work fits the study's limit, and that work; refuse the block if none does.
 
     bounded  the caps and contributions at a height
     blocks   of the question: the limit is for all of them together
@@ -230,11 +230,11 @@ def fit_height(
     while True:
         owners = Owners(schema, height)
         cap, contribution = bounded(owners)
-        found = work_of(block, owners, cap, contribution.groups, place)
-        if found.nanoseconds <= limit:
-            return found, cap, contribution
+        steps = work_of(block, owners, cap, contribution.groups, place)
+        if nanoseconds_of(steps) <= limit:
+            return height, steps
         if height <= min(LEAST_HEIGHT, most):
-            raise _too_much_work(found, schema.study, block.relation, blocks)
+            raise _too_much_work(steps, schema.study, block.relation, blocks)
         height = (1 << (height - 1).bit_length()) // 2
 
 
@@ -262,10 +262,15 @@ def most_stored(relation: Relation, schema: Schema) -> int:
     return max((stored_rows(table, schema.study) for table in tables if not table.public), default=1)
 
 
-def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) -> NotPrivate:
-    dearest = max(work.steps, key=lambda step: step.nanoseconds)
+def nanoseconds_of(steps: Sequence[Step]) -> int:
+    """Return W: all steps together."""
+    return sum(step.nanoseconds for step in steps)
+
+
+def _too_much_work(steps: Sequence[Step], study: Study, relation: Relation, blocks: int) -> NotPrivate:
+    dearest = max(steps, key=lambda step: step.nanoseconds)
     unit, limit = study.unit_name, float(study.engine.unit_work * 1000)
-    needed = f"{blocks * work.nanoseconds / 1_000_000:,.3g}"
+    needed = f"{blocks * nanoseconds_of(steps) / 1_000_000:,.3g}"
     rule = f"the rows of one {unit} must cause at most {limit:g} ms of work; this question could make them cause {needed} ms."
     part = f"most of it by {dearest.what}, on up to {dearest.rows:,} rows"
     why = f"how long an answer takes would tell about one {unit}"
@@ -273,7 +278,7 @@ def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) ->
     return NotPrivate(f"{rule}\n{part}: {why}.", hint=f"{hint}.", place=dearest.place or relation.place)
 
 
-def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Place | None = None) -> Work:
+def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Place | None = None) -> tuple[Step, ...]:
     """Return the most work of one unit's rows in a block whose base tables are cut at the owners' height, under this cap.
 
     returned  groups of one unit at most
@@ -284,8 +289,7 @@ def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Pl
             empty (`engines/lower/relation.py`); tables as preparation leaves them: `stored_rows` of a unit, texts cut.
     Source  Every relation's R (`ownership.py`); texts by how often a row can be repeated.
     """
-    height = owners.height or 0
-    if cap.by == "rank" and cap.rows < height:
+    if cap.by == "rank" and cap.rows < (owners.height or 0):
         owners = Owners(owners.schema, cap.rows)
     used = [*(key.expression for key in block.keys)]
     for tally in block.tallies:
@@ -309,7 +313,7 @@ def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Pl
         own = bytes_of(tally.argument, rows, held) if tally.kind == "distinct" else 0
         _note(steps, "tallying", place, kept, kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own)
     _note(steps, "returning groups", place, min(kept, returned) * parts, returned * _RETURNED)
-    return Work(height, tuple(steps))
+    return tuple(steps)
 
 
 def _note(steps: list[Step], what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
