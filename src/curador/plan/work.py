@@ -215,18 +215,20 @@ def fit_height(
     bounded: Callable[[Owners], tuple[Cap, Contribution]],
     place: Place | None,
     *,
+    most: int,
     blocks: int,
 ) -> tuple[int, tuple[Step, ...]]:
     """Return the largest height at which a block's work fits the study's limit, and that work; refuse the block if none does.
 
     bounded  the caps and contributions at a height
+    most     rows of one unit that its tables hold
     blocks   of the question: the limit is for all of them together
 
     Claim   The work that one unit's rows cause, at this height, is at most the limit.
     Needs   As `work_of`; the engine executes the height on every private table.
     """
     limit = schema.study.engine.unit_work * 1_000_000_000 / blocks
-    most = height = most_stored(block.relation, schema)
+    height = most
     while True:
         owners = Owners(schema, height)
         cap, contribution = bounded(owners)
@@ -247,13 +249,12 @@ def rows_read(block: BlockPlan, schema: Schema) -> int | None:
     return max(stored) if block.cap.height is None else block.cap.height
 
 
-def cutting_height(height: int, relation: Relation, schema: Schema) -> int | None:
-    """Return the height if a table of the relation stores more rows of a unit than it; None where nothing is cut.
+def cutting_height(height: int, most: int, study: Study) -> int | None:
+    """Return the height if a table stores more rows of a unit than it, up to `most`; None where nothing is cut.
 
     Where nothing is prepared nothing was cut before either.
     """
-    most = most_stored(relation, schema)
-    return height if height < most or (most > 1 and schema.study.engine.prepare == "never") else None
+    return height if height < most or (most > 1 and study.engine.prepare == "never") else None
 
 
 def most_stored(relation: Relation, schema: Schema) -> int:
@@ -386,10 +387,7 @@ def _scan(scan: Scan, wanted: frozenset[int], owners: Owners, steps: list[Step])
     stored = stored_rows(found.table, schema.study)
     rows = min(owners.height or 0, stored)
     read = [index for index in wanted if index < len(scan.columns)]
-    held = tuple(
-        min(rows * _longest(schema, scan.table, column), _most_together(schema, scan.table, column.name, rows))
-        for column in scan.columns
-    )
+    held = tuple(_most_bytes(found.table, column, rows) for column in scan.columns)
     spent = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
     _note(steps, f"reading {scan.table}", scan.place, rows, spent)
     return rows, held
@@ -482,26 +480,17 @@ def _fans(join: Join, left: int, right: int, owners: Owners) -> tuple[int, int]:
     return (left, matches) if private[0] else (matches, right)
 
 
-def _longest(schema: Schema, table: str, column: Out) -> int:
-    """Bytes of one text of a column at most."""
+def _most_bytes(table: Table, column: Out, rows: int) -> int:
+    """Bytes of so many texts of one unit in a column: names of units are kept whole in every row, others are cut together."""
     if column.type is not Type.STRING:
         return 0
-    found = schema.table(table)
-    declared = None if found is None else found.table.column(column.name)
+    declared = table.column(column.name)
+    names = getattr(table.unit, "column", None) == column.name
     if declared is not None and declared.values is not None:
-        return max((len(str(value).encode()) for value in declared.values), default=0)
-    return NAME_BYTES if names_units(schema, table, column.name) else TEXT_BYTES
-
-
-def _most_together(schema: Schema, table: str, column: str, rows: int) -> int:
-    """Bytes of one unit's texts in a column together: names of units are kept whole in every row."""
-    return rows * NAME_BYTES if names_units(schema, table, column) else UNIT_TEXT_BYTES
-
-
-def names_units(schema: Schema, table: str, column: str) -> bool:
-    """Whether a column says whose a row is."""
-    found = schema.table(table)
-    return found is not None and getattr(found.table.unit, "column", None) == column
+        longest = max((len(str(value).encode()) for value in declared.values), default=0)
+    else:
+        longest = NAME_BYTES if names else TEXT_BYTES
+    return min(rows * longest, rows * NAME_BYTES if names else UNIT_TEXT_BYTES)
 
 
 def _is_hashed(node: Node, width: int) -> bool:
