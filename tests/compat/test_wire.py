@@ -146,7 +146,7 @@ def parts_of(value, found):
 STORED_WHOLE = (price.Priced, model.Plan, model.BlockPlan)
 NEVER = (
     *(tree.Place, tree.Key, tree.Estimated, *PlannedEstimate.__subclasses__(), model.ItemPlan),
-    *(model.OrderPlan, model.Work, model.Step, price.Grant),
+    *(model.OrderPlan, model.Step, price.Grant),
 )
 """What is computed after the release, planned or said: no part of a question's text."""
 

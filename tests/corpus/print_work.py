@@ -11,6 +11,7 @@ from corpus_schemas import questions, schema
 
 from curador.errors import Refused
 from curador.plan.build import build_plan
+from curador.plan.work import most_stored, nanoseconds_of
 from curador.query.sql import parse
 
 
@@ -27,8 +28,9 @@ def main() -> None:
         except Refused as error:
             refused += "ms of work" in str(error)
             continue
-        work = sum(block.work.nanoseconds for block in plan.blocks) / 1e6
-        found.append((work, min(block.work.height for block in plan.blocks), case["id"], case["sql"]))
+        work = sum(nanoseconds_of(block.work) for block in plan.blocks) / 1e6
+        heights = [block.cap.height or most_stored(block.relation, known) for block in plan.blocks]
+        found.append((work, min(heights), case["id"], case["sql"]))
     for work, height, name, sql in sorted(found):
         print(f"{work:8.4f} ms  height {height:6,}  {name}  {sql[:90]}")
     milliseconds, heights = [one[0] for one in found], [one[1] for one in found if one[1] > 1]

@@ -10,7 +10,6 @@ from curador.engines.lower import aggregates as lowered_aggregates
 from curador.engines.lower import block as lowered_block
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
-from curador.engines.lower.relation import Relations
 from curador.plan import aggregates, build, ownership, sensitivity, work
 from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
@@ -122,12 +121,7 @@ def not_a_number_passes(patch):
 def join_off_the_unit(patch):
     """Private joins follow their text alone: path keys and conditions, not the unit."""
     _wrapped(patch, lowered_relation, "every", lambda plain, parts: plain([one for one in parts if "__u = " not in one]))
-    plain_join = Relations._join  # noqa: SLF001 -- the bug replaces it
-
-    def joined(self, join, grids, above):
-        return plain_join(self, dataclasses.replace(join, on=None), grids, above)
-
-    patch.setattr(Relations, "_join", joined)
+    _wrapped(patch, lowered_relation, "_join", lambda plain, join, *given: plain(dataclasses.replace(join, on=None), *given))
 
 
 def random_by_dense_number(patch):

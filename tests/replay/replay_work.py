@@ -87,8 +87,9 @@ def work_violations(plan, one, other):
             continue
         moved = [(name, abs(a - b)) for (name, a, _), (_, b, _) in zip(ours, theirs, strict=True)]
         name, most = max(moved, key=lambda pair: pair[1])
-        if most > twice * block.work.rows:
-            yield f"block {number}: {name} gives {most} rows more; the plan says {block.work.rows}"
+        planned = max(step.rows for step in block.work)
+        if most > twice * planned:
+            yield f"block {number}: {name} gives {most} rows more; the plan says {planned}"
         if not (one.empty or other.empty) and any(
             (a == 0) != (b == 0) for (*_, a), (*_, b) in zip(ours, theirs, strict=True)
         ):

@@ -11,7 +11,6 @@ from replay_judge import opened, planned, tallied
 from replay_worlds import STUDY, World
 
 from curador.engines.duckdb.connection import run_in_order
-from curador.engines.lower.relation import Relations
 from curador.privacy.adjacency import Adjacency
 
 pytestmark = pytest.mark.slow
@@ -94,7 +93,7 @@ def test_as_many_rows_are_looked_at_with_one_person_as_without(question, eyes):
 
 def test_without_nobody_a_table_is_left_unread(eyes, monkeypatch):
     """The seeded bug: the side that is built may be empty."""
-    monkeypatch.setattr(Relations, "_guarded", lambda *_: False)
+    monkeypatch.setattr("curador.engines.lower.relation._guarded", lambda *_: False)
 
     assert max(apart(question, eyes) for question in ASKED) > ALLOWED
 

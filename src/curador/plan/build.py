@@ -99,11 +99,13 @@ def _build_block(
     The limit is for the whole question: each of its blocks has an equal part of it. What is measured depends on the height
     through the caps alone: where it changes no other cap, the block stays as it was built.
     """
-    builder = _Builder(block, schema, asked, narrow)
-    planned, expressions = builder.build(order, height=most_stored(block.relation, schema))
-    work, cap, contribution = fit_height(planned, schema, builder.bounded, block.place, blocks=blocks)
+    most = most_stored(block.relation, schema)
+    builder = _Builder(block, schema, asked, narrow, most)
+    planned, expressions = builder.build(order, height=most)
+    height, work = fit_height(planned, schema, builder.bounded, block.place, most=most, blocks=blocks)
+    cap, contribution = builder.bounded(Owners(schema, height))
     if (replace(cap, height=None), contribution) != (replace(planned.cap, height=None), planned.contribution):
-        planned, expressions = _Builder(block, schema, asked, narrow).build(order, height=work.height)
+        planned, expressions = _Builder(block, schema, asked, narrow, most).build(order, height=height)
     return replace(planned, cap=cap, work=work), expressions
 
 
@@ -115,6 +117,8 @@ class _Builder:
     schema: Schema
     asked: RequestedCaps
     narrow: Mapping[str, tuple[Fraction, Fraction]]
+    most: int
+    """Rows of one unit that the block's tables hold."""
     tallies: list[Tally] = field(default_factory=list[Tally])
     measurements: list[Measurement] = field(default_factory=list[Measurement])
     estimates: list[PlannedEstimate] = field(default_factory=list[PlannedEstimate])
@@ -206,7 +210,7 @@ class _Builder:
             private_keys=self.known_groups is None,
             known_groups=self.known_groups,
             counts_units=self.counts_units,
-            height=cutting_height(owners.height or 0, self.relation, self.schema),
+            height=cutting_height(owners.height or 0, self.most, self.schema.study),
         )
 
     # ---- expressions -----------------------------------------------------------------------------------------------

@@ -135,24 +135,6 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """The most work that one unit's rows can cause, step by step, where base tables are cut at `height`."""
-
-    height: int
-    steps: tuple[Step, ...]
-
-    @property
-    def nanoseconds(self) -> int:
-        """W: all steps together."""
-        return sum(step.nanoseconds for step in self.steps)
-
-    @property
-    def rows(self) -> int:
-        """The most rows of one unit in any step."""
-        return max(step.rows for step in self.steps)
-
-
-@dataclass(frozen=True, slots=True)
 class KeyPlan:
     """One GROUP BY key. `values` are all it can be, known without data (None among them is NULL); None: private."""
 
@@ -214,8 +196,8 @@ class BlockPlan:
     """The tally of units per private key combination, where keys are selected privately."""
     notes: tuple[str, ...] = ()
     """For `explain`: every interval and where it came from, every cap and why."""
-    work: Work | None = None
-    """What one unit's rows can cause at most; None only where a block was not built from a question."""
+    work: tuple[Step, ...] = ()
+    """What one unit's rows can cause at most, step by step; empty only where a block was not built from a question."""
 
     @property
     def private_keys(self) -> tuple[int, ...]:

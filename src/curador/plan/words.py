@@ -13,7 +13,7 @@ from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.plan.model import Plan
 from curador.plan.ownership import Owners, scans_of
-from curador.plan.work import rows_read
+from curador.plan.work import nanoseconds_of, rows_read
 from curador.query.functions import FUNCTIONS
 from curador.query.tree import (
     Aggregate,
@@ -137,8 +137,8 @@ def _rows(block: BlockPlan, schema: Schema, unit: str) -> list[str]:
         lines.append(f"groups     at most {block.cap.groups} groups of one {unit}")
     if block.cap.in_group is not None:
         lines.append(f"in a group at most {block.cap.in_group} rows of one {unit}")
-    if block.work is not None:
-        cost = f"{block.work.nanoseconds / 1_000_000:,.2g} ms"
+    if block.work:
+        cost = f"{nanoseconds_of(block.work) / 1_000_000:,.2g} ms"
         lines.append(f"work       the rows of one {unit} cause at most about {cost}, so that time does not tell about one")
     return lines
 

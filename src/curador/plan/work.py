@@ -33,7 +33,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from curador.errors import NotPrivate
-from curador.plan.model import Step, Work
+from curador.plan.model import Step
 from curador.plan.ownership import Owners, conjuncts, public_matches, refs_of, scans_of
 from curador.query.functions import AGGREGATES, FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
@@ -214,26 +214,28 @@ def fit_height(
     bounded: Callable[[Owners], tuple[Cap, Contribution]],
     place: Place | None,
     *,
+    most: int,
     blocks: int,
-) -> tuple[Work, Cap, Contribution]:
-    """Return a block's work at the largest height that fits the study's limit, and its caps there; refuse it if none does.
+) -> tuple[int, tuple[Step, ...]]:
+    """Return the largest height at which a block's work fits the study's limit, and that work; refuse the block if none does.
 
     bounded  the caps and contributions at a height
+    most     rows of one unit that its tables hold
     blocks   of the question: the limit is for all of them together
 
     Claim   The work that one unit's rows cause, at this height, is at most the limit.
     Needs   As `work_of`; the engine executes the height on every private table.
     """
     limit = schema.study.engine.unit_work * 1_000_000_000 / blocks
-    most = height = most_stored(block.relation, schema)
+    height = most
     while True:
         owners = Owners(schema, height)
         cap, contribution = bounded(owners)
-        found = work_of(block, owners, cap, contribution.groups, place)
-        if found.nanoseconds <= limit:
-            return found, cap, contribution
+        steps = work_of(block, owners, cap, contribution.groups, place)
+        if nanoseconds_of(steps) <= limit:
+            return height, steps
         if height <= min(LEAST_HEIGHT, most):
-            raise _too_much_work(found, schema.study, block.relation, blocks)
+            raise _too_much_work(steps, schema.study, block.relation, blocks)
         height = (1 << (height - 1).bit_length()) // 2
 
 
@@ -246,13 +248,12 @@ def rows_read(block: BlockPlan, schema: Schema) -> int | None:
     return max(stored) if block.cap.height is None else block.cap.height
 
 
-def cutting_height(height: int, relation: Relation, schema: Schema) -> int | None:
-    """Return the height if a table of the relation stores more rows of a unit than it; None where nothing is cut.
+def cutting_height(height: int, most: int, study: Study) -> int | None:
+    """Return the height if a table stores more rows of a unit than it, up to `most`; None where nothing is cut.
 
     Where nothing is prepared nothing was cut before either.
     """
-    most = most_stored(relation, schema)
-    return height if height < most or (most > 1 and schema.study.engine.prepare == "never") else None
+    return height if height < most or (most > 1 and study.engine.prepare == "never") else None
 
 
 def most_stored(relation: Relation, schema: Schema) -> int:
@@ -261,10 +262,15 @@ def most_stored(relation: Relation, schema: Schema) -> int:
     return max((stored_rows(table, schema.study) for table in tables if not table.public), default=1)
 
 
-def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) -> NotPrivate:
-    dearest = max(work.steps, key=lambda step: step.nanoseconds)
+def nanoseconds_of(steps: Sequence[Step]) -> int:
+    """Return W: all steps together."""
+    return sum(step.nanoseconds for step in steps)
+
+
+def _too_much_work(steps: Sequence[Step], study: Study, relation: Relation, blocks: int) -> NotPrivate:
+    dearest = max(steps, key=lambda step: step.nanoseconds)
     unit, limit = study.unit_name, float(study.engine.unit_work * 1000)
-    needed = f"{blocks * work.nanoseconds / 1_000_000:,.3g}"
+    needed = f"{blocks * nanoseconds_of(steps) / 1_000_000:,.3g}"
     rule = f"the rows of one {unit} must cause at most {limit:g} ms of work; this question could make them cause {needed} ms."
     part = f"most of it by {dearest.what}, on up to {dearest.rows:,} rows"
     why = f"how long an answer takes would tell about one {unit}"
@@ -272,7 +278,7 @@ def _too_much_work(work: Work, study: Study, relation: Relation, blocks: int) ->
     return NotPrivate(f"{rule}\n{part}: {why}.", hint=f"{hint}.", place=dearest.place or relation.place)
 
 
-def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Place | None = None) -> Work:
+def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Place | None = None) -> tuple[Step, ...]:
     """Return the most work of one unit's rows in a block whose base tables are cut at the owners' height, under this cap.
 
     returned  groups of one unit at most
@@ -283,8 +289,7 @@ def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Pl
             empty (`engines/lower/relation.py`); tables as preparation leaves them: `stored_rows` of a unit, texts cut.
     Source  Every relation's R (`ownership.py`); texts by how often a row can be repeated.
     """
-    height = owners.height or 0
-    if cap.by == "rank" and cap.rows < height:
+    if cap.by == "rank" and cap.rows < (owners.height or 0):
         owners = Owners(owners.schema, cap.rows)
     used = [*(key.expression for key in block.keys)]
     for tally in block.tallies:
@@ -308,7 +313,7 @@ def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Pl
         own = bytes_of(tally.argument, rows, held) if tally.kind == "distinct" else 0
         _note(steps, "tallying", place, kept, kept * each.get(tally.kind, _TALLY) + _SORTED_BYTE * own)
     _note(steps, "returning groups", place, min(kept, returned) * parts, returned * _RETURNED)
-    return Work(height, tuple(steps))
+    return tuple(steps)
 
 
 def _note(steps: list[Step], what: str, place: Place | None, rows: int, nanoseconds: float) -> None:
@@ -381,10 +386,7 @@ def _scan(scan: Scan, wanted: frozenset[int], owners: Owners, steps: list[Step])
     stored = stored_rows(found.table, schema.study)
     rows = min(owners.height or 0, stored)
     read = [index for index in wanted if index < len(scan.columns)]
-    held = tuple(
-        min(rows * _longest(schema, scan.table, column), _most_together(schema, scan.table, column.name, rows))
-        for column in scan.columns
-    )
+    held = tuple(_most_bytes(found.table, column, rows) for column in scan.columns)
     spent = rows * (_SCAN + _COLUMN * len(read)) + stored * _RANK + 0.5 * sum(held[index] for index in read)
     _note(steps, f"reading {scan.table}", scan.place, rows, spent)
     return rows, held
@@ -477,26 +479,17 @@ def _fans(join: Join, left: int, right: int, owners: Owners) -> tuple[int, int]:
     return (left, matches) if private[0] else (matches, right)
 
 
-def _longest(schema: Schema, table: str, column: Out) -> int:
-    """Bytes of one text of a column at most."""
+def _most_bytes(table: Table, column: Out, rows: int) -> int:
+    """Bytes of so many texts of one unit in a column: names of units are kept whole in every row, others are cut together."""
     if column.type is not Type.STRING:
         return 0
-    found = schema.table(table)
-    declared = None if found is None else found.table.column(column.name)
+    declared = table.column(column.name)
+    names = getattr(table.unit, "column", None) == column.name
     if declared is not None and declared.values is not None:
-        return max((len(str(value).encode()) for value in declared.values), default=0)
-    return NAME_BYTES if names_units(schema, table, column.name) else TEXT_BYTES
-
-
-def _most_together(schema: Schema, table: str, column: str, rows: int) -> int:
-    """Bytes of one unit's texts in a column together: names of units are kept whole in every row."""
-    return rows * NAME_BYTES if names_units(schema, table, column) else UNIT_TEXT_BYTES
-
-
-def names_units(schema: Schema, table: str, column: str) -> bool:
-    """Whether a column says whose a row is."""
-    found = schema.table(table)
-    return found is not None and getattr(found.table.unit, "column", None) == column
+        longest = max((len(str(value).encode()) for value in declared.values), default=0)
+    else:
+        longest = NAME_BYTES if names else TEXT_BYTES
+    return min(rows * longest, rows * NAME_BYTES if names else UNIT_TEXT_BYTES)
 
 
 def _is_hashed(node: Node, width: int) -> bool:

@@ -25,9 +25,10 @@ from curador.engines.base import Cells, Tallied
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, Layers, TallyColumn, results_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import null_of
-from curador.engines.lower.relation import Relations, apply_caps, is_stored_on_grid, rank_of
+from curador.engines.lower.relation import apply_caps, is_stored_on_grid, lower_shape, rank_of
 from curador.engines.lower.sql import GeneratedSQL, commas, mark_generated, rows_of, select, too_deep
 from curador.errors import Failed
+from curador.plan.ownership import Owners
 from curador.plan.work import is_table
 from curador.query.tree import Ref
 from curador.study.model import UnitRow
@@ -85,7 +86,7 @@ def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, 
 def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUCKDB) -> GeneratedSQL:
     """Return a relation's rows: c0 …, and of private ones `__u`, `__h`, with the order columns `__o0` and on."""
     try:
-        return mark_generated(Relations(schema, dialect).lower(relation).sql)
+        return mark_generated(lower_shape(relation, Owners(schema), dialect).sql)
     except RecursionError:
         raise too_deep() from None
 
@@ -112,14 +113,14 @@ def _lower_kept(
     block: BlockPlan, schema: Schema, *, stored_grids: bool, dialect: Dialect
 ) -> tuple[WithParts, tuple[str, ...], tuple[TallyColumn, ...]]:
     """Return the rows that count, the column of each key in them, and those of each tally."""
-    relations = Relations(schema, dialect, rank_of(block.cap, block.relation, schema))
+    owners = Owners(schema, rank_of(block.cap, block.relation, schema))
     found = {
         place: tally.argument.index
         for place, tally in enumerate(block.tallies)
         if stored_grids and isinstance(tally.argument, Ref) and tally.grid is not None
         if is_stored_on_grid(block.relation, tally.argument.index, tally.grid, schema)
     }
-    shape = relations.lower(block.relation, frozenset(found.values()))
+    shape = lower_shape(block.relation, owners, dialect, frozenset(found.values()))
     if not shape.private:
         message = "a block must be over rows of people"
         raise TypeError(message)

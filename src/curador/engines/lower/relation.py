@@ -89,189 +89,201 @@ class LoweredRelation:
         return [f"g{place}" for place in sorted(self.grids)]
 
 
-@dataclass(frozen=True, slots=True)
-class Relations:
-    """Lowers relations of one study. `rank`: every private table gives a unit's first so many rows only."""
+# ---- relations -----------------------------------------------------------------------------------------------------
 
-    schema: Schema
-    dialect: Dialect
-    rank: int | None = None
 
-    def lower(self, relation: Relation, grids: frozenset[int] = frozenset()) -> LoweredRelation:
-        """Return the relation, with the stored grid integers of these columns beside it; see `stored`."""
-        shape = self._lowered(relation, grids)
-        require_short(shape.sql)
-        return shape
+def lower_shape(relation: Relation, owners: Owners, dialect: Dialect, grids: frozenset[int] = frozenset()) -> LoweredRelation:
+    """Return the relation, with the stored grid integers of these columns beside it; see `is_stored_on_grid`.
 
-    def _lowered(self, relation: Relation, grids: frozenset[int]) -> LoweredRelation:
-        match relation:
-            case Scan():
-                return self._scan(relation, grids)
-            case Filter(input=Join() as join) if join.kind not in {"semi", "anti"}:
-                return self._join(join, grids, tuple(conjuncts(relation.predicate)))
-            case Filter():
-                below = self.lower(relation.input, grids)
-                conditions = [_test_row_by_row(relation.predicate, below.column_names, self.dialect)]
-                return self._over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
-            case Project():
-                return self._project(relation, grids)
-            case Join():
-                return self._join(relation, grids, ())
-            case UnionAll():
-                return self._union(relation, grids)
-            case UnitGroup():
-                below = self.lower(relation.input)
-                sql, orders = unit_group(relation, below, self.schema, self.dialect)
-                return LoweredRelation(sql, relation.columns, below.private, orders)
-            case Window():
-                below = self.lower(relation.input, grids)
-                return self._over(below, window(relation, below, self.schema, self.dialect), relation.columns)
-            case Distinct():
-                return self._distinct(relation)
-            case _:
-                assert_never(relation)
+    owners  every private table gives a unit's first rows only, up to their height
+    """
+    shape = _lower(relation, grids, owners, dialect)
+    require_short(shape.sql)
+    return shape
 
-    @staticmethod
-    def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> LoweredRelation:
-        return LoweredRelation(sql, columns, below.private, below.orders, below.grids)
 
-    # ---- tables and what keeps their rows ----------------------------------------------------------------------------
+def _lower(relation: Relation, grids: frozenset[int], owners: Owners, dialect: Dialect) -> LoweredRelation:
+    match relation:
+        case Scan():
+            return _scan(relation, grids, owners)
+        case Filter(input=Join() as join) if join.kind not in {"semi", "anti"}:
+            return _join(join, grids, tuple(conjuncts(relation.predicate)), owners, dialect)
+        case Filter():
+            below = lower_shape(relation.input, owners, dialect, grids)
+            conditions = [_test_row_by_row(relation.predicate, below.column_names, dialect)]
+            return _over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
+        case Project():
+            return _project(relation, grids, owners, dialect)
+        case Join():
+            return _join(relation, grids, (), owners, dialect)
+        case UnionAll():
+            return _union(relation, grids, owners, dialect)
+        case UnitGroup():
+            below = lower_shape(relation.input, owners, dialect)
+            sql, orders = unit_group(relation, below, owners.schema, dialect)
+            return LoweredRelation(sql, relation.columns, below.private, orders)
+        case Window():
+            below = lower_shape(relation.input, owners, dialect, grids)
+            return _over(below, window(relation, below, owners.schema, dialect), relation.columns)
+        case Distinct():
+            return _distinct(relation, owners, dialect)
+        case _:
+            assert_never(relation)
 
-    def _scan(self, scan: Scan, grids: frozenset[int]) -> LoweredRelation:
-        number, found = next(
-            (place, table) for place, table in enumerate(self.schema.tables) if table.table.name == scan.table
-        )
-        columns = [f"c{place}" for place in range(len(scan.columns))]
-        if found.table.public:
-            sql = select([*columns, "__p AS __o0"], f"t{number}")
-            return LoweredRelation(sql, scan.columns, private=False, orders=(Type.INTEGER,))
-        stored = [f"g{place}" for place in sorted(grids)]
-        rank = 1 if found.table.unique else self.rank
-        # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise
-        owned = [] if isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
-        conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
-        sql = select([*columns, *stored, "__u", "__h", "__r AS __o0"], f"t{number}", when=conditions)
-        return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
 
-    def _project(self, project: Project, grids: frozenset[int]) -> LoweredRelation:
-        sources = {place: _ref(project, place) for place in grids}
-        below = self.lower(project.input, frozenset(sources.values()))
-        names = below.column_names
-        computed = [
-            f"{lower_text(expression, names, self.dialect, out.type)} AS c{place}"
-            for place, (expression, out) in enumerate(zip(project.expressions, project.columns, strict=True))
+def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> LoweredRelation:
+    return LoweredRelation(sql, columns, below.private, below.orders, below.grids)
+
+
+# ---- tables and what keeps their rows ----------------------------------------------------------------------------
+
+
+def _scan(scan: Scan, grids: frozenset[int], owners: Owners) -> LoweredRelation:
+    number, found = next((place, table) for place, table in enumerate(owners.schema.tables) if table.table.name == scan.table)
+    columns = [f"c{place}" for place in range(len(scan.columns))]
+    if found.table.public:
+        sql = select([*columns, "__p AS __o0"], f"t{number}")
+        return LoweredRelation(sql, scan.columns, private=False, orders=(Type.INTEGER,))
+    stored = [f"g{place}" for place in sorted(grids)]
+    rank = 1 if found.table.unique else owners.height
+    # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise
+    owned = [] if isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
+    conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
+    sql = select([*columns, *stored, "__u", "__h", "__r AS __o0"], f"t{number}", when=conditions)
+    return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
+
+
+def _project(project: Project, grids: frozenset[int], owners: Owners, dialect: Dialect) -> LoweredRelation:
+    sources = {place: _ref(project, place) for place in grids}
+    below = lower_shape(project.input, owners, dialect, frozenset(sources.values()))
+    names = below.column_names
+    computed = [
+        f"{lower_text(expression, names, dialect, out.type)} AS c{place}"
+        for place, (expression, out) in enumerate(zip(project.expressions, project.columns, strict=True))
+    ]
+    stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
+    sql = select([*computed, *stored, *below.owner_names, *below.order_names], rows_of(below.sql))
+    return LoweredRelation(sql, project.columns, below.private, below.orders, grids)
+
+
+def _distinct(distinct: Distinct, owners: Owners, dialect: Dialect) -> LoweredRelation:
+    below = lower_shape(distinct.input, owners, dialect)
+    names = [*below.column_names, *below.owner_names]
+    orders = [f"c{place} AS __o{place}" for place in range(len(below.columns))]
+    sql = select([*names, *orders], rows_of(select(names, rows_of(below.sql), distinct=True)))
+    return LoweredRelation(sql, distinct.columns, below.private, tuple(column.type for column in below.columns))
+
+
+# ---- two relations and more --------------------------------------------------------------------------------------
+
+
+def _join(join: Join, grids: frozenset[int], above: tuple[Node, ...], owners: Owners, dialect: Dialect) -> LoweredRelation:
+    """Lower a join. `above`: conditions on what comes out, tested before it where they are about one side."""
+    width = len(join.left.columns)
+    split = _Split(join, width, above)
+    left = _tested(join.left, split.conditions("l"), frozenset(place for place in grids if place < width), owners, dialect)
+    early = [_move_columns(condition, -width) for condition in split.conditions("r")]
+    right = _tested(join.right, early, frozenset(place - width for place in grids if place >= width), owners, dialect)
+    _refuse_ownerless(join, left, right)
+    names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
+    joined = _Sides(left, right, split)
+    built = joined.built(owners)
+    first = _below(joined, "r" if built == "l" else "l", owners, dialect)
+    second = _below(joined, built, owners, dialect)
+    on = _on(joined, names, owners, dialect)
+    if join.kind in {"semi", "anti"}:
+        source = dialect.semi_join(first, second, on, anti=join.kind == "anti")
+        kept = [*left.column_names, *left.grid_names, *left.owner_names, *left.order_names]
+        return _over(left, select([f"l.{one}" for one in kept], source), join.columns)
+    columns = [f"{name} AS c{place}" for place, name in enumerate(names)]
+    stored = [
+        f"{'l.g' if grid < width else 'r.g'}{grid if grid < width else grid - width} AS g{grid}" for grid in sorted(grids)
+    ]
+    orders = [f"l.{name}" for name in left.order_names] + [f"r.{name}" for name in right.order_names]
+    ordered = [f"{name} AS __o{place}" for place, name in enumerate(orders)]
+    units = _units(join.kind, left, right)
+    kind = "LEFT JOIN" if join.kind == "right" else _JOINS[join.kind]
+    source = f"({first}) AS {'r' if built == 'l' else 'l'} {kind} ({second}) AS {built} ON {on}"
+    nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and _guarded(joined, owners.schema) else []
+    rest = [_test_row_by_row(one, names, dialect) for one in split.left_above]
+    sql = select([*columns, *stored, *units, *ordered], source, when=[*nobody, *rest])
+    sql += f" LIMIT {_EVERY_ROW}" if _guarded(joined, owners.schema) else ""
+    return LoweredRelation(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
+
+
+def _guarded(joined: _Sides, schema: Schema) -> bool:
+    """Whether a row of nobody stands in the side that is built: where units are numbered, which preparation does."""
+    return joined.both and schema.study.engine.prepare != "never"
+
+
+def _on(joined: _Sides, names: list[str], owners: Owners, dialect: Dialect) -> str:
+    """The conditions that need both sides: equalities by columns that were computed on each side, then the others."""
+    conditions, others = (["l.__u = r.__u"] if joined.both else []), joined.split.conditions(None)
+    if _guarded(joined, owners.schema):
+        equal = joined.split.equalities
+        conditions += [f"l.__k{place} = r.__k{place}" for place in range(len(equal))]
+        others = [other for other in others if other not in equal]
+    conditions += [lower_text(other, names, dialect, Type.BOOLEAN) for other in others]
+    return every(conditions) or dialect.boolean(True)
+
+
+def _tested(
+    relation: Relation, conditions: list[Expression], grids: frozenset[int], owners: Owners, dialect: Dialect
+) -> LoweredRelation:
+    """A side of a join with the conditions on it alone, which go further down where it is a join itself."""
+    if not conditions:
+        return lower_shape(relation, owners, dialect, grids)
+    one = conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), Type.BOOLEAN)
+    return lower_shape(Filter(relation, one), owners, dialect, grids)
+
+
+def _below(joined: _Sides, side: str, owners: Owners, dialect: Dialect) -> str:
+    """One side of a join, and where it is built the row of nobody.
+
+    Nobody has every value that is compared: a key that is NULL is no row to an engine. What stands above a join is not
+    looked at below it, or it would take nobody away: a limit that nothing reaches, around the join, says so.
+    """
+    shape = joined.left if side == "l" else joined.right
+    if not _guarded(joined, owners.schema):
+        return shape.sql
+    names = [*joined.left.column_names, *joined.right.column_names]
+    own = [*shape.column_names, *shape.grid_names, *shape.owner_names, *shape.order_names]
+    keys = [_key(equality, names, joined.split.width, side, dialect) for equality in joined.split.equalities]
+    sql = select([*own, *(f"{term.sql} AS __k{place}" for place, term in enumerate(keys))], rows_of(shape.sql))
+    if side != joined.built(owners):
+        return sql
+    nobody = [f"{NOBODY} AS __u" if name == "__u" else f"NULL AS {name}" for name in own]
+    nobody += [f"{_some(term.type, dialect)} AS __k{place}" for place, term in enumerate(keys)]
+    return f"{sql} UNION ALL SELECT {', '.join(nobody)}"
+
+
+def _key(equality: Expression, names: list[str], width: int, side: str, dialect: Dialect) -> LoweredTerm:
+    """One side of an equality, in the form in which both are compared."""
+    if not isinstance(equality, Call):
+        raise TypeError(equality)
+    ends = align([lower_term(argument, names, dialect) for argument in equality.arguments], dialect)
+    sides = ["l" if min(refs_of(argument)) < width else "r" for argument in equality.arguments]
+    return ends[sides.index(side)]
+
+
+def _union(union: UnionAll, grids: frozenset[int], owners: Owners, dialect: Dialect) -> LoweredRelation:
+    branches = [lower_shape(one, owners, dialect, grids) for one in union.inputs]
+    if len({branch.private for branch in branches}) > 1:
+        raise NotPrivate("UNION ALL must not mix public rows with rows of people.")
+    slots = _slots(branches)
+    types = (Type.INTEGER, *(type_ for type_, _ in slots))
+    selects: list[str] = []
+    for number, branch in enumerate(branches):
+        columns = [
+            f"{as_type(LoweredTerm(f'c{place}', have.type), out.type, dialect).sql} AS c{place}"
+            for place, (have, out) in enumerate(zip(branch.columns, union.columns, strict=True))
         ]
-        stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
-        sql = select([*computed, *stored, *below.owner_names, *below.order_names], rows_of(below.sql))
-        return LoweredRelation(sql, project.columns, below.private, below.orders, grids)
-
-    def _distinct(self, distinct: Distinct) -> LoweredRelation:
-        below = self.lower(distinct.input)
-        names = [*below.column_names, *below.owner_names]
-        orders = [f"c{place} AS __o{place}" for place in range(len(below.columns))]
-        sql = select([*names, *orders], rows_of(select(names, rows_of(below.sql), distinct=True)))
-        return LoweredRelation(sql, distinct.columns, below.private, tuple(column.type for column in below.columns))
-
-    # ---- two relations and more --------------------------------------------------------------------------------------
-
-    def _join(self, join: Join, grids: frozenset[int], above: tuple[Node, ...]) -> LoweredRelation:
-        """Lower a join. `above`: conditions on what comes out, tested before it where they are about one side."""
-        width = len(join.left.columns)
-        split = _Split(join, width, above)
-        left = self._tested(join.left, split.conditions("l"), frozenset(place for place in grids if place < width))
-        early = [_move_columns(condition, -width) for condition in split.conditions("r")]
-        right = self._tested(join.right, early, frozenset(place - width for place in grids if place >= width))
-        _refuse_ownerless(join, left, right)
-        names = [f"l.{name}" for name in left.column_names] + [f"r.{name}" for name in right.column_names]
-        joined = _Sides(left, right, split)
-        built = joined.built(self.schema, self.rank)
-        first, second = self._below(joined, "r" if built == "l" else "l"), self._below(joined, built)
-        on = self._on(joined, names)
-        if join.kind in {"semi", "anti"}:
-            source = self.dialect.semi_join(first, second, on, anti=join.kind == "anti")
-            kept = [*left.column_names, *left.grid_names, *left.owner_names, *left.order_names]
-            return self._over(left, select([f"l.{one}" for one in kept], source), join.columns)
-        columns = [f"{name} AS c{place}" for place, name in enumerate(names)]
-        stored = [
-            f"{'l.g' if grid < width else 'r.g'}{grid if grid < width else grid - width} AS g{grid}" for grid in sorted(grids)
-        ]
-        orders = [f"l.{name}" for name in left.order_names] + [f"r.{name}" for name in right.order_names]
-        ordered = [f"{name} AS __o{place}" for place, name in enumerate(orders)]
-        owners = _owners(join.kind, left, right)
-        kind = "LEFT JOIN" if join.kind == "right" else _JOINS[join.kind]
-        source = f"({first}) AS {'r' if built == 'l' else 'l'} {kind} ({second}) AS {built} ON {on}"
-        nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and self._guarded(joined) else []
-        rest = [_test_row_by_row(one, names, self.dialect) for one in split.left_above]
-        sql = select([*columns, *stored, *owners, *ordered], source, when=[*nobody, *rest])
-        sql += f" LIMIT {_EVERY_ROW}" if self._guarded(joined) else ""
-        return LoweredRelation(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
-
-    def _guarded(self, joined: _Sides) -> bool:
-        """Whether a row of nobody stands in the side that is built: where units are numbered, which preparation does."""
-        return joined.both and self.schema.study.engine.prepare != "never"
-
-    def _on(self, joined: _Sides, names: list[str]) -> str:
-        """The conditions that need both sides: equalities by columns that were computed on each side, then the others."""
-        conditions, others = (["l.__u = r.__u"] if joined.both else []), joined.split.conditions(None)
-        if self._guarded(joined):
-            equal = joined.split.equalities
-            conditions += [f"l.__k{place} = r.__k{place}" for place in range(len(equal))]
-            others = [other for other in others if other not in equal]
-        conditions += [lower_text(other, names, self.dialect, Type.BOOLEAN) for other in others]
-        return every(conditions) or self.dialect.boolean(True)
-
-    def _tested(self, relation: Relation, conditions: list[Expression], grids: frozenset[int]) -> LoweredRelation:
-        """A side of a join with the conditions on it alone, which go further down where it is a join itself."""
-        if not conditions:
-            return self.lower(relation, grids)
-        one = conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), Type.BOOLEAN)
-        return self.lower(Filter(relation, one), grids)
-
-    def _below(self, joined: _Sides, side: str) -> str:
-        """One side of a join, and where it is built the row of nobody.
-
-        Nobody has every value that is compared: a key that is NULL is no row to an engine. What stands above a join is not
-        looked at below it, or it would take nobody away: a limit that nothing reaches, around the join, says so.
-        """
-        shape = joined.left if side == "l" else joined.right
-        if not self._guarded(joined):
-            return shape.sql
-        names = [*joined.left.column_names, *joined.right.column_names]
-        own = [*shape.column_names, *shape.grid_names, *shape.owner_names, *shape.order_names]
-        keys = [self._key(equality, names, joined.split.width, side) for equality in joined.split.equalities]
-        sql = select([*own, *(f"{term.sql} AS __k{place}" for place, term in enumerate(keys))], rows_of(shape.sql))
-        if side != joined.built(self.schema, self.rank):
-            return sql
-        nobody = [f"{NOBODY} AS __u" if name == "__u" else f"NULL AS {name}" for name in own]
-        nobody += [f"{_some(term.type, self.dialect)} AS __k{place}" for place, term in enumerate(keys)]
-        return f"{sql} UNION ALL SELECT {', '.join(nobody)}"
-
-    def _key(self, equality: Expression, names: list[str], width: int, side: str) -> LoweredTerm:
-        """One side of an equality, in the form in which both are compared."""
-        if not isinstance(equality, Call):
-            raise TypeError(equality)
-        ends = align([lower_term(argument, names, self.dialect) for argument in equality.arguments], self.dialect)
-        sides = ["l" if min(refs_of(argument)) < width else "r" for argument in equality.arguments]
-        return ends[sides.index(side)]
-
-    def _union(self, union: UnionAll, grids: frozenset[int]) -> LoweredRelation:
-        branches = [self.lower(one, grids) for one in union.inputs]
-        if len({branch.private for branch in branches}) > 1:
-            raise NotPrivate("UNION ALL must not mix public rows with rows of people.")
-        slots = _slots(branches)
-        types = (Type.INTEGER, *(type_ for type_, _ in slots))
-        selects: list[str] = []
-        for number, branch in enumerate(branches):
-            columns = [
-                f"{as_type(LoweredTerm(f'c{place}', have.type), out.type, self.dialect).sql} AS c{place}"
-                for place, (have, out) in enumerate(zip(branch.columns, union.columns, strict=True))
-            ]
-            orders = [f"{self.dialect.integer(number)} AS __o0"]
-            for place, (type_, users) in enumerate(slots, start=1):
-                own = users.get(number)
-                orders.append(f"{null_of(type_, self.dialect) if own is None else f'__o{own}'} AS __o{place}")
-            selects.append(select([*columns, *branch.grid_names, *branch.owner_names, *orders], rows_of(branch.sql)))
-        return LoweredRelation(" UNION ALL ".join(selects), union.columns, branches[0].private, types, grids)
+        orders = [f"{dialect.integer(number)} AS __o0"]
+        for place, (type_, users) in enumerate(slots, start=1):
+            own = users.get(number)
+            orders.append(f"{null_of(type_, dialect) if own is None else f'__o{own}'} AS __o{place}")
+        selects.append(select([*columns, *branch.grid_names, *branch.owner_names, *orders], rows_of(branch.sql)))
+    return LoweredRelation(" UNION ALL ".join(selects), union.columns, branches[0].private, types, grids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,14 +346,13 @@ class _Sides:
         """Whether both sides are rows of people."""
         return self.left.private and self.right.private
 
-    def built(self, schema: Schema, height: int | None) -> str:
+    def built(self, owners: Owners) -> str:
         """The side that is built: the public one, or the one with fewer rows of a unit; never one whose rows are kept."""
         join = self.split.join
         if join.kind in {"left", "full", "semi", "anti"}:
             return "r"
         if join.kind == "right" or self.left.private != self.right.private:
             return "l" if join.kind == "right" or not self.left.private else "r"
-        owners = Owners(schema, height)
         rows = owners.rows(join.left), owners.rows(join.right)
         return "l" if rows[0] is not None and (rows[1] is None or rows[0] < rows[1]) else "r"
 
@@ -384,7 +395,7 @@ def _some(type_: Type | None, dialect: Dialect) -> str:
             return dialect.timestamp(dt.datetime(2000, 1, 1))  # noqa: DTZ001 -- moments have no zone here
 
 
-def _owners(kind: str, left: LoweredRelation, right: LoweredRelation) -> list[str]:
+def _units(kind: str, left: LoweredRelation, right: LoweredRelation) -> list[str]:
     """The unit of a joined row: the kept side's. Where both sides may be missing, the one that is there."""
     if left.private and right.private and kind == "full":
         return ["COALESCE(l.__u, r.__u) AS __u", "COALESCE(l.__h, r.__h) AS __h"]
