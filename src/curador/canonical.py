@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
 
 def canonical_text(body: object) -> str:
     """Return the one JSON text of plain values: dictionaries with texts for keys, lists, texts, numbers, None."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(body)
 
 
 def canonical_digest(body: object) -> str:
