@@ -20,9 +20,8 @@ from selection_laws import (
     permute_and_flip_law,
 )
 
-from curador.mechanisms.exponential import Exponential
+from curador.mechanisms.exponential import Exponential, PermuteAndFlip, largest_heads
 from curador.mechanisms.noisy_max import NoisyMax
-from curador.mechanisms.permute_and_flip import PermuteAndFlip, largest_heads
 from curador.mechanisms.quantile import Quantile
 from curador.privacy.losses import BoundedRange, Pure
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from curador.errors import InvalidParameter
-from curador.mechanisms.exponential import CELLS, Exponential, Pieces
+from curador.mechanisms.exponential import CELLS, Exponential, PermuteAndFlip, Pieces
 from curador.mechanisms.noisy_max import NoisyMax, Selection
-from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import UNIT_WEIGHT, Quantile
 from curador.mechanisms.scores import are_near, choose_evenly, deficits_of, draw_below_each, score_steps
 from curador.mechanisms.seam import recording, replaying

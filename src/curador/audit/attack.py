@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 import numpy as np
 
 from curador.errors import InvalidParameter, require
-from curador.mechanisms.exponential import Exponential
+from curador.mechanisms.exponential import Exponential, PermuteAndFlip
 from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from curador.mechanisms.grid import steps_of
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace, TruncatedLaplace
 from curador.mechanisms.noisy_max import NoisyMax
-from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import Quantile
 from curador.mechanisms.randomized_response import RandomizedResponse
 from curador.mechanisms.staircase import Staircase

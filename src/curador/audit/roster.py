@@ -23,13 +23,12 @@ from curador.local.rappor import Rappor
 from curador.local.subset import Subset
 from curador.local.unary import Unary
 from curador.mechanisms.above_threshold import AboveThreshold
-from curador.mechanisms.exponential import Exponential
+from curador.mechanisms.exponential import Exponential, PermuteAndFlip
 from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
 from curador.mechanisms.laplace import DiscreteLaplace, Laplace, TruncatedLaplace
 from curador.mechanisms.noisy_max import NoisyMax
 from curador.mechanisms.optimal_keys import OptimalKeys
-from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import Quantile
 from curador.mechanisms.randomized_response import RandomizedResponse
 from curador.mechanisms.staircase import Staircase

@@ -11,12 +11,11 @@ import numpy as np
 from curador.errors import InvalidParameter
 from curador.mechanisms.above_threshold import AboveThreshold
 from curador.mechanisms.additive import IntegerNoise, RealNoise
-from curador.mechanisms.exponential import Exponential
+from curador.mechanisms.exponential import Exponential, PermuteAndFlip
 from curador.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
 from curador.mechanisms.noisy_max import NoisyMax
 from curador.mechanisms.optimal_keys import OptimalKeys
-from curador.mechanisms.permute_and_flip import PermuteAndFlip
 from curador.mechanisms.quantile import Quantile
 from curador.mechanisms.randomized_response import RandomizedResponse
 from curador.plots.style import BLUE, DARK, GREY, RED, figure, key_above, style

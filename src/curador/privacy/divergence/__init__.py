@@ -11,8 +11,12 @@ positive never becomes 0, one beyond the largest float becomes +∞, and NaN doe
 
 from __future__ import annotations
 
-from curador.privacy.divergence.distributions import Bernoulli, Distribution, Finite, Laplace, Normal
 from curador.privacy.divergence.measures import (
+    Bernoulli,
+    Distribution,
+    Finite,
+    Laplace,
+    Normal,
     hockey_stick,
     kl,
     max_divergence,
