@@ -300,8 +300,15 @@ class EngineSettings:
             raise broken_rule(("engine", "worker"), f"one of {', '.join(WORKERS)}", self.worker)
 
 
+class _Fingerprinted:
+    """Where a study keeps its fingerprint, which every question asks for. No field: what is copied or changed has none."""
+
+    __slots__ = ("_fingerprint",)
+    _fingerprint: str
+
+
 @dataclass(frozen=True, slots=True)
-class Study:
+class Study(_Fingerprinted):
     """Everything an owner declares."""
 
     name: str
@@ -330,7 +337,9 @@ class Study:
     @property
     def digest(self) -> str:
         """The fingerprint of everything that gives an answer its meaning; see `digest_study` for what that is."""
-        return digest_study(self)
+        if not hasattr(self, "_fingerprint"):
+            object.__setattr__(self, "_fingerprint", digest_study(self))
+        return self._fingerprint
 
     @property
     def ledger_path(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import pickle
 import re
@@ -415,6 +416,19 @@ def test_the_digest_ignores_what_does_not(same):
 def test_the_digest_never_changes():
     """Fingerprints stand in ledgers: a study of today has the same one tomorrow."""
     assert read(GOOD).digest == "393dcd85434aaa71713e4023913274d1254fab5ddd9f86fdec7df1c13442ef8c"
+
+
+def test_what_a_study_remembers_of_its_digest_stays_with_it():
+    """Of a copy whose name is changed, whichever way, the digest is taken anew; a study equals one that was never asked."""
+    study = read(GOOD)
+    fresh = replace(study)
+    taken = study.digest
+    part = copy.copy(study)
+    object.__setattr__(part, "name", "another")  # as parts of a study for analysts are made
+    named = replace(study, name="another")
+
+    assert part.digest == named.digest != taken
+    assert (study.digest, study, hash(study)) == (taken, fresh, hash(fresh))
 
 
 @pytest.mark.parametrize(
