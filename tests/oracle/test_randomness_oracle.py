@@ -18,12 +18,12 @@ from curador.randomness.injected import Scripted, Seeded
 from curador.randomness.noise import (
     SLOTS,
     LawKind,
-    Noise,
     Strip,
     certainly_below,
     exactly_below,
     exp_bounds,
     exp_negative,
+    make_noise,
 )
 
 MP = mpmath.mp.clone()
@@ -142,10 +142,10 @@ def test_wide_laws_have_certified_coarse_tables(bits):
     """The mirrored tables that wide scales use are the ones that are certified."""
     for kind in LawKind:
         scale = Fraction(3, 2) * (1 << (bits + 30))
-        noise = Noise(kind, scale**2 if kind is LawKind.GAUSSIAN else scale)
+        noise = make_noise(kind, scale**2 if kind is LawKind.GAUSSIAN else scale)
         assert noise.wide
-        assert noise.strip.mirrored
-        assert certified(noise.strip) is None
+        assert noise.coarse.mirrored
+        assert certified(noise.coarse) is None
 
 
 def corrupted_slot(strip):
@@ -579,7 +579,7 @@ class Coarse:
 @pytest.mark.parametrize("scale", [Fraction(1 << 52), Fraction(10**20), Fraction(10**31, 3)], ids=float)
 def test_wide_draws_are_accepted_as_mpmath_decides(kind, scale):
     """Both parts given, on both sides and far out: the word at the tie, beside it and beside 1 − 2⁻⁴⁰ decide alike."""
-    noise = Noise(kind, scale**2 if kind is LawKind.GAUSSIAN else scale)
+    noise = make_noise(kind, scale**2 if kind is LawKind.GAUSSIAN else scale)
     bits = noise._low_bits  # noqa: SLF001
     octets = (bits + 7) // 8
     assert 1 << 50 <= scale / (1 << bits) < 1 << 51
@@ -600,7 +600,7 @@ def test_wide_draws_are_accepted_as_mpmath_decides(kind, scale):
                     value = FINE.ldexp(FINE.mpf(word) + (0 if after == b"\0" else 1 - FINE.mpf(2) ** -900), -64)
                     script = (low << (8 * octets - bits)).to_bytes(octets, "little") + word.to_bytes(8, "little")
                     exact = word >= ends[5] or not value < chance or abs(high) > 64 << 50
-                    noise.strip = Coarse(high)
+                    noise.coarse = Coarse(high)
                     spare = after * 600 if exact else b""
                     got = accepted_wide(noise, Scripted(script + spare))
                     assert got == (x if value < chance else None), (high, low, word, after)

@@ -88,7 +88,7 @@ def p_value(observed, expected):
 
 def fit(draws, kind, scale, *, parts=4):
     """p-value against the exact law: `parts` bins to a cell of the strip, single integers where cells are small."""
-    k = noise(kind, scale).strip.k
+    k = noise(kind, scale).k
     shift = max(0, k - (parts.bit_length() - 1))
     reach = math.ceil(14 * float(Fraction(scale))) >> shift
     cells = np.arange(0 if kind is LawKind.GEOMETRIC else -reach - 1, reach + 2)
@@ -117,8 +117,8 @@ def test_low_bits_are_uniform(kind, scale):
     """The last eight bits, and eight in the middle of a cell, are evenly spread (the law bends them by less than 1e-3)."""
     one = noise(kind, scale)
     draws = one.draw(MANY, entropy())
-    for shift in {0, max(0, one.strip.k // 2 - 4)}:
-        if one.strip.k - shift >= 12:
+    for shift in {0, max(0, one.k // 2 - 4)}:
+        if one.k - shift >= 12:
             counts = np.bincount((draws >> shift) & 255, minlength=256)
             assert p_value(counts, np.full(256, MANY / 256)) > ALARM
 
@@ -128,7 +128,7 @@ def test_low_bits_are_uniform(kind, scale):
 
 def lean(draws, kind, scale):
     """How many standard errors the mean place inside a cell, counted outwards, is away from the law's."""
-    k = noise(kind, scale).strip.k
+    k = noise(kind, scale).k
     outward = np.where(draws >= 0, draws, ~draws) >> (k - 4)
     place = (outward & 15).astype(np.float64)
     reach = math.ceil(20 * float(Fraction(scale))) >> (k - 4)
@@ -157,7 +157,7 @@ def test_places_inside_a_cell_follow_the_slope(kind, scale):
 def test_a_slope_ignored_inside_cells_is_seen(kind, monkeypatch):
     """A mutant that compares W with the law at the cell's inner end is caught."""
     plain = Strip.phi_float
-    k = noise(kind, "1040").strip.k
+    k = noise(kind, "1040").k
 
     def flat(self, x):
         return plain(self, np.where(x >= 0, (x >> k) << k, ((x >> k) << k) + (1 << k) - 1))

@@ -17,7 +17,7 @@ import pytest
 from curador.randomness import entropy as module
 from curador.randomness.entropy import U16, U32, U64, Entropy, Keystream, entropy
 from curador.randomness.injected import Scripted, Seeded
-from curador.randomness.noise import LawKind, Noise, laplace
+from curador.randomness.noise import LawKind, laplace, make_noise
 
 WIDE = Fraction(10**30)  # two of 10⁵ draws at this scale agree with probability below 1e-20: a value names its draw
 
@@ -300,7 +300,7 @@ def drawn(source, noise):
 
 def shared_blocks(prepare=lambda: None):
     """How many blocks and scalars appear more than once among 8 forked workers and their parent, buffers and pools warm."""
-    source, noise = Keystream(), Noise(LawKind.LAPLACE, WIDE)  # both new: no minute ends and no pool is large
+    source, noise = Keystream(), make_noise(LawKind.LAPLACE, WIDE)  # both new: no minute ends and no pool is large
     for _ in range(50):
         noise.one(source)
     source.fill(100)

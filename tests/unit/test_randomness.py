@@ -192,7 +192,7 @@ def test_scripted_noise_repeats(make):
 
 def test_pools_grow_as_they_are_used():
     """A scale used once draws 8 ahead, a busy one up to 4096; every value is handed out once."""
-    source, one = Keystream(), noises.Noise(LawKind.LAPLACE, Fraction(10**30))
+    source, one = Keystream(), noises.make_noise(LawKind.LAPLACE, Fraction(10**30))
     seen = [one.one(source)]
     assert len(source.pools[one]) == 7
     largest = 0
@@ -206,7 +206,7 @@ def test_pools_grow_as_they_are_used():
 
 def test_pools_begin_anew_after_a_refresh():
     """What was dropped is not made up for: a scalar draws 8 ahead, a vector what it wants."""
-    source, one = Keystream(), noises.Noise(LawKind.GAUSSIAN, Fraction(10**6))
+    source, one = Keystream(), noises.make_noise(LawKind.GAUSSIAN, Fraction(10**6))
     for _ in range(12_000):
         one.one(source)
     source.refresh()
@@ -220,7 +220,7 @@ def test_pools_begin_anew_after_a_refresh():
 @pytest.mark.parametrize("refused", [[], [1, 3], [0], list(range(13)), list(range(16))])
 def test_refused_proposals_are_never_in_a_pool(refused, monkeypatch):
     """A seeded round refuses these places of 16; what is missing of 8 is drawn in further rounds."""
-    one, rounds = noises.Noise(LawKind.LAPLACE, Fraction(1000)), []
+    one, rounds = noises.make_noise(LawKind.LAPLACE, Fraction(1000)), []
     plain = Strip._try  # noqa: SLF001 -- to be seeded
 
     def seeded(self, out, source, *, level):
@@ -231,7 +231,7 @@ def test_refused_proposals_are_never_in_a_pool(refused, monkeypatch):
         return np.array(refused, np.int64)
 
     monkeypatch.setattr(Strip, "_try", seeded)
-    pool = one._ahead(8, Keystream())  # noqa: SLF001 -- what fills a pool
+    pool = one._ahead(8, Keystream()).tolist()  # noqa: SLF001 -- what fills a pool
     kept = [10**9 + place for place in range(16) if place not in refused][:8]
 
     assert rounds == [16]
@@ -245,7 +245,7 @@ def test_pools_are_few():
     """No more than 64 scales are kept ahead."""
     source = Keystream()
     for i in range(1, 100):
-        noises.Noise(LawKind.LAPLACE, Fraction(i)).one(source)
+        noises.make_noise(LawKind.LAPLACE, Fraction(i)).one(source)
 
     assert len(source.pools) == 64
 
@@ -260,9 +260,9 @@ def test_pools_are_filled_level(monkeypatch):
         return plain(self, size, source, level=level)
 
     monkeypatch.setattr(Strip, "draw", noted)
-    noises.Noise(LawKind.GAUSSIAN, Fraction(3)).one(Keystream())
-    noises.Noise(LawKind.GAUSSIAN, Fraction(10**40)).one(Keystream())
-    noises.Noise(LawKind.GAUSSIAN, Fraction(3)).one(Seeded(1))
+    noises.make_noise(LawKind.GAUSSIAN, Fraction(3)).one(Keystream())
+    noises.make_noise(LawKind.GAUSSIAN, Fraction(10**40)).one(Keystream())
+    noises.make_noise(LawKind.GAUSSIAN, Fraction(3)).one(Seeded(1))
 
     assert asked
     assert all(asked)

@@ -22,7 +22,8 @@ from curador.ledger.chain import ChainReplay
 from curador.ledger.witness import Head, WitnessedHead, write_private
 
 VERSION: Final = 1
-"""Of the file, and of the rules that the entries before it were read by: a new rule of `chain.py` is a new version."""
+"""Of the file, and of the rules that the entries before it were read by: a new rule of `chain.py` or of `entry_of` is a new
+version."""
 EVERY: Final = 100
 """Entries that an opening must have read before it writes a checkpoint: fewer are read again as quickly."""
 MOST_WAITING: Final = 10_000

@@ -22,8 +22,9 @@ from __future__ import annotations
 import enum
 import math
 import threading
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -160,7 +161,7 @@ def exp_bounds(phi: Fraction, places: int) -> tuple[int, int]:
     return low >> shift, min(-(-high >> shift), 1 << places)
 
 
-# ---- the table of strips ---------------------------------------------------------------------------------------------------
+# ---- noise, drawn and drawn ahead ------------------------------------------------------------------------------------------
 
 
 class LawKind(enum.Enum):
@@ -180,6 +181,89 @@ class LawKind(enum.Enum):
         return math.sqrt(inverse / 2) if self is LawKind.GAUSSIAN else inverse
 
 
+_SMALLEST_POOL, _LARGEST_POOL, _MOST_POOLS = 8, 4096, 64
+_MOST_POOLED = 1024
+
+
+class Noise(ABC):
+    """Exact noise of one law: a `Strip`, or a `WideNoise`. Made by `laplace`, `gaussian` and `geometric`.
+
+    wide   whether its integers are Python's own, beyond 64 bits
+    """
+
+    wide: ClassVar[bool]
+    _pool_size = _SMALLEST_POOL
+
+    @abstractmethod
+    def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
+        """Return `size` independent integers: 64-bit ones, or Python's own where the law is wide.
+
+        level: every draw takes the same arithmetic, for whoever can be timed; otherwise most take less. What is left are
+        caches, one draw in 2³⁸, how many tail slots a vector met, and the length of Python's integers where the law is wide.
+        """
+
+    @abstractmethod
+    def _ahead(self, size: int, source: Entropy) -> NDArray[Any]:
+        """Return `size` integers in level mode."""
+
+    def one(self, source: Entropy) -> int:
+        """Return one integer, from a pool drawn ahead (in level mode) where the source keeps pools."""
+        pools = source.pools
+        if pools is None:
+            return int(self.draw(1, source, level=True)[0])
+        pool = pools.get(self)
+        if pool and source.current():
+            return pool.pop()
+        return self._refilled(source).pop()
+
+    def several(self, size: int, source: Entropy) -> NDArray[Any]:
+        """Return `size` integers: few from the pool, which is many times faster than a vector's fixed cost; many by `draw`.
+
+        Few draws can be timed one by one, so they come from a pool or from level mode.
+        """
+        if source.pools is None or size > _MOST_POOLED:
+            return self.draw(size, source, level=size <= _LARGEST_POOL)
+        if size > _SMALLEST_POOL and not self.wide and self not in source.pools:
+            return self._first(size, source)
+        out: list[int] = []
+        while len(out) < size:
+            pool = (source.pools or {}).get(self)
+            wanted = size - len(out)
+            if not pool or not source.current():
+                pool = self._refilled(source, wanted)
+            out += pool[-wanted:]
+            del pool[-wanted:]
+        return np.array(out, object if self.wide else np.int64)
+
+    def _refilled(self, source: Entropy, wanted: int = 1) -> list[int]:
+        """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little; anew when pools were dropped."""
+        if source.pools is None or self not in source.pools:
+            self._pool_size = _SMALLEST_POOL
+        # after a fork this reseeds and drops the old pools
+        values = self._ahead(max(wanted, self._pool_size), source).tolist()
+        source.erase()
+        self._kept(values, source, max(wanted, self._pool_size))
+        return values
+
+    def _first(self, size: int, source: Entropy) -> NDArray[Any]:
+        """A vector for which nothing was drawn ahead: as many as it wants, which need not pass through a pool."""
+        values = self._ahead(size, source)
+        source.erase()
+        self._kept([], source, size)
+        return values
+
+    def _kept(self, values: list[int], source: Entropy, drawn: int) -> None:
+        """Keep what was drawn ahead; next time twice as many are drawn."""
+        self._pool_size = min(2 * drawn, _LARGEST_POOL)
+        pools = source.pools if source.pools is not None else {}
+        if len(pools) >= _MOST_POOLS:
+            pools.pop(next(iter(pools)))
+        pools[self] = values
+
+
+# ---- the table of strips ---------------------------------------------------------------------------------------------------
+
+
 SLOTS = 1 << 16
 WIDEST = 46
 """Largest k: cells of 2⁴⁶ serve scales up to 2⁵²."""
@@ -189,13 +273,18 @@ _REACH = {LawKind.LAPLACE: 12.0, LawKind.GEOMETRIC: 12.0, LawKind.GAUSSIAN: 4.9}
 _ABOVE, _UNDER = 1 + 2.0**-30, 1 - 2.0**-30
 _QUICK_CHUNK, _LEVEL_CHUNK = 1 << 17, 1 << 14
 _LONGEST_RUN = 40
+_SPARE, _LEAST_SPARE = 32, 8
+"""One more proposal for every 32, and 8: at most about one in 43 is refused."""
+_WIDE_BITS = 50
 
 
-class Strip:
+class Strip(Noise):
     """The table of one law, and draws from it: φ(x) is that of its kind and rate; a geometric law lives on x ≥ 0.
 
     `mirrored`: |x| is replaced by x or −x − 1, whichever is at least 0. The coarse part of a wide draw needs that.
     """
+
+    wide = False
 
     def __init__(self, kind: LawKind, rate: Fraction, *, mirrored: bool = False) -> None:
         self.kind, self.rate, self.mirrored = kind, rate, mirrored
@@ -265,6 +354,12 @@ class Strip:
         self.factor = factor
 
     # ---- draws ------------------------------------------------------------------------------------------------------
+
+    def _ahead(self, size: int, source: Entropy) -> IntArray:
+        """Some more are proposed than are wanted: a second round for the few that are refused costs as much as the first."""
+        values = self.accepted(size + size // _SPARE + _LEAST_SPARE, source)[:size]
+        missing = size - len(values)
+        return np.concatenate([values, self.draw(missing, source, level=True)]) if missing else values
 
     def draw(self, size: int, source: Entropy, *, level: bool = False) -> IntArray:
         """Return `size` independent integers. With level, every draw takes the same arithmetic; otherwise most take less."""
@@ -392,99 +487,21 @@ _LOG_TWO_ABOVE = Fraction(math.nextafter(math.log(2), 1.0)) + Fraction(1, 1 << 5
 # ---- noise of any scale ----------------------------------------------------------------------------------------------------
 
 
-_MOST_TABLES = 64
-_SMALLEST_POOL, _LARGEST_POOL, _MOST_POOLS = 8, 4096, 64
-_MOST_POOLED = 1024
-_WIDE_BITS = 50
-_SPARE, _LEAST_SPARE = 32, 8
-"""One more proposal for every 32, and 8: at most about one in 43 is refused."""
+class WideNoise(Noise):
+    """Exact noise of a law whose scale is 2⁵² or more, drawn in two parts: the coarse one is a strip's."""
 
+    wide = True
 
-class Noise:
-    """Exact noise of one law. Made by `laplace`, `gaussian` and `geometric`, which keep the latest tables."""
-
-    def __init__(self, kind: LawKind, parameter: Fraction) -> None:
-        rate = 1 / (2 * parameter) if kind is LawKind.GAUSSIAN else 1 / parameter
+    def __init__(self, kind: LawKind, rate: Fraction) -> None:
         self.kind, self.rate = kind, rate
-        exponent = math.frexp(kind.scale(rate))[1] - 1
-        self.wide = exponent >= 52
-        self._low_bits = exponent - _WIDE_BITS if self.wide else 0
+        self._low_bits = math.frexp(kind.scale(rate))[1] - 1 - _WIDE_BITS
         shrink = 1 << (self._low_bits * (2 if kind is LawKind.GAUSSIAN else 1))
-        self.strip = Strip(kind, rate * shrink, mirrored=self.wide)
-        self._pool_size = _SMALLEST_POOL
+        self.coarse = Strip(kind, rate * shrink, mirrored=True)
+
+    def _ahead(self, size: int, source: Entropy) -> NDArray[Any]:
+        return self.draw(size, source, level=True)
 
     def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
-        """Return `size` independent integers: 64-bit ones, or Python's own where the law is wide.
-
-        level: every draw takes the same arithmetic, for whoever can be timed. What is left are caches, one draw in 2³⁸, how
-        many tail slots a vector met, and the length of Python's integers where the law is wide.
-        """
-        return self._wide(size, source, level=level) if self.wide else self.strip.draw(size, source, level=level)
-
-    def one(self, source: Entropy) -> int:
-        """Return one integer, from a pool drawn ahead (in level mode) where the source keeps pools."""
-        pools = source.pools
-        if pools is None:
-            return int(self.draw(1, source, level=True)[0])
-        pool = pools.get(self)
-        if pool and source.current():
-            return pool.pop()
-        return self._refilled(source).pop()
-
-    def several(self, size: int, source: Entropy) -> NDArray[Any]:
-        """Return `size` integers: few from the pool, which is many times faster than a vector's fixed cost; many by `draw`.
-
-        Few draws can be timed one by one, so they come from a pool or from level mode.
-        """
-        if source.pools is None or size > _MOST_POOLED:
-            return self.draw(size, source, level=size <= _LARGEST_POOL)
-        if size > _SMALLEST_POOL and not self.wide and self not in source.pools:
-            return self._first(size, source)
-        out: list[int] = []
-        while len(out) < size:
-            pool = (source.pools or {}).get(self)
-            wanted = size - len(out)
-            if not pool or not source.current():
-                pool = self._refilled(source, wanted)
-            out += pool[-wanted:]
-            del pool[-wanted:]
-        return np.array(out, object if self.wide else np.int64)
-
-    def _refilled(self, source: Entropy, wanted: int = 1) -> list[int]:
-        """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little; anew when pools were dropped."""
-        if source.pools is None or self not in source.pools:
-            self._pool_size = _SMALLEST_POOL
-        # after a fork this reseeds and drops the old pools
-        values = self._ahead(max(wanted, self._pool_size), source)
-        source.erase()
-        self._kept(values, source, max(wanted, self._pool_size))
-        return values
-
-    def _first(self, size: int, source: Entropy) -> NDArray[Any]:
-        """A vector for which nothing was drawn ahead: as many as it wants, which need not pass through a pool."""
-        values = self._tried(size, source)
-        source.erase()
-        self._kept([], source, size)
-        return values
-
-    def _kept(self, values: list[int], source: Entropy, drawn: int) -> None:
-        """Keep what was drawn ahead; next time twice as many are drawn."""
-        self._pool_size = min(2 * drawn, _LARGEST_POOL)
-        pools = source.pools if source.pools is not None else {}
-        if len(pools) >= _MOST_POOLS:
-            pools.pop(next(iter(pools)))
-        pools[self] = values
-
-    def _ahead(self, size: int, source: Entropy) -> list[int]:
-        return (self.draw(size, source, level=True) if self.wide else self._tried(size, source)).tolist()
-
-    def _tried(self, size: int, source: Entropy) -> NDArray[Any]:
-        """Some more are proposed than are wanted: a second round for the few that are refused costs as much as the first."""
-        values = self.strip.accepted(size + size // _SPARE + _LEAST_SPARE, source)[:size]
-        missing = size - len(values)
-        return np.concatenate([values, self.draw(missing, source, level=True)]) if missing else values
-
-    def _wide(self, size: int, source: Entropy, *, level: bool) -> NDArray[Any]:
         """x = high 2^e + low: the coarse part from the mirrored law, the fine part uniform, then one rejection.
 
         Claim   Exact. The mirrored law dominates: f(x) ≤ f(high 2^e mirrored), and their ratio, the acceptance, is at least
@@ -497,7 +514,7 @@ class Noise:
         near = math.floor(64 * self.kind.scale(self.rate) / 2.0**bits)
         todo = list(range(size))
         while todo:
-            high = self.strip.draw(len(todo), source, level=level).tolist()
+            high = self.coarse.draw(len(todo), source, level=level).tolist()
             low, word = source.fill(octets * len(todo)).tobytes(), source.words(len(todo), U64).tolist()
             again: list[int] = []
             for i, place in enumerate(todo):
@@ -514,6 +531,13 @@ class Noise:
         return out
 
 
+def make_noise(kind: LawKind, parameter: Fraction) -> Noise:
+    """Return noise of a law by its scale, or by σ² where it is Gaussian."""
+    rate = 1 / (2 * parameter) if kind is LawKind.GAUSSIAN else 1 / parameter
+    return WideNoise(kind, rate) if kind.scale(rate) >= 2.0**52 else Strip(kind, rate)
+
+
+_MOST_TABLES = 64
 _tables: dict[tuple[LawKind, int, int], Noise] = {}
 _lock = threading.Lock()
 
@@ -540,7 +564,7 @@ def _find_noise(kind: LawKind, parameter: Fraction, name: str) -> Noise:
         small, large = Fraction(1, 10**80), Fraction(10**80)
         shown = float(parameter) if abs(parameter) < 10**300 else math.copysign(math.inf, 1 if parameter > 0 else -1)
         require(small <= parameter <= large, name, "between 1e-80 and 1e80 grid steps", shown)
-        found = Noise(kind, parameter)
+        found = make_noise(kind, parameter)
         with _lock:
             while len(_tables) >= _MOST_TABLES:
                 _tables.pop(next(iter(_tables)))
