@@ -78,9 +78,10 @@ def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, 
     try:
         kept, keys, columns = _lower_kept(block, schema, stored_grids=stored_grids, dialect=dialect)
         parts = _lower_parts(block, keys, columns, dialect)
+        text = f"{_with_clause(block, kept, dialect, reads=len(parts))} {' UNION ALL '.join(parts)}"
     except RecursionError:
         raise too_deep() from None
-    return mark_generated(f"{_with_clause(block, kept, dialect, reads=len(parts))} {' UNION ALL '.join(parts)}")
+    return mark_generated(text)
 
 
 def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUCKDB) -> GeneratedSQL:
