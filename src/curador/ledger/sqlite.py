@@ -125,7 +125,7 @@ class SQLiteStore:
         self._turn = threading.Lock()
         self.mirroring = threading.Lock()  # one thread a process brings the witness up to date
         self._file = _identity(self.path)
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[tuple[sqlite3.Connection, Page]] = []
         self._statements = _statements()
         require_regular(self.path)
         require_local(self.path)
@@ -139,12 +139,12 @@ class SQLiteStore:
     def reading(self) -> Generator[Page]:
         """One moment of the ledger. Readers never wait for writers."""
         self._renew_after_fork()
-        with _translating_errors(self.path, None), self._cursor() as cursor:
-            _begin(cursor, "BEGIN", time.monotonic() + PATIENCE)
+        with _translating_errors(self.path, None), self._page() as page:
+            _begin(page.cursor, "BEGIN", time.monotonic() + PATIENCE)
             try:
-                yield Page(cursor, self._statements)
+                yield page
             finally:
-                _roll_back(cursor)
+                _roll_back(page.cursor)
 
     @contextlib.contextmanager
     def writing(self, *, charged: str | None = None, patience: float | None = None) -> Generator[Page]:
@@ -155,21 +155,21 @@ class SQLiteStore:
         self._renew_after_fork()
         wait = PATIENCE if patience is None else patience
         deadline = time.monotonic() + wait
-        with _translating_errors(self.path, charged), self._alone(wait), self._cursor() as cursor:
-            _begin(cursor, "BEGIN IMMEDIATE", deadline)
+        with _translating_errors(self.path, charged), self._alone(wait), self._page() as page:
+            _begin(page.cursor, "BEGIN IMMEDIATE", deadline)
             try:
                 self._require_same_file()
-                yield Page(cursor, self._statements)
-                cursor.execute("COMMIT")
+                yield page
+                page.cursor.execute("COMMIT")
             except BaseException:
-                _roll_back(cursor)
+                _roll_back(page.cursor)
                 raise
 
     def tip(self) -> Head:
         """Return the sequence and hash of the last entry."""
         self._renew_after_fork()
-        with _translating_errors(self.path, None), self._cursor() as cursor:
-            return Page(cursor, self._statements).tip()
+        with _translating_errors(self.path, None), self._page() as page:
+            return page.tip()
 
     def integrity(self) -> None:
         """Refuse a file whose pages or indexes are damaged."""
@@ -187,22 +187,23 @@ class SQLiteStore:
     def close(self) -> None:
         """Close every connection; the last one folds the log into the file."""
         while self._pid == os.getpid() and self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[0].close()
 
     @contextlib.contextmanager
-    def _cursor(self) -> Generator[Cursor]:
+    def _page(self) -> Generator[Page]:
         idle = self._idle  # after a fork it is another one
         try:
-            connection = idle.pop()  # threads never get the same
+            connection, page = idle.pop()  # threads never get the same
         except IndexError:
             connection = _connect(self.path)
+            page = Page(connection.cursor(), self._statements)
         try:
-            yield connection.cursor()
+            yield page
         finally:
             if connection.in_transaction or len(idle) >= _MOST_IDLE:
                 connection.close()
             else:
-                idle.append(connection)
+                idle.append((connection, page))
 
     def _require_same_file(self) -> None:
         """Refuse to write into a file that lost its name: SQLite would not notice, and the charges would go with it."""

@@ -178,7 +178,7 @@ class Cursor(Protocol):
 
 
 class Page:
-    """The ledger's rows inside one transaction."""
+    """The ledger's rows, as one connection sees them: inside one transaction they are of one moment."""
 
     __slots__ = ("_statements", "cursor")
 

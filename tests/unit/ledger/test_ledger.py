@@ -553,9 +553,9 @@ def test_connections_are_used_again(ledger):
         again = [several.enter_context(store.reading()).cursor.connection for _ in range(8)]
     assert sum(one in opened for one in again) == 5
 
-    with store._cursor() as cursor:  # noqa: SLF001 -- whoever forgets to end what it began
-        cursor.execute("BEGIN IMMEDIATE")
-        left = cursor.connection
+    with store._page() as page:  # noqa: SLF001 -- whoever forgets to end what it began
+        page.cursor.execute("BEGIN IMMEDIATE")
+        left = page.cursor.connection
     with store.writing() as page:
         assert page.cursor.connection is not left
     store.close()

@@ -45,8 +45,8 @@ class CommitsWhatFailed(SQLiteStore):
 class ReadsManyMoments(SQLiteStore):
     @contextlib.contextmanager
     def reading(self):
-        with self._cursor() as cursor:
-            yield Page(cursor, self._statements)
+        with self._page() as page:
+            yield page
 
 
 class CountsPastLimits(SQLiteStore):
