@@ -1,4 +1,4 @@
-"""The calculus of R: how many rows one unit can have."""
+"""The calculus of R: how many rows one unit can have, and how they are capped."""
 
 from dataclasses import replace
 
@@ -22,6 +22,7 @@ from plan_trees import (
 )
 
 from curador.errors import NotPrivate
+from curador.plan.model import Cap, Contribution
 from curador.plan.ownership import (
     PUBLIC,
     Owners,
@@ -449,9 +450,9 @@ def test_public_rows_that_one_row_matches():
 # ---- caps ------------------------------------------------------------------------------------------------------------
 
 
-def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None):
+def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None, height=None):
     wanted = asked or RequestedCaps()
-    needs = {"keyed": keyed, "private_keys": private, "counts_units": units, "known_groups": groups}
+    needs = {"keyed": keyed, "private_keys": private, "counts_units": units, "known_groups": groups, "height": height}
     return bound_contribution(relation, Owners(known), caps_of(relation, known, wanted), wanted, **needs)
 
 
@@ -463,7 +464,9 @@ def test_the_prepared_rank_serves_where_every_row_counts():
     assert cap_of(PEOPLE)[0].by == "none"
     assert cap_of(by_unit(VISITS))[0].by == "none"
     assert cap_of(union(*[EVENTS] * 11), known=E)[0].by == "window"
-    assert cap_of(EVENTS, known=E)[0] == cap_of(EVENTS, known=E)[0].__class__(1, "none")
+    assert cap_of(EVENTS, known=E)[0] == Cap(1, "none")
+    assert cap_of(projected(VISITS, "id", "spent"))[0].by == "rank"
+    assert cap_of(numbered(VISITS))[0].by == cap_of(distinct(VISITS))[0].by == "window"
 
 
 def test_the_rank_may_be_asked_for_under_a_filter_only_if_it_bounds_the_result():
@@ -483,9 +486,7 @@ def test_groups_are_capped_where_it_helps():
     assert cap_of(VISITS, keyed=True, private=True)[1].groups == 4
     assert cap_of(VISITS, keyed=True, units=True, groups=3)[0].groups is None
     known = schema(caps=Caps(10, groups=2, rows_per_group=3))
-    assert cap_of(scan(known, "visits"), known=known, keyed=True, groups=50)[0] == cap_of(
-        scan(known, "visits"), known=known, keyed=True, groups=50
-    )[0].__class__(10, "rank", 2, 3)
+    assert cap_of(scan(known, "visits"), known=known, keyed=True, groups=50)[0] == Cap(10, "rank", 2, 3)
 
 
 def test_an_analyst_lowers_caps_and_raises_them_only_as_the_owner_allows():
@@ -493,3 +494,106 @@ def test_an_analyst_lowers_caps_and_raises_them_only_as_the_owner_allows():
     assert cap_of(VISITS, RequestedCaps(rows=3))[0].rows == 3
     with pytest.raises(ValueError, match=r"caps\.rows must be from 1 to 10"):
         cap_of(VISITS, RequestedCaps(rows=11))
+
+
+FEW = schema(caps=Caps(10, groups=2, rows_per_group=3))
+
+
+@pytest.mark.parametrize(
+    ("known", "needs", "cap", "contribution"),
+    [
+        (S, {}, Cap(10, "rank"), Contribution(10, 1, 10, keyed=False)),
+        (S, {"height": 7}, Cap(10, "rank", height=7), Contribution(10, 1, 10, keyed=False)),
+        (S, {"keyed": True, "groups": 50}, Cap(10, "rank"), Contribution(10, 10, 10, keyed=True)),
+        (S, {"keyed": True, "groups": 3}, Cap(10, "rank"), Contribution(10, 3, 10, keyed=True)),
+        (S, {"keyed": True, "groups": 1, "units": True}, Cap(10, "rank"), Contribution(10, 1, 10, keyed=True)),
+        (S, {"keyed": True, "groups": 0, "units": True}, Cap(10, "rank"), Contribution(10, 1, 10, keyed=True)),
+        (S, {"keyed": True, "groups": 50, "units": True}, Cap(10, "rank", 4), Contribution(10, 4, 10, keyed=True)),
+        (S, {"keyed": True, "private": True, "height": 7}, Cap(10, "rank", 4, height=7), Contribution(10, 4, 10, keyed=True)),
+        (FEW, {}, Cap(10, "rank"), Contribution(10, 1, 10, keyed=False)),
+        (FEW, {"keyed": True, "groups": 50}, Cap(10, "rank", 2, 3), Contribution(10, 2, 3, keyed=True)),
+        (FEW, {"keyed": True, "groups": 2}, Cap(10, "rank", None, 3), Contribution(10, 2, 3, keyed=True)),
+    ],
+    ids=str,
+)
+def test_what_caps_prove_is_what_they_execute(known, needs, cap, contribution):
+    """Rows in all, in so many groups, so many in one; a height is handed on."""
+    assert cap_of(scan(known, "visits"), known=known, **needs) == (cap, contribution)
+
+
+def test_a_unit_with_one_row_is_in_one_group():
+    """Nothing is left to cap."""
+    assert cap_of(PEOPLE, keyed=True, private=True) == (Cap(1, "none"), Contribution(1, 1, 1, keyed=True))
+
+
+def test_a_question_about_public_tables_alone_is_refused():
+    """They are no secret."""
+    with pytest.raises(NotPrivate) as refusal:
+        bound_contribution(
+            REGIONS,
+            Owners(S),
+            Caps(),
+            RequestedCaps(),
+            keyed=False,
+            private_keys=False,
+            known_groups=None,
+            counts_units=False,
+        )
+    assert refusal.value.sentence == "a question must be about a private table; this one reads public tables only."
+    assert refusal.value.hint == "public tables are no secret: read them directly."
+
+
+def allowed(caps, most):
+    """The study with these caps of visits, and the owner's ceiling."""
+    tables = [
+        (replace(table, caps_max=most) if table.name == "visits" else table, columns)
+        for table, columns in people_tables(caps)
+    ]
+    return schema(tables)
+
+
+RAISED = allowed(Caps(10, groups=4, rows_per_group=5), Caps(20, groups=6, rows_per_group=8))
+OPEN = allowed(Caps(10), Caps(20))
+BOTH = joined(VISITS, scan(S, "orders"))
+
+
+@pytest.mark.parametrize(
+    ("known", "relation", "asked", "caps"),
+    [
+        (RAISED, VISITS, {}, Caps(10, 4, 5)),
+        (RAISED, VISITS, {"rows": 20}, Caps(20, 4, 5)),
+        (RAISED, VISITS, {"rows": 1}, Caps(1, 4, 1)),
+        (RAISED, VISITS, {"rows": 3}, Caps(3, 4, 3)),
+        (RAISED, VISITS, {"rows": 3, "rows_per_group": 8}, Caps(3, 4, 8)),
+        (RAISED, VISITS, {"groups": 6}, Caps(10, 6, 5)),
+        (RAISED, VISITS, {"rows_per_group": 8}, Caps(10, 4, 8)),
+        (RAISED, VISITS, {"prepared": True}, Caps(10, 4, 5)),
+        (OPEN, VISITS, {"groups": 20}, Caps(10, 20, 10)),
+        (S, BOTH, {}, Caps(10, 4, 10)),
+        (S, BOTH, {"groups": 10, "rows_per_group": 10}, Caps(10, 10, 10)),
+    ],
+    ids=str,
+)
+def test_the_caps_of_a_question(known, relation, asked, caps):
+    """The largest of its private tables', changed as the analyst may: up to the owner's caps_max."""
+    assert caps_of(relation, known, RequestedCaps(**asked)) == caps
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "most"),
+    [
+        (RAISED, {"rows": 21}, 20),
+        (RAISED, {"rows": 0}, 20),
+        (RAISED, {"groups": 7}, 6),
+        (RAISED, {"rows_per_group": 9}, 8),
+        (RAISED, {"rows_per_group": 0}, 8),
+        (OPEN, {"groups": 21}, 20),
+        (S, {"groups": 11}, 10),
+    ],
+    ids=str,
+)
+def test_a_cap_beyond_what_the_owner_allows_is_refused_by_its_name(known, asked, most):
+    """With the most that is allowed, and what was asked for."""
+    ((name, value),) = asked.items()
+    with pytest.raises(ValueError, match=rf"^caps\.{name} must be from 1 to {most}, what the owner allows; got {value}\."):
+        caps_of(VISITS, known, RequestedCaps(**asked))
