@@ -81,9 +81,13 @@ class PricedQuestion:
         """The records of every loss."""
         return tuple(loss_record(noise) for one in self.priced for noise in one.drawn)
 
-    @cached_property
+    @property
     def request(self) -> Request:
         """What the ledger is asked to charge."""
+        return self._request
+
+    @cached_property
+    def _request(self) -> Request:
         return request_of(self)
 
     @cached_property

@@ -183,29 +183,57 @@ def text_of(expression: Node) -> str:
     return str(expression.value) if isinstance(expression, Literal) else ""
 
 
+def _difference(one: Range, other: Range) -> Range:
+    return intervals.add(one, intervals.negate(other))
+
+
+def _itself(one: Range) -> Range:
+    return one
+
+
+def _sign(_call: Call, _ranges: Ranges, _relation: Relation) -> Range:
+    return Range(Fraction(-1), Fraction(1), integer=True)
+
+
+def _floor(one: Range) -> Range:
+    return intervals.monotone(one, lambda end: Fraction(math.floor(end)), integer=True)
+
+
+def _ceiling(one: Range) -> Range:
+    return intervals.monotone(one, lambda end: Fraction(math.ceil(end)), integer=True)
+
+
+def _natural_logarithm(one: Range) -> Range:
+    return intervals.logarithm(one, 1.0)
+
+
+def _decimal_logarithm(one: Range) -> Range:
+    return intervals.logarithm(one, math.log(10))
+
+
 RANGES: dict[str, RangeRule] = {
     **dict.fromkeys(("and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in"), _anything),
     **dict.fromkeys(("like", "ilike", "starts_with"), _anything),
     "case": _chosen(_arms),
     "coalesce": _chosen(_all),
-    "nullif": _of_first(lambda one: one),
+    "nullif": _of_first(_itself),
     **dict.fromkeys(("least", "greatest"), _extreme),
     "cast": _cast,
     "+": _of(intervals.add),
-    "-": _of(lambda one, other: intervals.add(one, intervals.negate(other))),
+    "-": _of(_difference),
     "*": _product,
     "/": _of(intervals.divide),
     "//": _of(intervals.whole_quotient),
     "%": _of(intervals.remainder),
     "neg": _of(intervals.negate),
     "abs": _of(intervals.magnitude),
-    "sign": lambda *_: Range(Fraction(-1), Fraction(1), integer=True),
+    "sign": _sign,
     "round": _rounded,
-    "floor": _of(lambda one: intervals.monotone(one, lambda end: Fraction(math.floor(end)), integer=True)),
-    "ceil": _of(lambda one: intervals.monotone(one, lambda end: Fraction(math.ceil(end)), integer=True)),
+    "floor": _of(_floor),
+    "ceil": _of(_ceiling),
     "sqrt": _of(intervals.root),
-    "ln": _of(lambda one: intervals.logarithm(one, 1.0)),
-    "log10": _of(lambda one: intervals.logarithm(one, math.log(10))),
+    "ln": _of(_natural_logarithm),
+    "log10": _of(_decimal_logarithm),
     "exp": _of(intervals.exponential),
     "power": _power,
     **dict.fromkeys(("lower", "upper", "trim", "concat", "substring", "replace"), _anything),

@@ -11,5 +11,5 @@ This is where everybody gets them from.
 from __future__ import annotations
 
 from curador.privacy.kinds import *  # noqa: F403 -- the one list of kinds is theirs
-from curador.privacy.loss import Loss, compose  # noqa: F401 -- whoever adds losses up may ask the sum
-from curador.privacy.rules import loss_from_record  # noqa: F401 -- of every kind, since all of them are loaded here
+from curador.privacy.loss import Loss, compose  # noqa: F401  # pyright: ignore[reportUnusedImport] -- for sums of them
+from curador.privacy.rules import loss_from_record  # noqa: F401  # pyright: ignore[reportUnusedImport] -- all kinds are loaded

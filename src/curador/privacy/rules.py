@@ -101,7 +101,11 @@ class Rule(Generic[Result]):
 
     def is_always(self, value: Result, *kinds: type[Loss]) -> None:
         """Say that the answer of these kinds is one value, whatever their parameters."""
-        self.of(*kinds)(lambda *_: value)
+
+        def always(*_: object) -> Result:
+            return value
+
+        self.of(*kinds)(always)
         self.constants.update(dict.fromkeys(kinds, value))
 
     def answer_of(self, record: Loss) -> Callable[..., Result]:

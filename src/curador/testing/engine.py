@@ -22,7 +22,7 @@ from curador.study.values import Type
 from curador.testing.findings import require_conforming
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from curador.engines.base import Compiled, Engine, Tallied
     from curador.plan.model import BlockPlan, Tally
@@ -131,7 +131,7 @@ def _reading(engine: Engine) -> Iterator[str]:
 @contextlib.contextmanager
 def _open_on_rows(
     open_engine: Callable[[Study], Engine], rows: Sequence[Visit] = VISITS, cap: int = MOST
-) -> Iterator[Engine]:
+) -> Generator[Engine]:
     columns = (
         Column("spent", Type.FLOAT, bounds=(Fraction(LOW), Fraction(HIGH))),
         Column("city", Type.STRING, values=CITIES),
@@ -179,7 +179,9 @@ def _wrong_tallies(found: Sequence[Tallied], blocks: Sequence[BlockPlan], rows: 
                 yield from _wrong_cells(tallied, place, tally, groups, keys)
                 continue
             numbers: Any = tallied.tallies[place]
-            if np.asarray(numbers).dtype.kind not in "iO" or not all(isinstance(int(number), int) for number in numbers):
+            if np.asarray(numbers).dtype.kind not in "iO" or not all(
+                isinstance(number, (int, np.integer)) for number in numbers
+            ):
                 yield f"a tally of {tally.kind} must be integers; got {np.asarray(numbers).dtype}"
             expected = [_count_tally(tally, groups[key]) for key in keys]
             if np.asarray(numbers).tolist() != expected:

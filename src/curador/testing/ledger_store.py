@@ -14,7 +14,7 @@ from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, ne
 from curador.testing.findings import require_conforming
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from contextlib import AbstractContextManager
 
     from curador.ledger.store import Page
@@ -231,7 +231,7 @@ def _differences(store: Store, first: Entry, asked: Entry) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _reading_elsewhere(open_store: Callable[[], Store]) -> Iterator[Page]:
+def _reading_elsewhere(open_store: Callable[[], Store]) -> Generator[Page]:
     store = open_store()
     try:
         with store.reading() as page:

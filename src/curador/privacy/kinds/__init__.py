@@ -6,9 +6,9 @@ readings, so that whoever has a record can ask it. Others get the classes from `
 
 from __future__ import annotations
 
-import curador.privacy.account
-import curador.privacy.renyi
-import curador.privacy.tradeoff  # noqa: F401 -- each answers some questions of a loss
+import curador.privacy.account  # pyright: ignore[reportUnusedImport]
+import curador.privacy.renyi  # pyright: ignore[reportUnusedImport]
+import curador.privacy.tradeoff  # noqa: F401  # pyright: ignore[reportUnusedImport] -- each answers some questions of a loss
 from curador.privacy.kinds.derived import Group, Subsampled
 from curador.privacy.kinds.discrete_gaussian import DiscreteGaussianLoss, DiscreteGaussianVectorLoss, KeySelection
 from curador.privacy.kinds.finite import Finite
