@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 import stopwatch
-from curador.curator.price import QuestionOptions, price_at
+from curador.curator.options import QuestionOptions
+from curador.curator.price import price_at
 from query import statements, studies, tasks
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy as np
 
 from curador.answers.release import release
 from curador.answers.table import answer_columns
-from curador.curator.price import QuestionOptions, price_at
+from curador.curator.options import QuestionOptions
+from curador.curator.price import price_at
 from curador.testing.redraw import redraw
 from query import studies, tasks
 

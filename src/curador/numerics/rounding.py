@@ -88,7 +88,8 @@ def log_of(value: Fraction) -> tuple[float, float]:
     """Return (log value, a bound of its absolute error) of any positive rational."""
     if Fraction(1, 2) < value < 2:
         near = math.log1p(float(value - 1))
-        return near, 12 * UNIT * abs(near)
+        # what is next to 1 has a subnormal logarithm, whose error is absolute: half a step of value − 1, and one of log1p
+        return near, 12 * UNIT * abs(near) + (0.0 if value == 1 else 2 * math.ulp(0.0))
     if Fraction(1, 10**300) < value < 10**300:
         near = math.log(float(value))
         return near, UNIT * (2 + 8 * abs(near))
