@@ -570,6 +570,7 @@ BOTH = joined(VISITS, scan(S, "orders"))
         (RAISED, VISITS, {"prepared": True}, Caps(10, 4, 5)),
         (OPEN, VISITS, {"groups": 20}, Caps(10, 20, 10)),
         (S, BOTH, {}, Caps(10, 4, 10)),
+        (schema(caps=Caps(30)), BOTH, {}, Caps(30, 4, 30)),
         (S, BOTH, {"groups": 10, "rows_per_group": 10}, Caps(10, 10, 10)),
     ],
     ids=str,
