@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "a-questions-way.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(?P<file>[\w/]+\.py)` \| `(?P<function>\w+)` \|", re.MULTILINE)
 
-MOST_FILES = 96
-MOST_TYPES = 88
+MOST_FILES = 73
+MOST_TYPES = 66
 """What a reader must hold in mind. Never to be raised: a question that needs more has grown where it should not."""
 
 
