@@ -441,7 +441,7 @@ def test_intervals_hold_and_are_tight(name, confidence):
     """The mass within the interval is at least the confidence, and one step less would not do (integers)."""
     mechanism = {**REAL, **WHOLE}[name]
     interval = mechanism.interval(confidence)
-    assert interval.lower == -interval.upper
+    assert interval.lower == -interval.upper == -mechanism.half_width(confidence)
     if name in WHOLE:
         reach = int(interval.upper)
         mass = math.fsum(mechanism.probability(k) for k in range(-reach, reach + 1))
@@ -464,6 +464,7 @@ def test_intervals_hold_and_are_tight(name, confidence):
 def test_intervals_together():
     """Ten numbers all lie within theirs: the exact quantile of the largest of ten, not the union bound."""
     mechanism = cu.Laplace(scale=1, sensitivity=1)
+    assert mechanism.half_width("0.95", together=10) == pytest.approx(5.275343910504974, rel=1e-12)
     assert mechanism.interval("0.95", together=10).upper == pytest.approx(5.275343910504974, rel=1e-12)
 
 

@@ -151,7 +151,7 @@ class Ledger:
                 ledger._act(EntryKind.REOPENED, f"without the witness: {note_text(witness_lost, 'witness_lost')}")
             else:
                 ledger._mirrored = seen
-                ledger._remember(ledger.head)
+                ledger._remember(*ledger.head)
             opening.keep_checkpoint(ledger._store, places, read)
         except BaseException:
             ledger.close()
@@ -207,7 +207,7 @@ class Ledger:
             page.put_total(STUDY, entry.after.spent, self.limits.total)
             page.put_total(holder, own + request.amounts, limit)
         self._unsettled.add(entry.id)
-        self._remember(Head(entry.sequence, entry.hash))
+        self._remember(entry.sequence, entry.hash)
         before = total if request.analyst is None else own
         return Spent(entry=entry, limit=limit, before=before, after=before + request.amounts)
 
@@ -278,7 +278,7 @@ class Ledger:
             if answer is not None:
                 page.keep(entry, answer)
         self._unsettled.discard(own.id)
-        self._remember(Head(entry.sequence, entry.hash))
+        self._remember(entry.sequence, entry.hash)
         return entry
 
     # ---- answers that were given before -----------------------------------------------------------------------------
@@ -333,7 +333,7 @@ class Ledger:
                     refers=own.id,
                 ),
             )
-        self._remember(Head(entry.sequence, entry.hash))
+        self._remember(entry.sequence, entry.hash)
         return entry
 
     # ---- the owner's acts -------------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ class Ledger:
             failures = 0 if kind is EntryKind.REOPENED else head.after.failures
             after = State(head.after.spent, version, failures)
             entry = _append(page, replace(next_entry(head, kind), data_version=version, after=after, note=note))
-        self._remember(Head(entry.sequence, entry.hash))
+        self._remember(entry.sequence, entry.hash)
         return entry
 
     # ---- questions about the ledger ---------------------------------------------------------------------------------
@@ -436,20 +436,19 @@ class Ledger:
         self._seen = head.sequence
         return head
 
-    def _remember(self, head: Head) -> None:
+    def _remember(self, sequence: int, hash_: str) -> None:
         """Mirror the head; again while another writer was faster, so that the last to write has seen the last entry."""
         with self._store.mirroring:
             while True:
-                if head.sequence > self._mirrored:
+                if sequence > self._mirrored:
                     try:
-                        remember(self._witness, self.id, head)
+                        remember(self._witness, self.id, sequence, hash_)
                     except OSError as error:
                         raise Failed(f"the ledger's witness could not be written; {_CHARGED}.") from error
-                    self._mirrored = head.sequence
-                last = self._store.tip()
-                if last.sequence <= self._mirrored:
+                    self._mirrored = sequence
+                sequence, hash_ = self._store.tip()
+                if sequence <= self._mirrored:
                     return
-                head = last
 
 
 def _admits(head: Entry, analyst: str | None, version: int) -> None:

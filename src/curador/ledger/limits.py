@@ -16,7 +16,6 @@ from curador.errors import BudgetExceeded, InvalidParameter, InvalidStudy, NotPr
 from curador.ledger.amounts import DELTA_TICK, ZERO, Amounts, down_to_tick
 from curador.ledger.entry import Request
 from curador.privacy.adjacency import Adjacency, as_adjacency
-from curador.privacy.filters import ConcentratedAmounts as Concentration
 from curador.privacy.filters import ConcentratedFilter, PureFilter
 from curador.privacy.loss import Loss, compose
 from curador.privacy.losses import loss_from_record
@@ -103,7 +102,7 @@ class Limits:
             delta_limit=self.delta,
             delta_keys=self.delta_keys,
             rho_limit=self.rho_limit,
-            spent=Concentration(spent.rho, spent.delta),
+            spent=(spent.rho, spent.delta),
             adjacency=self.adjacency,
         )
 

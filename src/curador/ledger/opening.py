@@ -153,7 +153,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         return Head(made.sequence, made.hash)
 
     def announce(head: Head) -> None:
-        mirror.remember(places.witness, first.ledger, head, anew=seen is None)
+        mirror.remember(places.witness, first.ledger, *head, anew=seen is None)
         mirror.sync_folder(places.witness.parent)
         announced.append(head)
 
@@ -163,7 +163,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         if announced and seen is None:
             places.witness.unlink(missing_ok=True)
         elif announced and seen is not None:
-            mirror.remember(places.witness, seen.ledger, seen.head)
+            mirror.remember(places.witness, seen.ledger, *seen.head)
         if isinstance(error, FileExistsError):  # somebody else was faster
             raise _refusal_of_taken_place(places) from None
         if isinstance(error, OSError):
@@ -204,7 +204,7 @@ def _first(store: SQLiteStore) -> tuple[Entry, Limits]:
 
 def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused: bool) -> int | None:
     """Refuse a ledger that is behind its witness, or has another history; return the entry it saw, None if it is excused."""
-    seen, last = mirror.recall(places.witness), page.tip()
+    seen, (last, _) = mirror.recall(places.witness), page.tip()
     name = str(places.ledger)
     if seen is None:
         hint = "restore the file; or, as the owner, open the ledger once with the reason why it is lost"
@@ -214,7 +214,7 @@ def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused
     hint = "it was restored from a backup or replaced, and forgot charges; find the right one, or start anew with a reason"
     if seen.ledger != ledger_id:
         raise InvalidStudy.must_be("ledger", f"the one that its witness saw ({seen.ledger})", f"{ledger_id} in {name}", hint)
-    behind = seen.head.sequence - last.sequence
+    behind = seen.head.sequence - last
     if behind > 0:
         entries = "1 entry" if behind == 1 else f"{behind} entries"
         raise InvalidStudy(f"the ledger is behind its witness by {entries}: {name}.", hint=f"{hint}.")

@@ -165,7 +165,7 @@ class SQLiteStore:
                 _roll_back(page.cursor)
                 raise
 
-    def tip(self) -> Head:
+    def tip(self) -> tuple[int, str]:
         """Return the sequence and hash of the last entry."""
         self._renew_after_fork()
         with _translating_errors(self.path, None), self._page() as page:

@@ -18,7 +18,6 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from curador.errors import InvalidStudy
 from curador.ledger.amounts import DIGITS, NOTHING, Amounts
 from curador.ledger.entry import DAMAGED, LATER, ChainRow, Entry, EntryKind, entry_of, recent_entry, refuse_entry
-from curador.ledger.witness import Head
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.expression import ClauseElement
@@ -217,10 +216,10 @@ class Page:
         row = self._one("named", own=id_)
         return None if row is None else entry_of(ChainRow(*row))
 
-    def tip(self) -> Head:
+    def tip(self) -> tuple[int, str]:
         """Return the sequence and hash of the last entry, as they are stored."""
         row = self._one("tip")
-        return refuse_entry(0, "must be there") if row is None else Head(*row)
+        return refuse_entry(0, "must be there") if row is None else (row[0], row[1])
 
     def rows(self, start: int) -> list[ChainRow]:
         """Return a page of rows in order, as they are stored."""

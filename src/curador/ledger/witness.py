@@ -42,12 +42,12 @@ def witness_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".head")
 
 
-def remember(path: Path, ledger: str, head: Head, *, anew: bool = False) -> None:
-    """Write what was seen: on disk before it replaces what stood there, readable by the owner only.
+def remember(path: Path, ledger: str, sequence: int, hash_: str, *, anew: bool = False) -> None:
+    """Write what was seen, the last entry: on disk before it replaces what stood there, readable by the owner only.
 
     anew   FileExistsError where a witness stands already
     """
-    body = {"version": 1, "ledger": ledger, "sequence": head.sequence, "hash": head.hash}
+    body = {"version": 1, "ledger": ledger, "sequence": sequence, "hash": hash_}
     write_private(path, (json.dumps(body) + "\n").encode(), replace=not anew)
 
 

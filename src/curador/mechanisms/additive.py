@@ -163,12 +163,16 @@ class IntegerNoise(ABC):
     # ---- error bars -------------------------------------------------------------------------------------------------
 
     def interval(self, confidence: Number = "0.95", *, together: Number = 1) -> Interval:
-        """Return the error bar: the noise lies in it with at least this probability; add it to a released number.
+        """Return the error bar: noise and rounding lie in it with at least this probability; add it to a released number.
 
         together: the probability that this many numbers, each with its own noise, all lie within theirs.
         """
-        half = float_up(self._reach(1 - miss_of_each(confidence, together)))
+        half = self.half_width(confidence, together=together)
         return Interval(-half, half)
+
+    def half_width(self, confidence: Number = "0.95", *, together: Number = 1) -> float:
+        """Return how far the error bar reaches to either side. See `interval`. Rounds: up."""
+        return float_up(self._reach(1 - miss_of_each(confidence, together)))
 
 
 class RealNoise(IntegerNoise):
@@ -240,11 +244,10 @@ class RealNoise(IntegerNoise):
             return np.asarray(_as_objects([int(one) for one in value.ravel().tolist()], value.shape) + noise, object)
         return _sum(value.astype(np.int64), noise) if _is_small(value) else _float_sum(value, noise)
 
-    def interval(self, confidence: Number = "0.95", *, together: Number = 1) -> Interval:
-        """Return the error bar, half a grid step for rounding the value included. See IntegerNoise.interval."""
+    def half_width(self, confidence: Number = "0.95", *, together: Number = 1) -> float:
+        """Return how far the error bar reaches to either side, half a grid step for rounding included. Rounds: up."""
         reach = self._reach(1 - miss_of_each(confidence, together))
-        half = float_up((2 * reach + 1) * power_of_two(self.exponent - 1))
-        return Interval(-half, half)
+        return float_up((2 * reach + 1) * power_of_two(self.exponent - 1))
 
 
 M = TypeVar("M", bound="RealNoise")
@@ -254,7 +257,7 @@ def largest_accurate(make: Callable[[Fraction], M], scale: Fraction, wanted: Acc
     """Return the mechanism of this scale, or of a smaller one if the grid's own rounding would break the accuracy."""
     while True:
         mechanism = make(scale)
-        reached = Fraction(mechanism.interval(wanted.confidence).upper)
+        reached = Fraction(mechanism.half_width(wanted.confidence))
         if reached <= wanted.error:
             return mechanism
         scale = round_down(scale * min(wanted.error / reached, 1 - Fraction(1, 1 << 38)))

@@ -232,7 +232,7 @@ class Staircase(RealNoise):
 
         def keeps(inverse: float) -> bool:
             trial = cls(epsilon=round_up(1 / inverse), sensitivity=sensitivity, grid=grid)
-            return Fraction(trial.interval(wanted.confidence).upper) <= wanted.error
+            return Fraction(trial.half_width(wanted.confidence)) <= wanted.error
 
         held = find_largest(keeps, start=float(wanted.error) / math.sqrt(squared) / 4, limit=2.0**35)
         return cls(epsilon=round_up(1 / held), sensitivity=sensitivity, grid=grid)

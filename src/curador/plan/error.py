@@ -105,7 +105,7 @@ def deviation(noise: Additive) -> float:
 
 def own_reach(noise: Additive, miss: Fraction) -> Fraction:
     """Return the reach of one noise by its exact law. Rounds: up."""
-    return Fraction(noise.interval(1 - miss).upper)
+    return Fraction(noise.half_width(1 - miss))
 
 
 def _enumerated_reach(terms: Sequence[WeightedNoise], miss: float, low: float, high: float) -> float:

@@ -505,11 +505,11 @@ def test_a_slow_writer_does_not_turn_the_witness_back(ledger, path, monkeypatch)
     with reopen(path) as other:
         real, delayed = witness.remember, []
 
-        def slow(place, ledger, head, **options):
+        def slow(place, ledger, *head, **options):
             if not delayed:
                 delayed.append(True)
                 other.reserve(request(epsilon="0.1"))  # overtakes: its head is mirrored first
-            real(place, ledger, head, **options)
+            real(place, ledger, *head, **options)
 
         monkeypatch.setattr("curador.ledger.ledger.remember", slow)
         ledger.reserve(request(epsilon="0.1"))

@@ -229,7 +229,7 @@ def behind(path):
     seen = witness.recall(witness_of(path))
     with reopen(path, BOTH, verify=False) as ledger:
         early = next(iter(ledger.entries(5)))
-    witness.remember(witness_of(path), seen.ledger, Head(early.sequence, early.hash))
+    witness.remember(witness_of(path), seen.ledger, early.sequence, early.hash)
 
 
 def copied(path):

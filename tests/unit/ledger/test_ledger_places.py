@@ -85,16 +85,16 @@ def test_a_witness_remembers(tmp_path):
     assert recall(path) is None
     before = os.umask(0)
     try:
-        remember(path, "one", Head(3, "abc"), anew=True)
+        remember(path, "one", 3, "abc", anew=True)
     finally:
         os.umask(before)
-    remember(path, "one", Head(4, "def"))
+    remember(path, "one", 4, "def")
 
     assert recall(path) == WitnessedHead("one", Head(4, "def"))
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in tmp_path.iterdir()] == ["a.ledger.head"]
     with pytest.raises(FileExistsError):
-        remember(path, "two", Head(0, ""), anew=True)
+        remember(path, "two", 0, "", anew=True)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_witness_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
     real, replace = os.fsync, Path.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("sync"), real(handle)))
     monkeypatch.setattr(Path, "replace", lambda self, target: (steps.append("replace"), replace(self, target))[1])
-    remember(path, "one", Head(3, "abc"))
+    remember(path, "one", 3, "abc")
 
     assert steps == ["sync", "replace"]
 
