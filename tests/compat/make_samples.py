@@ -91,7 +91,7 @@ def make_questions(folder: Path) -> None:
                 "options": options,
                 "key": ready.key,
                 "plan": ready.plan_digest,
-                "texts": [one.text for one in ready.identities],
+                "texts": [text for text, _ in ready.identities],
                 "losses": [json.dumps(one) for one in ready.losses],
             }
         )

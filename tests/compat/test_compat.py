@@ -106,7 +106,7 @@ def test_a_question_keeps_its_text_and_its_key(path, name, case):
     study = read_study(path.parent / "studies" / case["study"])
     ready = given.priced(study, case["question"], case["options"])
 
-    assert [one.text for one in ready.identities] == case["texts"], name
+    assert [text for text, _ in ready.identities] == case["texts"], name
     assert ready.plan_digest == case["plan"]
     assert ready.key == case["key"]
     assert [json.dumps(one) for one in ready.losses] == case["losses"]

@@ -73,7 +73,7 @@ NOT_STORED: dict[type, dict[str, str]] = {
         **dict.fromkeys(("order", "limit", "offset"), "computed from what was measured"),
         "tables": "read from the relations",
     },
-    price.Priced: {"grant": "what counts is the noise that was bought"},
+    price.Priced: dict.fromkeys(("kind", "amount", "delta"), "granted; what counts is the noise that was bought"),
     price.DiscreteLaplace: {"table": "how it is drawn"},
     price.DiscreteGaussian: {"table": "how it is drawn"},
     Entry: {"hash": "of the text itself"},
@@ -146,7 +146,7 @@ def parts_of(value, found):
 STORED_WHOLE = (price.Priced, model.Plan, model.BlockPlan)
 NEVER = (
     *(tree.Place, tree.Key, tree.Estimated, *PlannedEstimate.__subclasses__(), model.ItemPlan),
-    *(model.OrderPlan, model.Step, price.Grant),
+    *(model.OrderPlan, model.Step),
 )
 """What is computed after the release, planned or said: no part of a question's text."""
 

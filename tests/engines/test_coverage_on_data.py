@@ -21,7 +21,7 @@ import curador as cu
 from curador.engines.duckdb.engine import DuckDBEngine
 from curador.engines.duckdb.versions import prepared_folder
 from curador.plan.build import build_plan
-from curador.plan.price import Grant, price
+from curador.plan.price import price
 from curador.query.sql import parse
 from curador.study.build import build_study
 from curador.study.file import read_study
@@ -56,7 +56,7 @@ EXACT = ("SUM({x}) AS a", "AVG({x}) AS a", "SUM({x}) / COUNT(DISTINCT {unit}) AS
 
 def coverage(engine, sql, kind, amount, times=TIMES):
     plan = build_plan(parse(sql, engine.schema), engine.schema)
-    priced = price(plan, Grant(kind, Fraction(amount), Fraction(1, 10**6)))
+    priced = price(plan, kind, Fraction(amount), Fraction(1, 10**6))
     return redraw(priced, engine.tally(engine.compile(plan.blocks)), times)
 
 
@@ -119,7 +119,7 @@ def test_the_mean_of_a_constant_is_that_constant(ours, rows):
 
     question = parse("SELECT AVG(fixed) AS a FROM visits", ours.schema)
     plan = build_plan(question, ours.schema, asked=RequestedCaps(rows=rows))
-    priced = price(plan, Grant("concentrated", Fraction(1, 20)))
+    priced = price(plan, "concentrated", Fraction(1, 20))
     (found,) = redraw(priced, ours.tally(ours.compile(plan.blocks)), 10)
 
     assert found.truths == [pytest.approx(200, abs=1e-6)]
@@ -175,7 +175,7 @@ def test_twenty_whole_questions(ours, tmp_path):
     """The intervals of real answers hold the engine's own bounded numbers."""
     sql = "SELECT kind, COUNT(*) AS n, SUM(spent) AS s, AVG(spent) AS m, MEDIAN(spent) AS q FROM visits GROUP BY kind"
     plan = build_plan(parse(sql, ours.schema), ours.schema)
-    priced = price(plan, Grant("concentrated", Fraction(1, 20)))
+    priced = price(plan, "concentrated", Fraction(1, 20))
     truths = {
         one.name: dict(zip(one.keys, one.truths, strict=True))
         for one in redraw(priced, ours.tally(ours.compile(plan.blocks)), 1)

@@ -10,7 +10,7 @@ import numpy as np
 from curador.engines.base import Cells, Tallied
 from curador.plan.aggregates import Linear, Mean, Point, Variance
 from curador.plan.model import BlockPlan, Cap, Contribution, Grid, ItemPlan, KeyPlan, Measurement, Plan, Tally
-from curador.plan.price import Grant, price
+from curador.plan.price import price
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import Call, Estimated, Key, Literal, Ref, Scan
 from curador.study.values import Type
@@ -109,7 +109,7 @@ def plan(*blocks, order=(), limit=None, offset=0):
 
 def priced(planned, kind="concentrated", amount="1/10", delta="1e-6"):
     private = any(one.private_keys for one in planned.blocks)
-    return price(planned, Grant(kind, Fraction(amount), Fraction(delta) if private else Fraction(0)))
+    return price(planned, kind, Fraction(amount), Fraction(delta) if private else Fraction(0))
 
 
 def tallied(planned, groups):

@@ -16,7 +16,6 @@ import enum
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -44,17 +43,8 @@ CanonicalPlaces: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
 """A block, its keys and its measurements in canonical order: each by its place in the plan."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The canonical text of a priced plan, and which of its parts stands where in it."""
-
-    text: str
-    places: tuple[CanonicalPlaces, ...]
-
-    @property
-    def digest(self) -> str:
-        """The plan's digest: SHA-256 of the text."""
-        return hashlib.sha256(self.text.encode("ascii")).hexdigest()
+Identity: TypeAlias = tuple[str, tuple[CanonicalPlaces, ...]]
+"""The canonical text of a priced plan, and which of its parts stands where in it."""
 
 
 def identity(priced: Priced) -> Identity:
@@ -67,17 +57,23 @@ def identity(priced: Priced) -> Identity:
     ]
     ordered = sorted(made, key=lambda one: (canonical_text(one[0]), one[1][0])) if len(made) > 1 else made
     body = {"version": VERSION, "adjacency": str(priced.plan.adjacency), "blocks": [block for block, _ in ordered]}
-    return Identity(canonical_text(body), tuple(places for _, places in ordered))
+    return canonical_text(body), tuple(places for _, places in ordered)
 
 
 def canonical(priced: Priced) -> dict[str, object]:
     """Return the canonical form as plain values: dictionaries, lists, texts, integers."""
-    return cast("dict[str, object]", json.loads(identity(priced).text))
+    return cast("dict[str, object]", json.loads(identity(priced)[0]))
+
+
+def identity_digest(identity: Identity) -> str:
+    """Return the digest of a priced plan: SHA-256 of its text."""
+    text, _ = identity
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def question_key(identities: Iterable[Identity], *, study_digest: str, data_version: int) -> str:
     """Return SHA-256 of what makes two questions identical."""
-    plans = [one.digest for one in identities]
+    plans = [identity_digest(one) for one in identities]
     return canonical_digest({"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version})
 
 
@@ -141,8 +137,8 @@ STORED_VERSION = 1
 def encode_releases(identities: Sequence[Identity], released: Sequence[Sequence[ReleasedBlock]]) -> bytes:
     """Return the bytes of several plans' releases."""
     plans = [
-        [_written_release(own[places[0]], places) for places in identity.places]
-        for identity, own in zip(identities, released, strict=True)
+        [_written_release(own[places[0]], places) for places in ordered]
+        for (_, ordered), own in zip(identities, released, strict=True)
     ]
     return zlib.compress(canonical_text({"version": STORED_VERSION, "plans": plans}).encode("ascii"), 6)
 
@@ -153,10 +149,10 @@ def decode_releases(content: bytes, identities: Sequence[Identity], priced: Sequ
     if body["version"] != STORED_VERSION:
         raise Failed("a stored answer is of an unknown version")
     out: list[list[ReleasedBlock]] = []
-    for stored, identity, own in zip(body["plans"], identities, priced, strict=True):
+    for stored, (_, ordered), own in zip(body["plans"], identities, priced, strict=True):
         found = {
             places[0]: _read_released(held, places, own.plan.blocks[places[0]])
-            for held, places in zip(stored, identity.places, strict=True)
+            for held, places in zip(stored, ordered, strict=True)
         }
         out.append([found[place] for place in range(len(found))])
     return out

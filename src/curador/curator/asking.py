@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curador.answers.bias import as_shares
-from curador.answers.identity import decode_releases, encode_releases, question_key
+from curador.answers.identity import decode_releases, encode_releases, identity_digest, question_key
 from curador.answers.release import release
 from curador.answers.table import answer_columns
 from curador.curator.answer import Answer, table_digest
@@ -73,7 +73,7 @@ class PricedQuestion:
     def plan_digest(self) -> str:
         """One digest of everything that is measured."""
         if len(self.identities) == 1:
-            return self.identities[0].digest
+            return identity_digest(self.identities[0])
         return question_key(self.identities, study_digest="", data_version=0)
 
     @property

@@ -187,7 +187,7 @@ def preview_of(
         cost=question.cost,
         limit=limit,
         left=left,
-        pure=question.priced[0].grant.kind == "pure",
+        pure=question.priced[0].kind == "pure",
         errors=tuple(expected_errors(question.priced[0], question.confidence)),
         keys=tuple(_threshold(selection) for selection in question.priced[0].selections if selection is not None),
         notes=(*question.notes, *bounding_notes(question.plan, schema)),

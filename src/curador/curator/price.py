@@ -29,7 +29,7 @@ from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPr
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
 from curador.plan.ownership import RequestedCaps
-from curador.plan.price import Grant, GrantKind, Priced, check_weights, price
+from curador.plan.price import GrantKind, Priced, check_weights, price
 from curador.privacy.losses import LaplaceLoss
 from curador.query.tree import Estimated, UnitGroup
 from curador.study.model import Caps
@@ -73,13 +73,9 @@ def priced_plan(plan: Plan, options: QuestionOptions, limits: Limits, share: Fra
     weights = _weights(plan, options.weights)
     if options.accuracy is not None:
         return _accurate(plan, options.accuracy, options.at, weights, limits, share)
-    return price(plan, grant_of(plan, options, limits, share), weights)
-
-
-def grant_of(plan: Plan, options: QuestionOptions, limits: Limits, share: Fraction) -> Grant:
-    """Return the grant of a spend, a rho or an epsilon."""
     kind, amount, part = amount_of(options, limits, share)
-    return _grant(plan, kind, amount, part, limits, share)
+    require(amount > 0, "the cost", f"at least the ledger's smallest step ({TICK})", "less")
+    return price(plan, kind, amount, _delta(plan, kind, part, limits, share), weights)
 
 
 def amount_of(options: QuestionOptions, limits: Limits, share: Fraction) -> tuple[GrantKind, Fraction, Fraction]:
@@ -110,11 +106,11 @@ def amount_of(options: QuestionOptions, limits: Limits, share: Fraction) -> tupl
     return "laplace", down_to_tick(asked), Fraction(1) if isinstance(rho, float) else rho / limits.rho_limit
 
 
-def is_enough(grant: Grant, least: Amounts) -> bool:
-    """Whether a grant is not below the least, both in what the ledger counts."""
-    if grant.kind == "laplace":
-        return LaplaceLoss(epsilon=grant.amount).rho >= least.rho
-    return grant.amount >= (least.epsilon if grant.kind == "pure" else least.rho)
+def is_enough(priced: Priced, least: Amounts) -> bool:
+    """Whether what was granted is not below the least, both in what the ledger counts."""
+    if priced.kind == "laplace":
+        return LaplaceLoss(epsilon=priced.amount).rho >= least.rho
+    return priced.amount >= (least.epsilon if priced.kind == "pure" else least.rho)
 
 
 def refuse_too_little(name: str, got: object, least: Amounts, least_spend: Fraction, gives: str = "") -> NoReturn:
@@ -131,19 +127,18 @@ def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> N
         raise BudgetExceeded.must_be(name, f"at most the study's whole limit ({rounded_text(whole, up=False)})", got)
 
 
-def _grant(plan: Plan, kind: GrantKind, amount: Fraction, part: Fraction, limits: Limits, share: Fraction) -> Grant:
-    """Return the amount, with the same part of delta_keys where keys are private, at most a tenth of the asker's.
+def _delta(plan: Plan, kind: GrantKind, part: Fraction, limits: Limits, share: Fraction) -> Fraction:
+    """Return what is granted for private keys: the amount's part of delta_keys, at most a tenth of the asker's.
 
     part: of the study's whole limit, so that the same amount is the same question whoever asks.
     """
-    require(amount > 0, "the cost", f"at least the ledger's smallest step ({TICK})", "less")
     if kind == "pure" or not any(block.private_keys for block in plan.blocks):
-        return Grant(kind, amount)
+        return Fraction(0)
     keys = down_to_tick(min(part, MOST_KEYS * share) * limits.delta_keys, DELTA_TICK)
     if keys <= 0:
         hint = "declare `values` for the columns of GROUP BY: keys that are known cost no delta"
         raise NotPrivate("keys that are selected privately need delta, and this study keeps none for them.", hint=f"{hint}.")
-    return Grant(kind, amount, keys)
+    return keys
 
 
 def _require_named(given: object, name: str, rule: str) -> None:
@@ -182,7 +177,7 @@ def _accurate(
     total = limits.total.epsilon if kind == "pure" else limits.total.rho
 
     def at_amount(amount: Fraction) -> Priced:
-        return price(plan, _grant(plan, kind, amount, amount / total, limits, share), weights)
+        return price(plan, kind, amount, _delta(plan, kind, amount / total, limits, share), weights)
 
     def kept(amount: Fraction) -> bool:
         priced = at_amount(amount)
@@ -290,7 +285,7 @@ def price_at(session: Session, text: str, options: QuestionOptions, *, raised: b
         raise _cost_not_given(session, plan, options, confidence)
     main = priced_plan(plan, options, session.limits, session.share)
     notes: tuple[str, ...] = ()
-    enough = is_enough(main.grant, session.least)
+    enough = is_enough(main, session.least)
     if raised and not enough:
         main, notes = _raise_to_least(session, plan, options, confidence)
     priced = (main,) if not options.bias else _with_bias(session, question, main, options)
@@ -344,16 +339,16 @@ def _with_bias(session: Session, question: Question, main: Priced, options: Ques
         build_plan(bias_question, wider, asked=None if isinstance(bias_question.blocks[0].relation, UnitGroup) else capped)
         for bias_question in bias_questions(question, main.plan, session.schema)
     ]
-    kind, amount = main.grant.kind, main.grant.amount
+    kind, amount = main.kind, main.amount
     if options.accuracy is None:
         extra = amount * BIAS_SHARE
         weights = {name: rational(value, "weights") for name, value in (options.weights or {}).items()}
-        main = price(main.plan, Grant(kind, down_to_tick(amount - extra), main.grant.delta), weights)
+        main = price(main.plan, kind, down_to_tick(amount - extra), main.delta, weights)
     else:
         extra = amount * BIAS_SHARE / (1 - BIAS_SHARE)
     counts = [sum(len(block.measurements) for block in plan.blocks) for plan in plans]
-    grants = [Grant(kind, down_to_tick(extra * count / sum(counts))) for count in counts]
-    return main, *(price(plan, grant) for plan, grant in zip(plans, grants, strict=True))
+    amounts = [down_to_tick(extra * count / sum(counts)) for count in counts]
+    return main, *(price(plan, kind, own) for plan, own in zip(plans, amounts, strict=True))
 
 
 def _raise_to_least(
@@ -388,7 +383,7 @@ def cost_of(priced: tuple[Priced, ...]) -> Amounts:
     """Return what must be charged. Rounds: up to the tick."""
     costs = [one.cost for one in priced]
     first, delta = (sum((cost[place] for cost in costs), Fraction(0)) for place in (0, 1))
-    if priced[0].grant.kind == "pure":
+    if priced[0].kind == "pure":
         return Amounts.cost(epsilon=first)
     return Amounts.cost(rho=first, delta=delta)
 

@@ -59,15 +59,6 @@ GrantKind: TypeAlias = OneOf["pure", "concentrated", "laplace"]
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """What a question may cost. amount: ε (pure, laplace) or ρ (concentrated); delta: for private keys."""
-
-    kind: GrantKind
-    amount: Fraction
-    delta: Fraction = Fraction(0)
-
-
-@dataclass(frozen=True, slots=True)
 class QuantileNoise:
     """Three draws of the exponential mechanism: the quantile, and an end on either side of it."""
 
@@ -89,12 +80,17 @@ KeyNoise: TypeAlias = GaussianKeys | LaplaceKeys
 class Priced:
     """A plan with its noise: what is charged, run and stored. What follows from its noise is computed once.
 
+    kind        how its cost was granted
+    amount      what it may cost: ε (pure, laplace) or ρ (concentrated)
+    delta       what it may cost besides, for private keys
     noises      for each block, one for each measurement
     selections  for each block, how private keys are selected; None where all keys are known
     """
 
     plan: Plan
-    grant: Grant
+    kind: GrantKind
+    amount: Fraction
+    delta: Fraction
     noises: tuple[tuple[Noise, ...], ...]
     selections: tuple[KeyNoise | None, ...]
 
@@ -111,8 +107,8 @@ class Priced:
 
     @cached_property
     def cost(self) -> tuple[Fraction, Fraction]:
-        """(ε, 0) of a pure grant, else (ρ, δ): exact or rounded up, never above the grant."""
-        return _cost_of(self.losses, pure=self.grant.kind == "pure")
+        """(ε, 0) of a pure grant, else (ρ, δ): exact or rounded up, never above what was granted."""
+        return _cost_of(self.losses, pure=self.kind == "pure")
 
 
 # What follows from exact parameters alone is kept for the next question with the same ones: dashboards spend alike.
@@ -148,40 +144,46 @@ def _cost_of(losses: tuple[Loss, ...], *, pure: bool) -> tuple[Fraction, Fractio
     return both
 
 
-def price(plan: Plan, grant: Grant, weights: Mapping[str, Fraction] | None = None) -> Priced:
-    """Return the plan with noise that costs at most the grant.
+def price(
+    plan: Plan,
+    kind: GrantKind,
+    amount: Fraction,
+    delta: Fraction = Fraction(0),
+    weights: Mapping[str, Fraction] | None = None,
+) -> Priced:
+    """Return the plan with noise that costs at most the grant: an amount of its kind, and delta for private keys.
 
-    Claim   The losses add up to at most grant.amount (ε, or ρ) and grant.delta.
+    Claim   The losses add up to at most the amount (ε, or ρ) and delta.
     Rounds  Scales up, so costs down to below the grant; the cost of what was chosen is exact or rounded up.
     Source  Basic composition of pure losses; [BS16] of ρ; mechanisms' own claims.
     """
-    require(grant.amount > 0, "the grant", "above 0", grant.amount)
+    require(amount > 0, "the grant", "above 0", amount)
     selecting = [place for place, block in enumerate(plan.blocks) if block.private_keys]
-    if selecting and grant.kind == "pure":
+    if selecting and kind == "pure":
         raise NotPrivate(
             "keys must be known without data under a pure budget: selecting them privately costs delta.",
             hint="declare `values` for the columns of GROUP BY, or give the study a budget with delta.",
         )
-    if selecting and grant.delta <= 0:
+    if selecting and delta <= 0:
         raise NotPrivate("keys that are selected privately need a grant of delta; got 0.")
     shares = [measurement_weights(block, weights or {}) for block in plan.blocks]
     total = sum((sum(share, Fraction(0)) for share in shares), Fraction(0))
-    everything = grant.amount * (1 - KEYS_SHARE) if selecting and total else grant.amount
-    keys = (grant.amount - everything if total else grant.amount) / max(len(selecting), 1)
+    everything = amount * (1 - KEYS_SHARE) if selecting and total else amount
+    keys = (amount - everything if total else amount) / max(len(selecting), 1)
     noises = tuple(
         tuple(
-            _noise(measurement, block, plan.adjacency, grant.kind, everything * share / total)
+            _noise(measurement, block, plan.adjacency, kind, everything * share / total)
             for measurement, share in zip(block.measurements, own, strict=True)
         )
         for block, own in zip(plan.blocks, shares, strict=True)
     )
     selections = tuple(
-        _selection(block.contribution.groups, plan.adjacency, grant.kind, keys, grant.delta / len(selecting))
+        _selection(block.contribution.groups, plan.adjacency, kind, keys, delta / len(selecting))
         if place in selecting
         else None
         for place, block in enumerate(plan.blocks)
     )
-    return Priced(plan, grant, noises, selections)
+    return Priced(plan, kind, amount, delta, noises, selections)
 
 
 def measurement_weights(block: BlockPlan, weights: Mapping[str, Fraction]) -> list[Fraction]:

@@ -9,7 +9,7 @@ from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, session_of
 
 from curador.curator.options import QuestionOptions
 from curador.curator.preview import expected_errors
-from curador.curator.price import grant_of, plan_question, price_at, priced_plan, smallest
+from curador.curator.price import plan_question, price_at, priced_plan, smallest
 from curador.errors import InvalidParameter, InvalidQuery, NotPrivate, Refused
 from curador.ledger.amounts import TICK, Amounts
 from curador.plan.aggregates import linear_reach, mean_reach_at
@@ -89,7 +89,7 @@ def test_epsilon_costs_itself_under_a_pure_budget(tmp_path):
 def test_epsilon_is_laplace_noise_at_its_tight_rho(tmp_path):
     """In an (ε, δ) study a question that is x-DP by itself costs the ρ of its noise: between x − 1 + e^−x and x tanh(x/2)."""
     found = ready(asking_of(tmp_path), epsilon="0.1")
-    assert found.priced[0].grant.kind == "laplace"
+    assert found.priced[0].kind == "laplace"
     assert type(found.priced[0].noises[0][0]).__name__ == "DiscreteLaplace"
     assert Fraction("0.0048374") < found.cost.rho < Fraction("0.0049959")
 
@@ -136,7 +136,7 @@ def test_keys_cost_the_same_part_of_delta_at_most_a_tenth(tmp_path, spend, part,
     asking = asking_of(tmp_path, analyst=analyst)
     found = ready(asking, BY_SHOP, spend=spend)
     most = part * total(asking.limits, asking.share).delta
-    assert found.priced[0].grant.delta == most
+    assert found.priced[0].delta == most
     assert most * (1 - Fraction(1, 1000)) <= found.cost.delta <= most
 
 
@@ -171,7 +171,7 @@ def test_accuracy_is_kept_by_the_smallest_amount(tmp_path, budget, error):
     assert linear_reach(estimate, found.noises[0], Fraction(95, 100)) <= Fraction(error)
     name = "epsilon" if budget is PURE else "rho"
     less = priced_plan(
-        found.plan, QuestionOptions(**{name: found.grant.amount * (1 - Fraction(1, 10**5))}), asking.limits, Fraction(1)
+        found.plan, QuestionOptions(**{name: found.amount * (1 - Fraction(1, 10**5))}), asking.limits, Fraction(1)
     )
     assert linear_reach(estimate, less.noises[0], Fraction(95, 100)) > Fraction(error)
 
@@ -263,8 +263,8 @@ def test_a_grant_needs_no_accuracy(tmp_path):
     """A grant of a spend is a function of plan, limits and share alone."""
     asking = asking_of(tmp_path)
     _, plan, _ = plan_question(asking, COUNT, QuestionOptions())
-    grants = {grant_of(plan, QuestionOptions(spend="5%"), asking.limits, Fraction(1)) for _ in range(3)}
-    assert len(grants) == 1
+    priced = [priced_plan(plan, QuestionOptions(spend="5%"), asking.limits, Fraction(1)) for _ in range(3)]
+    assert len({(one.kind, one.amount, one.delta) for one in priced}) == 1
 
 
 @pytest.mark.parametrize(

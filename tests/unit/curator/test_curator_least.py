@@ -157,7 +157,7 @@ def test_with_bias_the_accuracy_keeps_all_of_it(tmp_path):
     asking = asking_of(tmp_path)
     how = QuestionOptions(accuracy={"n": 10**6}, bias=True)
     found = price_at(asking, COUNT, how, raised=True)
-    assert found.priced[0].grant.amount == asking.least.rho
+    assert found.priced[0].amount == asking.least.rho
     assert found.cost.rho > asking.least.rho
 
 
