@@ -85,7 +85,7 @@ def build_plan(
     unknown = set(narrow) - {item.name for block in blocks for item in block.items}
     if unknown:
         raise InvalidQuery(
-            subject="bounds", rule="must be of columns of the answer", got=str(", ".join(sorted(map(str, unknown))))
+            subject="bounds", rule="must be of columns of the answer", got=", ".join(sorted(map(str, unknown)))
         )
     adjacency = schema.study.adjacency
     return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
@@ -194,9 +194,7 @@ class _Builder:
         if combinations > MOST_GROUPS:
             counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
             rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
-            raise NotPrivate(
-                str(rule), hint="group by fewer columns, or restrict them with WHERE … IN.", place=self.block.place
-            )
+            raise NotPrivate(rule, hint="group by fewer columns, or restrict them with WHERE … IN.", place=self.block.place)
         return tuple(found)
 
     def bounded(self, owners: Owners) -> tuple[Cap, Contribution]:

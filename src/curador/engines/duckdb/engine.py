@@ -198,7 +198,7 @@ class DuckDBEngine:
     def _require_ready(self) -> None:
         if not self.ready:
             rule = f"Data version {self._version} must be prepared for the study as it is declared."
-            raise InvalidStudy(str(rule), hint="run `curador prepare`")
+            raise InvalidStudy(rule, hint="run `curador prepare`")
 
 
 def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:

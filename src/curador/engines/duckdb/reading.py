@@ -215,9 +215,8 @@ def put_on_grid(x: str, column: Column) -> str:
         inside = f"CAST({x} AS HUGEINT) - ({grid.start})"
     else:
         low, high = double(lower), double(upper)
-        inside = _scale_by_power(
-            f"CAST({x} AS DOUBLE)", -grid.exponent
-        )  # a cast to whole numbers rounds: floor would take longer
+        # a cast to whole numbers rounds: floor would take longer
+        inside = _scale_by_power(f"CAST({x} AS DOUBLE)", -grid.exponent)
         inside = inside if grid.start == 0 else f"{inside} - {double(grid.start)}"
         if not all(-_NEARER < _place_of_bound(float(bound), grid) < grid.steps + _NEARER for bound in (lower, upper)):
             inside = f"least(greatest(TRY_CAST({inside} AS INTEGER), 0), {grid.steps})"  # NULL is skipped, so becomes 0
