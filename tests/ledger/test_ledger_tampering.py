@@ -114,7 +114,11 @@ def test_no_byte_changes_what_the_ledger_says(file, flips, least, originals, tmp
 
 
 def test_a_plain_database_would_not_have_noticed(originals, tmp_path):
-    """The power of the test above: many of the same flips change rows and no database complains."""
+    """The power of the test above: many of the same flips change rows and no database complains.
+
+    The bytes that are flipped are always the same ones, and 51 of the 200 lie in rows; what else stands there (ids, times,
+    hashes) is drawn anew, and makes one of them more or less unreadable. 25 would be half of them.
+    """
     chance, silent = random.Random(20_260), 0
     folder, _ = originals[0]
     whole = rows_of(folder / "a.ledger")
@@ -124,7 +128,7 @@ def test_a_plain_database_would_not_have_noticed(originals, tmp_path):
         rows = rows_of(here / "a.ledger")
         silent += rows is not None and rows != whole
 
-    assert silent > 50
+    assert silent > 25
 
 
 def test_a_cut_ledger_is_refused(originals, tmp_path):
