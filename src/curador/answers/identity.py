@@ -85,7 +85,7 @@ def _block(
         {**plain(measurement), "of": _combine_measurement(block, measurement), "by": plain(by)}
         for measurement, by in zip(block.measurements, noises, strict=True)
     )
-    body = {
+    body: dict[str, object] = {
         "relation": plain(block.relation),
         "cap": plain(block.cap),
         "contribution": plain(block.contribution),
