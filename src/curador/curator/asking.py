@@ -17,7 +17,7 @@ from curador.curator.rehearsal import rehearse, shape_of, tally_without_rows
 from curador.curator.spending import spend, try_out
 from curador.ledger.entry import Request
 from curador.plan.price import loss_record
-from curador.plan.words import bounding_notes, explain
+from curador.plan.words import bounding_notes, explain, selection_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -130,7 +130,12 @@ class PricedQuestion:
             for priced, own in zip(self.priced[1:], released[1:], strict=True)
             for column in answer_columns(priced, own, self.confidence)
         ]
-        notes = (*self.notes, *bounding_notes(self.plan, schema))
+        selected = [
+            selection_note(selection, self.session.study.unit_name, empty=block.rows == 0)
+            for selection, block in zip(main.selections, shown, strict=True)
+            if selection is not None
+        ]
+        notes = (*self.notes, *dict.fromkeys(selected), *bounding_notes(self.plan, schema))
         bias = as_shares(estimates) if estimates else ()
         return Answer(columns, spent.cost, receipt, spent.served, self.confidence, notes, bias, again=again)
 

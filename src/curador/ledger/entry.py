@@ -40,7 +40,9 @@ BEFORE_ALL: Final = "0" * 64
 """What the first entry holds as the hash of the one before it."""
 STUDY: Final = "study"
 OWNER: Final = "owner"
-DAMAGED: Final = "the file was changed from outside or is damaged; restore it, or start a new ledger and give the reason"
+ANOTHER: Final = 'start a ledger in another file, with the reason: new_ledger="…" in Python, --new-ledger "…" in a shell'
+"""What an owner does who means to begin anew: the words of the options that do it."""
+DAMAGED: Final = f"the file was changed from outside or is damaged; restore it, or {ANOTHER}"
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _FIELDS: Final = (

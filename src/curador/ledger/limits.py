@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from curador.errors import BudgetExceeded, InvalidParameter, InvalidStudy, NotPrivate, require
 from curador.ledger.amounts import DELTA_TICK, ZERO, Amounts, down_to_tick
-from curador.ledger.entry import Request
+from curador.ledger.entry import ANOTHER, Request
 from curador.privacy.adjacency import Adjacency, as_adjacency
 from curador.privacy.filters import ConcentratedFilter, PureFilter
 from curador.privacy.loss import Loss, compose
@@ -114,7 +114,7 @@ class Limits:
         A table that the ledger knows keeps its owner: with another, "one unit" would mean something else in each answer.
         A study may gain tables; those of units that are rows and those of named units do not mix.
         """
-        hint = "limits are fixed when a ledger is created; undo the change, or start a new ledger and give the reason"
+        hint = f"limits are fixed when a ledger is created; undo the change, or {ANOTHER}"
         keys = ZERO if budget.delta_keys is None else down_to_tick(budget.delta_keys, DELTA_TICK)
         for name, asked, own in (
             ("budget.epsilon", budget.epsilon, self.epsilon),

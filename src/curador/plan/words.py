@@ -197,8 +197,22 @@ def _selection(block: BlockPlan, selection: KeyNoise | None, unit: str) -> str:
     if selection is None:
         return f"selection  of keys by a noisy number of {unit}s; {touched}"
     spread = float(selection.sigma if hasattr(selection, "sigma") else selection.scale)  # type: ignore[union-attr]
-    threshold = math.ceil(float(selection.threshold) * 10) / 10
-    return f"selection  keys with at least {threshold:,} {unit}s, noise {spread:.3g} added before comparing; {touched}"
+    return (
+        f"selection  keys with at least {_threshold(selection)} {unit}s, noise {spread:.3g} added before comparing; {touched}"
+    )
+
+
+def _threshold(selection: KeyNoise) -> str:
+    """Rounds: up."""
+    return f"{math.ceil(float(selection.threshold) * 10) / 10:,}"
+
+
+def selection_note(selection: KeyNoise, unit: str, *, empty: bool) -> str:
+    """Return why groups may be missing, or that none is there: of others than those that are shown nothing is said."""
+    reached = f"noisy number of {unit}s"
+    if empty:
+        return f"no group is shown: none had a {reached} of {_threshold(selection)} or more"
+    return f"groups are shown only if their {reached} reached {_threshold(selection)}"
 
 
 def _measurement(one: Measurement, noise: Noise | None) -> str:

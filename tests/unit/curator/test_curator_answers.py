@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 
@@ -140,6 +141,25 @@ def test_a_null_in_an_answer_is_shown(answer):
     one = replace(answer, parts=(AnswerColumn("city", Type.STRING, [None]), mean))
     assert "NULL" in str(one)
     assert one.plot()
+
+
+def test_an_answer_says_why_groups_may_be_missing(tmp_path, tmp_path_factory):
+    """The public threshold, as the preview has it; that none reached it only where none did; nothing where keys are known.
+
+    By luck: the shop of one person is shown with probability at most the delta of the question's keys, below 1e-6.
+    """
+    with open_curator(tmp_path) as curator:
+        told = f"reached {math.ceil(curator.preview(BY_SHOP, spend='50%').keys[0].threshold * 10) / 10:,}"
+        some = curator.ask(BY_SHOP, spend="50%")
+        none_left = curator.ask(f"{BY_SHOP} HAVING COUNT(*) > 1000000000", spend="50%")
+        assert [note for note in some.notes if "groups are shown only if" in note and note.endswith(told)]
+        assert len(none_left) == 0
+        assert none_left.notes == some.notes
+        assert not [note for note in curator.ask(BY_CITY, spend="5%").notes if "shown" in note]
+    with open_curator(tmp_path_factory.mktemp("none"), shops={"corner": 1}) as curator:
+        empty = curator.ask(BY_SHOP, spend="50%")
+        assert len(empty) == 0
+        assert "no group is shown: none had a noisy number of persons of" in str(empty)
 
 
 # ---- receipts ------------------------------------------------------------------------------------------------------
