@@ -19,7 +19,7 @@ import numpy as np
 from curador.plan import enclosure as on
 from curador.plan import intervals
 from curador.plan.enclosure import ColumnEnclosure, Truth
-from curador.plan.intervals import EARLIEST, EVERYTHING, LATEST, units_apart, written_range
+from curador.plan.intervals import EVERYTHING, units_apart, written_range
 from curador.plan.model import Range, estimates_of
 from curador.query.tree import Literal, Ref
 from curador.study.values import Type
@@ -152,8 +152,9 @@ def _part(call: Call, ranges: Ranges, relation: Relation) -> Range:
 
 def _distance(call: Call, ranges: Ranges, relation: Relation) -> Range:
     unit = text_of(call.arguments[0])
-    start = ranges.times(call.arguments[1], relation) or (EARLIEST, LATEST)
-    end = ranges.times(call.arguments[2], relation) or (EARLIEST, LATEST)
+    start, end = (ranges.times(argument, relation) for argument in call.arguments[1:])
+    if start is None or end is None:
+        return Range(None, None, integer=True)  # the years 1 to 9999 are no bounds: noise would drown every answer
     first, last = units_apart(start[1], end[0], unit) - 1, units_apart(start[0], end[1], unit) + 1
     return Range(Fraction(first), Fraction(last), integer=True, why="dates")
 
