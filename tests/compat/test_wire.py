@@ -42,6 +42,7 @@ from curador.query import tree
 from curador.study import build
 from curador.study.file import read_study
 from curador.study.model import Caps, Column, EngineSettings, Study, Table, UnitPath, digested_meaning
+from parsed import nodes_of
 
 HERE = Path(__file__).parent
 SAMPLES = HERE / "v1"
@@ -434,7 +435,7 @@ def walkers(folder):
     """Return the modules that take from `dataclasses` what walks fields."""
     found = set()
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path.read_text(encoding="utf-8")):
             taken = isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and {one.name for one in node.names}
             named = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "dataclasses" and {node.attr}
             if (taken or named or set()) & WALKS:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from parsed import nodes_of
+
 SOURCE = Path(__file__).parents[2] / "src" / "curador"
 ROOMS = [
     "errors",
@@ -37,7 +39,7 @@ def room_of(module):
 
 
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
         elif isinstance(node, ast.Import):
@@ -81,7 +83,7 @@ def test_an_upward_import_is_caught(tmp_path):
 
 def imported_modules(path, modules):
     """The given modules that a file imports: at its head, inside functions, and for types alone."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from parsed import tree_of, walk
+
 SOURCE = Path(__file__).parents[2] / "src" / "curador"
 
 TWINS = {
@@ -22,14 +24,14 @@ PUBLIC = {"advanced", "certified", "concentrated", "shown", "shuffled"}
 
 def trees():
     for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+        yield path.relative_to(SOURCE).as_posix(), tree_of(path.read_text(encoding="utf-8"))
 
 
 def homes_of_classes(sources):
     """The files that define each class name."""
     found = defaultdict(list)
     for file, tree in sources:
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(file)
     return found
@@ -73,7 +75,7 @@ def test_a_participle_is_caught(name):
 
 def nameless_loops(tree):
     """Lines of loops, and of comprehensions over several lines, whose variable is called `one`."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         targets = [node.target] if isinstance(node, ast.For) else []
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)) and node.end_lineno > node.lineno:
             targets = [part.target for part in node.generators]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from parsed import nodes_of
+
 SOURCE = Path(__file__).parents[2] / "src" / "curador"
 ALLOWED = {
     "mechanisms/seam.py": "the door",
@@ -26,7 +28,7 @@ def sources():
 def askers(files):
     """Whoever names `entropy()` or a keystream, imports the system's randomness, or draws numbers without a public seed."""
     for name, text in files:
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_of(text):
             found = _found(node)
             if found is not None:
                 yield name, found

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from parsed import nodes_of
+
 SOURCE = Path(__file__).parents[2] / "src" / "curador"
 
 
 def other_names(text):
     """Parameters and fields of classes that hold an Adjacency under another name."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text):
         match node:
             case ast.arg(arg=name, annotation=ast.expr() as said) if _says_adjacency(said) and name != "adjacency":
                 yield name

@@ -14,6 +14,7 @@ from curador.ledger.amounts import Amounts
 from curador.ledger.limits import _no_room
 from curador.query.messages import invalid
 from curador.query.tree import Place
+from parsed import nodes_of, tree_of, walk
 
 SOURCE = Path(curador.__file__).parent
 
@@ -75,11 +76,9 @@ def test_errors_travel_with_their_fields(again):
 
 def readings_of_messages(tree):
     """Where code takes the sentence of an error of ours apart: text methods on str(error)."""
-    caught = {
-        node.name: ast.unparse(node.type) for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name
-    }
+    caught = {node.name: ast.unparse(node.type) for node in walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
     ours = {kind.__name__ for kind in [CuradorError, *subclasses(CuradorError)]}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]))):
                 if any(word.strip("() ") in ours for word in caught.get(name, "").split(",")):
@@ -97,7 +96,7 @@ def test_nobody_takes_a_message_apart():
     found = {
         str(path.relative_to(SOURCE)): lines
         for path in SOURCE.rglob("*.py")
-        if (lines := list(readings_of_messages(ast.parse(path.read_text(encoding="utf-8")))))
+        if (lines := list(readings_of_messages(tree_of(path.read_text(encoding="utf-8")))))
     }
     assert found == {}
 
@@ -116,7 +115,7 @@ def test_no_hint_is_written_into_a_sentence():
         path.name
         for path in SOURCE.rglob("*.py")
         if "local/client" not in path.as_posix() and path.name != "errors.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path.read_text(encoding="utf-8"))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\nHint: " in node.value
     ]
     assert texts == []

@@ -14,6 +14,7 @@ from curador.privacy import laws, losses, rules, verify
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE
 from curador.privacy.loss import QUESTIONS, TO_RECORD, Composed, Loss
 from curador.privacy.losses import loss_from_record
+from parsed import nodes_of, tree_of
 
 PRIVACY = Path(curador.privacy.__file__).parent
 
@@ -73,7 +74,7 @@ def test_every_law_has_a_twin_of_fifty_digits():
     """All laws but mixtures of normals, which are cut before they are summed."""
     found = set()
     for path in Path(laws.__file__).parent.glob("*.py"):
-        names = [node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
+        names = [node.name for node in tree_of(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
         found |= {name for name in names if name.endswith("Law")}
     assert len(found) > 5
     assert found - {kind.__name__ for kind in verify.moment.registry} == {"MixtureLaw"}
@@ -182,7 +183,7 @@ def outcome(ask, loss):
 
 
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

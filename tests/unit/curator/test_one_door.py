@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import curador
+from parsed import nodes_of
 
 SOURCE = Path(curador.__file__).parent
 CHARGING = {"reserve", "commit"}
@@ -16,16 +17,14 @@ SETTLING = CHARGING | {"fail", "void", "served"}
 DOOR = "curator/spending.py"
 ELSEWHERE = {
     "ledger": "the ledger itself",
-    "plots/example_ledger.py": "a made-up ledger for a picture, of no data",
 }
 
 
 def doors(files):
     """Every place that charges or settles: file and method."""
     for name, text in files:
-        tree = ast.parse(text)
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        for node in ast.walk(tree):
+        called = {id(node.func) for node in nodes_of(text) if isinstance(node, ast.Call)}
+        for node in nodes_of(text):
             if isinstance(node, ast.Attribute) and (node.attr in CHARGING or (node.attr in SETTLING and id(node) in called)):
                 yield name, node.attr
 
@@ -54,12 +53,6 @@ def test_the_door_is_one_function_for_questions_and_fits():
     """Both callers hand a purchase to `spend` and touch neither the turn nor the pace."""
     for name in ("asking", "training"):
         text = (SOURCE / "curator" / f"{name}.py").read_text(encoding="utf-8")
-        called = {
-            node.func.id
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        }
+        called = {node.func.id for node in nodes_of(text) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         assert "spend" in called
-        assert not {"turn", "pace", "tried"} & {
-            node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)
-        }
+        assert not {"turn", "pace", "tried"} & {node.attr for node in nodes_of(text) if isinstance(node, ast.Attribute)}
