@@ -70,6 +70,7 @@ def test_what_is_seeded_runs(module, name, change, ask, before, after):
     assert imported() == after
 
 
+@pytest.mark.slow
 def test_a_fork_that_dies_or_hangs_says_nothing():
     """None, and the process that asked goes on."""
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a process of its own
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "a-questions-way.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(?P<file>[\w/]+\.py)` \| `(?P<function>\w+)` \|", re.MULTILINE)
