@@ -10,7 +10,7 @@ laplace         discrete Laplace: pure by itself    Laplace threshold      (Î£ Ï
 Order statistics use the exponential mechanism everywhere. Private keys get a quarter of the spend, the rest is divided over
 the distinct measurements, equally or by weights. The cost is a function of plan and grant only.
 
-Names in canonical texts, in the keys of paid answers and in receipts are a contract, as those of `query/wire.py`: they are
+Names in canonical texts, in the keys of paid answers and in receipts are a contract, as those of `query/tree.py`: they are
 for ever, and a new attribute is written only where it is not what every plan before it meant.
 """
 
