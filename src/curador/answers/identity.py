@@ -71,10 +71,26 @@ def identity_digest(identity: Identity) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def question_key(identities: Iterable[Identity], *, study_digest: str, data_version: int) -> str:
-    """Return SHA-256 of what makes two questions identical."""
+def question_key(
+    identities: Iterable[Identity],
+    *,
+    study_digest: str,
+    data_version: int,
+    survey: str | None = None,
+    finds: Iterable[Identity] = (),
+) -> str:
+    """Return SHA-256 of what makes two questions identical.
+
+    survey   the survey whose caps it is answered with, or which a new one follows; None: all caps are declared or asked for
+    finds    what is counted first to find its own caps: the plans are then those at the caps of the table
+    """
     plans = [identity_digest(one) for one in identities]
-    return canonical_digest({"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version})
+    body = {"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version}
+    if survey is not None:
+        body["survey"] = survey
+    if counted := [identity_digest(one) for one in finds]:
+        body["finds"] = counted
+    return canonical_digest(body)
 
 
 def _block(

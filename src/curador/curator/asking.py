@@ -48,6 +48,7 @@ class PricedQuestion:
     enough     whether what was asked for is not below the owner's least spend; only a stored answer is given for less
     notes      what the asker must know about the price
     by_engine  whether it is the engine that says what tables without rows give, or the plan
+    survey     the id of the survey whose caps it is answered with; None: none
     """
 
     session: Session
@@ -62,7 +63,9 @@ class PricedQuestion:
     enough: bool = True
     notes: tuple[str, ...] = ()
     by_engine: bool = True
+    survey: str | None = None
     what: str = "question"
+    once: bool = False
 
     @property
     def plan(self) -> Plan:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from curador.curator.found import read_survey
 from curador.curator.pace import Pace
 from curador.ledger.limits import least_of
 from curador.study.model import EngineSettings, UnitColumn, UnitPath
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AbstractContextManager
 
+    from curador.curator.found import Survey
     from curador.engines.base import Compiled, Engine
     from curador.ledger.amounts import Amounts
     from curador.ledger.entry import Stored
@@ -131,6 +133,8 @@ class Session:
     turn: AbstractContextManager[object] = field(default_factory=threading.Lock)
     plans: Plans = field(default_factory=Plans)
     tried: Tried = field(default_factory=Tried)
+    filled: tuple[int, str, Schema, Schema] | None = None
+    """The engine's schema with the caps of a survey: for which schema and survey, what, and the schema itself, kept alive."""
 
     def of(self, analyst: Analyst) -> Session:
         """Return the session of an analyst at the same study."""
@@ -157,9 +161,22 @@ class Session:
         return self.engine.version
 
     @property
+    def survey(self) -> Survey | None:
+        """The survey in force; None where none was bought, or nothing of the study needs one."""
+        if not any(table.surveyed for table in self.study.tables):
+            return None
+        entry = self.ledger.surveyed(self.study.name)
+        return None if entry is None else read_survey(entry, self.study.adjacency)
+
+    @property
     def schema(self) -> Schema:
-        """Every table and column of the study."""
-        return self.engine.schema
+        """Every table and column of the study, with the caps that a survey found where none are declared."""
+        plain, survey = self.engine.schema, self.survey
+        if survey is None:
+            return plain
+        if self.filled is None or self.filled[:2] != (id(plain), survey.id):
+            self.filled = id(plain), survey.id, survey.fill(plain), plain
+        return self.filled[2]
 
     @property
     def visible_tables(self) -> frozenset[str] | None:

@@ -20,9 +20,9 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Refused
+from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, LedgerBusy, Refused
 from curador.ledger.amounts import NOTHING
-from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, Spent, State, new_id, now
+from curador.ledger.entry import BEFORE_ALL, AlreadyReserved, Entry, EntryKind, Spent, State, new_id, now
 from curador.mechanisms.seam import is_private
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ KEPT = "the charge is kept and nothing was released"
 CHARGING = "interrupted while the question was being charged: the charge may be kept, and nothing was released."
 INTERRUPTED = f"interrupted after the question was charged: {KEPT}."
 STORING = "interrupted while the answer was being stored: the charge is kept; if it was stored, asking again is free."
+_PATIENCE = 0.05
 ANSWERED = "interrupted after the question was answered: the charge is kept; the same question again is free."
 
 
@@ -58,6 +59,7 @@ class Purchase(Protocol[Value, Result_co]):
     what      "question" or "fit"
     request   its charge
     shape     what its way after the engine depends on, sizes of numbers by their magnitude; None: it has no like
+    once      whether it is bought once, whoever asks for it at the same time, in whatever process
     """
 
     @property
@@ -66,6 +68,8 @@ class Purchase(Protocol[Value, Result_co]):
     def request(self) -> Request: ...
     @property
     def shape(self) -> Hashable | None: ...
+    @property
+    def once(self) -> bool: ...
 
     def try_engine(self) -> None:
         """Do what is tried anew of every question, whatever its shape: the engine's part, and what its receipt says."""
@@ -123,7 +127,11 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                         purchase.try_engine()
                 session.tried.add((request.question, request.question_key))
             said = CHARGING
-            reserved = ledger.reserve(request)
+            try:
+                reserved = ledger.reserve(request, once=purchase.once)
+            except AlreadyReserved:
+                said = None
+                return _give_again(session, purchase, _await_other(session, request))
             charged, said = True, INTERRUPTED
             with _telling_an_id(session, reserved):
                 content = purchase.compute(rehearsal=False)
@@ -184,6 +192,18 @@ def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Sto
     spent = entry.after.spent if entry.analyst is None else ledger.spent(entry.analyst)
     limit = ledger.limits.share(request.share)
     return purchase.show(restored, digest, Spent(entry=entry, limit=limit, before=spent, after=spent))
+
+
+def _await_other(session: Session, request: Request) -> Stored:
+    """Return what somebody else is buying in another process, once it is there; nothing is charged here."""
+    patience = time.monotonic() + float(session.study.engine.deadline)
+    while time.monotonic() < patience:
+        stored = session.stored(request.question_key, request.data_version)
+        if stored is not None:
+            return stored
+        time.sleep(_PATIENCE)
+    hint = "if its process was killed, its charge is kept; the owner surveys again to begin anew"
+    raise LedgerBusy("somebody else is buying this just now; nothing was charged.", hint=f"{hint}.")
 
 
 def _require_means(session: Session) -> None:

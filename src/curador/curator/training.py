@@ -157,6 +157,7 @@ class FitPurchase:
     run: Fitting
     exact: bool
     what: str = "fit"
+    once: bool = False
     shape: None = None  # what a fit does depends on all of it
 
     def compute(self, *, rehearsal: bool) -> bytes:

@@ -7,6 +7,7 @@ Everything is a function of the question and the study.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -56,18 +57,22 @@ def build_plan(
     question: Question,
     schema: Schema,
     *,
-    asked: RequestedCaps | None = None,
+    asked: RequestedCaps | Sequence[RequestedCaps] | None = None,
     bounds: Mapping[str, tuple[Fraction, Fraction]] | None = None,
 ) -> Plan:
-    """Return the plan of a question. `bounds` narrow the argument of a column's aggregate, by the column's name."""
+    """Return the plan of a question.
+
+    asked    caps other than those of its tables, the same for all blocks or one for each
+    bounds   narrow the argument of a column's aggregate, by the column's name
+    """
     options = question.options
-    wanted = asked or AS_DECLARED
+    given = [asked or AS_DECLARED] * len(question.blocks) if not isinstance(asked, Sequence) else list(asked)
     if options.rows or options.groups:
-        wanted = replace(wanted, rows=wanted.rows or options.rows, groups=wanted.groups or options.groups)
+        given = [replace(one, rows=one.rows or options.rows, groups=one.groups or options.groups) for one in given]
     narrow = {name: (lower, upper) for name, lower, upper in options.bounds} | dict(bounds or {})
     blocks: list[BlockPlan] = []
     orders: list[OrderPlan] = []
-    for block in question.blocks:
+    for block, wanted in zip(question.blocks, given, strict=True):
         order: list[Node] = [one.expression for one in question.order if not isinstance(one.expression, Ref)]
         planned, expressions = _build_block(block, schema, wanted, narrow, order, blocks=len(question.blocks))
         blocks.append(planned)

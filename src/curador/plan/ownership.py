@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 from typing import Literal as OneOf
 
-from curador.errors import InvalidParameter, NotPrivate
+from curador.errors import InvalidParameter, InvalidStudy, NotPrivate
 from curador.plan.model import Cap, Contribution
 from curador.query.tree import (
     Call,
@@ -37,13 +37,13 @@ from curador.query.tree import (
     UnitGroup,
     Window,
 )
-from curador.study.model import Caps, UnitPath, UnitRow
+from curador.study.model import Caps, UnitPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from curador.query.tree import Node, Relation
-    from curador.study.model import Schema
+    from curador.study.model import Schema, Table
 
 
 # ---- who owns rows, and how many -----------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _scan(scan: Scan, schema: Schema, height: int | None) -> tuple[bool, int | N
     if found is None or found.table.public:
         return PUBLIC
     table = found.table
-    return True, 1 if table.unique or isinstance(table.unit, UnitRow) else height
+    return True, 1 if table.single else height
 
 
 def _both(kind: str, left: int | None, right: int | None, left_fan: int | None, right_fan: int | None) -> int | None:
@@ -292,22 +292,43 @@ AS_DECLARED = RequestedCaps()
 """The owner's own caps."""
 
 
+def private_tables(relation: Relation, schema: Schema) -> list[Table]:
+    """Return the private tables that a relation reads, as often as it reads them."""
+    tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
+    return [table for table in tables if not table.public]
+
+
+def require_caps(relation: Relation, schema: Schema) -> None:
+    """Refuse a question about a table for which nobody declared caps and no survey found any.
+
+    Whether a survey was bought is public: the ledger says so to everybody.
+    """
+    for table in private_tables(relation, schema):
+        if table.surveyed:
+            unit = schema.study.unit_name
+            rule = f"how many rows of one {unit} count in {table.name} must be declared, or found by the survey"
+            hint = "the owner runs `curador survey study.toml`, or asks the first question: about 1 % of the budget buys it"
+            raise InvalidStudy(f"{rule}; neither was done yet.", hint=f"{hint}.", place=relation.place)
+
+
 def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
     """Return the caps of a question: the largest of its private tables', changed as the analyst may.
 
-    An analyst may lower a cap, or raise it up to the owner's caps_max.
+    An analyst may lower a cap, or raise it up to the owner's caps_max; where the owner declared none, up to what is stored.
     """
-    tables = [found.table for scan in scans_of(relation) if (found := schema.table(scan.table)) is not None]
-    private = [table for table in tables if not table.public]
+    require_caps(relation, schema)
+    private = private_tables(relation, schema)
+    held = [table.caps or Caps(rows=1) for table in private]
     if len(private) == 1 and asked == AS_DECLARED:
-        return private[0].caps
-    rows = max(table.caps.rows for table in private)
+        return held[0]
     own = Caps(
-        rows=rows,
-        groups=max(table.caps.most_groups for table in private),
-        rows_per_group=max(table.caps.most_in_group for table in private),
+        rows=max(caps.rows for caps in held),
+        groups=max(caps.most_groups for caps in held),
+        rows_per_group=max(caps.most_in_group for caps in held),
     )
-    ceilings = [table.caps_max or table.caps for table in private]
+    found = any(table.name in schema.found for table in private)
+    ceilings = [table.caps_max or caps for table, caps in zip(private, held, strict=True)]
+    ceilings += [Caps(rows=schema.study.engine.unit_rows)] if found else []
     wanted = {
         "rows": (asked.rows, max(ceiling.rows for ceiling in ceilings)),
         "groups": (
@@ -321,8 +342,10 @@ def caps_of(relation: Relation, schema: Schema, asked: RequestedCaps) -> Caps:
             if not 1 <= value <= most:
                 raise InvalidParameter.must_be(f"caps.{name}", f"from 1 to {most}, what the owner allows", value)
             own = replace(own, **{name: value})
+    if asked.rows is not None and asked.groups is None and found:
+        own = replace(own, groups=asked.rows)
     if asked.rows is not None and asked.rows_per_group is None:
-        own = replace(own, rows_per_group=min(own.most_in_group, asked.rows))
+        own = replace(own, rows_per_group=asked.rows if found else min(own.most_in_group, asked.rows))
     return own
 
 

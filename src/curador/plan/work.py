@@ -37,7 +37,6 @@ from curador.plan.model import Step
 from curador.plan.ownership import Owners, conjuncts, public_matches, refs_of, scans_of
 from curador.query.functions import AGGREGATES, FUNCTIONS
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
-from curador.study.model import UnitRow
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -202,10 +201,9 @@ whoever's row is its first."""
 
 def stored_rows(table: Table, study: Study) -> int:
     """Return how many rows of one unit a prepared table holds at most."""
-    if table.unique or isinstance(table.unit, UnitRow):
+    if table.single:
         return 1
-    ceiling = table.caps if table.caps_max is None else table.caps_max
-    return max(study.engine.unit_rows, table.caps.rows, ceiling.rows)
+    return max(study.engine.unit_rows, *(caps.rows for caps in (table.caps, table.caps_max) if caps is not None))
 
 
 def fit_height(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from curador.query.text import PrivacyClause
     from curador.query.tree import Node, Place, Relation, WindowCall
-    from curador.study.model import Schema
+    from curador.study.model import Schema, TableSchema
 
 
 # ---- context ---------------------------------------------------------------------------------------------------------------
@@ -130,6 +130,11 @@ def scan_table(name: str, context: Context, place: Place | None) -> Scan:
     if found is None:
         tables = [one.table.name for one in context.schema.tables]
         raise invalid(place, f"there is no table {quote_name(name)}", suggest_names(name, tables, "the tables are"))
+    return whole_table(found, place)
+
+
+def whole_table(found: TableSchema, place: Place | None = None) -> Scan:
+    """Return all rows and columns of a table."""
     table = found.table.name
     unit = found.unit_index
     # a row without unit is dropped before anything else: whoever owns a row is never NULL

@@ -72,7 +72,7 @@ def _check_public(where: Where, table: Table) -> None:
         raise broken_rule(
             (*where, "unique"), "absent for a public table", value=True, hint='say key = ["…"] for columns that are unique'
         )
-    if table.caps != Caps():
+    if table.caps is not None:
         raise broken_rule((*where, "caps"), "absent for a public table", _caps_by_name(table.caps), hint)
     if table.caps_max is not None:
         raise broken_rule((*where, "caps_max"), "absent for a public table", _caps_by_name(table.caps_max), hint)
@@ -103,7 +103,7 @@ def _check_caps_max(where: Where, table: Table) -> None:
     if most is None:
         return
     for name in ("rows", "groups", "rows_per_group"):
-        usual, highest = getattr(table.caps, name), getattr(most, name)
+        usual, highest = getattr(table.caps, name, None), getattr(most, name)
         if usual is not None and highest is not None and highest < usual:
             raise broken_rule((*where, "caps_max", name), f"at least caps.{name}, which is {usual}", highest)
 

@@ -18,7 +18,6 @@ from curador.study.check import UNIT, read_references
 from curador.study.model import (
     DEFAULT_LEAST_SPEND,
     DEFAULT_MAX_UNITS,
-    DEFAULT_ROWS,
     Analyst,
     Budget,
     Caps,
@@ -312,7 +311,7 @@ def _table(name: str, raw: RawTable, names: Sequence[str]) -> Table:
                 shown = written.model_dump(exclude_none=True) if isinstance(written, RawCaps) else written
                 raise broken_rule((*where, key), "absent for a public table", shown, "a public table belongs to nobody")
     unique = bool(raw.unique)
-    usual = _caps(raw.caps, where, "caps", Caps(rows=1 if unique else DEFAULT_ROWS))
+    usual = Caps(rows=1) if unique and raw.caps is None else _caps(raw.caps, where, "caps")
     return Table(
         name=name,
         source=raw.source,
@@ -325,12 +324,15 @@ def _table(name: str, raw: RawTable, names: Sequence[str]) -> Table:
     )
 
 
-def _caps(raw: RawCaps | None, where: Where, key: str, usual: Caps) -> Caps:
-    """Return the caps; what is not said is as usual: of `caps` the default, of `caps_max` the cap itself."""
+def _caps(raw: RawCaps | None, where: Where, key: str, usual: Caps | None = None) -> Caps | None:
+    """Return the caps; None where nothing is said of rows. What `caps_max` leaves out is the cap itself."""
     if raw is None:
-        return usual
+        return None
     given = raw.model_dump(exclude_none=True)
-    named = {name: given.get(name, getattr(usual, name)) for name in ("rows", "groups", "rows_per_group")}
+    named = {name: given.get(name, getattr(usual, name, None)) for name in ("rows", "groups", "rows_per_group")}
+    if named["rows"] is None:
+        hint = "say rows = …, too; or leave caps out: `curador survey` then finds them privately"
+        raise broken_rule((*where, key), "with a number of rows", NOTHING, hint)
     return _parameter(lambda: Caps(**named), where, key)
 
 

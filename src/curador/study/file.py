@@ -300,7 +300,8 @@ def _table_lines(study: Study, table: Table) -> Iterator[str]:
         yield f"unit = {value_text(_unit(study, table))}"
         if table.unique:
             yield "unique = true"
-        yield f"caps = {value_text(_caps(table.caps))}"
+        if table.caps is not None:
+            yield f"caps = {value_text(_caps(table.caps))}"
         if table.caps_max is not None:
             yield f"caps_max = {value_text(_caps(table.caps_max))}"
     if table.columns:
@@ -368,7 +369,7 @@ name = "person"                              # the word for one of those who are
 source = {source}
 unit = ""                                    # FILL IN: the column that says whose row it is; "row": each is its own person
 # unique = true                              # if nobody has two rows
-# caps = {{ rows = 10, groups = 4 }}           # what one person may contribute to one question
+# caps = {{ rows = 10 }}                       # rows of one person that count; left out: `curador survey` finds it privately
 """
 _FILL = {
     Type.INTEGER: "# bounds = [lower, upper]",

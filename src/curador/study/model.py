@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 # ---- model -----------------------------------------------------------------------------------------------------------------
 
 
-DEFAULT_ROWS = 10
-DEFAULT_GROUPS = 4
 DEFAULT_MAX_UNITS = 1_000_000_000
 DEFAULT_LEAST_SPEND = Fraction(1, 10_000)
 """What one question costs at least, of the asker's whole limit: so there are at most 10,000 of them."""
@@ -150,11 +148,11 @@ class Caps:
     """What one unit may contribute to one question.
 
     rows            rows of one unit that one question may use, all groups together
-    groups          groups of one unit
-    rows_per_group  rows of one unit in one group
+    groups          groups of one unit; None: as many as rows allow
+    rows_per_group  rows of one unit in one group; None: as many as rows allow
     """
 
-    rows: int = DEFAULT_ROWS
+    rows: int
     groups: int | None = None
     rows_per_group: int | None = None
 
@@ -166,25 +164,28 @@ class Caps:
 
     @property
     def most_groups(self) -> int:
-        """Groups of one unit, with the default filled in."""
-        return min(self.rows, DEFAULT_GROUPS) if self.groups is None else min(self.groups, self.rows)
+        """Groups of one unit, as far as rows allow."""
+        return self.rows if self.groups is None else min(self.groups, self.rows)
 
     @property
     def most_in_group(self) -> int:
-        """Rows of one unit in one group, with the default filled in."""
+        """Rows of one unit in one group, as far as rows allow."""
         return self.rows if self.rows_per_group is None else min(self.rows_per_group, self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. Columns of the file that are not declared are read with the physical type the engine reports."""
+    """One table. Columns of the file that are not declared are read with the physical type the engine reports.
+
+    caps   None: nobody said how many rows of one unit count; they are found privately, by a survey (see `surveyed`)
+    """
 
     name: str
     source: str
     unit: Unit | None
     columns: tuple[Column, ...] = ()
     unique: bool = False
-    caps: Caps = field(default_factory=Caps)
+    caps: Caps | None = None
     caps_max: Caps | None = None
     key: tuple[str, ...] = ()
     """Of a public table: columns that together are unique (checked when it is read)."""
@@ -198,6 +199,16 @@ class Table:
     def public(self) -> bool:
         """Whether the table is of public knowledge and owned by nobody."""
         return self.unit is None
+
+    @property
+    def single(self) -> bool:
+        """Whether a unit has one row at most, so that nothing needs a cap."""
+        return self.unique or isinstance(self.unit, UnitRow)
+
+    @property
+    def surveyed(self) -> bool:
+        """Whether its caps are found by a private survey, as nobody declared them."""
+        return self.caps is None and not self.public and not self.single
 
     def column(self, name: str) -> Column | None:
         """Return the declared column of this exact name."""
@@ -426,11 +437,15 @@ class PublicFacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What questions are read and planned against."""
+    """What questions are read and planned against.
+
+    found   the tables whose caps nobody declared and a survey found: the caps of these tables are its
+    """
 
     study: Study
     tables: tuple[TableSchema, ...]
     public: PublicFacts
+    found: frozenset[str] = frozenset()
 
     def table(self, name: str) -> TableSchema | None:
         """Return the table of this exact name, else the only one of this name in other letter case."""
@@ -471,7 +486,7 @@ def _digest_table(table: Table) -> dict[str, object]:
         "source": table.source,
         "unit": _digest_unit(table.unit),
         "unique": table.unique,
-        "caps": _digest_caps(table.caps),
+        "caps": None if table.caps is None else _digest_caps(table.caps),
         "caps_max": None if table.caps_max is None else _digest_caps(table.caps_max),
         "key": sorted(table.key),
         "columns": {column.name: _digest_column(column) for column in table.columns},
