@@ -1,4 +1,4 @@
-"""Make a folder of samples of everything that curador stores: `python tests/compat/make_samples.py v2`.
+"""Make a folder of samples of everything that curador stores: `python tests/compat/make_samples.py v3`.
 
 Run once for each version of any stored format, by the code that introduces it, and never again: a folder that exists is
 refused. What is drawn (noise, ids, keys, times) is drawn afresh; tables, questions and parameters are fixed.
@@ -117,6 +117,7 @@ def make_ledger(folder: Path, name: str) -> None:
         if name == "clinic":
             fit(own, curator, asked)
         settle_in_other_ways(curator)
+        owners_acts(curator.ledger)
         unsettled(curator.ledger)
         entries = list(curator.ledger.entries())
         with curator.ledger._store.reading() as page:  # noqa: SLF001 -- what is stored is looked at as it is
@@ -172,6 +173,14 @@ def settle_in_other_ways(curator: cu.Curator) -> None:
     curator.reopen("the disk is back")
     ledger = curator.ledger
     ledger.void(ledger.reserve(charge(ledger, "a" * 64, "never run")))
+
+
+def owners_acts(ledger: Ledger) -> None:
+    """A survey that holds, declarations that changed, and another study that spends from the same ledger."""
+    bought = next(entry for entry in ledger.entries() if entry.kind == "committed" and entry.analyst is None)
+    ledger.survey(bought, {"caps": {"visits": {"rows": 64}}}, note="the first survey")
+    ledger.declare(given.DECLARED, note="tables.visits.caps.rows: 10 → 20", study_digest="e" * 64)
+    ledger.join(given.JOINED, note="another study over the same rows")
 
 
 def unsettled(ledger: Ledger) -> None:

@@ -317,6 +317,13 @@ KINDS = {
 }
 """Which kinds of entries each ledger holds at least."""
 
+KINDS_SINCE_2 = {"surveyed", "declared", "joined"}
+"""Kinds that ledgers hold as well whose samples were made since."""
+
+DECLARED = {"study": "other", "declarations": {"tables": {"visits": {"caps": {"rows": 20}}}}, "changed": ["caps"]}
+JOINED = {"study": "other", "ledger": None, "unit": "person"}
+"""What a declared and a joined entry say."""
+
 FIT = {"epsilon": "0.2", "delta": "1e-6", "bounds_X": (0, 120), "bounds_y": (0, 100), "n_nominal": 60}
 """The parameters of the fit in the first ledger, whose budget has a delta."""
 

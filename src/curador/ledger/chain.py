@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from curador.errors import CuradorError
 from curador.ledger.amounts import NOTHING, Amounts
 from curador.ledger.entry import BEFORE_ALL, STUDY, ChainRow, Entry, EntryKind, State, entry_of, holder_of, refuse_entry
 from curador.ledger.limits import Limits
 from curador.ledger.witness import Head
+
+DETAILED: Final = frozenset({EntryKind.DECLARED, EntryKind.JOINED})
+"""Kinds that say nothing without their details."""
 
 
 class Content(NamedTuple):
@@ -103,6 +106,10 @@ class ChainReplay:
             refuse_entry(entry.sequence, "must cost nothing")
         elif entry.kind is EntryKind.SERVED and not self._committed(entry.refers or ""):
             refuse_entry(entry.sequence, "must serve an answer of this ledger")
+        elif entry.kind is EntryKind.SURVEYED and not self._surveys(entry):
+            refuse_entry(entry.sequence, "must refer to the commit that paid for its survey")
+        elif entry.kind in DETAILED and entry.details is None:
+            refuse_entry(entry.sequence, "must say what changed")
         if entry.kind is EntryKind.REFRESHED:
             version += 1
         elif entry.kind is EntryKind.REOPENED:
@@ -128,6 +135,11 @@ class ChainReplay:
             return id_ in self.committed
         found = self.earlier.named(id_)
         return found is not None and found.kind is EntryKind.COMMITTED and found.sequence < self.count
+
+    def _surveys(self, entry: Entry) -> bool:
+        """Whether the owner lets hold what a commit of this ledger found."""
+        paid = entry.survey is not None and entry.survey.get("commit") == entry.refers
+        return paid and entry.analyst is None and self._committed(entry.refers or "")
 
     def _reserved(self, id_: str) -> Entry | None:
         """Return an open reservation, among what was read or before it, and close it."""

@@ -21,7 +21,7 @@ from curador.ledger.amounts import Amounts
 from curador.ledger.chain import ChainReplay
 from curador.ledger.witness import Head, WitnessedHead, write_private
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the file, and of the rules that the entries before it were read by: a new rule of `chain.py` or of `entry_of` is a new
 version."""
 EVERY: Final = 100

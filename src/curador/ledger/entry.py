@@ -1,4 +1,4 @@
-"""One line of the ledger, version 1. A contract: the meaning of a field never changes, an unknown version is refused.
+"""One line of the ledger, versions 1 and 2. A contract: the meaning of a field never changes, an unknown version is refused.
 
 An entry is stored as the text of its canonical JSON; its hash is SHA-256 over that text, which holds the hash of the entry
 before it. `after` is the state of the whole study after the entry, so that the last entry alone says what was spent.
@@ -11,6 +11,12 @@ voided      the engine was never started; the charge is given back
 served      a stored answer was given again, for nothing
 refreshed   the owner declared a new data version
 reopened    the owner opened the study again after engine failures
+surveyed    the owner lets what a survey found hold from here on
+declared    the study's declarations changed: caps, bounds, values, formats
+joined      another study spends from this ledger, or another ledger is about the same rows, and why
+
+The last three, `survey` and `details` came with version 2. An entry that has none of them is written as version 1, so that
+whoever knows version 1 only reads everything that it can mean; both are read for ever.
 
 Before it stands the request: what the curator asks the ledger to charge. After it stands what the ledger did: charged, or
 gave again for nothing. In the file an entry is a row: its text, and the columns by which it is found.
@@ -31,11 +37,10 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from curador.canonical import canonical_text
-from curador.errors import CuradorError, InvalidParameter, InvalidStudy, require
+from curador.errors import CuradorError, InvalidParameter, InvalidStudy, LedgerBusy, require
 from curador.ledger.amounts import NOTHING, Amounts
 from curador.privacy.adjacency import Adjacency
 
-VERSION: Final = 1
 BEFORE_ALL: Final = "0" * 64
 """What the first entry holds as the hash of the one before it."""
 STUDY: Final = "study"
@@ -45,10 +50,6 @@ ANOTHER: Final = 'start a ledger in another file, with the reason: new_ledger="â
 DAMAGED: Final = f"the file was changed from outside or is damaged; restore it, or {ANOTHER}"
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_FIELDS: Final = (
-    *("version", "ledger", "sequence", "previous", "time", "kind", "id", "study", "data_version", "analyst", "share"),
-    *("amounts", "losses", "key", "question", "plan", "tables", "answer", "content", "refers", "note", "after", "creation"),
-)
 
 
 # ---- names, times, ids -----------------------------------------------------------------------------------------------------
@@ -166,6 +167,9 @@ class EntryKind(enum.StrEnum):
     SERVED = "served"
     REFRESHED = "refreshed"
     REOPENED = "reopened"
+    SURVEYED = "surveyed"
+    DECLARED = "declared"
+    JOINED = "joined"
 
     @property
     def settles(self) -> bool:
@@ -173,9 +177,10 @@ class EntryKind(enum.StrEnum):
         return self in {EntryKind.COMMITTED, EntryKind.FAILED, EntryKind.VOIDED}
 
 
-LATER: Final = ("recalled", "surveyed")
-"""Kinds that come with a later version. A file can never let in what its tables refuse, so those made now admit them; whoever
-reads version 1 refuses them. See docs/reference/stored-formats.md."""
+KINDS_SINCE_2: Final = frozenset({EntryKind.SURVEYED, EntryKind.DECLARED, EntryKind.JOINED})
+LATER: Final = ("recalled",)
+"""Kinds that come with a later version: tables made now admit them, so that they need not be made anew; whoever reads
+versions 1 and 2 refuses them. See docs/reference/stored-formats.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +208,8 @@ class Entry:
     answer_digest   the digest of the answer that the receipt shows
     content_digest  SHA-256 of the stored bytes
     refers          the id of the reservation that this settles, or of the commit that this served
+    survey          what a survey found for declarations: `commit`, the id of the commit that paid for it, `caps`, â€¦
+    details         of the first entry and of declared ones: what the study declares; of joined ones: the other side
     hash            SHA-256 of the entry's text
     """
 
@@ -228,7 +235,14 @@ class Entry:
     refers: str | None = None
     note: str | None = None
     creation: Mapping[str, Any] | None = None
+    survey: Mapping[str, Any] | None = None
+    details: Mapping[str, Any] | None = None
     hash: str = ""
+
+    @property
+    def version(self) -> int:
+        """The version that it is written in: the first that has all of it."""
+        return 2 if self.kind in KINDS_SINCE_2 or self.survey is not None or self.details is not None else 1
 
     @property
     def shown(self) -> str:
@@ -243,36 +257,51 @@ class Entry:
         """
         try:
             body = cast("dict[str, Any]", json.loads(text))
-            if sorted(body) != sorted(_FIELDS) or body["version"] != VERSION:
-                body = {}  # unknown fields are refused, never guessed
-            after = body["after"]
-            return cls(
-                ledger=body["ledger"],
-                sequence=body["sequence"],
-                previous=body["previous"],
-                time=body["time"],
-                kind=EntryKind(body["kind"]),
-                id=body["id"],
-                study_digest=body["study"],
-                data_version=body["data_version"],
-                after=State(Amounts.from_record(after["spent"]), after["data_version"], after["failures"]),
-                analyst=body["analyst"],
-                share=None if body["share"] is None else Fraction(body["share"]),
-                amounts=Amounts.from_record(body["amounts"]),
-                losses=tuple(body["losses"]),
-                question_key=body["key"],
-                question=body["question"],
-                plan_digest=body["plan"],
-                tables=tuple(body["tables"]),
-                answer_digest=body["answer"],
-                content_digest=body["content"],
-                refers=body["refers"],
-                note=body["note"],
-                creation=body["creation"],
-                hash=hash_of(text) if own_hash is None else own_hash,
-            )
+            version = body["version"]
+            made = _entry_of_fields(body, hash_of(text) if own_hash is None else own_hash)
         except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError, CuradorError) as error:
             raise ValueError("the text is not that of an entry") from error
+        if type(version) is not int or version != made.version or body.keys() != entry_fields(made).keys():
+            raise ValueError("the text is not that of an entry")  # unknown fields, kinds and versions are never guessed
+        return made
+
+
+def _entry_of_fields(body: Mapping[str, Any], own_hash: str) -> Entry:
+    after = body["after"]
+    return Entry(
+        ledger=body["ledger"],
+        sequence=body["sequence"],
+        previous=body["previous"],
+        time=body["time"],
+        kind=EntryKind(body["kind"]),
+        id=body["id"],
+        study_digest=body["study"],
+        data_version=body["data_version"],
+        after=State(Amounts.from_record(after["spent"]), after["data_version"], after["failures"]),
+        analyst=body["analyst"],
+        share=None if body["share"] is None else Fraction(body["share"]),
+        amounts=Amounts.from_record(body["amounts"]),
+        losses=tuple(body["losses"]),
+        question_key=body["key"],
+        question=body["question"],
+        plan_digest=body["plan"],
+        tables=tuple(body["tables"]),
+        answer_digest=body["answer"],
+        content_digest=body["content"],
+        refers=body["refers"],
+        note=body["note"],
+        creation=body["creation"],
+        survey=_object_or_none(body.get("survey")),
+        details=_object_or_none(body.get("details")),
+        hash=own_hash,
+    )
+
+
+def _object_or_none(value: object) -> Mapping[str, Any] | None:
+    """Return a JSON object, or nothing where there is none; TypeError for anything else."""
+    if value is None or type(value) is dict:
+        return cast("Mapping[str, Any] | None", value)
+    raise TypeError(value)
 
 
 def next_entry(head: Entry, kind: EntryKind) -> Entry:
@@ -297,9 +326,9 @@ def seal(entry: Entry) -> tuple[Entry, str]:
 
 
 def entry_fields(entry: Entry) -> dict[str, object]:
-    """Return the fields of an entry under the names that `from_text` reads; all of them are always there."""
+    """Return the fields of an entry under the names that `from_text` reads; all of its version are always there."""
     return {
-        "version": VERSION,
+        "version": entry.version,
         "ledger": entry.ledger,
         "sequence": entry.sequence,
         "previous": entry.previous,
@@ -326,6 +355,7 @@ def entry_fields(entry: Entry) -> dict[str, object]:
             "failures": entry.after.failures,
         },
         "creation": entry.creation,
+        **({"survey": entry.survey, "details": entry.details} if entry.version > 1 else {}),
     }
 
 
@@ -366,7 +396,7 @@ def entry_of(row: ChainRow) -> Entry:
     try:
         entry = Entry.from_text(row.body, row.hash)
     except ValueError:
-        refuse_entry(row.sequence, "must be an entry of version 1")
+        refuse_entry(row.sequence, "must be an entry of a version that is known (1 or 2)")
     if row_of(entry, row.body) != row:
         refuse_entry(row.sequence, "must be found by what it says")
     return entry
@@ -426,6 +456,17 @@ class Spent:
         """What all askers together had spent before and after."""
         after = self.entry.after.spent
         return after - self.cost, after
+
+
+class AlreadyReserved(LedgerBusy):
+    """What is bought once was bought already, or is being bought by somebody else; nothing was spent.
+
+    entry   the reservation that stands
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__("this is bought once, and was reserved already; nothing was spent.", hint="ask again.")
+        self.entry = entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final, cast
 
+from curador.canonical import canonical_text
 from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require
 from curador.ledger import opening
 from curador.ledger.amounts import Amounts
 from curador.ledger.entry import (
     STUDY,
+    AlreadyReserved,
     Entry,
     EntryKind,
     Request,
@@ -52,6 +55,8 @@ CLOSED_AFTER: Final = 3
 OUTSIDE: Final = "outside the guarantee: at most 1 bit"
 SETTLING: Final = 30.0
 """Seconds that a settlement waits for another writer: its charge stands already, so giving up early would waste it."""
+LONGEST_DETAILS: Final = 1_000_000
+"""Letters of what a survey found, or of declarations, in one entry."""
 _CHARGED: Final = "the charge is kept and nothing was released"
 
 
@@ -76,13 +81,18 @@ class Ledger:
     Source  [RRUV16] pure; [WRRW23] concentrated
     """
 
-    def __init__(self, store: SQLiteStore, first: Entry, limits: Limits, witness: Path) -> None:
-        """Hold an opened store; `create` and `open` are the ways in."""
+    def __init__(self, store: SQLiteStore, first: Entry, limits: Limits, witness: Path, plain: int = -1) -> None:
+        """Hold an opened store; `create` and `open` are the ways in.
+
+        plain   up to this entry none is of a kind that came with version 2
+        """
         self._store = store
         self._witness = witness
         self._mirrored = -1
         self._seen = first.sequence
         self._unsettled: set[str] = set()
+        self._plain = plain
+        self._in_force: dict[tuple[EntryKind, str | None], tuple[int, Entry | None]] = {}
         self.limits: Final = limits
         self.id: Final = first.ledger
         self.path: Final = store.path
@@ -171,8 +181,11 @@ class Ledger:
 
     # ---- spending ---------------------------------------------------------------------------------------------------
 
-    def reserve(self, request: Request) -> Spent:
+    def reserve(self, request: Request, *, once: bool = False) -> Spent:
         """Charge a question before any data is read.
+
+        once   refuse (AlreadyReserved, with the other entry) what is bought already on this data version: by a reservation of
+               the same key that is open or committed. Whoever asks at the same time waits for that one instead.
 
         Claim   If this returns, the charge is on disk and all charges together are within the limits, whoever else writes at
                 the same time. If it refuses, nothing was spent.
@@ -183,6 +196,9 @@ class Ledger:
         with self._store.writing() as page:
             head = self._head(page)
             _admits(head, request.analyst, request.data_version)
+            other = page.standing(request.question_key, request.data_version) if once else None
+            if other is not None:
+                raise AlreadyReserved(other)
             total, own = page.total(STUDY), page.total(holder)
             if total != head.after.spent:
                 refuse_entry(head.sequence, "must agree with the running total")
@@ -346,6 +362,105 @@ class Ledger:
         """Open the study to analysts again after engine failures."""
         return self._act(EntryKind.REOPENED, note_text(note, "note"))
 
+    def survey(self, commit: Entry, survey: Mapping[str, Any], *, note: str | None = None) -> Entry:
+        """Let what a survey found hold from here on, over all data versions, until the next. Costs nothing: it is paid.
+
+        commit   the entry that stored what was found; the owner's
+        survey   what holds: `caps`, …; where several studies share the ledger, `study` says whose. `commit` is added
+        Nothing is written where the last one says the same of the same commit; that one is returned.
+        """
+        paid = commit.kind is EntryKind.COMMITTED and commit.analyst is None
+        require(paid, "commit", "the entry of an answer that the owner bought", commit.shown)
+        held = _plain_object({**survey, "commit": commit.id}, "survey")
+        why = None if note is None else note_text(note, "note")
+
+        def follow(page: Page, head: Entry) -> Entry | None:
+            if page.named(commit.id) != commit:
+                raise InvalidParameter.must_be("commit", "an entry of this ledger", commit.shown)
+            last = next((one for one in page.of_kind(EntryKind.SURVEYED) if _study_of(one) == held.get("study")), None)
+            if last is not None and last.survey == held:
+                return None
+            made = next_entry(head, EntryKind.SURVEYED)
+            return replace(made, study_digest=commit.study_digest, refers=commit.id, survey=held, note=why)
+
+        return self._say(EntryKind.SURVEYED, held.get("study"), follow)
+
+    def declare(self, details: Mapping[str, Any], *, note: str, study_digest: str) -> Entry:
+        """Record that the study's declarations are others from here on. Costs nothing.
+
+        details        what is declared now and what changed; `study` says whose, where several share the ledger
+        study_digest   the fingerprint of what is declared now
+        Nothing is written where the last one of the study says the same; that one is returned.
+        """
+        require(is_label(study_digest), "study_digest", "a digest", study_digest)
+        held, words = _plain_object(details, "details"), note_text(note, "note")
+
+        def follow(page: Page, head: Entry) -> Entry | None:
+            last = next((one for one in page.of_kind(EntryKind.DECLARED) if _study_of(one) == held.get("study")), None)
+            if last is not None and (last.study_digest, last.details) == (study_digest, held):
+                return None
+            made = next_entry(head, EntryKind.DECLARED)
+            return replace(made, study_digest=study_digest, details=held, note=words)
+
+        return self._say(EntryKind.DECLARED, held.get("study"), follow)
+
+    def join(self, details: Mapping[str, Any], *, note: str) -> Entry:
+        """Record that another study spends from this ledger, or that another ledger is about the same rows. Costs nothing.
+
+        Nothing is written where an entry says the same already; that one is returned.
+        """
+        held, words = _plain_object(details, "details"), note_text(note, "note")
+        again: list[Entry] = []
+
+        def follow(page: Page, head: Entry) -> Entry | None:
+            again.extend(one for one in page.of_kind(EntryKind.JOINED) if one.details == held)
+            return None if again else replace(next_entry(head, EntryKind.JOINED), details=held, note=words)
+
+        made = self._append_new(follow)
+        return again[0] if made is None else made
+
+    def surveyed(self, study: str | None = None) -> Entry | None:
+        """Return the survey in force: the last surveyed entry, whoever wrote it. An entry is read once, however often asked.
+
+        study   of this study, where the entries say whose they are
+        """
+        return self._latest(EntryKind.SURVEYED, study)
+
+    def declared(self, study: str | None = None) -> Entry | None:
+        """Return the last declared entry, of one study where the entries say whose they are."""
+        return self._latest(EntryKind.DECLARED, study)
+
+    def joined(self) -> list[Entry]:
+        """Return all joined entries, the newest first."""
+        with self._store.reading() as page:
+            return list(page.of_kind(EntryKind.JOINED, after=self._plain))
+
+    def _latest(self, kind: EntryKind, study: str | None) -> Entry | None:
+        seen, held = self._in_force.get((kind, study), (self._plain, None))
+        with self._store.reading() as page:
+            last = page.tip()[0]
+            if last == seen:
+                return held
+            held = next((one for one in page.of_kind(kind, after=seen) if _study_of(one) == study), held)
+        self._in_force[kind, study] = last, held
+        return held
+
+    def _say(self, kind: EntryKind, study: str | None, follow: Callable[[Page, Entry], Entry | None]) -> Entry:
+        """Append what follows, or return the last one of its kind where nothing does."""
+        made = self._append_new(follow)
+        last = self._latest(kind, study) if made is None else made
+        return refuse_entry(0, "must be there") if last is None else last
+
+    def _append_new(self, follow: Callable[[Page, Entry], Entry | None]) -> Entry | None:
+        """Append an entry of a kind that older files refuse, which learn it first; None where there is nothing to say."""
+        self._store.admit_all_kinds()
+        with self._store.writing() as page:
+            made = follow(page, self._head(page))
+            entry = None if made is None else _append(page, made)
+        if entry is not None:
+            self._remember(entry.sequence, entry.hash)
+        return entry
+
     def _act(self, kind: EntryKind, note: str) -> Entry:
         with self._store.writing() as page:
             head = self._head(page)
@@ -459,6 +574,23 @@ def _admits(head: Entry, analyst: str | None, version: int) -> None:
         raise NotAllowed(f"{told}.", hint=f"{hint}.")
     current, hint = head.after.data_version, "the owner declared a new data version; open the study again"
     require(version == current, "data_version", f"the current one ({current})", version, hint)
+
+
+def _study_of(entry: Entry) -> str | None:
+    """Return the study whose survey or declarations an entry is about; None where it does not say."""
+    said = (entry.survey or entry.details or {}).get("study")
+    return said if isinstance(said, str) else None
+
+
+def _plain_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a copy of a JSON object as it will be read again; anything else is refused."""
+    try:
+        held = json.loads(canonical_text(dict(value)))
+    except (TypeError, ValueError, RecursionError):
+        held = None
+    if type(held) is not dict or len(canonical_text(held)) > LONGEST_DETAILS:
+        raise InvalidParameter.must_be(name, "a JSON object of at most a million letters", type(value).__name__)
+    return cast("dict[str, Any]", held)
 
 
 def _append(page: Page, entry: Entry) -> Entry:

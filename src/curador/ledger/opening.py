@@ -33,7 +33,8 @@ from curador.ledger.entry import (
     seal,
 )
 from curador.ledger.limits import Limits
-from curador.ledger.sqlite import SQLiteStore, create_file, require_local, resolve_path
+from curador.ledger.migration import is_old, may_become
+from curador.ledger.sqlite import SQLiteStore, create_file, require_local, resolve_path, schema_of
 from curador.ledger.store import Page
 from curador.ledger.witness import Head, WitnessedHead, sync_folder, write_private
 
@@ -177,29 +178,33 @@ def _refusal_of_taken_place(places: LedgerPlaces) -> InvalidStudy:
     return InvalidStudy.must_be("a new ledger", "where no file is", str(places.ledger), hint)
 
 
-def open_store(places: LedgerPlaces) -> tuple[SQLiteStore, Entry, Limits, Path]:
-    """Open the file, and prove its limits again from its first entry; the rest is compared by the caller."""
+def open_store(places: LedgerPlaces) -> tuple[SQLiteStore, Entry, Limits, Path, int]:
+    """Open the file, and prove its limits again from its first entry; the rest is compared by the caller.
+
+    Returns last the sequence up to which no entry is of a kind that came with version 2: −1 where some may be.
+    """
     store = SQLiteStore(places.ledger)
     try:
-        return store, *_first(store), places.witness
+        first, limits, plain = _first(store)
     except BaseException:
         store.close()
         raise
+    return store, first, limits, places.witness, plain
 
 
-def _first(store: SQLiteStore) -> tuple[Entry, Limits]:
+def _first(store: SQLiteStore) -> tuple[Entry, Limits, int]:
     replay = ChainReplay()
     with store.reading() as page:
         row = page.row(0)
         replay.read([] if row is None else [row])
-        first, head, spent = page.at(0), page.head(), page.total(STUDY)
+        first, head, spent, schema = page.at(0), page.head(), page.total(STUDY), schema_of(page)
     if first is None or replay.limits is None or head.ledger != first.ledger:
         refuse_entry(0, "must be of the same ledger as the last")
     if spent != head.after.spent:
         refuse_entry(head.sequence, "must agree with the running total")
-    if store.schema() != replay.schema:
+    if not may_become(replay.schema, schema):
         raise InvalidStudy.must_be("ledger", "with the tables that it was created with", str(store.path), DAMAGED)
-    return first, replay.limits
+    return first, replay.limits, head.sequence if is_old(schema) else -1
 
 
 def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused: bool) -> int | None:

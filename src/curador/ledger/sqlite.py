@@ -28,6 +28,7 @@ import sqlalchemy as sa
 
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
 from curador.ledger.entry import DAMAGED
+from curador.ledger.migration import SCHEMAS, is_old, renew_tables
 from curador.ledger.store import CompiledStatement, Cursor, Page, statements, tables
 from curador.ledger.witness import Head, sync_folder
 
@@ -182,7 +183,24 @@ class SQLiteStore:
     def schema(self) -> str:
         """Return a digest of the tables, indexes and triggers as the file declares them."""
         with self.reading() as page:
-            return _schema(page)
+            return schema_of(page)
+
+    def admit_all_kinds(self) -> None:
+        """Teach the tables of an older file the kinds that they refuse; one step, whole or not at all (`migration.py`)."""
+        if not is_old(self.schema()):
+            return
+        with _translating_errors(self.path, None), self._alone(PATIENCE), contextlib.closing(_connect(self.path)) as own:
+            own.execute("PRAGMA foreign_keys=OFF")
+            page = Page(own.cursor(), self._statements)
+            _begin(page.cursor, "BEGIN IMMEDIATE", time.monotonic() + PATIENCE)
+            try:
+                self._require_same_file()
+                if is_old(schema_of(page)):  # nobody else was faster
+                    if not renew_tables(page.cursor) or schema_of(page) != SCHEMAS[-1]:
+                        raise _corrupt(self.path)
+                    page.cursor.execute("COMMIT")
+            finally:
+                _roll_back(page.cursor)
 
     def close(self) -> None:
         """Close every connection; the last one folds the log into the file."""
@@ -242,7 +260,7 @@ def create_file(path: Path, fill: Callable[[Page, str], Head], announce: Callabl
         with store.writing() as page:
             for statement in tables(_dialect()):
                 page.cursor.execute(statement)
-            head = fill(page, _schema(page))
+            head = fill(page, schema_of(page))
         store.close()
         announce(head)
         os.link(temporary, path)  # fails where something stands there already
@@ -252,7 +270,8 @@ def create_file(path: Path, fill: Callable[[Page, str], Head], announce: Callabl
     sync_folder(path.parent)
 
 
-def _schema(page: Page) -> str:
+def schema_of(page: Page) -> str:
+    """Return a digest of the tables, indexes and triggers as the file declares them, at the page's moment."""
     page.cursor.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")
     return hashlib.sha256(repr(page.cursor.fetchall()).encode()).hexdigest()
 

@@ -42,6 +42,7 @@ ENTRY: Final = sa.Table(
     sa.CheckConstraint(f"kind IN ({_KINDS})", name="known_kind"),
     sa.CheckConstraint("sequence >= 0", name="sequence_from_zero"),
     sa.Index("entry_by_analyst", "analyst", "sequence"),
+    sa.Index("entry_by_kind", "kind", "sequence"),
 )
 ANSWER: Final = sa.Table(
     "answer",
@@ -68,6 +69,7 @@ TOTAL: Final = sa.Table(
     sqlite_with_rowid=False,
 )
 
+_BEYOND = 2**62  # above every sequence
 _NAMES = ("sequence", "hash", "kind", "id", "analyst", "question_key", "data_version", "settles", "body")
 """The stored columns of a row, in its order."""
 _COLUMNS = [ENTRY.c[name] for name in _NAMES]
@@ -78,6 +80,31 @@ _NAMED = sa.select(*_COLUMNS).where(ENTRY.c.id == sa.bindparam("own"))
 _FROM = sa.select(*_COLUMNS).where(ENTRY.c.sequence >= sa.bindparam("place")).order_by(ENTRY.c.sequence).limit(PAGE)
 _FROM_OF = _FROM.where(ENTRY.c.analyst == sa.bindparam("who"))
 _FROM_OWNER = _FROM.where(ENTRY.c.analyst.is_(None))
+_OF_KIND = (
+    sa.select(*_COLUMNS)
+    .where(
+        ENTRY.c.kind == sa.bindparam("what"),
+        ENTRY.c.sequence > sa.bindparam("place"),
+        ENTRY.c.sequence < sa.bindparam("end"),
+    )
+    .order_by(ENTRY.c.sequence.desc())
+    .limit(1)
+)
+_OTHER_END = sa.alias(ENTRY, "other_end")
+_STANDING = (
+    sa.select(*_COLUMNS)
+    .where(
+        ENTRY.c.kind == EntryKind.RESERVED.value,
+        ENTRY.c.question_key == sa.bindparam("key"),
+        ENTRY.c.data_version == sa.bindparam("version"),
+        ~sa.exists().where(
+            _OTHER_END.c.settles == ENTRY.c.id,
+            _OTHER_END.c.kind != EntryKind.COMMITTED.value,
+        ),
+    )
+    .order_by(ENTRY.c.sequence.desc())
+    .limit(1)
+)
 _SETTLED = sa.select(ENTRY.c.kind).where(ENTRY.c.settles == sa.bindparam("reservation"))
 _STORED = (
     sa.select(ANSWER.c.sequence, ANSWER.c.content)
@@ -109,6 +136,8 @@ _ALL: Final[Mapping[str, ClauseElement]] = {
     "onward": _FROM,
     "onward_of": _FROM_OF,
     "onward_owner": _FROM_OWNER,
+    "of_kind": _OF_KIND,
+    "standing": _STANDING,
     "settled": _SETTLED,
     "stored": _STORED,
     "answers": _ANSWERS,
@@ -242,6 +271,18 @@ class Page:
             self._run("onward_owner", place=start) if analyst is None else self._run("onward_of", place=start, who=analyst)
         )
         return [entry_of(ChainRow(*row)) for row in found.fetchall()]
+
+    def of_kind(self, kind: EntryKind, *, after: int = -1) -> Iterator[Entry]:
+        """Yield the entries of a kind after a sequence, the newest first, one at a time."""
+        end = _BEYOND
+        while (row := self._one("of_kind", what=kind.value, place=after, end=end)) is not None:
+            end = row[0]
+            yield entry_of(ChainRow(*row))
+
+    def standing(self, question_key: str, data_version: int) -> Entry | None:
+        """Return the last reservation of a question that is open or committed; None where all failed or were given back."""
+        row = self._one("standing", key=question_key, version=data_version)
+        return None if row is None else entry_of(ChainRow(*row))
 
     def settled(self, reservation: str) -> str | None:
         """Return how a reservation ended; None while it is open."""

@@ -49,7 +49,7 @@ class _Given(Exception):  # noqa: N818 -- nothing failed: it is what the suite r
     """Raised by the suite inside a change."""
 
 
-def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR0915 -- eight rules on the same two stores
+def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR0915 -- nine rules on the same two stores
     """Raise NonconformingError, with a sentence a rule, unless the store keeps every rule that a ledger rests on.
 
     open_store   opens one and the same new ledger each time it is called: the tables are made, no entry is written
@@ -57,7 +57,8 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
     Rules: what was written is read back, by every way it is found, also after closing and opening again; a change that fails
     leaves nothing behind; a reader sees one moment, and nothing of a change that is not complete; one writer at a time, and
     who does not wait is told LedgerBusy; entries and answers are never changed or removed; a reservation is settled once;
-    totals stay within their limits. What happens when processes are killed is for tests with real processes.
+    every kind of entry is let in, and is found by its kind; totals stay within their limits. What happens when processes are
+    killed is for tests with real processes.
     """
     store = open_store()
     other = open_store()
@@ -142,6 +143,22 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
         if not _refuses(store, lambda page: _write(page, place)):
             yield "a sequence must be that of one entry"
 
+    def every_kind_is_let_in() -> Iterator[str]:
+        for kind in EntryKind:
+            made = _after(store, kind, details={})
+            if _refuses(store, lambda page, made=made: _write(page, made)):
+                yield f"every kind of entry must be let in: {kind.value} was not"
+        with store.writing() as page:
+            failed, given = _after(store, EntryKind.RESERVED, question_key="once"), []
+            for kind in (EntryKind.FAILED, EntryKind.VOIDED):
+                _write(page, failed)
+                given.append(page.standing("once", 1))
+                _write(page, replace(next_entry(page.head(), kind), refers=failed.id, question_key="once"))
+                given.append(page.standing("once", 1))
+                failed = replace(next_entry(page.head(), EntryKind.RESERVED), question_key="once")
+            if [one is None for one in given] != [False, True, False, True]:
+                yield "a reservation stands while it is open, and not after it failed or was given back"
+
     def totals_stay_within_their_limits() -> Iterator[str]:
         if not _refuses(store, lambda page: page.put_total("study", ONE, HALF)):
             yield "a total above its limit must be impossible"
@@ -175,6 +192,7 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
             one_writer_at_a_time,
             nothing_is_written_over,
             entries_are_unique,
+            every_kind_is_let_in,
             totals_stay_within_their_limits,
             what_was_written_stays,
         ),
@@ -221,6 +239,10 @@ def _differences(store: Store, first: Entry, asked: Entry) -> Iterator[str]:
             yield "the last entry"
         if page.settled(asked.id) != EntryKind.COMMITTED.value or page.settled(first.id) is not None:
             yield "how a reservation ended"
+        if list(page.of_kind(EntryKind.RESERVED)) != [page.at(1)] or list(page.of_kind(EntryKind.RESERVED, after=1)):
+            yield "entries of one kind, from a sequence on"
+        if page.standing("key", 1) != page.at(1) or page.standing("key", 2) or page.standing("other", 1):
+            yield "the reservation of a question that stands"
         if page.stored("key", 1) != (2, ANSWER) or page.stored("key", 2) or page.stored("other", 1):
             yield "an answer by its question and version"
         if list(page.answers()) != [(2, "key", 1, ANSWER)]:

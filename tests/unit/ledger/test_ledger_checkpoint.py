@@ -247,10 +247,10 @@ def without(key):
     return change
 
 
-def of_version_2(path):
+def of_version_1(path):
     body = json.loads(checkpoint_of(path).read_bytes())
     del body["seal"]
-    body["version"] = 2
+    body["version"] = 1
     checkpoint_of(path).write_text(json.dumps({**body, "seal": checkpoint._seal(body)}))  # noqa: SLF001
 
 
@@ -267,7 +267,7 @@ MISFITS = {
     "cut": lambda path: checkpoint_of(path).write_bytes(checkpoint_of(path).read_bytes()[:-9]),
     "a folder": lambda path: (checkpoint_of(path).unlink(), checkpoint_of(path).mkdir()),
     "a link": linked,
-    "another version": of_version_2,
+    "another version": of_version_1,
     "no seal": without("seal"),
     "no totals": without("totals"),
     "another ledger": changed(ledger="0" * 32),

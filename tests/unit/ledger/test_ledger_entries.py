@@ -116,6 +116,7 @@ def test_the_hash_depends_on_every_field():
     other |= {"data_version": 9, "after": State(NOTHING, 9, 9), "analyst": "x", "share": Fraction(1, 9), "amounts": NOTHING}
     other |= {"losses": ({},), "question_key": "x", "question": "x", "plan_digest": "x", "tables": ("x",), "note": "x"}
     other |= {"answer_digest": "x", "content_digest": "x", "refers": "x", "creation": {}}
+    other |= {"survey": {}, "details": {}}
 
     assert set(other) == set(Entry.__dataclass_fields__) - {"hash"}
     for name, value in other.items():
@@ -139,6 +140,39 @@ def test_a_field_that_nobody_knows(change):
         Entry.from_text(canonical_text(body))
 
 
+def test_an_entry_is_written_in_the_first_version_that_has_all_of_it():
+    """Whoever knows version 1 only reads everything that version 1 can say; nothing of version 2 is in it."""
+    old, head = json.loads(seal(reserved(first()[0]))[1]), first()[0]
+    new = [
+        replace(reserved(head), survey={"caps": {"visits": 64}}),
+        replace(head, details={"declarations": {}}),
+        *(next_entry(head, kind) for kind in (EntryKind.SURVEYED, EntryKind.DECLARED, EntryKind.JOINED)),
+    ]
+
+    assert old["version"] == 1
+    assert not {"survey", "details"} & old.keys()
+    for entry in new:
+        made, text = seal(entry)
+        assert json.loads(text).keys() == old.keys() | {"survey", "details"}
+        assert json.loads(text)["version"] == 2
+        assert Entry.from_text(text) == made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"version": 1}, {"version": 3}, {"version": True}, {"version": 2.0}, {"survey": None, "details": None}),
+        *({"survey": []}, {"survey": "64"}, {"details": 1}, {"kind": "recalled"}),
+    ],
+    ids=str,
+)
+def test_a_text_of_version_2_that_is_none(change):
+    """What version 2 does not have, or does not need, is not guessed at."""
+    body = json.loads(seal(replace(reserved(first()[0]), survey={"caps": {}}))[1])
+    with pytest.raises(ValueError, match="not that of an entry"):
+        Entry.from_text(canonical_text(body | change))
+
+
 def test_ids_are_random_and_times_are_whole_seconds():
     """What an analyst sees counts nothing, and two entries do not tell how long an engine took."""
     one, other = next_entry(first()[0], EntryKind.SERVED), next_entry(first()[0], EntryKind.SERVED)
@@ -158,6 +192,8 @@ def test_a_whole_chain_adds_up():
         *(reserved, settled(EntryKind.VOIDED), lambda head: reserved(head, id="r2"), settled(EntryKind.FAILED, refers="r2")),
         *(plain(EntryKind.REFRESHED), plain(EntryKind.REOPENED), lambda head: reserved(head, id="r3", data_version=2)),
         *(settled(EntryKind.COMMITTED, refers="r3", data_version=2, id="c3"), plain(EntryKind.SERVED, refers="c3")),
+        plain(EntryKind.SURVEYED, refers="c3", survey={"commit": "c3", "caps": {"visits": 64}}),
+        *(plain(EntryKind.DECLARED, details={"caps": 4}), plain(EntryKind.JOINED, details={"study": "other"})),
     ]
     replay = read(rows_of(*steps))
 
@@ -175,6 +211,8 @@ def test_an_open_reservation_counts():
     assert list(replay.reserved) == ["r1"]
 
 
+PAID = (reserved, settled(EntryKind.COMMITTED, id="c"))
+FOUND = {"commit": "c", "caps": {"visits": 64}}
 WRONG = {
     "a charge that is not added": [lambda head: reserved(head, after=head.after)],
     "a charge beyond the limit": [reserved, lambda head: reserved(head, id="r2"), lambda head: reserved(head, id="r3")],
@@ -193,6 +231,16 @@ WRONG = {
         plain(EntryKind.SERVED, refers="c", amounts=HALF),
     ],
     "a served answer of nobody": [plain(EntryKind.SERVED, refers="c")],
+    "a survey of nobody": [plain(EntryKind.SURVEYED, refers="c", survey={"commit": "c"})],
+    "a survey of another commit": [*PAID, plain(EntryKind.SURVEYED, refers="c", survey={"commit": "r1"})],
+    "a survey of a reservation": [*PAID, plain(EntryKind.SURVEYED, refers="r1", survey={"commit": "r1"})],
+    "a survey that found nothing": [*PAID, plain(EntryKind.SURVEYED, refers="c")],
+    "a survey that an analyst lets hold": [*PAID, plain(EntryKind.SURVEYED, refers="c", survey=FOUND, analyst="ana")],
+    "a survey that costs": [*PAID, plain(EntryKind.SURVEYED, refers="c", survey=FOUND, amounts=HALF)],
+    "declarations that nobody said": [plain(EntryKind.DECLARED)],
+    "declarations that cost": [plain(EntryKind.DECLARED, details={"caps": 1}, amounts=HALF)],
+    "declarations that give back": [reserved, plain(EntryKind.DECLARED, details={}, after=State(NOTHING, 1, 0))],
+    "a joint ledger of nobody": [plain(EntryKind.JOINED)],
     "a second beginning": [plain(EntryKind.CREATED)],
     "another ledger": [plain(EntryKind.REFRESHED, ledger="two")],
     "another predecessor": [plain(EntryKind.REFRESHED, previous="f" * 64)],

@@ -73,6 +73,18 @@ class ForgetsAnswers(SQLiteStore):
             yield Forgetful(page.cursor, self._statements)
 
 
+class ForgetsWhatIsBought(SQLiteStore):
+    @contextlib.contextmanager
+    def writing(self, **options):
+        with super().writing(**options) as page:
+
+            class Oblivious(Page):
+                def standing(self, *_):
+                    return None
+
+            yield Oblivious(page.cursor, self._statements)
+
+
 class KeepsNothing(SQLiteStore):
     """Loses its answers when it is closed, if nobody is writing."""
 
@@ -89,6 +101,7 @@ BUGS = {
     ReadsManyMoments: "must be one moment",
     CountsPastLimits: "above its limit must be impossible",
     ForgetsAnswers: "an answer by its question and version",
+    ForgetsWhatIsBought: "a reservation stands while it is open",
     KeepsNothing: "after closing and opening again",
 }
 
@@ -116,6 +129,17 @@ def test_tables_that_can_be_written_over_are_caught(change, told, tmp_path):
 
     with pytest.raises(NonconformingError, match=told):
         check_ledger_store(open_store)
+
+
+def test_tables_that_refuse_a_kind_are_caught(tmp_path):
+    """As those of files that were made before the kind."""
+    path = tmp_path / "new.ledger"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in tables(sqlite._dialect()):  # noqa: SLF001 -- the statements of the very database
+            connection.execute(statement.replace(", 'declared'", ""))
+
+    with pytest.raises(NonconformingError, match="every kind of entry must be let in: declared was not"):
+        check_ledger_store(lambda: SQLiteStore(path))
 
 
 def test_a_second_writer_is_caught(tmp_path, monkeypatch):
