@@ -77,19 +77,15 @@ def question_key(
     study_digest: str,
     data_version: int,
     survey: str | None = None,
-    finds: Iterable[Identity] = (),
 ) -> str:
     """Return SHA-256 of what makes two questions identical.
 
     survey   the survey whose caps it is answered with, or which a new one follows; None: all caps are declared or asked for
-    finds    what is counted first to find its own caps: the plans are then those at the caps of the table
     """
     plans = [identity_digest(one) for one in identities]
     body = {"version": VERSION, "plans": plans, "study": study_digest, "data_version": data_version}
     if survey is not None:
         body["survey"] = survey
-    if counted := [identity_digest(one) for one in finds]:
-        body["finds"] = counted
     return canonical_digest(body)
 
 

@@ -3,8 +3,8 @@
 No private number can bound the rows of one unit that has very many. Let two tables differ in one unit, which has M rows in the
 one and none in the other, and let an interval for the share of rows beyond a cap m hold 95 % of the time on every table. On the
 table with the unit the share tends to 1 as M grows, so the interval must reach 1 − o(1) there 95 % of the time; by (ε, δ)
-privacy it then reaches it with a chance of at least (0.95 − δ)e^−ε on the other table as well, where nothing is missing: it is
-no use anywhere. So what is said is of the rows up to a public *height* h, a unit with more counting as one with h; of those
+privacy it then reaches it with a chance of at least (0.95 − δ)e^−ε on the other table as well, where nothing is missing: it
+is no use anywhere. So what is said is of the rows up to a public *height* h, a unit with more counting as one with h; of those
 beyond it is said how many units there can be, and that their rows are not known.
 """
 
@@ -66,7 +66,10 @@ def left_out(steps: Steps, cap: int, *, confidence: Fraction = CONFIDENCE) -> Le
     height = _height(steps, cap)
     ends = [(min(low, height), min(high, height)) for low, high in zip(steps.lows, steps.highs, strict=True)]
     parts = list(zip(least, most, ends, strict=True))
-    low, high = _bisect(lambda trial: _least_of(parts, cap, trial) > 0), _bisect(lambda trial: _most_of(parts, cap, trial) > 0)
+    low, high = (
+        _bisect(lambda trial: _least_of(parts, cap, trial) > 0),
+        _bisect(lambda trial: _most_of(parts, cap, trial) > 0),
+    )
     if all(high_end <= cap for _, high_end in ends):
         low = high = 0.0
     rows = sum(most_units * max(last - cap, 0) for most_units, (_, last) in zip(most, ends, strict=True))

@@ -65,7 +65,15 @@ def _declared_lines(study: Study) -> Iterator[str]:
 
 def _table(schema: TableSchema) -> Iterator[str]:
     table = schema.table
-    whose = "public" if table.public else f"{table.caps.rows} rows and {table.caps.most_groups} groups of one unit"
+    whose = (
+        "public"
+        if table.public
+        else (
+            "caps found by the survey"
+            if table.caps is None
+            else f"{table.caps.rows} rows and {table.caps.most_groups} groups of one unit"
+        )
+    )
     yield f"table {table.name} from {table.source}: {whose}"
     for field in schema.fields:
         declared = field.declared
@@ -122,7 +130,7 @@ def _facts(connection: Any, place: int, schema: TableSchema) -> Iterator[str]:
         (rows,) = _row(connection, f"SELECT count(*) FROM {name}")  # noqa: S608 -- names are ours
         yield f"{table.name}: {rows:,} rows, public"
         return
-    cap = table.caps.rows
+    cap = 1 if table.caps is None else table.caps.rows
     counted = f"SELECT count(*) AS n FROM {name} WHERE __u IS NOT NULL GROUP BY __u"  # noqa: S608 -- idem
     sums = f"SELECT count(*), sum(n), max(n), sum(greatest(n - {cap:d}, 0)) FROM ({counted})"  # noqa: S608 -- idem
     units, rows, most, beyond = (int(one or 0) for one in _row(connection, sums))

@@ -1,4 +1,4 @@
-"""The verbs of a study: init, check, refresh, reopen, prepare, preview, ask, budget, log.
+"""The verbs of a study: init, check, survey, refresh, reopen, prepare, preview, ask, budget, log.
 
 Results on standard output, all else on standard error. On a terminal `ask` shows the cost and asks before it spends.
 """
@@ -37,7 +37,7 @@ Note = Annotated[str, typer.Option(help="A line for the ledger.")]
 def add_commands(app: typer.Typer) -> None:
     """Give the application the verbs of a study."""
     asking = (with_question_options(verb) for verb in (preview, ask))
-    for verb in (init, check, refresh, reopen, prepare, *asking, budget, log):
+    for verb in (init, check, survey, refresh, reopen, prepare, *asking, budget, log):
         app.command()(verb)
 
 
@@ -79,6 +79,25 @@ def check(
     from curador.cli.checking import check_study_file
 
     check_study_file(_read(study), as_owner=as_owner, new_ledger=new_ledger)
+
+
+def survey(
+    study: StudyFile,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Measure values of columns instead, and propose lines for the study file.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
+    new_ledger: NewLedger = None,
+) -> None:
+    """Find privately how many rows of one person count where nobody declared it: costs about 1 % of the budget, once.
+
+    What is found holds for every question until the next survey.
+    """
+    with open_from_file(study, new_ledger) as curator:
+        if not yes and sys.stdin.isatty() and not typer.confirm("a survey costs about 1 % of the budget: buy it?", err=True):
+            print("nothing was spent", file=sys.stderr)
+            raise typer.Exit(2)
+        print(curator.survey(columns=columns))
 
 
 def refresh(study: StudyFile, note: Note = "curador refresh") -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from curador.answers.identity import Identity
     from curador.answers.release import ReleasedBlock
     from curador.answers.table import AnswerColumn
+    from curador.curator.finding import FindingQuestion
     from curador.curator.session import Session
     from curador.engines.base import Compiled, Tallied
     from curador.ledger.amounts import Amounts
@@ -49,6 +50,7 @@ class PricedQuestion:
     notes      what the asker must know about the price
     by_engine  whether it is the engine that says what tables without rows give, or the plan
     survey     the id of the survey whose caps it is answered with; None: none
+    left       what is known of the rows that found caps left out
     """
 
     session: Session
@@ -64,6 +66,7 @@ class PricedQuestion:
     notes: tuple[str, ...] = ()
     by_engine: bool = True
     survey: str | None = None
+    left: tuple[str, ...] = ()
     what: str = "question"
     once: bool = False
 
@@ -71,6 +74,17 @@ class PricedQuestion:
     def plan(self) -> Plan:
         """The question's own plan."""
         return self.priced[0].plan
+
+    @property
+    def surveyed(self) -> Mapping[str, Any]:
+        """What a receipt says of caps that were found privately; nothing where all were declared or asked for."""
+        if self.survey is None:
+            return {}
+        schema = self.session.schema
+        caps = {
+            one.table.name: one.table.caps.rows for one in schema.tables if one.table.name in schema.found and one.table.caps
+        }
+        return {"survey": {"id": self.survey, "caps": caps}}
 
     @cached_property
     def plan_digest(self) -> str:
@@ -138,7 +152,7 @@ class PricedQuestion:
             for selection, block in zip(main.selections, shown, strict=True)
             if selection is not None
         ]
-        notes = (*self.notes, *dict.fromkeys(selected), *bounding_notes(self.plan, schema))
+        notes = (*self.notes, *dict.fromkeys(selected), *bounding_notes(self.plan, schema), *self.left)
         bias = as_shares(estimates) if estimates else ()
         return Answer(columns, spent.cost, receipt, spent.served, self.confidence, notes, bias, again=again)
 
@@ -146,7 +160,10 @@ class PricedQuestion:
     def terms(self) -> Mapping[str, Any]:
         """What every receipt of this question says; made once, where it is tried out."""
         text = "\n".join(explain(priced, self.session.schema) for priced in self.priced)
-        return answer_terms(self.session.study, self.priced, question=self.text, plan_digest=self.plan_digest, plan_text=text)
+        terms = answer_terms(
+            self.session.study, self.priced, question=self.text, plan_digest=self.plan_digest, plan_text=text
+        )
+        return {**terms, **self.surveyed}
 
     def _tallied(self, *, rehearsal: bool) -> Sequence[Tallied]:
         engine, compiled = self.session.engine, self.compiled
@@ -155,14 +172,32 @@ class PricedQuestion:
         return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block, _ in compiled]
 
 
-def ask(question: PricedQuestion, *, fresh: bool = False) -> Answer:
+def ask(question: PricedQuestion | FindingQuestion, *, fresh: bool = False) -> Answer:
     """Return the stored answer of an identical question, or draw a new one and pay for it."""
-    return spend(question.session, question, fresh=fresh)
+    if isinstance(question, PricedQuestion):
+        return spend(question.session, question, fresh=fresh)
+    answer = spend(question.session, question, fresh=fresh)
+    remember_counts(question)
+    return answer
 
 
-def try_question_out(question: PricedQuestion) -> None:
+def remember_counts(question: FindingQuestion) -> None:
+    """Keep what a question counted before it measured, for the next question about the same rows.
+
+    The numbers are in its own answer, too: if this is lost in a crash, they are kept when it is asked again.
+    """
+    ledger = question.session.ledger
+    stored = ledger.stored(question.key, question.version)
+    if stored is not None:
+        ledger.remember(stored.entry, question.found(stored.answer))
+
+
+def try_question_out(question: PricedQuestion | FindingQuestion) -> None:
     """Refuse a question whose answer could not be made without rows; no engine is asked, so a preview stays quick."""
-    try_out(question.session, replace(question, by_engine=False))
+    if isinstance(question, PricedQuestion):
+        try_out(question.session, replace(question, by_engine=False))
+    else:
+        try_out(question.session, replace(question, by_engine=False))
 
 
 def request_of(question: PricedQuestion) -> Request:

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from curador.curator.asking import ask, try_question_out
 from curador.curator.budget import BudgetView, budget_view, log_lines
+from curador.curator.finding import buy_counts
 from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
 from curador.curator.options import QuestionOptions, QuestionVerbs
 from curador.curator.pace import Pace
-from curador.curator.preview import Preview, Previews, preview_of, previews_of
-from curador.curator.price import plan_question, price_question
+from curador.curator.preview import Preview, Previews, preview_by_cap, preview_of, previews_of
+from curador.curator.price import FIND, plan_question, price_question
 from curador.curator.session import Session, schema_for_analyst
+from curador.curator.survey import SurveyReport, buy_survey, needs_survey, unsurveyed
+from curador.curator.survey_columns import ColumnsReport, buy_columns
 from curador.curator.training import TrainingRows, rows_of
 from curador.errors import InvalidParameter, NotAllowed
 from curador.plan.words import explain
@@ -74,6 +77,13 @@ class Asker(QuestionVerbs):
         session = self._session
         with session.still():
             session.require_admitted(session.version)
+        if needs_survey(session, question, options):
+            report = buy_survey(session)
+            for line in ("this question needs caps that nobody declared: the survey finds them", *report.lines()):
+                print(f"curador: {line}", file=sys.stderr)  # noqa: T201 -- what the owner pays is never silent
+        if options.caps == FIND and options.accuracy is not None:
+            buy_counts(session, question, options)
+        with session.still():
             priced = price_question(session, question, options, fresh=fresh)
         return ask(priced, fresh=fresh)
 
@@ -155,6 +165,16 @@ class Curator(Asker):
             self._session.engine.prepare(version, progress=progress)
         return version
 
+    def survey(self, *, columns: bool = False) -> SurveyReport | ColumnsReport:
+        """Find privately what nobody declared, for about 1 % of the budget, and return what was found.
+
+        columns   measure columns instead, smallest and largest values by doubling steps and shares of NULL, and propose lines
+                  for the study file: nothing is taken over by itself
+
+        The caps hold from here on, over all data versions, until the next survey.
+        """
+        return buy_columns(self._session) if columns else buy_survey(self._session)
+
     def reopen(self, note: str) -> None:
         """Open the study to analysts again after engine failures."""
         self.ledger.reopen(note)
@@ -174,6 +194,8 @@ class Curator(Asker):
 
 
 def _preview(session: Session, text: str, options: QuestionOptions) -> Preview:
+    if unsurveyed(session, text, options):
+        return preview_by_cap(session, text, options)
     question = price_question(session, text, options)
     try_question_out(question)
     return preview_of(

@@ -13,28 +13,25 @@ Source  [RRUV16] pure, [WRRW23] concentrated: the amounts are fixed before anyth
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from curador.answers.identity import plain, question_key
+from curador.answers.identity import identity, plain, question_key
 from curador.answers.left_out import filtered_sentence, left_out, table_sentence
-from curador.canonical import canonical_digest
-from curador.curator.receipt import answer_receipt, answer_terms
-from curador.curator.survey import counted_question, priced_counts, reference_spread, released_steps
-from curador.errors import Failed, Refused
-from curador.ledger.entry import Request
-from curador.plan.counting import (
-    Counting,
-    Steps,
-    choose_groups,
-    choose_in_group,
-    choose_rows,
-    reads_one_table,
-)
+from curador.canonical import canonical_digest, canonical_text
+from curador.curator.price import cost_of, is_enough, plan_question, priced_plan, put_together
+from curador.curator.receipt import answer_receipt
+from curador.curator.spending import spend
+from curador.curator.survey import SurveyPurchase, counted_question, priced_counts, reference_spread, released_counts
+from curador.errors import Failed
+from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
+from curador.numerics.exact import rational
+from curador.plan.counting import Counting, Steps, choose_groups, choose_in_group, choose_rows, reads_one_table
 from curador.plan.ownership import RequestedCaps, private_tables
-from curador.plan.words import explain
+from curador.plan.price import price
 from curador.privacy.losses import Concentrated, Pure
 from curador.query.tree import Ref
 
@@ -44,80 +41,79 @@ if TYPE_CHECKING:
     from curador.curator.answer import Answer
     from curador.curator.asking import PricedQuestion, RestoredQuestion
     from curador.curator.found import ColumnSurvey, Survey
+    from curador.curator.options import QuestionOptions
     from curador.curator.session import Session
-    from curador.ledger.amounts import Amounts
-    from curador.ledger.entry import Spent
+    from curador.ledger.entry import Request, Spent
     from curador.plan.model import BlockPlan, Plan
-    from curador.plan.price import GrantKind
-    from curador.query.tree import Expression, Question
+    from curador.plan.price import GrantKind, Priced
+    from curador.privacy.adjacency import Adjacency
+    from curador.privacy.loss import Loss
     from curador.study.model import Schema
 
 FIND_SHARE = Fraction(1, 10)
 """What counting the units of a question's own rows gets of its spend."""
 
-FIND = "find"
-"""The word for `caps` of an asker who wants them found before an accuracy is priced."""
+TENTH = (
+    "a tenth of the spend counts units of these very rows first: the cap follows from that, the ± shown is for the table's"
+)
 
-_WHOLE = ("units", "distinct")
+COUNT = "COUNT UNITS OF"
+"""Before the text of a question whose rows were counted first, in the ledger's log."""
+
+_PRESENCE = ("units", "distinct")
 
 
 # ---- what must be known ----------------------------------------------------------------------------------------------------
 
 
-class Need(NamedTuple):
-    """What must be counted for a block, and what is known of it already."""
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a cap follows from: what is counted, under which name it is remembered, and what is known of it.
+
+    name   None: the survey has counted it
+    """
 
     counting: Counting
+    name: str | None
     steps: Steps | None
 
 
-BlockNeeds = dict[str, Need]
+BlockNeeds: TypeAlias = "dict[str, Need]"
+"""What the caps of a block follow from, by kind."""
 
 
-def needs_of(session: Session, question: Question, plan: Plan) -> list[BlockNeeds]:
-    """Return what caps of each block must be found from, by kind; nothing where they are declared or the table's own."""
+def needs_of(session: Session, plan: Plan) -> list[BlockNeeds]:
+    """Return what the caps of each block follow from; nothing where they are declared, or those of a whole table."""
     schema, survey = session.schema, session.survey
     if survey is None or not schema.found:
         return [{} for _ in plan.blocks]
-    return [
-        {one.kind: Need(one, _known_steps(session, one, planned, survey)) for one in _counted(planned, schema)}
-        for planned in plan.blocks
-    ]
+    return [{one.kind: _need(session, one, block, survey) for one in _counted(block, schema)} for block in plan.blocks]
 
 
 def _counted(planned: BlockPlan, schema: Schema) -> list[Counting]:
     relation, own = planned.relation, planned.contribution
     if not any(table.name in schema.found for table in private_tables(relation, schema)):
         return []
-    out: list[Counting] = []
-    if planned.cap.by == "window":
-        out.append(Counting("rows", relation))
-    keys = tuple(key.expression for key in planned.keys)
+    filtered = planned.cap.by == "window"
+    out = [Counting("rows", relation)] if filtered else []
     private = tuple(planned.keys[place].expression for place in planned.private_keys)
-    many = own.keyed and own.groups > 1
-    if many and private:
-        out.append(Counting("groups", relation, private))
-    if many and (private or planned.cap.by == "window") and any(tally.kind not in _WHOLE for tally in planned.tallies):
-        out.append(Counting("in_group", relation, keys))
-    distinct = _distinct_arguments(planned)
+    if own.keyed and own.groups > 1:
+        out += [Counting("groups", relation, private)] if private else []
+        if (private or filtered) and any(tally.kind not in _PRESENCE for tally in planned.tallies):
+            out.append(Counting("in_group", relation, tuple(key.expression for key in planned.keys)))
+    distinct = dict.fromkeys(tally.argument for tally in planned.tallies if tally.kind == "distinct")
     if not own.keyed and own.rows > 1 and len(distinct) == 1:
-        out.append(Counting("groups", relation, distinct))
+        out.append(Counting("groups", relation, tuple(one for one in distinct if one is not None)))
     return out
 
 
-def _distinct_arguments(planned: BlockPlan) -> tuple[Expression, ...]:
-    found = [tally.argument for tally in planned.tallies if tally.kind == "distinct" and tally.filter is None]
-    return tuple(dict.fromkeys(one for one in found if one is not None))
-
-
-def _known_steps(session: Session, counting: Counting, planned: BlockPlan, survey: Survey) -> Steps | None:
-    """Return what was released of it: by the survey for a bare table, or by a question about the same rows."""
-    if planned.cap.by == "rank" and counting.kind != "rows":
-        column = _surveyed_column(counting, survey)
-        if column is not None:
-            return column.groups if counting.kind == "groups" else column.in_group
-    held = session.ledger.counted(counting_key(session, counting))
-    return None if held is None else Steps.from_record(held, session.study.adjacency)
+def _need(session: Session, counting: Counting, planned: BlockPlan, survey: Survey) -> Need:
+    column = _surveyed_column(counting, survey) if planned.cap.by == "rank" and counting.kind != "rows" else None
+    if column is not None:
+        return Need(counting, None, column.groups if counting.kind == "groups" else column.in_group)
+    name = counting_name(session, counting)
+    held = session.ledger.counted(name)
+    return Need(counting, name, None if held is None else Steps.from_record(held, session.study.adjacency))
 
 
 def _surveyed_column(counting: Counting, survey: Survey) -> ColumnSurvey | None:
@@ -129,7 +125,7 @@ def _surveyed_column(counting: Counting, survey: Survey) -> ColumnSurvey | None:
     return None if source is None or table is None else table.columns.get(source[1])
 
 
-def counting_key(session: Session, counting: Counting) -> str:
+def counting_name(session: Session, counting: Counting) -> str:
     """Return under what name the numbers of a relation are remembered."""
     return canonical_digest(
         {
@@ -151,58 +147,54 @@ def caps_found(session: Session, planned: BlockPlan, found: Mapping[str, Steps])
     spread = reference_spread(session.limits)
     rows = choose_rows(found["rows"], spread) if "rows" in found else None
     most = planned.contribution.rows if rows is None else rows
-    groups: int | None = None
+    groups = touched = None
     if "groups" in found:
         groups = choose_groups(found["groups"]) if planned.contribution.keyed else choose_rows(found["groups"], spread)
         groups = min(groups, most)
-    in_group: int | None = None
+    in_group = None
     if "in_group" in found:
-        known = planned.contribution.groups
-        touched = known if groups is None else groups
-        in_group = choose_in_group(found["in_group"], most, touched, spread, parts=touched)
+        touched = min(planned.contribution.groups if groups is None else groups, most)
+        if touched > 1:  # in one group the cap on rows says it, from better numbers
+            in_group = choose_in_group(found["in_group"], most, touched, spread, parts=touched)
     return RequestedCaps(rows, groups, in_group)
 
 
-def plain_caps(session: Session, plan: Plan, needs: Sequence[BlockNeeds]) -> tuple[RequestedCaps, ...] | None:
-    """Return the caps of every block where all that they follow from is known; None where nothing must be found."""
-    if not any(needs):
+def caps_known(session: Session, plan: Plan, needs: Sequence[BlockNeeds]) -> tuple[RequestedCaps, ...] | None:
+    """Return the caps of every block, from what is known; None where all are those of the tables."""
+    known = [{kind: need.steps for kind, need in own.items() if need.steps is not None} for own in needs]
+    if not any(known):
         return None
-    return tuple(
-        caps_found(session, planned, {kind: need.steps for kind, need in own.items() if need.steps is not None})
-        for planned, own in zip(plan.blocks, needs, strict=True)
-    )
-
-
-def missing_counts(needs: Sequence[BlockNeeds]) -> list[Counting]:
-    """Return what was not counted yet, each once."""
-    return list(dict.fromkeys(need.counting for own in needs for need in own.values() if need.steps is None))
+    return tuple(caps_found(session, planned, own) for planned, own in zip(plan.blocks, known, strict=True))
 
 
 # ---- the question ----------------------------------------------------------------------------------------------------------
 
 
+RestoredFinding: TypeAlias = "tuple[PricedQuestion, RestoredQuestion]"
+"""The question at the caps that were found, and what was released for it."""
+
+
 @dataclass(frozen=True)
 class FindingQuestion:
-    """A question that counts its own units first, as something to spend on.
+    """A question that counts units of its own rows first, as something to spend on.
 
-    counts     what is counted first, as a question
-    wanted     what each of its plans counts, with the tops of the steps
+    counts     what is counted first, as a question; None where all of it is known, and the answer stored
+    missing    what each of its plans counts, under which name, with the tops of the steps
     main       the question at the caps of its tables: what a preview shows
-    make       the question at other caps
+    make       the question at other caps, with noise for what is left of the spend
     needs      what the caps of each block follow from
-    promised   the most that the main part may cost
+    promised   the most that the main part may cost: ε, or ρ, and δ
     """
 
-    counts: PricedQuestion
-    wanted: tuple[tuple[Counting, tuple[int, ...]], ...]
+    counts: PricedQuestion | None
+    missing: tuple[tuple[str, tuple[int, ...]], ...]
     main: PricedQuestion
-    make: Callable[[tuple[RequestedCaps, ...]], PricedQuestion]
+    make: Callable[[tuple[RequestedCaps, ...], Sequence[BlockNeeds]], PricedQuestion]
     needs: tuple[BlockNeeds, ...]
-    kind: GrantKind
+    promise: Loss
     promised: tuple[Fraction, Fraction]
     key: str
     cost: Amounts
-    notes: tuple[str, ...] = ()
     enough: bool = True
     by_engine: bool = True
     what: str = "question"
@@ -222,7 +214,7 @@ class FindingQuestion:
         return self.main.text
 
     @property
-    def priced(self) -> Any:
+    def priced(self) -> tuple[Priced, ...]:
         """The plans at the caps of the tables."""
         return self.main.priced
 
@@ -230,6 +222,16 @@ class FindingQuestion:
     def plan(self) -> Plan:
         """The question's plan at the caps of the tables."""
         return self.main.plan
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the asker must know about the price."""
+        return (*self.main.notes, TENTH)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What is known of rows that caps leave out, before they are found."""
+        return ()
 
     @property
     def confidence(self) -> Fraction:
@@ -246,20 +248,14 @@ class FindingQuestion:
     @cached_property
     def request(self) -> Request:
         """What the ledger is asked to charge: of the main part a promise, as its noise follows from what is counted first."""
-        amount, delta = self.promised
-        study = self.session.study
-        if self.kind == "pure":
-            promise = Pure(epsilon=amount, adjacency=study.adjacency)
-        else:
-            promise = Concentrated(rho=amount, delta=delta, adjacency=study.adjacency)
-        own = self.main.request
-        return replace(
-            own, amounts=self.cost, losses=(*self.counts.losses, promise.to_record()), question_key=self.key
-        )
+        counted = () if self.counts is None else self.counts.losses
+        losses = (*counted, self.promise.to_record())
+        return replace(self.main.request, amounts=self.cost, losses=losses, question_key=self.key)
 
     def try_engine(self) -> None:
         """Count tables without rows, and try the main part at the caps of the tables."""
-        self.counts.try_engine()
+        if self.counts is not None:
+            self.counts.try_engine()
         self.main.try_engine()
 
     def compute(self, *, rehearsal: bool) -> bytes:
@@ -267,57 +263,178 @@ class FindingQuestion:
 
         Claim   The second part costs at most what was promised for it; else nothing is released.
         """
-        counts = replace(self.counts, by_engine=self.by_engine)
-        first = counts.compute(rehearsal=rehearsal)
-        second = replace(self._resolve(first), by_engine=self.by_engine)
-        if not _within(second, self.promised):
+        known = {need.name: need.steps for own in self.needs for need in own.values() if need.name and need.steps}
+        if self.counts is not None:
+            counts = replace(self.counts, by_engine=self.by_engine)
+            released, _ = counts.restore(counts.compute(rehearsal=rehearsal))
+            parts = zip(counts.priced, self.missing, released, strict=True)
+            known |= {name: Steps(tops, *released_counts(priced, own)) for priced, (name, tops), own in parts}
+        first = zlib.compress(canonical_text({name: one.record() for name, one in known.items()}).encode("ascii"), 6)
+        question = replace(self._resolve(known), by_engine=self.by_engine)
+        if not _within(question, self.promised):
             raise Failed("what a question measures must cost what was reserved for it")
-        return join_parts(first, second.compute(rehearsal=rehearsal))
+        return join_parts(first, question.compute(rehearsal=rehearsal))
 
-    def restore(self, content: bytes) -> tuple[bytes, PricedQuestion, RestoredQuestion]:
-        """Return what was counted, the question at the caps that followed, and what it gave."""
-        first, second = split_parts(content)
-        question = self._resolve(first)
-        return first, question, question.restore(second)
+    def restore(self, content: bytes) -> RestoredFinding:
+        """Return the question at the caps that followed from what was counted, and what it gave."""
+        question = self._resolve(self._read(content))
+        return question, question.restore(split_parts(content)[1])
 
-    def digest(self, restored: tuple[bytes, PricedQuestion, RestoredQuestion]) -> str:
+    def digest(self, restored: RestoredFinding) -> str:
         """Return the digest of the table that is shown."""
-        _, question, held = restored
+        question, held = restored
         return question.digest(held)
 
-    def show(self, restored: tuple[bytes, PricedQuestion, RestoredQuestion], digest: str, spent: Spent) -> Answer:
-        """Return the answer at the caps that were found, with the receipt of both parts."""
-        _, question, held = restored
-        both = replace(question, priced=question.priced, notes=(*self.notes, *question.notes))
-        answer = both.show(held, digest, spent)
+    def show(self, restored: RestoredFinding, digest: str, spent: Spent) -> Answer:
+        """Return the answer at the caps that were found, with a receipt of both parts."""
+        question, held = restored
+        counted = () if self.counts is None else self.counts.priced
+        both = replace(question, priced=(*question.priced, *counted))
+        answer = question.show(held, digest, spent)
+        terms = {**both.terms, "plan": {**both.terms["plan"], "digest": question.plan_digest}}
         session = self.session
-        priced = (*question.priced, *self.counts.priced)
-        text = "\n".join(explain(one, session.schema) for one in priced)
-        terms = answer_terms(session.study, priced, question=self.text, plan_digest=question.plan_digest, plan_text=text)
-        receipt = answer_receipt(session.study, session.limits, spent, {**terms, **question.surveyed}, answer_digest=digest)
-        return replace(answer, receipt=receipt)
+        return replace(answer, receipt=answer_receipt(session.study, session.limits, spent, terms, answer_digest=digest))
 
     def found(self, content: bytes) -> dict[str, Any]:
         """Return what was counted, under the names by which the next question finds it."""
-        steps = self._steps(split_parts(content)[0])
-        return {counting_key(self.session, counting): one.record() for (counting, _), one in zip(self.wanted, steps, strict=True)}
+        return {name: steps.record() for name, steps in self._read(content).items()}
 
-    def _steps(self, first: bytes) -> list[Steps]:
-        released, _ = self.counts.restore(first)
-        return [
-            released_steps(priced, tops, own)
-            for priced, (_, tops), own in zip(self.counts.priced, self.wanted, released, strict=True)
-        ]
+    def _read(self, content: bytes) -> dict[str, Steps]:
+        held = json.loads(zlib.decompress(split_parts(content)[0]))
+        return {name: Steps.from_record(one, self.session.study.adjacency) for name, one in held.items()}
 
-    def _resolve(self, first: bytes) -> PricedQuestion:
-        counted = {counting: steps for (counting, _), steps in zip(self.wanted, self._steps(first), strict=True)}
-        known = [
-            {kind: need.steps or counted[need.counting] for kind, need in own.items()} for own in self.needs
+    def _resolve(self, known: Mapping[str, Steps]) -> PricedQuestion:
+        needs = [
+            {kind: replace(need, steps=known[need.name] if need.name else need.steps) for kind, need in own.items()}
+            for own in self.needs
         ]
-        caps = tuple(
-            caps_found(self.session, planned, own) for planned, own in zip(self.main.plan.blocks, known, strict=True)
-        )
-        return self.make(caps)
+        caps = caps_known(self.session, self.main.plan, needs)
+        return self.main if caps is None else self.make(caps, needs)
+
+
+def price_finding(
+    session: Session,
+    plan: Plan,
+    options: QuestionOptions,
+    needs: Sequence[BlockNeeds],
+    text: str,
+    confidence: Fraction,
+) -> FindingQuestion:
+    """Return the question with a tenth of its spend for what must be counted first, or refuse.
+
+    Its key does not depend on what is known already, so that the identical question finds its answer later as well.
+    """
+    limits, share = session.limits, session.share
+    whole = priced_plan(plan, options, limits, share)
+    own = {need.name: need for one in needs for need in one.values() if need.name is not None}
+    missing = [(name, need.counting) for name, need in own.items() if need.steps is None]
+    amount = down_to_tick(whole.amount * (1 - FIND_SHARE))  # also where its answer is stored, and all is known since
+    weights = {name: rational(value, "weights") for name, value in (options.weights or {}).items()}
+
+    def make(caps: tuple[RequestedCaps, ...] | None, held: Sequence[BlockNeeds]) -> PricedQuestion:
+        tree, planned, compiled = plan_question(session, text, options, caps=caps)
+        main = price(planned, whole.kind, amount, whole.delta, weights)
+        return put_together(session, tree, main, compiled, options, held, text, confidence)
+
+    main = make(None, [{} for _ in needs])
+    counts, tops = None, list[tuple[int, ...]]()
+    if missing:
+        each = whole.amount * FIND_SHARE / len(missing)
+        made = priced_counts([(one, each) for _, one in missing], whole.kind, plan.tables, session.schema)
+        tops = [top for _, top in made]
+        counts = counted_question(session, text, [one for one, _ in made], after=None)
+        _require_plannable(make, plan, needs, dict(zip((name for name, _ in missing), tops, strict=True)))
+    promise, promised = _promise(whole.kind, amount, whole.delta, session.study.adjacency)
+    cost = (cost_of(counts.priced) if counts is not None else NOTHING) + _amounts_of(whole.kind, promised)
+    identities = (identity(whole),)
+    finds = sorted(own)
+    key = canonical_digest(
+        {
+            "version": 1,
+            "finds": finds,
+            "key": question_key(
+                identities,
+                study_digest=session.study.digest,
+                data_version=session.version,
+                survey=survey_of(session, plan),
+            ),
+            "bias": options.bias,
+        }
+    )
+    return FindingQuestion(
+        counts=counts,
+        missing=tuple((name, top) for (name, _), top in zip(missing, tops, strict=True)),
+        main=main,
+        make=make,
+        needs=tuple(needs),
+        promise=promise,
+        promised=promised,
+        key=key,
+        cost=cost.most(session.least),
+        enough=is_enough(whole, session.least),
+    )
+
+
+def buy_counts(session: Session, text: str, options: QuestionOptions) -> None:
+    """Buy what the caps of a question follow from, where it is not known, for the least spend: a purchase of its own.
+
+    An accuracy is priced by caps, so they must be known first. If the question is refused afterwards, what was counted is
+    kept, and is free for every other question about the same rows.
+    """
+    _, plan, _ = plan_question(session, text, replace(options, caps=None))
+    needs = needs_of(session, plan)
+    missing = {need.name: need.counting for own in needs for need in own.values() if need.name and need.steps is None}
+    if not missing:
+        return
+    kind, amount = ("pure", session.least.epsilon) if session.limits.kind == "pure" else ("concentrated", session.least.rho)
+    made = priced_counts([(one, amount / len(missing)) for one in missing.values()], kind, plan.tables, session.schema)
+    question = counted_question(session, f"{COUNT} {text}", [one for one, _ in made], after=None)
+    purchase = SurveyPurchase(question, what="question", once=False)
+    bought = spend(session, purchase)
+    commit = session.ledger.committed(purchase.request.question_key, session.version)
+    steps = [Steps(tops, *counts) for (_, tops), counts in zip(made, bought.counts, strict=True)]
+    session.ledger.remember(commit, {name: one.record() for name, one in zip(missing, steps, strict=True)})
+
+
+def _require_plannable(
+    make: Callable[[tuple[RequestedCaps, ...], Sequence[BlockNeeds]], PricedQuestion],
+    plan: Plan,
+    needs: Sequence[BlockNeeds],
+    tops: Mapping[str, tuple[int, ...]],
+) -> None:
+    """Refuse a question that could not be answered with the largest caps that may be found: before anything is charged."""
+
+    def largest(need: Need | None) -> int | None:
+        if need is None:
+            return None
+        return tops[need.name][-1] if need.name in tops else need.steps.tops[-1] if need.steps is not None else None
+
+    caps = []
+    for block, own in zip(plan.blocks, needs, strict=True):
+        rows = largest(own.get("rows")) or block.contribution.rows
+        groups, in_group = (largest(own.get(kind)) for kind in ("groups", "in_group"))
+        others = [None if one is None else min(one, rows) for one in (groups, in_group)]
+        caps.append(RequestedCaps(largest(own.get("rows")), others[0], others[1]))
+    make(tuple(caps), [{} for _ in needs])
+
+
+def _promise(
+    kind: GrantKind, amount: Fraction, delta: Fraction, adjacency: Adjacency
+) -> tuple[Loss, tuple[Fraction, Fraction]]:
+    """Return a record that bounds whatever is measured for a grant, and the amounts that it costs.
+
+    Claim   ε-differential privacy is ε²/2-zCDP [BS16, Prop. 1.4]; the δ of private keys is added.
+    """
+    if kind == "pure":
+        return Pure(epsilon=amount, adjacency=adjacency), (amount, Fraction(0))
+    rho = amount if kind == "concentrated" else amount * amount / 2
+    return Concentrated(rho=rho, delta=delta, adjacency=adjacency), (rho, delta)
+
+
+def _amounts_of(kind: GrantKind, promised: tuple[Fraction, Fraction]) -> Amounts:
+    if kind == "pure":
+        return Amounts.cost(epsilon=promised[0])
+    return Amounts.cost(rho=promised[0], delta=promised[1])
 
 
 def _within(question: PricedQuestion, promised: tuple[Fraction, Fraction]) -> bool:
@@ -342,13 +459,21 @@ def split_parts(content: bytes) -> tuple[bytes, bytes]:
     return content[start : start + length], content[start + length :]
 
 
+def survey_of(session: Session, plan: Plan) -> str | None:
+    """Return the id of the survey whose caps a plan is answered with; None where all were declared."""
+    schema, survey = session.schema, session.survey
+    if survey is None or not any(name in schema.found for name in plan.tables):
+        return None
+    return survey.id
+
+
 # ---- in words --------------------------------------------------------------------------------------------------------------
 
 
-def left_out_lines(session: Session, plan: Plan, found: Sequence[Mapping[str, Steps]]) -> tuple[str, ...]:
+def left_out_lines(session: Session, plan: Plan, needs: Sequence[BlockNeeds]) -> tuple[str, ...]:
     """Return what is known of the rows that caps left out, where they were found privately.
 
-    found   for each block, what was counted of its own relation, by kind
+    needs   for each block, what its caps follow from; empty: those of its tables, or asked for
 
     What was measured of a whole table is said of that table only; of a join nothing is known but by its own numbers.
     """
@@ -356,23 +481,24 @@ def left_out_lines(session: Session, plan: Plan, found: Sequence[Mapping[str, St
     if survey is None or not schema.found:
         return ()
     unit, lines = session.study.unit_name, list[str]()
-    for block, own in zip(plan.blocks, found, strict=True):
+    for block, own in zip(plan.blocks, needs or [{}] * len(plan.blocks), strict=True):
+        rows = own["rows"].steps if "rows" in own else None
         names = list(dict.fromkeys(table.name for table in private_tables(block.relation, schema)))
         if block.cap.by == "none" or not any(name in schema.found for name in names):
             continue
-        if "rows" in own:
-            lines.append(table_sentence(left_out(own["rows"], block.cap.rows), unit, "among these rows"))
+        if rows is not None:
+            lines.append(table_sentence(left_out(rows, block.cap.rows), unit, "among these rows"))
         elif not reads_one_table(block.relation) or names[0] not in survey.tables:
-            lines.append("how many rows are missing is not known for this join; caps=\"find\" counts them first")
+            lines.append('how many rows are missing is not known for this join; caps="find" counts them first')
         else:
             known = left_out(survey.tables[names[0]].rows, block.cap.rows)
             whole = block.cap.by == "rank"
-            lines.append(
-                table_sentence(known, unit, f"in {names[0]}") if whole else filtered_sentence(known, unit, names[0])
-            )
+            lines.append(table_sentence(known, unit, f"in {names[0]}") if whole else filtered_sentence(known, unit, names[0]))
         for name in names:
             if name in survey.before and name in schema.found:
                 now = survey.tables[name].cap
-                changed = f"the survey of {survey.time[:10]} changed the cap on {name} from {survey.before[name]:,} to {now:,}"
+                changed = (
+                    f"the survey of {survey.time[:10]} changed the cap on {name} from {survey.before[name]:,} to {now:,}"
+                )
                 lines.append(f"{changed} rows per {unit}: answers before it are of other rows")
     return tuple(dict.fromkeys(lines))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from curador.plan.counting import Steps
@@ -78,7 +77,6 @@ def _table_record(one: TableSurvey) -> dict[str, Any]:
     return {"rows": one.rows.record(), "cap": one.cap, "columns": columns}
 
 
-@lru_cache(32)
 def read_survey(entry: Entry, adjacency: Adjacency) -> Survey:
     """Return what a surveyed entry says."""
     held = entry.survey or {}

@@ -6,7 +6,7 @@ told for three sizes. A quantile's is only known when it is drawn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.curator.asking import PricedQuestion
+    from curador.curator.finding import FindingQuestion
+    from curador.curator.options import QuestionOptions
+    from curador.curator.session import Session
     from curador.plan.model import BlockPlan, ItemPlan
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.study.model import Schema
@@ -67,6 +70,7 @@ class Preview:
     fits    how many times the question still fits into what is left
     stored  whether the identical question was answered before: it is free
     key     what makes two questions identical
+    by_cap  where the survey that finds the caps was not bought yet: the errors for some caps on rows
     """
 
     question: str
@@ -83,6 +87,7 @@ class Preview:
     confidence: Fraction
     key: str
     unit: str = "person"
+    by_cap: tuple[tuple[int, tuple[ExpectedError, ...]], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; exact amounts as strings."""
@@ -92,10 +97,7 @@ class Preview:
             "limit": self.limit.record(),
             "left": self.left.record(),
             "confidence": number_text(self.confidence),
-            "errors": [
-                {"column": error.column, "plus_minus": error.reach, "at_rows": {str(rows): reach for rows, reach in error.at}}
-                for error in self.errors
-            ],
+            "errors": [_plain_error(error) for error in self.errors],
             "keys": [
                 {"threshold": key.threshold, "units_half": key.half, "units_95": key.often, "delta": str(key.delta)}
                 for key in self.keys
@@ -104,11 +106,20 @@ class Preview:
             "fits": self.fits,
             "stored": self.stored,
             "explain": self.explanation,
+            **(
+                {"by_cap": {str(cap): [_plain_error(one) for one in errors] for cap, errors in self.by_cap}}
+                if self.by_cap
+                else {}
+            ),
         }
 
     def __rich__(self) -> Any:
         from rich.console import Group
 
+        if self.by_cap:
+            return Group(
+                self._table_by_cap(), "", *(verbatim(line) for line in (*self._lines(), "", *self.explanation.splitlines()))
+            )
         made = make_table("column", f"± {level_text(self.confidence)}", *(f"± at {rows:,} rows" for rows in SIZES))
         for error in self.errors:
             sizes = [reach_text(reach) for _, reach in error.at] or [""] * len(SIZES)
@@ -116,6 +127,16 @@ class Preview:
             made.add_row(verbatim(error.column), every, *sizes)
         lines = [*self._lines(), "", *self.explanation.splitlines()]
         return Group(*([made, ""] if self.errors else []), *(verbatim(line) for line in lines))
+
+    def _table_by_cap(self) -> Any:
+        """The errors for some caps: one of them, or one between, is what the survey will find."""
+        made = make_table(
+            "column", *(f"± if {cap:,} row{'' if cap == 1 else 's'} per {self.unit} count" for cap, _ in self.by_cap)
+        )
+        for place, error in enumerate(self.by_cap[0][1]):
+            each = [errors[place] for _, errors in self.by_cap]
+            made.add_row(verbatim(error.column), *(_short(one) for one in each))
+        return made
 
     def _lines(self) -> list[str]:
         part = percent_text(_main(self.cost, self.pure), _main(self.limit, self.pure), up=True)
@@ -179,7 +200,13 @@ class Previews:
 
 
 def preview_of(
-    question: PricedQuestion, *, explanation: str, schema: Schema, limit: Amounts, left: Amounts, stored: bool
+    question: PricedQuestion | FindingQuestion,
+    *,
+    explanation: str,
+    schema: Schema,
+    limit: Amounts,
+    left: Amounts,
+    stored: bool,
 ) -> Preview:
     """Return the preview of a question that is question."""
     return Preview(
@@ -190,7 +217,7 @@ def preview_of(
         pure=question.priced[0].kind == "pure",
         errors=tuple(expected_errors(question.priced[0], question.confidence)),
         keys=tuple(_threshold(selection) for selection in question.priced[0].selections if selection is not None),
-        notes=(*question.notes, *bounding_notes(question.plan, schema)),
+        notes=(*question.notes, *bounding_notes(question.plan, schema), *question.left),
         explanation=explanation,
         fits=count_fits(question.cost, left),
         stored=stored,
@@ -198,6 +225,53 @@ def preview_of(
         key=question.key,
         unit=schema.study.unit_name,
     )
+
+
+def _plain_error(error: ExpectedError) -> dict[str, Any]:
+    return {"column": error.column, "plus_minus": error.reach, "at_rows": {str(rows): reach for rows, reach in error.at}}
+
+
+def _short(error: ExpectedError) -> str:
+    if error.reach is not None:
+        return reach_text(error.reach)
+    return reach_text(error.at[1][1]) if error.at else "when drawn"
+
+
+CAPS_SHOWN = (1, 16, 256, 4_096)
+"""Caps on rows for which errors are told before the survey is bought."""
+
+
+def preview_by_cap(session: Session, text: str, options: QuestionOptions) -> Preview:
+    """Return what a question would cost, and its errors for some caps, where the survey is still to be bought."""
+    from curador.curator.asking import try_question_out
+    from curador.curator.price import price_question
+    from curador.curator.survey import SURVEY_SHARE, trial_session
+    from curador.plan.words import explain
+
+    unit, found = session.study.unit_name, list[Any]()
+    for cap in CAPS_SHOWN:
+        trial = trial_session(session, cap)
+        found.append(price_question(trial, text, options))
+        try_question_out(found[-1])
+    first, schema = found[0], trial.schema
+    shown = preview_of(
+        first,
+        explanation="\n".join(explain(one, schema) for one in first.priced),
+        schema=schema,
+        limit=session.limits.share(session.share),
+        left=session.ledger.left(session.name, session.share),
+        stored=False,
+    )
+    part = percent_text(SURVEY_SHARE, Fraction(1), up=True)
+    whose = "the owner's own first question, or `curador survey`, buys it"
+    notes = (
+        f"how many rows per {unit} count is not known yet: the survey finds it privately, for {part} of the budget",
+        f"{whose}; an error of a mean is that of 1,000 rows",
+    )
+    by_cap = tuple(
+        (cap, tuple(expected_errors(one.priced[0], one.confidence))) for cap, one in zip(CAPS_SHOWN, found, strict=True)
+    )
+    return replace(shown, by_cap=by_cap, errors=(), notes=notes, explanation="")
 
 
 def previews_of(questions: Sequence[Preview]) -> Previews:

@@ -18,7 +18,7 @@ of data, nothing of what others asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -37,6 +37,7 @@ from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share
 from curador.text import rounded_text
 
 if TYPE_CHECKING:
+    from curador.curator.finding import BlockNeeds, FindingQuestion
     from curador.curator.options import QuestionOptions
     from curador.curator.session import Session
     from curador.engines.base import Compiled
@@ -257,10 +258,14 @@ BIAS_SHARE = Fraction(1, 20)
 """What the estimates of lost rows and values get of a question's spend, where they are asked for."""
 
 PREPARED = "prepared"
+FIND = "find"
+"""The word for `caps` that are to be counted before an accuracy is priced."""
 _CAPS = ("rows", "groups", "rows_per_group")
 
 
-def price_question(session: Session, text: str, options: QuestionOptions, *, fresh: bool = False) -> PricedQuestion:
+def price_question(
+    session: Session, text: str, options: QuestionOptions, *, fresh: bool = False
+) -> PricedQuestion | FindingQuestion:
     """Return the question with its price, or refuse.
 
     A cost below the least spend buys nothing new; an answer that was given for it before is given again.
@@ -271,36 +276,77 @@ def price_question(session: Session, text: str, options: QuestionOptions, *, fre
     return question
 
 
-def price_at(session: Session, text: str, options: QuestionOptions, *, raised: bool = False) -> PricedQuestion:
+def price_at(
+    session: Session, text: str, options: QuestionOptions, *, raised: bool = False
+) -> PricedQuestion | FindingQuestion:
     """Return the question with its price, or refuse.
 
     raised   refuse a cost below the least spend, and raise an accuracy to it; otherwise the price says that it is too low
 
+    Where its caps follow from its own rows, which nobody counted yet, a tenth of the spend counts them first. An accuracy
+    speaks of the caps of its tables then, as a price must be known before anything is counted.
+
     Claim   What is charged is never below the least, however little of a grant the noise needs.
     """
-    confidence, version = confidence_level(options.confidence), session.version
+    from curador.curator.finding import caps_known, needs_of, price_finding
+
+    confidence = confidence_level(options.confidence)
+    options = replace(options, caps=None) if options.caps == FIND else options
     question, plan, compiled = plan_question(session, text, options)
     options = _with_statement(options, question)
     if not options.given:
         raise _cost_not_given(session, plan, options, confidence)
+    chosen = options.caps is not None or question.options.rows is not None or question.options.groups is not None
+    needs = [] if chosen else needs_of(session, plan)
+    if any(needs) and options.accuracy is None:
+        finding = price_finding(session, plan, options, needs, text, confidence)
+        if finding.enough and (finding.missing or session.stored(finding.key, finding.version) is not None):
+            return finding
+    caps = caps_known(session, plan, needs)
+    if caps is not None:
+        question, plan, compiled = plan_question(session, text, options, caps=caps)
     main = priced_plan(plan, options, session.limits, session.share)
     notes: tuple[str, ...] = ()
     enough = is_enough(main, session.least)
     if raised and not enough:
         main, notes = _raise_to_least(session, plan, options, confidence)
+    made = put_together(session, question, main, compiled, options, needs, text, confidence)
+    return replace(made, enough=enough or raised, notes=notes)
+
+
+def put_together(
+    session: Session,
+    question: Question,
+    main: Priced,
+    compiled: Compiled,
+    options: QuestionOptions,
+    needs: Sequence[BlockNeeds],
+    text: str,
+    confidence: Fraction,
+) -> PricedQuestion:
+    """Return a priced plan as a question to spend on: with bias estimates, identity, cost and what is known of its caps."""
+    from curador.curator.finding import left_out_lines, survey_of
+
+    version = session.version
     priced = (main,) if not options.bias else _with_bias(session, question, main, options)
     if len(priced) > 1:
         compiled = session.engine.compile([block for one in priced for block in one.plan.blocks])
     identities = tuple(identity(one) for one in priced)
-    key = question_key(identities, study_digest=session.study.digest, data_version=version)
+    survey = survey_of(session, main.plan)
+    key = question_key(identities, study_digest=session.study.digest, data_version=version, survey=survey)
     cost = cost_of(priced).most(session.least)
+    left = left_out_lines(session, main.plan, needs)
     return PricedQuestion(
-        session, text, priced, identities, key, cost, confidence, version, compiled, enough or raised, notes
+        session, text, priced, identities, key, cost, confidence, version, compiled, survey=survey, left=left
     )
 
 
-def plan_question(session: Session, text: str, options: QuestionOptions) -> tuple[Question, Plan, Compiled]:
+def plan_question(
+    session: Session, text: str, options: QuestionOptions, *, caps: tuple[RequestedCaps, ...] | None = None
+) -> tuple[Question, Plan, Compiled]:
     """Return the question's tree, its plan and what the engine runs for it, or refuse; the latest ones are kept.
+
+    caps   of each block, where they were found from its own rows
 
     Dashboards ask again. What the engine could not run is refused here, before it has a price.
     """
@@ -308,19 +354,21 @@ def plan_question(session: Session, text: str, options: QuestionOptions) -> tupl
 
     schema = session.schema
     plain = options.caps is None and options.bounds is None and type(text) is str and type(options.dialect) is str
-    key = (text, options.dialect, session.visible_tables)
+    key = (text, options.dialect, session.visible_tables, caps)
     found = session.plans.get(schema, key) if plain else None
     if found is not None:
         return found
-    question = _parse_text(session, text, options.dialect)
-    plan = build_plan(question, schema, asked=_requested_caps(options.caps), bounds=_bounds(options.bounds))
+    question = parse_text(session, text, options.dialect)
+    asked = _requested_caps(options.caps) if caps is None else caps
+    plan = build_plan(question, schema, asked=asked, bounds=_bounds(options.bounds))
     compiled = session.engine.compile(plan.blocks)
     if plain:
         session.plans.keep(schema, key, (question, plan, compiled))
     return question, plan, compiled
 
 
-def _parse_text(session: Session, text: str, dialect: str) -> Question:
+def parse_text(session: Session, text: str, dialect: str) -> Question:
+    """Return the question's tree, or refuse."""
     from curador.query.sql import parse
 
     if type(text) is not str:
@@ -405,7 +453,7 @@ def _requested_caps(caps: Caps | Mapping[str, int] | str | None) -> RequestedCap
     if isinstance(caps, str):
         if caps == PREPARED:
             return RequestedCaps(prepared=True)
-        raise InvalidParameter.must_be("caps", f'{{"rows": 5}}, or "{PREPARED}"', caps)
+        raise InvalidParameter.must_be("caps", f'{{"rows": 5}}, "{PREPARED}" or "{FIND}"', caps)
     if isinstance(caps, Caps):
         return RequestedCaps(caps.rows, caps.groups, caps.rows_per_group)
     if not isinstance(cast("object", caps), Mapping):

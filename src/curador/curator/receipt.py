@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from curador.study.model import Study
 
 VERSION = 2
+VERSION_WITH_SURVEY = 3
+"""Where caps were found by a survey, a receipt names it: in `survey`, with the caps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,21 @@ class Receipt:
 
 
 _FIELDS = (
-    *("version", "id", "time", "study", "analyst", "question", "plan", "fit", "unit", "adjacency", "caps", "bounds"),
+    *(
+        "version",
+        "id",
+        "time",
+        "study",
+        "analyst",
+        "question",
+        "plan",
+        "fit",
+        "unit",
+        "adjacency",
+        "caps",
+        "survey",
+        "bounds",
+    ),
     *("data_version", "measurements", "keys", "losses", "exact", "cost", "budget", "answer_digest", "model_digest", "ledger"),
     *("software", "plain"),
 )
@@ -135,7 +151,7 @@ def _receipt(study: Study, limits: Limits, spent: Spent, own: Mapping[str, Any])
     """Return a receipt: what all of them say, and its own fields."""
     entry = spent.entry
     record = {
-        "version": VERSION,
+        "version": VERSION_WITH_SURVEY if "survey" in own else VERSION,
         "id": entry.shown,
         "time": entry.time,
         "study": {"name": study.name, "digest": study.digest},

@@ -133,6 +133,10 @@ class Session:
     turn: AbstractContextManager[object] = field(default_factory=threading.Lock)
     plans: Plans = field(default_factory=Plans)
     tried: Tried = field(default_factory=Tried)
+    trial: Schema | None = None
+    """Caps as a survey that was not bought yet might find them: for prices before it, never for a charge."""
+    read: tuple[str, Survey] | None = None
+    """The survey in force, by the id of its entry."""
     filled: tuple[int, str, Schema, Schema] | None = None
     """The engine's schema with the caps of a survey: for which schema and survey, what, and the schema itself, kept alive."""
 
@@ -163,14 +167,20 @@ class Session:
     @property
     def survey(self) -> Survey | None:
         """The survey in force; None where none was bought, or nothing of the study needs one."""
-        if not any(table.surveyed for table in self.study.tables):
+        if self.trial is not None or not any(table.surveyed for table in self.study.tables):
             return None
         entry = self.ledger.surveyed(self.study.name)
-        return None if entry is None else read_survey(entry, self.study.adjacency)
+        if entry is None:
+            return None
+        if self.read is None or self.read[0] != entry.id:
+            self.read = entry.id, read_survey(entry, self.study.adjacency)
+        return self.read[1]
 
     @property
     def schema(self) -> Schema:
         """Every table and column of the study, with the caps that a survey found where none are declared."""
+        if self.trial is not None:
+            return self.trial
         plain, survey = self.engine.schema, self.survey
         if survey is None:
             return plain

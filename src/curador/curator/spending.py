@@ -106,6 +106,8 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
             them in a rehearsal.
     """
     request, ledger = purchase.request, session.ledger
+    if session.trial is not None:
+        raise AssertionError("a trial is never charged")
     with session.still():
         stored = _look_up(session, request, fresh=fresh)
         if stored is not None:

@@ -19,28 +19,33 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from curador.answers.identity import identity, question_key
 from curador.answers.left_out import left_out, table_sentence
-from curador.curator.asking import PricedQuestion
-from curador.curator.found import ColumnSurvey, Survey, TableSurvey, read_survey, survey_record
-from curador.curator.price import cost_of
+from curador.canonical import canonical_digest
+from curador.curator.asking import PricedQuestion, try_question_out
+from curador.curator.found import ColumnSurvey, TableSurvey, survey_record
+from curador.curator.price import cost_of, parse_text, price_question
 from curador.curator.receipt import answer_receipt
 from curador.curator.spending import spend
 from curador.errors import InvalidStudy, NotAllowed
 from curador.ledger.amounts import amounts_text, down_to_tick
-from curador.plan.counting import Counting, Steps, choose_groups, choose_rows, counting_plan
-from curador.plan.price import price
+from curador.plan.aggregates import Ends
+from curador.plan.counting import Counting, Steps, choose_rows, counting_plan, with_caps
+from curador.plan.price import QuantileNoise, price
 from curador.query.context import whole_table
 from curador.query.tree import Ref
+from curador.study.model import Caps
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from curador.answers.release import ReleasedBlock
+    from curador.curator.options import QuestionOptions
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
     from curador.ledger.amounts import Amounts
     from curador.ledger.entry import Request, Spent
     from curador.ledger.limits import Limits
+    from curador.plan.counting import StepNoise
     from curador.plan.price import GrantKind, Priced
     from curador.study.model import Schema, TableSchema
 
@@ -77,7 +82,7 @@ def wanted_counts(schema: Schema, *, pure: bool) -> list[Wanted]:
     out: list[Wanted] = []
     for one in tables:
         share, scan = Fraction(1, len(tables)), whole_table(one)
-        columns = [] if pure else _key_columns(one, schema)
+        columns = [] if pure else _key_columns(one)
         own = share * ROWS_SHARE if columns else share
         out.append(Wanted(one.table.name, None, Counting("rows", scan), own))
         for place, name in columns:
@@ -86,9 +91,8 @@ def wanted_counts(schema: Schema, *, pure: bool) -> list[Wanted]:
     return out
 
 
-def _key_columns(one: TableSchema, schema: Schema) -> list[tuple[int, str]]:
+def _key_columns(one: TableSchema) -> list[tuple[int, str]]:
     """Columns by which people group, whose values nobody listed."""
-    del schema
     found: list[tuple[int, str]] = []
     for place, field in enumerate(one.fields):
         listed = field.declared is not None and (field.declared.values is not None or field.declared.bounds is not None)
@@ -99,7 +103,7 @@ def _key_columns(one: TableSchema, schema: Schema) -> list[tuple[int, str]]:
 
 
 def priced_counts(
-    session: Session, countings: Sequence[tuple[Counting, Fraction]], kind: GrantKind, tables: tuple[str, ...], schema: Schema
+    countings: Sequence[tuple[Counting, Fraction]], kind: GrantKind, tables: tuple[str, ...], schema: Schema
 ) -> list[tuple[Priced, tuple[int, ...]]]:
     """Return the plans that count, each with noise for its amount, and the tops of their steps."""
     out: list[tuple[Priced, tuple[int, ...]]] = []
@@ -109,12 +113,21 @@ def priced_counts(
     return out
 
 
-def released_steps(priced: Priced, tops: tuple[int, ...], released: Sequence[ReleasedBlock]) -> Steps:
-    """Return the steps of one counted plan, in their order."""
-    block = released[0]
-    numbers = dict(zip(block.keys[0], block.values[0], strict=True))
-    noise = priced.noises[0][0]
-    return Steps(tops, tuple(int(numbers[place]) for place in range(len(numbers))), noise)  # type: ignore[arg-type]
+class Counts(NamedTuple):
+    """Noisy numbers of units by step, in their order, and the noise of each."""
+
+    numbers: tuple[int, ...]
+    noise: StepNoise
+
+
+def released_counts(priced: Priced, released: Sequence[ReleasedBlock]) -> Counts:
+    """Return the numbers of one counted plan."""
+    block, noise = released[0], priced.noises[0][0]
+    values = block.values[0]
+    if isinstance(noise, QuantileNoise) or isinstance(values, Ends):
+        raise TypeError("units are counted with additive noise")
+    numbers = dict(zip(block.keys[0], values.tolist(), strict=True))
+    return Counts(tuple(int(numbers[place]) for place in range(len(numbers))), noise)
 
 
 # ---- buying ----------------------------------------------------------------------------------------------------------------
@@ -123,7 +136,7 @@ def released_steps(priced: Priced, tops: tuple[int, ...], released: Sequence[Rel
 class BoughtSurvey(NamedTuple):
     """What was measured, with its receipt."""
 
-    steps: tuple[Steps, ...]
+    counts: tuple[Counts, ...]
     receipt: Receipt
     cost: Amounts
 
@@ -133,7 +146,6 @@ class SurveyPurchase:
     """A survey with its price, as something to spend on. It is bought once, whoever asks for it at the same time."""
 
     question: PricedQuestion
-    tops: tuple[tuple[int, ...], ...]
     what: str = "survey"
     once: bool = True
 
@@ -155,20 +167,17 @@ class SurveyPurchase:
         """Count, and draw the noise."""
         return self.question.compute(rehearsal=rehearsal)
 
-    def restore(self, content: bytes) -> tuple[Steps, ...]:
-        """Return the steps."""
+    def restore(self, content: bytes) -> tuple[Counts, ...]:
+        """Return the numbers."""
         released, _ = self.question.restore(content)
-        parts = zip(self.question.priced, self.tops, released, strict=True)
-        return tuple(released_steps(*part) for part in parts)
+        return tuple(released_counts(*part) for part in zip(self.question.priced, released, strict=True))
 
-    def digest(self, restored: tuple[Steps, ...]) -> str:
-        """Return the digest of what is shown."""
-        from curador.canonical import canonical_digest
+    def digest(self, restored: tuple[Counts, ...]) -> str:
+        """Return the digest of the numbers."""
+        return canonical_digest({"version": 1, "counts": [one.numbers for one in restored]})
 
-        return canonical_digest({"version": 1, "steps": [one.record() for one in restored]})
-
-    def show(self, restored: tuple[Steps, ...], digest: str, spent: Spent) -> BoughtSurvey:
-        """Return the steps with the receipt."""
+    def show(self, restored: tuple[Counts, ...], digest: str, spent: Spent) -> BoughtSurvey:
+        """Return the numbers with the receipt."""
         session = self.question.session
         receipt = answer_receipt(session.study, session.limits, spent, self.question.terms, answer_digest=digest)
         return BoughtSurvey(restored, receipt, spent.cost)
@@ -200,8 +209,8 @@ class SurveyReport:
         return out
 
 
-def price_survey(session: Session) -> SurveyPurchase:
-    """Return the survey of a study with its price, or refuse."""
+def price_survey(session: Session) -> tuple[SurveyPurchase, list[tuple[int, ...]]]:
+    """Return the survey of a study with its price, and the tops of the steps of all that it counts; or refuse."""
     if session.analyst is not None:
         raise NotAllowed("a survey is the owner's to buy.", hint="ask the owner to run `curador survey study.toml`.")
     limits, schema = session.limits, session.engine.schema
@@ -214,11 +223,11 @@ def price_survey(session: Session) -> SurveyPurchase:
         )
     kind, amount = grant_of(limits, SURVEY_SHARE)
     tables = tuple(dict.fromkeys(one.table for one in wanted))
-    made = priced_counts(session, [(one.counting, amount * one.part) for one in wanted], kind, tables, schema)
+    made = priced_counts([(one.counting, amount * one.part) for one in wanted], kind, tables, schema)
     bought = session.ledger.surveyed(session.study.name)
     text = f"{SURVEY} {bought_text(wanted)}"
     question = counted_question(session, text, [one for one, _ in made], after=None if bought is None else bought.id)
-    return SurveyPurchase(question, tuple(tops for _, tops in made))
+    return SurveyPurchase(question), [tops for _, tops in made]
 
 
 def counted_question(session: Session, text: str, priced: Sequence[Priced], *, after: str | None) -> PricedQuestion:
@@ -250,16 +259,42 @@ def buy_survey(session: Session) -> SurveyReport:
 
     Claim   What holds afterwards is a function of what was released and of the study.
     """
-    purchase = price_survey(session)
+    purchase, tops = price_survey(session)
     before = session.survey
     bought = spend(session, purchase)
-    tables = found_tables(session, bought.steps)
+    tables = found_tables(session, [Steps(top, *one) for top, one in zip(tops, bought.counts, strict=True)])
     commit = session.ledger.committed(purchase.request.question_key, session.version)
     had = {} if before is None else {name: one.cap for name, one in before.tables.items()}
     changed = {name: had[name] for name, one in tables.items() if name in had and had[name] != one.cap}
     session.ledger.survey(commit, survey_record(tables, study=session.study.name, before=changed))
     pure = session.limits.kind == "pure"
     return SurveyReport(bought.cost, tables, changed, session.study.unit_name, pure, bought.receipt)
+
+
+def unsurveyed(session: Session, text: str, options: QuestionOptions) -> bool:
+    """Whether a question is about a table for which nobody declared caps, and no survey found any yet."""
+    if not any(table.surveyed for table in session.study.tables) or session.survey is not None:
+        return False
+    question = parse_text(session, text, options.dialect)
+    tables = {one.table.name for one in session.schema.tables if one.table.surveyed}
+    return any(name in tables for name in question.tables)
+
+
+def needs_survey(session: Session, text: str, options: QuestionOptions) -> bool:
+    """Whether the owner's own question must buy the survey first; what else is wrong with it is found before it is bought.
+
+    An analyst's question is refused instead (`plan/ownership.py`), and never buys one.
+    """
+    if session.analyst is not None or not unsurveyed(session, text, options):
+        return False
+    try_question_out(price_question(trial_session(session, 1), text, options))
+    return True
+
+
+def trial_session(session: Session, rows: int) -> Session:
+    """Return the session as it would be if the survey had found this cap for every table that needs one."""
+    names = [one.table.name for one in session.engine.schema.tables if one.table.surveyed]
+    return replace(session, trial=with_caps(session.engine.schema, dict.fromkeys(names, Caps(rows=rows))))
 
 
 def found_tables(session: Session, steps: Sequence[Steps]) -> dict[str, TableSurvey]:

@@ -92,6 +92,7 @@ class Ledger:
         self._seen = first.sequence
         self._unsettled: set[str] = set()
         self._plain = plain
+        self._counted: tuple[int, Mapping[str, Mapping[str, Any]]] = (plain, {})
         self._in_force: dict[tuple[EntryKind, str | None], tuple[int, Entry | None]] = {}
         self.limits: Final = limits
         self.id: Final = first.ledger
@@ -384,6 +385,49 @@ class Ledger:
             return replace(made, study_digest=commit.study_digest, refers=commit.id, survey=held, note=why)
 
         return self._say(EntryKind.SURVEYED, held.get("study"), follow)
+
+    def remember(self, commit: Entry, counts: Mapping[str, Any]) -> None:
+        """Keep what a question counted before it measured, by the names of what was counted. Costs nothing: it is paid.
+
+        commit   the entry that stored it, whoever bought it
+        """
+        require(commit.kind is EntryKind.COMMITTED, "commit", "the entry of an answer", commit.shown)
+        known = self._counts()
+        fresh = {name: one for name, one in counts.items() if name not in known}
+        held = _plain_object({"counts": fresh, "commit": commit.id}, "counts")
+
+        def follow(page: Page, head: Entry) -> Entry | None:
+            if page.named(commit.id) != commit:
+                raise InvalidParameter.must_be("commit", "an entry of this ledger", commit.shown)
+            made = next_entry(head, EntryKind.SURVEYED)
+            return replace(
+                made, study_digest=commit.study_digest, data_version=commit.data_version, refers=commit.id, survey=held
+            )
+
+        if fresh:
+            self._append_new(follow)
+
+    def counted(self, name: str) -> Mapping[str, Any] | None:
+        """Return what was counted under a name, whoever bought it; None where nobody did."""
+        return self._counts().get(name)
+
+    def _counts(self) -> Mapping[str, Mapping[str, Any]]:
+        seen, held = self._counted
+        with self._store.reading() as page:
+            last = page.tip()[0]
+            if last == seen:
+                return held
+            newer = [(one.survey or {}).get("counts", {}) for one in page.of_kind(EntryKind.SURVEYED, after=seen)]
+        merged = {name: one for counts in reversed(newer) for name, one in counts.items()}
+        self._counted = last, {**held, **merged}
+        return self._counted[1]
+
+    def committed(self, question_key: str, data_version: int) -> Entry:
+        """Return the entry that stored the last answer to a question; refused where there is none."""
+        stored = self.stored(question_key, data_version)
+        if stored is None:
+            raise InvalidParameter.must_be("question_key", "of an answer of this ledger", question_key)
+        return stored.entry
 
     def declare(self, details: Mapping[str, Any], *, note: str, study_digest: str) -> Entry:
         """Record that the study's declarations are others from here on. Costs nothing.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from curador.query.tree import Expression, Relation
     from curador.study.model import Schema
 
+StepNoise: TypeAlias = DiscreteGaussian | DiscreteLaplace
 CountedKind: TypeAlias = OneOf["rows", "groups", "in_group"]
 
 SELDOM = Fraction(1, 10_000)
@@ -153,7 +154,7 @@ class Steps:
 
     tops: tuple[int, ...]
     counts: tuple[int, ...]
-    noise: DiscreteGaussian | DiscreteLaplace
+    noise: StepNoise
 
     @property
     def lows(self) -> tuple[int, ...]:
@@ -185,7 +186,7 @@ class Steps:
         noise: Mapping[str, str] = held["noise"]
         if "gaussian" in noise:
             moves = Sensitivity(Fraction(noise["squared"]), Norm.L2, adjacency)
-            made: DiscreteGaussian | DiscreteLaplace = DiscreteGaussian(sigma=Fraction(noise["gaussian"]), sensitivity=moves)
+            made: StepNoise = DiscreteGaussian(sigma=Fraction(noise["gaussian"]), sensitivity=moves)
         else:
             moves = Sensitivity(Fraction(noise["moves"]) ** 2, Norm.L1, adjacency)
             made = DiscreteLaplace(scale=Fraction(noise["laplace"]), sensitivity=moves)
@@ -201,8 +202,14 @@ def choose_rows(steps: Steps, spread: float, *, parts: float = 1.0) -> int:
     spread   the noise's deviation of a count to which one unit adds 1
     parts    groups among which the loss is divided
 
+    Where no step is occupied there are fewer units than noise hides. A cap m is then at most m times too noisy, or loses rows
+    of so many units: these two are made equal.
+
     A choice, no claim: any cap is private, as it is executed and noise follows from it.
     """
+    if not any(steps.occupied):
+        hidden = max(steps.noise.half_width(1 - 2 * SELDOM) / spread / parts, 1.0)
+        return min(1 << int(math.log2(hidden)), steps.tops[-1])
     best = min(steps.tops, key=lambda cap: math.hypot(cap * spread, lost_rows(steps, cap) / parts))
     return int(best)
 
@@ -250,4 +257,3 @@ def _occupied_steps(steps: Steps) -> list[tuple[int, float]]:
             mean = float(low) if high <= low else (high + 1 - low) / math.log((high + 1) / low)
             out.append((count, mean))
     return out
-

@@ -203,7 +203,8 @@ def stored_rows(table: Table, study: Study) -> int:
     """Return how many rows of one unit a prepared table holds at most."""
     if table.single:
         return 1
-    return max(study.engine.unit_rows, *(caps.rows for caps in (table.caps, table.caps_max) if caps is not None))
+    declared = [caps.rows for caps in (table.caps, table.caps_max) if caps is not None]
+    return max([study.engine.unit_rows, *declared])
 
 
 def fit_height(
