@@ -1,11 +1,11 @@
 """What caps left out, as far as it can be known: intervals from the noisy steps of a survey, and the sentences that say them.
 
-No private number can bound the rows of one unit that has very many. Let two tables differ in one unit, which has M rows in the
-one and none in the other, and let an interval for the share of rows beyond a cap m hold 95 % of the time on every table. On the
-table with the unit the share tends to 1 as M grows, so the interval must reach 1 − o(1) there 95 % of the time; by (ε, δ)
-privacy it then reaches it with a chance of at least (0.95 − δ)e^−ε on the other table as well, where nothing is missing: it
-is no use anywhere. So what is said is of the rows up to a public *height* h, a unit with more counting as one with h; of those
-beyond it is said how many units there can be, and that their rows are not known.
+No private number can bound the rows of one unit that has very many. Let two tables differ in one unit, which has M rows in
+the one and none in the other, and let an interval for the share of rows beyond a cap m hold 95 % of the time on every table.
+On the table with the unit the share tends to 1 as M grows, so the interval must reach 1 − o(1) there 95 % of the time. By
+(ε, δ) privacy it then reaches it with a chance of at least (0.95 − δ)e^−ε on the other table as well, where nothing is
+missing: it is no use anywhere. So what is said is of the rows up to a public *height* h, a unit with more counting as one
+with h; of those beyond it is said how many units there can be, and that their rows are not known.
 """
 
 from __future__ import annotations

@@ -228,7 +228,8 @@ def propose(one: MeasuredColumn, counts: Counts, spread: float, rows: float, cap
         ((error(down, up), down, up) for down in range(low, high) for up in range(down + 1, high + 1)),
         default=(0.0, low, max(high, low)),
     )
-    _, down, up = best
+    zero = one.ends.index(0)
+    _, down, up = best[0], min(best[1], zero), max(best[2], zero)  # noise is that of the farther end: 0 costs nothing
     outside = sum(number for place, number in enumerate(values) if not down < place <= up) / total
     gives = 1.96 * cap * max(abs(ends[down]), abs(ends[up])) * spread
     return ColumnProposal(one.table, one.column, one.type, (one.ends[down], one.ends[up]), outside, share, gives)
