@@ -486,7 +486,7 @@ def _digest_table(table: Table) -> dict[str, object]:
         "source": table.source,
         "unit": _digest_unit(table.unit),
         "unique": table.unique,
-        "caps": None if table.caps is None else _digest_caps(table.caps),
+        "caps": _UNDECLARED if table.caps is None else _digest_caps(table.caps),
         "caps_max": None if table.caps_max is None else _digest_caps(table.caps_max),
         "key": sorted(table.key),
         "columns": {column.name: _digest_column(column) for column in table.columns},
@@ -504,6 +504,11 @@ def _digest_unit(unit: Unit | None) -> dict[str, object]:
             return {"kind": "UnitColumn", "column": unit.column}
         case UnitPath():
             return {"kind": "UnitPath", "column": unit.column, "table": unit.table, "key": unit.key}
+
+
+_UNDECLARED = [10, None, None]
+"""What caps that nobody declared have been written as from the first day, when they were these. A question that is answered
+with found caps has the id of their survey in its key."""
 
 
 def _digest_caps(caps: Caps) -> list[int | None]:
