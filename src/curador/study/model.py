@@ -193,6 +193,8 @@ class Table:
     def __post_init__(self) -> None:
         from curador.study.check import check_table
 
+        if self.caps is None and self.unique and self.unit is not None:
+            object.__setattr__(self, "caps", Caps(rows=1))
         check_table(self)
 
     @property

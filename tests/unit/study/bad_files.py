@@ -534,8 +534,8 @@ BAD_FILES = [
     ),
     Bad(
         "caps_max zero",
-        table('unit = "user_id"\ncaps_max = { groups = 0 }\n'),
-        8,
+        table('unit = "user_id"\ncaps = { rows = 5 }\ncaps_max = { groups = 0 }\n'),
+        9,
         "[tables.visits] caps_max.groups must be a whole number from 1 to 1,000,000; got 0.",
     ),
     Bad(
