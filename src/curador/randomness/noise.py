@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from curador.errors import require
-from curador.randomness.entropy import U16, U64
+from curador.randomness.entropy import U16, U32, U64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -352,6 +352,19 @@ class Strip(Noise):
         factor = area / self.slots
         factor[-1] *= 2.0**self.tail_power
         self.factor = factor
+        self._write_levels()
+
+    def _write_levels(self) -> None:
+        """For level draws: φ in the middle of each cell and 2¹⁶ c e^(−φ) there; of cell −1 at the end, as Python counts."""
+        cell = np.arange(self.first, self.cells, dtype=np.int64)
+        ends = self.phi_float(cell << self.k), self.phi_float(((cell + 1) << self.k) - 1)
+        middle = (ends[0] + ends[1]) * 0.5
+        chance = np.where(middle > LARGEST, 0.0, _float_f(middle) * self.factor[:-1] * 65536.0)  # beyond, below 2⁻⁷⁶
+        levels = np.zeros(len(self.slots), np.complex128)  # one look-up for both; 0 for the tail
+        levels.real[: self.cells], levels.real[self.cells + 1 :] = chance[-self.first :], chance[: -self.first]
+        levels.imag[: self.cells], levels.imag[self.cells + 1 :] = middle[-self.first :], middle[: -self.first]
+        self.levels = levels
+        self.taylor = _taylor(float(np.abs(ends[0] - middle).max()) if self.k else 0.0)
 
     # ---- draws ------------------------------------------------------------------------------------------------------
 
@@ -375,7 +388,9 @@ class Strip(Noise):
     def accepted(self, size: int, source: Entropy) -> IntArray:
         """Return those of `size` proposals that are accepted, level: independent and of the law, but how many is chance."""
         out = np.empty(size, np.int64)
-        return np.delete(out, self._try(out, source, level=True))
+        kept = np.ones(size, np.bool_)
+        kept[self._try(out, source, level=True)] = False
+        return out[kept]
 
     def _try(self, out: IntArray, source: Entropy, *, level: bool) -> IntArray:
         """Write one proposal to every place; return the places whose proposal was refused."""
@@ -384,36 +399,98 @@ class Strip(Noise):
         return refused[0] if len(refused) == 1 else np.concatenate([np.empty(0, np.int64), *refused])
 
     def _chunk(self, x: IntArray, source: Entropy, *, level: bool) -> IntArray:
-        """The bits of the slot, of the place in the cell and of W are disjoint bits of the stream."""
+        """Write one proposal to every place; return the places whose proposal was refused."""
+        if level:
+            return self._level(x, source)
+        entry, top, _ = self._propose(x, source, 0)
+        unsure = np.flatnonzero(top >= (entry & 0xFFFF))
+        return self._compare(x, entry, top, unsure, source) if len(unsure) else unsure
+
+    def _propose(self, x: IntArray, source: Entropy, more: int) -> tuple[Words, Words, Words]:
+        """Write a proposal to every place; return table entries, 16 bits of W, and `more` bytes for each.
+
+        The bits of the slot, of the place in the cell and of W are disjoint bits of the stream.
+        """
         size, k = len(x), self.k
         if k == 0:
-            words = source.words(2 * size, U16)
+            raw, read = source.fill((4 + more) * size), 4 * size
+            words = raw[:read].view(U16)
             entry = self.table.take(words[:size])
             top = words[size:]
             np.right_shift(entry, 16, out=x, casting="unsafe")
         elif k <= 16:
-            raw = source.fill(6 * size)
-            entry = self.table.take(raw[4 * size :].view(U16))
+            raw, read = source.fill((6 + more) * size), 6 * size
+            entry = self.table.take(raw[4 * size : read].view(U16))
             place = entry >> 16
             place <<= k  # |cell| < 2^11: fits 32 bits
             place |= raw[: 4 * size].view("<i4") & np.int32((1 << k) - 1)
             x[:] = place
             top = raw[: 4 * size].view(U16)[1::2]
         else:
-            raw = source.fill(10 * size)
-            entry = self.table.take(raw[8 * size :].view(U16))
+            raw, read = source.fill((10 + more) * size), 10 * size
+            entry = self.table.take(raw[8 * size : read].view(U16))
             np.right_shift(entry, 16, out=x, casting="unsafe")
             x <<= k
             x |= raw[: 8 * size].view("<i8") & ((1 << k) - 1)
             top = raw[: 8 * size].view(U16)[3::4]
-        if level:
-            return self._compare(x, entry, top, slice(None), source, level=True)
-        unsure = np.flatnonzero(top >= (entry & 0xFFFF))
-        return self._compare(x, entry, top, unsure, source, level=False) if len(unsure) else unsure
+        return entry, top, raw[read:]
 
-    def _compare(
-        self, x: IntArray, entry: Words, top: Words, which: IntArray | slice, source: Entropy, *, level: bool
+    def _level(self, x: IntArray, source: Entropy) -> IntArray:
+        """A try for every place, the same arithmetic for each: W against c e^(−φ) from the middle of the cell on.
+
+        Claim   d = 2¹⁶ (a − W) decides by its sign where |d| > 2¹⁶ 2⁻³⁹, for every continuation of W. With r = φ(middle) − φ:
+                a = c e^(−φ(middle)) e^r is within 2⁻⁴³ (the middle's exponential 2⁻⁴⁴, Taylor's rest 2⁻⁴⁴·⁵, φ 65 u), W by
+                48 of its 80 bits within 2⁻⁴⁸. What is left, one draw in 2³⁸, and a NaN, goes to integers.
+        Source  docs/explanation/exact-noise.md, theorem 2.
+        """
+        _, top, after = self._propose(x, source, 8)
+        rest = after.view(U64)
+        cell = x >> self.k
+        known = self.levels.take(cell)
+        ahead = known.real
+        if self.k:
+            step = self.phi_float(x)
+            np.subtract(known.imag, step, out=step)
+            ahead = step * self.taylor[0]
+            ahead += self.taylor[1]
+            for coefficient in self.taylor[2:]:
+                ahead *= step
+                ahead += coefficient
+            ahead *= known.real
+        word = after.view(U32)[1::2] * 2.0**-32
+        word += top
+        ahead = ahead - word
+        margin = 131072.0 * _MARGIN
+        kept = ahead > margin
+        left = np.flatnonzero(~kept)  # refused, tails and what is too close: never an accepted place of a cell
+        return self._settle(x, left, cell[left] == self.cells, ahead[left], top[left], rest[left], source)
+
+    def _settle(
+        self, x: IntArray, left: IntArray, tails: BoolArray, ahead: FloatArray, top: Words, rest: Words, source: Entropy
     ) -> IntArray:
+        """Give tail slots their place and decide them; decide by integers what is close. Return the places refused."""
+        margin = 131072.0 * _MARGIN
+        tail = np.flatnonzero(tails)
+        run, offset, sign = self._tail(max(len(tail), 1), source)  # the same calls whether a draw needs them or not
+        short = np.minimum(run, _LONGEST_RUN)
+        place = ((self.tail_start + (short << self.tail_bits) + offset) ^ -sign)[: len(tail)]
+        factor = np.ldexp(self.factor[-1], short.astype(np.int32))[: len(tail)]
+        taken, sure = certainly_below(top[tail], rest[tail], factor, self.phi_float(place))
+        sure &= run[: len(tail)] <= _LONGEST_RUN
+        x[left[tail]] = place
+        ahead[tail] = np.where(sure, np.where(taken, np.inf, -np.inf), 0.0)
+        refused = ahead < -margin
+        unsure = ~(refused | (ahead > margin))
+        if unsure.any():
+            runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=False))
+            for i in np.flatnonzero(unsure).tolist():
+                word, at = (int(top[i]) << 64) | int(rest[i]), int(left[i])
+                slot = (len(self.slots) - 1) if tails[i] else (int(x[at]) >> self.k) - self.first
+                x[at], accepted = self._exactly(int(x[at]), slot, runs.get(i), word, source)
+                refused[i] = not accepted
+        return left[refused]
+
+    def _compare(self, x: IntArray, entry: Words, top: Words, which: IntArray, source: Entropy) -> IntArray:
         """Accept or refuse by all bits of W; tail slots get their place here. Return the places that were refused."""
         slot = (entry[which] >> 16) - self.first
         place, first_bits = x[which], top[which]
@@ -421,22 +498,20 @@ class Strip(Noise):
         factor = self.factor.take(slot)
         tail = np.flatnonzero(slot == len(self.slots) - 1)
         run = offset = sign = np.empty(0, np.int64)
-        if len(tail) or level:  # level: the same calls whether a draw needs them or not
-            run, offset, sign = self._tail(max(len(tail), 1), source)
+        if len(tail):
+            run, offset, sign = self._tail(len(tail), source)
             short = np.minimum(run, _LONGEST_RUN)
-            place[tail] = ((self.tail_start + (short << self.tail_bits) + offset) ^ -sign)[: len(tail)]
-            factor[tail] = np.ldexp(self.factor[-1], short.astype(np.int32))[: len(tail)]
+            place[tail] = (self.tail_start + (short << self.tail_bits) + offset) ^ -sign
+            factor[tail] = np.ldexp(self.factor[-1], short.astype(np.int32))
         taken, sure = certainly_below(first_bits, rest, factor, self.phi_float(place))
-        if len(tail) or level:
-            sure[tail[run[: len(tail)] > _LONGEST_RUN]] = False
+        sure[tail[run > _LONGEST_RUN]] = False
         if not sure.all():
-            runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=False))
+            runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=True))
             for i in np.flatnonzero(~sure).tolist():
                 word = (int(first_bits[i]) << 64) | int(rest[i])
                 place[i], taken[i] = self._exactly(int(place[i]), int(slot[i]), runs.get(i), word, source)
         x[which] = place
-        refused = np.flatnonzero(~taken)
-        return refused if isinstance(which, slice) else which[refused]
+        return which[np.flatnonzero(~taken)]
 
     def _tail(self, size: int, source: Entropy) -> tuple[IntArray, IntArray, IntArray]:
         """(g, u, sign): g zeros before the first one, b uniform bits, a sign. g above 40 is counted on exactly later."""
@@ -470,6 +545,15 @@ class Strip(Noise):
 def _float_f(phi: FloatArray) -> FloatArray:
     """e^(−φ) where φ ≤ 64, e^(−64) beyond: within 2⁻⁴³, an upper bound beyond."""
     return exp_negative(np.minimum(phi, LARGEST))
+
+
+def _taylor(reach: float) -> list[float]:
+    """Coefficients, the highest first, of a polynomial within a relative 2⁻⁴⁴·⁵ of e^r for |r| ≤ reach ≤ 1/8."""
+    last, rest = 1, reach * reach / 2
+    while rest * 1.15 >= 2.0**-44.5:  # what is left out is at most the first term of it times e^(1/8)
+        last += 1
+        rest *= reach / (last + 1)
+    return [1 / math.factorial(power) for power in range(last, -1, -1)]
 
 
 def _halving_bits(kind: LawKind, rate: Fraction, start: int) -> int:
