@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 if TYPE_CHECKING:
-    from curador.randomness.noise import Noise
+    from curador.randomness.noise import Noise, Pool
 
 Bytes: TypeAlias = NDArray[np.uint8]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -54,11 +54,11 @@ class Entropy(ABC):
     """Fresh random bytes, each handed out once.
 
     `private` says whether noise made from them may protect anybody: a stream that tests inject says no, and whoever serves
-    answers refuses it. `pools` holds scalars drawn ahead, or is None where nothing may be drawn ahead.
+    answers refuses it. `pools` holds integers drawn ahead, or is None where nothing may be drawn ahead.
     """
 
     private: bool = False
-    pools: dict[Noise, list[int]] | None = None
+    pools: dict[Noise, Pool] | None = None
 
     @abstractmethod
     def fill(self, count: int) -> Bytes:
@@ -106,7 +106,11 @@ class Keystream(Entropy):
 
     def current(self) -> bool:
         """Whether this process is the one that was seeded, less than a minute ago."""
-        return self._here() and time.monotonic() - self._at < _FRESH_SECONDS
+        return (
+            self._generation == _Forks.generation
+            and self._process == os.getpid()
+            and time.monotonic() - self._at < _FRESH_SECONDS
+        )
 
     def _here(self) -> bool:
         return self._generation == _Forks.generation and self._process == os.getpid()

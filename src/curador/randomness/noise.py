@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from curador.errors import require
-from curador.randomness.entropy import U16, U32, U64
+from curador.randomness.entropy import U16, U64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.numerics.rounding import FloatArray
-    from curador.randomness.entropy import BoolArray, Entropy, IntArray, Words
+    from curador.randomness.entropy import BoolArray, Bytes, Entropy, IntArray, Words
 
 
 # ---- decisions -------------------------------------------------------------------------------------------------------------
@@ -62,6 +62,7 @@ def _powers() -> FloatArray:
 
 
 _POWERS = _powers()
+_POWER_LIST: list[float] = _POWERS.tolist()
 _PER_UNIT = 64 / math.log(2)
 _STEP = math.log(2) / 64
 
@@ -87,6 +88,16 @@ def exp_negative(phi: FloatArray) -> FloatArray:
     whole >>= 6
     np.negative(whole, out=whole)
     return np.ldexp(value, whole, out=value)
+
+
+def _exp_negative_one(phi: float) -> float:
+    """`exp_negative` of one number, by the same steps."""
+    turns = round(phi * _PER_UNIT)
+    rest = turns * _STEP - phi
+    value = rest * (1 / 720.0) + 1 / 120.0
+    for coefficient in (1 / 24.0, 1 / 6.0, 0.5, 1.0, 1.0):
+        value = value * rest + coefficient
+    return math.ldexp(value * _POWER_LIST[turns & 63], -(turns >> 6))
 
 
 def certainly_below(top: Words, rest: Words, factor: FloatArray | float, phi: FloatArray) -> tuple[BoolArray, BoolArray]:
@@ -181,17 +192,50 @@ class LawKind(enum.Enum):
         return math.sqrt(inverse / 2) if self is LawKind.GAUSSIAN else inverse
 
 
-_SMALLEST_POOL, _LARGEST_POOL, _MOST_POOLS = 8, 4096, 64
-_MOST_POOLED = 1024
+BOUND = 1 << 62
+"""Two 64-bit integers smaller than that can be added."""
+
+_SMALLEST_POOL, _MOST_POOLS = 8, 64
+_MOST_LEVEL = 4096
+_FEW = 256
+
+
+class Pool:
+    """Integers of one law drawn ahead: vectors take from the end of an array, scalars from a list of some of them.
+
+    What is taken is first taken off, so that whoever interrupts gets others, then copied, and 0 is left where it was.
+    """
+
+    __slots__ = ("few", "left", "values")
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values, self.left = values, len(values)
+        self.few: list[int] = []
+
+    def take(self, size: int) -> NDArray[Any]:
+        """Return the last `size` of the array, which must have as many."""
+        end = self.left
+        start = self.left = end - size
+        place = self.values[start:end]
+        out = place.copy()
+        place.fill(0)
+        return out
+
+    def waiting(self) -> list[int]:
+        """Return what has not been handed out, the next scalar last."""
+        return self.values[: self.left].tolist() + self.few
 
 
 class Noise(ABC):
     """Exact noise of one law: a `Strip`, or a `WideNoise`. Made by `laplace`, `gaussian` and `geometric`.
 
-    wide   whether its integers are Python's own, beyond 64 bits
+    wide       whether its integers are Python's own, beyond 64 bits
+    unbounded  whether one of its integers may be 2⁶² or beyond, so that sums must be checked
     """
 
     wide: ClassVar[bool]
+    unbounded: bool
+    _largest_pool: ClassVar[int]
     _pool_size = _SMALLEST_POOL
 
     @abstractmethod
@@ -212,53 +256,50 @@ class Noise(ABC):
         if pools is None:
             return int(self.draw(1, source, level=True)[0])
         pool = pools.get(self)
-        if pool and source.current():
-            return pool.pop()
-        return self._refilled(source).pop()
+        if pool is not None and pool.few and source.current():
+            return pool.few.pop()
+        pool = self._filled(source, 1)
+        pool.few = pool.take(min(_FEW, pool.left)).tolist()
+        return pool.few.pop()
 
     def several(self, size: int, source: Entropy) -> NDArray[Any]:
-        """Return `size` integers: few from the pool, which is many times faster than a vector's fixed cost; many by `draw`.
+        """Return `size` integers: from the pool, which is many times faster than a vector's fixed cost; very many by `draw`.
 
-        Few draws can be timed one by one, so they come from a pool or from level mode.
+        What can be timed draw by draw comes from a pool or from level mode.
         """
-        if source.pools is None or size > _MOST_POOLED:
-            return self.draw(size, source, level=size <= _LARGEST_POOL)
-        if size > _SMALLEST_POOL and not self.wide and self not in source.pools:
-            return self._first(size, source)
-        out: list[int] = []
-        while len(out) < size:
-            pool = (source.pools or {}).get(self)
-            wanted = size - len(out)
-            if not pool or not source.current():
-                pool = self._refilled(source, wanted)
-            out += pool[-wanted:]
-            del pool[-wanted:]
-        return np.array(out, object if self.wide else np.int64)
+        pools = source.pools
+        if pools is None or size > _MOST_LEVEL:
+            return self.draw(size, source, level=size <= _MOST_LEVEL)
+        pool = pools.get(self)
+        if pool is not None and pool.left >= size and source.current():
+            return pool.take(size)
+        return self._filled(source, size).take(size)
 
-    def _refilled(self, source: Entropy, wanted: int = 1) -> list[int]:
-        """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little; anew when pools were dropped."""
-        if source.pools is None or self not in source.pools:
+    def _filled(self, source: Entropy, wanted: int) -> Pool:
+        """The pool with `wanted` integers or more in its array: as it is, or with fresh ones before those left over.
+
+        It grows from 8 to thousands as it is used, so that a scale used once costs little; anew when pools were dropped. A
+        vector for which nothing was drawn ahead draws no more than it wants.
+        """
+        pool = source.pools.get(self) if source.pools is not None and source.current() else None
+        if pool is not None and pool.left >= wanted:
+            return pool
+        if pool is None:
             self._pool_size = _SMALLEST_POOL
-        # after a fork this reseeds and drops the old pools
-        values = self._ahead(max(wanted, self._pool_size), source).tolist()
+        drawn = max(wanted, self._pool_size)
+        values = self._ahead(drawn, source)  # after a fork, and after a minute, this drops the old pools
         source.erase()
-        self._kept(values, source, max(wanted, self._pool_size))
-        return values
-
-    def _first(self, size: int, source: Entropy) -> NDArray[Any]:
-        """A vector for which nothing was drawn ahead: as many as it wants, which need not pass through a pool."""
-        values = self._ahead(size, source)
-        source.erase()
-        self._kept([], source, size)
-        return values
-
-    def _kept(self, values: list[int], source: Entropy, drawn: int) -> None:
-        """Keep what was drawn ahead; next time twice as many are drawn."""
-        self._pool_size = min(2 * drawn, _LARGEST_POOL)
         pools = source.pools if source.pools is not None else {}
-        if len(pools) >= _MOST_POOLS:
-            pools.pop(next(iter(pools)))
-        pools[self] = values
+        pool = pools.get(self)
+        if pool is None:
+            while len(pools) >= _MOST_POOLS:
+                pools.pop(next(iter(pools)))
+            pool = pools[self] = Pool(values)
+        else:
+            pool.values = np.concatenate([values, pool.take(pool.left)])
+            pool.left = len(pool.values)
+        self._pool_size = min(2 * drawn, self._largest_pool)
+        return pool
 
 
 # ---- the table of strips ---------------------------------------------------------------------------------------------------
@@ -271,11 +312,13 @@ WIDEST = 46
 _CELL_BITS = 5
 _REACH = {LawKind.LAPLACE: 12.0, LawKind.GEOMETRIC: 12.0, LawKind.GAUSSIAN: 4.9}
 _ABOVE, _UNDER = 1 + 2.0**-30, 1 - 2.0**-30
-_QUICK_CHUNK, _LEVEL_CHUNK = 1 << 17, 1 << 14
+_QUICK_CHUNK, _LEVEL_CHUNK = 1 << 17, 17 << 10
 _LONGEST_RUN = 40
 _SPARE, _LEAST_SPARE = 32, 8
 """One more proposal for every 32, and 8: at most about one in 43 is refused."""
 _WIDE_BITS = 50
+_TAIL_BYTES = 16
+_ONE = np.int64(1023 << 52)
 
 
 class Strip(Noise):
@@ -285,9 +328,12 @@ class Strip(Noise):
     """
 
     wide = False
+    unbounded = False  # until it happens, which 64 bits of a run of zeros come before: see `_exactly`
+    _largest_pool = 1 << 14
 
     def __init__(self, kind: LawKind, rate: Fraction, *, mirrored: bool = False) -> None:
         self.kind, self.rate, self.mirrored = kind, rate, mirrored
+        self.rate_float = rate.numerator / rate.denominator
         self.one_sided = kind is LawKind.GEOMETRIC  # negative integers have no mass
         scale = kind.scale(rate)
         self.k = max(0, math.frexp(scale)[1] - 1 - _CELL_BITS)
@@ -308,15 +354,17 @@ class Strip(Noise):
 
     def phi_float(self, x: IntArray) -> FloatArray:
         """Return φ within a relative 5 u: 64 · 5 u = 320 u absolutely where it is at most 64."""
-        if self.mirrored:
-            out = (x ^ (x >> 63)).astype(np.float64)
-        else:
-            out = x.astype(np.float64)
-            np.abs(out, out=out)
+        out = np.empty(len(x), np.float64)
+        self._phi_into(out, x)
+        return out
+
+    def _phi_into(self, out: FloatArray, x: IntArray) -> None:
+        out[:] = x ^ (x >> 63) if self.mirrored else x
         if self.kind is LawKind.GAUSSIAN:
             out *= out
-        out *= self.rate.numerator / self.rate.denominator
-        return out
+        else:
+            np.abs(out, out=out)
+        out *= self.rate_float
 
     def _bounds(self) -> tuple[FloatArray, FloatArray]:
         """Upper bounds of f on each cell and, last, of 2^power f(X_T); lower bounds on each cell."""
@@ -352,18 +400,16 @@ class Strip(Noise):
         factor = area / self.slots
         factor[-1] *= 2.0**self.tail_power
         self.factor = factor
+        self.factor_of_tail = float(factor[-1])
         self._write_levels()
 
     def _write_levels(self) -> None:
-        """For level draws: φ in the middle of each cell and 2¹⁶ c e^(−φ) there; of cell −1 at the end, as Python counts."""
+        """For level draws: c e^(−φ) in the middle of each cell, and φ there, as one number; 0 for the tail."""
         cell = np.arange(self.first, self.cells, dtype=np.int64)
         ends = self.phi_float(cell << self.k), self.phi_float(((cell + 1) << self.k) - 1)
         middle = (ends[0] + ends[1]) * 0.5
-        chance = np.where(middle > LARGEST, 0.0, _float_f(middle) * self.factor[:-1] * 65536.0)  # beyond, below 2⁻⁷⁶
-        levels = np.zeros(len(self.slots), np.complex128)  # one look-up for both; 0 for the tail
-        levels.real[: self.cells], levels.real[self.cells + 1 :] = chance[-self.first :], chance[: -self.first]
-        levels.imag[: self.cells], levels.imag[self.cells + 1 :] = middle[-self.first :], middle[: -self.first]
-        self.levels = levels
+        chance = np.where(middle > LARGEST, 0.0, _float_f(middle) * self.factor[:-1])  # beyond, below 2⁻⁷⁶
+        self.levels = np.append(chance + 1j * middle, 0.0)
         self.taylor = _taylor(float(np.abs(ends[0] - middle).max()) if self.k else 0.0)
 
     # ---- draws ------------------------------------------------------------------------------------------------------
@@ -388,9 +434,14 @@ class Strip(Noise):
     def accepted(self, size: int, source: Entropy) -> IntArray:
         """Return those of `size` proposals that are accepted, level: independent and of the law, but how many is chance."""
         out = np.empty(size, np.int64)
-        kept = np.ones(size, np.bool_)
-        kept[self._try(out, source, level=True)] = False
-        return out[kept]
+        refused = self._try(out, source, level=True)
+        end = size - len(refused)
+        holes = refused[refused < end]
+        if len(holes):  # filled by as many from behind the end: a choice that no value has a part in
+            behind = np.ones(len(refused), np.bool_)
+            behind[refused[len(holes) :] - end] = False
+            out[holes] = out[end:][behind]
+        return out[:end]
 
     def _try(self, out: IntArray, source: Entropy, *, level: bool) -> IntArray:
         """Write one proposal to every place; return the places whose proposal was refused."""
@@ -402,93 +453,114 @@ class Strip(Noise):
         """Write one proposal to every place; return the places whose proposal was refused."""
         if level:
             return self._level(x, source)
-        entry, top, _ = self._propose(x, source, 0)
+        entry, top = self._propose(x, source)
         unsure = np.flatnonzero(top >= (entry & 0xFFFF))
         return self._compare(x, entry, top, unsure, source) if len(unsure) else unsure
 
-    def _propose(self, x: IntArray, source: Entropy, more: int) -> tuple[Words, Words, Words]:
-        """Write a proposal to every place; return table entries, 16 bits of W, and `more` bytes for each.
+    def _propose(self, x: IntArray, source: Entropy) -> tuple[Words, Words]:
+        """Write a proposal to every place; return table entries and the first 16 bits of W.
 
         The bits of the slot, of the place in the cell and of W are disjoint bits of the stream.
         """
         size, k = len(x), self.k
         if k == 0:
-            raw, read = source.fill((4 + more) * size), 4 * size
-            words = raw[:read].view(U16)
+            words = source.words(2 * size, U16)
             entry = self.table.take(words[:size])
             top = words[size:]
             np.right_shift(entry, 16, out=x, casting="unsafe")
         elif k <= 16:
-            raw, read = source.fill((6 + more) * size), 6 * size
-            entry = self.table.take(raw[4 * size : read].view(U16))
+            raw = source.fill(6 * size)
+            entry = self.table.take(raw[4 * size :].view(U16))
             place = entry >> 16
             place <<= k  # |cell| < 2^11: fits 32 bits
             place |= raw[: 4 * size].view("<i4") & np.int32((1 << k) - 1)
             x[:] = place
             top = raw[: 4 * size].view(U16)[1::2]
         else:
-            raw, read = source.fill((10 + more) * size), 10 * size
-            entry = self.table.take(raw[8 * size : read].view(U16))
+            raw = source.fill(10 * size)
+            entry = self.table.take(raw[8 * size :].view(U16))
             np.right_shift(entry, 16, out=x, casting="unsafe")
             x <<= k
             x |= raw[: 8 * size].view("<i8") & ((1 << k) - 1)
             top = raw[: 8 * size].view(U16)[3::4]
-        return entry, top, raw[read:]
+        return entry, top
 
     def _level(self, x: IntArray, source: Entropy) -> IntArray:
         """A try for every place, the same arithmetic for each: W against c e^(−φ) from the middle of the cell on.
 
-        Claim   d = 2¹⁶ (a − W) decides by its sign where |d| > 2¹⁶ 2⁻³⁹, for every continuation of W. With r = φ(middle) − φ:
-                a = c e^(−φ(middle)) e^r is within 2⁻⁴³ (the middle's exponential 2⁻⁴⁴, Taylor's rest 2⁻⁴⁴·⁵, φ 65 u), W by
-                48 of its 80 bits within 2⁻⁴⁸. What is left, one draw in 2³⁸, and a NaN, goes to integers.
+        64 bits of W for each draw, then slot and place in a word, the slot in its upper 16 bits; then two words for a tail.
+
+        Claim   a − W decides by its sign where it is 2⁻³⁹ or more from 0, for every continuation of W. With r = φ(middle) − φ:
+                a = c e^(−φ(middle)) e^r ≤ 1 is within 2⁻⁴³ (the middle's exponential 2⁻⁴⁴, Taylor's rest 2⁻⁴⁴·⁵, φ 65 u), W by
+                its first 52 bits within 2⁻⁵². What is closer, one draw in 2³⁸, and a NaN, goes to integers.
         Source  docs/explanation/exact-noise.md, theorem 2.
         """
-        _, top, after = self._propose(x, source, 8)
-        rest = after.view(U64)
-        cell = x >> self.k
-        known = self.levels.take(cell)
-        ahead = known.real
-        if self.k:
-            step = self.phi_float(x)
+        size, k = len(x), self.k
+        octets = 2 if k == 0 else 4 if k <= 16 else 8
+        raw = source.fill((8 + octets) * size + _TAIL_BYTES)
+        words, slots = raw[: 8 * size].view(U64), raw[8 * size : -_TAIL_BYTES]
+        known, step, ahead, whole = rooms = _scratch(size)
+        entry = self.table.take(slots.view(U16)[octets // 2 - 1 :: octets // 2])
+        entry >>= 16
+        np.subtract(entry, self.first, out=whole)
+        self.levels.take(whole, out=known, mode="clip")  # all are in range; "raise" would copy
+        if k:
+            np.left_shift(entry, k, out=x, dtype=np.int64)
+            x |= slots.view("<i4" if octets == 4 else "<i8") & ((1 << k) - 1)
+            self._phi_into(step, x)
             np.subtract(known.imag, step, out=step)
-            ahead = step * self.taylor[0]
+            np.multiply(step, self.taylor[0], out=ahead)
             ahead += self.taylor[1]
             for coefficient in self.taylor[2:]:
                 ahead *= step
                 ahead += coefficient
             ahead *= known.real
-        word = after.view(U32)[1::2] * 2.0**-32
-        word += top
-        ahead = ahead - word
-        margin = 131072.0 * _MARGIN
-        kept = ahead > margin
-        left = np.flatnonzero(~kept)  # refused, tails and what is too close: never an accepted place of a cell
-        return self._settle(x, left, cell[left] == self.cells, ahead[left], top[left], rest[left], source)
+        else:
+            x[:] = entry
+            ahead[:] = known.real
+        np.right_shift(words, 12, out=whole.view(np.uint64))
+        whole |= _ONE  # the float 1 + W
+        ahead -= whole.view(np.float64)
+        (left,) = (~(ahead > 2 * _MARGIN - 1)).nonzero()  # refused, tails, too close: no accepted place of a cell
+        behind = ahead.take(left)
+        behind += 1.0
+        for room in rooms:
+            room.fill(0)
+        return self._settle(x, left, behind, words, raw[-_TAIL_BYTES:], source)
 
-    def _settle(
-        self, x: IntArray, left: IntArray, tails: BoolArray, ahead: FloatArray, top: Words, rest: Words, source: Entropy
+    def _settle(  # noqa: PLR0913, PLR0917 -- what a level try knows
+        self, x: IntArray, left: IntArray, ahead: FloatArray, words: Words, code: Bytes, source: Entropy
     ) -> IntArray:
         """Give tail slots their place and decide them; decide by integers what is close. Return the places refused."""
-        margin = 131072.0 * _MARGIN
-        tail = np.flatnonzero(tails)
-        run, offset, sign = self._tail(max(len(tail), 1), source)  # the same calls whether a draw needs them or not
-        short = np.minimum(run, _LONGEST_RUN)
-        place = ((self.tail_start + (short << self.tail_bits) + offset) ^ -sign)[: len(tail)]
-        factor = np.ldexp(self.factor[-1], short.astype(np.int32))[: len(tail)]
-        taken, sure = certainly_below(top[tail], rest[tail], factor, self.phi_float(place))
-        sure &= run[: len(tail)] <= _LONGEST_RUN
-        x[left[tail]] = place
-        ahead[tail] = np.where(sure, np.where(taken, np.inf, -np.inf), 0.0)
-        refused = ahead < -margin
-        unsure = ~(refused | (ahead > margin))
+        tails = (x.take(left) >= self.tail_start).nonzero()[0].tolist()  # no cell reaches there
+        coded: dict[int, tuple[int, int, int]] = {}
+        for number, i in enumerate(tails or (-1,)):  # the same calls whether a draw needs them or not
+            at = int(left[i]) if tails else 0
+            two = int.from_bytes((code if number == 0 else source.fill(_TAIL_BYTES)).tobytes(), "little")
+            place, far, coding = self._in_tail(two & ((1 << 64) - 1), two >> 64, int(words[at]))
+            if tails:
+                x[at], ahead[i], coded[i] = place, far, coding
+        refused = ahead < -2 * _MARGIN
+        unsure = ~(np.abs(ahead) > 2 * _MARGIN)
         if unsure.any():
-            runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=False))
             for i in np.flatnonzero(unsure).tolist():
-                word, at = (int(top[i]) << 64) | int(rest[i]), int(left[i])
-                slot = (len(self.slots) - 1) if tails[i] else (int(x[at]) >> self.k) - self.first
-                x[at], accepted = self._exactly(int(x[at]), slot, runs.get(i), word, source)
-                refused[i] = not accepted
+                at = int(left[i])
+                slot = len(self.slots) - 1 if i in coded else (int(x[at]) >> self.k) - self.first
+                x[at], taken = self._exactly(int(x[at]), slot, coded.get(i), int(words[at]), 64, source)
+                refused[i] = not taken
         return left[refused]
+
+    def _in_tail(self, lead: int, offset: int, word: int) -> tuple[int, float, tuple[int, int, int]]:
+        """(x, a − W, coding) of a tail slot: `_tail` and the float exponential for one draw, in Python's floats."""
+        run, sign = 53 - (lead >> 11).bit_length(), 0 if self.one_sided else lead & 1
+        low, short = offset >> (64 - self.tail_bits), min(run, _LONGEST_RUN)
+        place = self.tail_start + (short << self.tail_bits) + low
+        size = float(place + (0 if self.mirrored else sign))
+        phi = (size * size if self.kind is LawKind.GAUSSIAN else size) * self.rate_float
+        ahead = math.ldexp(self.factor_of_tail * _exp_negative_one(min(phi, LARGEST)), short) - word * 2.0**-64
+        if phi > LARGEST:  # an upper bound only: good for refusing
+            ahead = min(ahead, 0.0)
+        return place ^ -sign, 0.0 if run > _LONGEST_RUN else ahead, (run, low, sign)
 
     def _compare(self, x: IntArray, entry: Words, top: Words, which: IntArray, source: Entropy) -> IntArray:
         """Accept or refuse by all bits of W; tail slots get their place here. Return the places that were refused."""
@@ -509,7 +581,7 @@ class Strip(Noise):
             runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=True))
             for i in np.flatnonzero(~sure).tolist():
                 word = (int(first_bits[i]) << 64) | int(rest[i])
-                place[i], taken[i] = self._exactly(int(place[i]), int(slot[i]), runs.get(i), word, source)
+                place[i], taken[i] = self._exactly(int(place[i]), int(slot[i]), runs.get(i), word, 80, source)
         x[which] = place
         return which[np.flatnonzero(~taken)]
 
@@ -523,8 +595,8 @@ class Strip(Noise):
         offset = (words[size:] >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(size, np.int64)
         return run, offset, sign
 
-    def _exactly(
-        self, place: int, slot: int, tail: tuple[int, int, int] | None, word: int, source: Entropy
+    def _exactly(  # noqa: PLR0913, PLR0917 -- a try, and its word
+        self, place: int, slot: int, tail: tuple[int, int, int] | None, word: int, read: int, source: Entropy
     ) -> tuple[int, bool]:
         """The same decision in integers; rare."""
         factor = self.area / int(self.slots[slot])
@@ -537,9 +609,31 @@ class Strip(Noise):
             place = self.tail_start + (run << self.tail_bits) + offset
             place = ~place if sign else place
             factor *= Fraction(2) ** (self.tail_power + run)
-        taken = exactly_below(word, 80, factor, self.phi(place), source)
+        if abs(place) >= BOUND:
+            self.unbounded = True
+        taken = exactly_below(word, read, factor, self.phi(place), source)
         # an accepted value outside 64 bits has probability below 2^-2900; drawing it again is all that is left to do
         return (place, taken) if -(1 << 63) <= place < 1 << 63 else (0, False)
+
+
+class _Scratch(threading.local):
+    """Room for level draws, one a thread, left empty: large arrays allocated and freed each time cost more than the sums."""
+
+    arrays: tuple[NDArray[Any], ...] = ()
+    views: tuple[NDArray[Any], ...] = ()
+
+
+_room = _Scratch()
+
+
+def _scratch(size: int) -> tuple[NDArray[Any], ...]:
+    views = _room.views
+    if not views or len(views[0]) != size:
+        if not views or len(_room.arrays[0]) < size:
+            kinds = (np.complex128, np.float64, np.float64, np.int64)
+            _room.arrays = tuple(np.empty(size, kind) for kind in kinds)
+        views = _room.views = tuple(array[:size] for array in _room.arrays)
+    return views
 
 
 def _float_f(phi: FloatArray) -> FloatArray:
@@ -575,6 +669,8 @@ class WideNoise(Noise):
     """Exact noise of a law whose scale is 2⁵² or more, drawn in two parts: the coarse one is a strip's."""
 
     wide = True
+    unbounded = True
+    _largest_pool = 1 << 12
 
     def __init__(self, kind: LawKind, rate: Fraction) -> None:
         self.kind, self.rate = kind, rate
