@@ -134,7 +134,7 @@ def test_a_minute_later_the_system_is_mixed_in_first(monkeypatch):
     noise = laplace(WIDE)
     for _ in range(100):
         noise.one(source)
-    ahead = list(source.pools[noise])
+    ahead = source.pools[noise].waiting()
     assert ahead
     assert system.asked == [48]
     clock[0] += 61
@@ -262,10 +262,10 @@ def test_filling_a_pool_forgets_its_key(keys):
     value = noise.one(source)
 
     assert len(keys) == 2
-    assert value not in source.pools[noise]
-    waiting = len(source.pools[noise])
+    assert value not in source.pools[noise].waiting()
+    waiting = len(source.pools[noise].waiting())
     noise.one(source)
-    assert len(source.pools[noise]) == waiting - 1
+    assert len(source.pools[noise].waiting()) == waiting - 1
 
 
 # ---- forks --------------------------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def shared_blocks(prepare=lambda: None):
     for _ in range(50):
         noise.one(source)
     source.fill(100)
-    waiting = [f"s{value}" for value in source.pools[noise]]
+    waiting = [f"s{value}" for value in source.pools[noise].waiting()]
     assert waiting
 
     def work():

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 if TYPE_CHECKING:
-    from curador.randomness.noise import Noise, Pool
+    from curador.randomness.ahead import Noise, Pool
 
 Bytes: TypeAlias = NDArray[np.uint8]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -106,11 +106,7 @@ class Keystream(Entropy):
 
     def current(self) -> bool:
         """Whether this process is the one that was seeded, less than a minute ago."""
-        return (
-            self._generation == _Forks.generation
-            and self._process == os.getpid()
-            and time.monotonic() - self._at < _FRESH_SECONDS
-        )
+        return self._here() and time.monotonic() - self._at < _FRESH_SECONDS
 
     def _here(self) -> bool:
         return self._generation == _Forks.generation and self._process == os.getpid()

@@ -22,13 +22,13 @@ from __future__ import annotations
 import enum
 import math
 import threading
-from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.errors import require
+from curador.randomness.ahead import BOUND, Noise
 from curador.randomness.entropy import U16, U64
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def exp_bounds(phi: Fraction, places: int) -> tuple[int, int]:
     return low >> shift, min(-(-high >> shift), 1 << places)
 
 
-# ---- noise, drawn and drawn ahead ------------------------------------------------------------------------------------------
+# ---- laws ------------------------------------------------------------------------------------------------------------------
 
 
 class LawKind(enum.Enum):
@@ -190,116 +190,6 @@ class LawKind(enum.Enum):
         """Return 1/rate, or σ: how far the mass reaches. Only speed depends on it."""
         inverse = rate.denominator / rate.numerator
         return math.sqrt(inverse / 2) if self is LawKind.GAUSSIAN else inverse
-
-
-BOUND = 1 << 62
-"""Two 64-bit integers smaller than that can be added."""
-
-_SMALLEST_POOL, _MOST_POOLS = 8, 64
-_MOST_LEVEL = 4096
-_FEW = 256
-
-
-class Pool:
-    """Integers of one law drawn ahead: vectors take from the end of an array, scalars from a list of some of them.
-
-    What is taken is first taken off, so that whoever interrupts gets others, then copied, and 0 is left where it was.
-    """
-
-    __slots__ = ("few", "left", "values")
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        self.values, self.left = values, len(values)
-        self.few: list[int] = []
-
-    def take(self, size: int) -> NDArray[Any]:
-        """Return the last `size` of the array, which must have as many."""
-        end = self.left
-        start = self.left = end - size
-        place = self.values[start:end]
-        out = place.copy()
-        place.fill(0)
-        return out
-
-    def waiting(self) -> list[int]:
-        """Return what has not been handed out, the next scalar last."""
-        return self.values[: self.left].tolist() + self.few
-
-
-class Noise(ABC):
-    """Exact noise of one law: a `Strip`, or a `WideNoise`. Made by `laplace`, `gaussian` and `geometric`.
-
-    wide       whether its integers are Python's own, beyond 64 bits
-    unbounded  whether one of its integers may be 2⁶² or beyond, so that sums must be checked
-    """
-
-    wide: ClassVar[bool]
-    unbounded: bool
-    _largest_pool: ClassVar[int]
-    _pool_size = _SMALLEST_POOL
-
-    @abstractmethod
-    def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
-        """Return `size` independent integers: 64-bit ones, or Python's own where the law is wide.
-
-        level: every draw takes the same arithmetic, for whoever can be timed; otherwise most take less. What is left are
-        caches, one draw in 2³⁸, how many tail slots a vector met, and the length of Python's integers where the law is wide.
-        """
-
-    @abstractmethod
-    def _ahead(self, size: int, source: Entropy) -> NDArray[Any]:
-        """Return `size` integers in level mode."""
-
-    def one(self, source: Entropy) -> int:
-        """Return one integer, from a pool drawn ahead (in level mode) where the source keeps pools."""
-        pools = source.pools
-        if pools is None:
-            return int(self.draw(1, source, level=True)[0])
-        pool = pools.get(self)
-        if pool is not None and pool.few and source.current():
-            return pool.few.pop()
-        pool = self._filled(source, 1)
-        pool.few = pool.take(min(_FEW, pool.left)).tolist()
-        return pool.few.pop()
-
-    def several(self, size: int, source: Entropy) -> NDArray[Any]:
-        """Return `size` integers: from the pool, which is many times faster than a vector's fixed cost; very many by `draw`.
-
-        What can be timed draw by draw comes from a pool or from level mode.
-        """
-        pools = source.pools
-        if pools is None or size > _MOST_LEVEL:
-            return self.draw(size, source, level=size <= _MOST_LEVEL)
-        pool = pools.get(self)
-        if pool is not None and pool.left >= size and source.current():
-            return pool.take(size)
-        return self._filled(source, size).take(size)
-
-    def _filled(self, source: Entropy, wanted: int) -> Pool:
-        """The pool with `wanted` integers or more in its array: as it is, or with fresh ones before those left over.
-
-        It grows from 8 to thousands as it is used, so that a scale used once costs little; anew when pools were dropped. A
-        vector for which nothing was drawn ahead draws no more than it wants.
-        """
-        pool = source.pools.get(self) if source.pools is not None and source.current() else None
-        if pool is not None and pool.left >= wanted:
-            return pool
-        if pool is None:
-            self._pool_size = _SMALLEST_POOL
-        drawn = max(wanted, self._pool_size)
-        values = self._ahead(drawn, source)  # after a fork, and after a minute, this drops the old pools
-        source.erase()
-        pools = source.pools if source.pools is not None else {}
-        pool = pools.get(self)
-        if pool is None:
-            while len(pools) >= _MOST_POOLS:
-                pools.pop(next(iter(pools)))
-            pool = pools[self] = Pool(values)
-        else:
-            pool.values = np.concatenate([values, pool.take(pool.left)])
-            pool.left = len(pool.values)
-        self._pool_size = min(2 * drawn, self._largest_pool)
-        return pool
 
 
 # ---- the table of strips ---------------------------------------------------------------------------------------------------
@@ -490,16 +380,16 @@ class Strip(Noise):
 
         64 bits of W for each draw, then slot and place in a word, the slot in its upper 16 bits; then two words for a tail.
 
-        Claim   a − W decides by its sign where it is 2⁻³⁹ or more from 0, for every continuation of W. With r = φ(middle) − φ:
-                a = c e^(−φ(middle)) e^r ≤ 1 is within 2⁻⁴³ (the middle's exponential 2⁻⁴⁴, Taylor's rest 2⁻⁴⁴·⁵, φ 65 u), W by
-                its first 52 bits within 2⁻⁵². What is closer, one draw in 2³⁸, and a NaN, goes to integers.
+        Claim   a − W decides by its sign where it is more than 2⁻³⁹ from 0, for every continuation of W: a = c e^(−φ₀) e^r,
+                φ₀ in the middle of the cell and r = φ₀ − φ, is at most 1 and within 2⁻⁴³ (e^(−φ₀) 2⁻⁴⁴, Taylor's rest
+                2⁻⁴⁴·⁵, φ 65 u); 52 bits of W are within 2⁻⁵². What is closer, one draw in 2³⁸, and a NaN go to integers.
         Source  docs/explanation/exact-noise.md, theorem 2.
         """
         size, k = len(x), self.k
         octets = 2 if k == 0 else 4 if k <= 16 else 8
         raw = source.fill((8 + octets) * size + _TAIL_BYTES)
         words, slots = raw[: 8 * size].view(U64), raw[8 * size : -_TAIL_BYTES]
-        known, step, ahead, whole = rooms = _scratch(size)
+        known, step, ahead, whole = arrays = _borrow(size)
         entry = self.table.take(slots.view(U16)[octets // 2 - 1 :: octets // 2])
         entry >>= 16
         np.subtract(entry, self.first, out=whole)
@@ -524,13 +414,10 @@ class Strip(Noise):
         (left,) = (~(ahead > 2 * _MARGIN - 1)).nonzero()  # refused, tails, too close: no accepted place of a cell
         behind = ahead.take(left)
         behind += 1.0
-        for room in rooms:
-            room.fill(0)
+        _give_back(arrays)
         return self._settle(x, left, behind, words, raw[-_TAIL_BYTES:], source)
 
-    def _settle(  # noqa: PLR0913, PLR0917 -- what a level try knows
-        self, x: IntArray, left: IntArray, ahead: FloatArray, words: Words, code: Bytes, source: Entropy
-    ) -> IntArray:
+    def _settle(self, x: IntArray, left: IntArray, ahead: FloatArray, words: Words, code: Bytes, source: Entropy) -> IntArray:
         """Give tail slots their place and decide them; decide by integers what is close. Return the places refused."""
         tails = (x.take(left) >= self.tail_start).nonzero()[0].tolist()  # no cell reaches there
         coded: dict[int, tuple[int, int, int]] = {}
@@ -558,8 +445,7 @@ class Strip(Noise):
         size = float(place + (0 if self.mirrored else sign))
         phi = (size * size if self.kind is LawKind.GAUSSIAN else size) * self.rate_float
         ahead = math.ldexp(self.factor_of_tail * _exp_negative_one(min(phi, LARGEST)), short) - word * 2.0**-64
-        if phi > LARGEST:  # an upper bound only: good for refusing
-            ahead = min(ahead, 0.0)
+        ahead = min(ahead, 0.0 if phi > LARGEST else math.inf)  # beyond, an upper bound only: good for refusing
         return place ^ -sign, 0.0 if run > _LONGEST_RUN else ahead, (run, low, sign)
 
     def _compare(self, x: IntArray, entry: Words, top: Words, which: IntArray, source: Entropy) -> IntArray:
@@ -595,7 +481,7 @@ class Strip(Noise):
         offset = (words[size:] >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(size, np.int64)
         return run, offset, sign
 
-    def _exactly(  # noqa: PLR0913, PLR0917 -- a try, and its word
+    def _exactly(
         self, place: int, slot: int, tail: tuple[int, int, int] | None, word: int, read: int, source: Entropy
     ) -> tuple[int, bool]:
         """The same decision in integers; rare."""
@@ -616,24 +502,29 @@ class Strip(Noise):
         return (place, taken) if -(1 << 63) <= place < 1 << 63 else (0, False)
 
 
-class _Scratch(threading.local):
-    """Room for level draws, one a thread, left empty: large arrays allocated and freed each time cost more than the sums."""
+class _Room(threading.local):
+    """Arrays for level draws, one set a thread: to allocate and free large ones each time costs more than the sums.
+
+    They are taken out while they are used, so that whoever interrupts brings others, and come back empty.
+    """
 
     arrays: tuple[NDArray[Any], ...] = ()
-    views: tuple[NDArray[Any], ...] = ()
 
 
-_room = _Scratch()
+_room = _Room()
 
 
-def _scratch(size: int) -> tuple[NDArray[Any], ...]:
-    views = _room.views
-    if not views or len(views[0]) != size:
-        if not views or len(_room.arrays[0]) < size:
-            kinds = (np.complex128, np.float64, np.float64, np.int64)
-            _room.arrays = tuple(np.empty(size, kind) for kind in kinds)
-        views = _room.views = tuple(array[:size] for array in _room.arrays)
-    return views
+def _borrow(size: int) -> tuple[NDArray[Any], ...]:
+    arrays, _room.arrays = _room.arrays, ()
+    if not arrays or len(arrays[0]) != size:
+        arrays = tuple(np.empty(size, kind) for kind in (np.complex128, np.float64, np.float64, np.int64))
+    return arrays
+
+
+def _give_back(arrays: tuple[NDArray[Any], ...]) -> None:
+    for array in arrays:
+        array.fill(0)
+    _room.arrays = arrays
 
 
 def _float_f(phi: FloatArray) -> FloatArray:
