@@ -202,7 +202,7 @@ def test_pools_grow_as_they_are_used():
             largest = max(largest, len(source.pools[one].waiting()))
 
         assert most - 1300 <= largest < most + 1300  # what a refill adds to, and takes from
-        assert len(set(seen)) == len(seen)  # two equal ones of 25,000 at the smaller scale: 4e-8; see below
+        assert not one.wide or len(set(seen)) == len(seen)  # two equal ones of 25,000: 1e-22
 
 
 def test_what_a_pool_hands_out_is_gone_from_it():
@@ -219,7 +219,7 @@ def test_what_a_pool_hands_out_is_gone_from_it():
     assert not set(taken) & {*pool.waiting(), *pool.values.tolist()}
 
 
-def test_an_interrupted_vector_is_not_handed_out_again(monkeypatch):
+def test_an_interrupted_vector_is_not_handed_out_again():
     """Whoever draws while a vector is being taken gets other numbers."""
     source, one = Keystream(), noises.make_noise(LawKind.LAPLACE, Fraction(4 * 10**15))
     for _ in range(2):
