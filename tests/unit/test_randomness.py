@@ -31,6 +31,11 @@ class Counted(Entropy):
         return self.source.fill(count)
 
 
+def waiting(source, one):
+    """What was drawn ahead and not handed out yet, in order: a vector takes from the end of the first part."""
+    return source.stocks[one].tolist() + source.pools.get(one, [])
+
+
 # ---- laws ---------------------------------------------------------------------------------------------------------------
 
 
@@ -195,11 +200,11 @@ def test_pools_grow_as_they_are_used():
     for scale, most in ((Fraction(10**30), 4096), (Fraction(4 * 10**15), 16_384)):
         source, one = Keystream(), noises.make_noise(LawKind.LAPLACE, scale)
         seen = [one.one(source)]
-        assert len(source.pools[one].waiting()) == 7
+        assert len(waiting(source, one)) == 7
         largest = 0
         for _ in range(25):
             seen += [one.one(source) for _ in range(3)] + one.several(1000, source).tolist()
-            largest = max(largest, len(source.pools[one].waiting()))
+            largest = max(largest, len(waiting(source, one)))
 
         assert most - 1300 <= largest < most + 1300  # what a refill adds to, and takes from
         assert not one.wide or len(set(seen)) == len(seen)  # two equal ones of 25,000: 1e-22
@@ -210,13 +215,12 @@ def test_what_a_pool_hands_out_is_gone_from_it():
     source, one = Keystream(), noises.make_noise(LawKind.LAPLACE, Fraction(10**30))
     one.several(50, source)
     one.several(50, source)  # the second draws ahead
-    pool = source.pools[one]
-    before = pool.waiting()
+    whole, before = source.stocks[one], waiting(source, one)
     taken = [*one.several(20, source).tolist(), one.one(source)]
 
     assert one.several(1, source).base is None
     assert set(taken) <= set(before)
-    assert not set(taken) & {*pool.waiting(), *pool.values.tolist()}
+    assert not set(taken) & {*waiting(source, one), *whole.tolist()}
 
 
 def test_an_interrupted_vector_is_not_handed_out_again():
@@ -224,19 +228,20 @@ def test_an_interrupted_vector_is_not_handed_out_again():
     source, one = Keystream(), noises.make_noise(LawKind.LAPLACE, Fraction(4 * 10**15))
     for _ in range(2):
         one.several(100, source)
-    pool, inner = source.pools[one], []
+    inner = []
 
-    class Interrupting:
-        def __getitem__(self, place):
+    class Interrupting(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
             if not inner:
                 inner.append([])
                 inner[0] = one.several(20, source).tolist()
-            return values[place]
 
-    values, pool.values = pool.values, Interrupting()
+    source.stocks = Interrupting(source.stocks)
     outer = one.several(30, source).tolist()
 
     assert len({*outer, *inner[0]}) == 50  # two equal ones: 1e-12
+    assert 0 not in {*outer, *inner[0]}
 
 
 def test_level_draws_may_interrupt_each_other(monkeypatch):
@@ -265,10 +270,10 @@ def test_pools_begin_anew_after_a_refresh():
         one.one(source)
     source.refresh()
     one.one(source)
-    assert len(source.pools[one].waiting()) == 7
+    assert len(waiting(source, one)) == 7
     source.refresh()
     assert len(one.several(300, source)) == 300
-    assert source.pools[one].waiting() == []
+    assert waiting(source, one) == []
 
 
 @pytest.mark.parametrize("refused", [[], [1, 3], [0], list(range(13)), list(range(16))])
@@ -350,14 +355,14 @@ def test_several_use_up_the_pool():
     noise, source = laplace(Fraction(10**12 + 1)), Keystream()
     for _ in range(2):
         noise.several(100, source)
-    held = source.pools[noise].waiting()
+    held = waiting(source, noise)
     taken = noise.several(len(held) - 1, source).tolist()
 
     assert taken == held[1:]
     assert noise.one(source) == held[0]
     noise.several(5, source)
     source.refresh()
-    assert source.pools == {}
+    assert source.pools == source.stocks == {}
 
 
 def test_several_without_a_pool_and_wide():

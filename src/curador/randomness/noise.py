@@ -22,13 +22,13 @@ from __future__ import annotations
 import enum
 import math
 import threading
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from curador.errors import require
-from curador.randomness.ahead import BOUND, Noise
 from curador.randomness.entropy import U16, U64
 
 if TYPE_CHECKING:
@@ -192,6 +192,100 @@ class LawKind(enum.Enum):
         return math.sqrt(inverse / 2) if self is LawKind.GAUSSIAN else inverse
 
 
+# ---- noise, drawn and drawn ahead ------------------------------------------------------------------------------------------
+
+BOUND = 1 << 62
+"""Two 64-bit integers smaller than that can be added."""
+
+_SMALLEST_POOL, _MOST_POOLS = 8, 64
+_MOST_LEVEL = 4096
+_FEW = 256
+
+
+class Noise(ABC):
+    """Exact noise of one law: a `Strip`, or a `WideNoise`. Made by `laplace`, `gaussian` and `geometric`.
+
+    wide       whether its integers are Python's own, beyond 64 bits
+    unbounded  whether one of its integers may be 2⁶² or beyond, so that sums must be checked
+    """
+
+    wide: ClassVar[bool]
+    unbounded: bool
+    _largest_pool: ClassVar[int]
+    _pool_size = _SMALLEST_POOL
+
+    @abstractmethod
+    def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
+        """Return `size` independent integers: 64-bit ones, or Python's own where the law is wide.
+
+        level: every draw takes the same arithmetic, for whoever can be timed; otherwise most take less. What is left are
+        caches, one draw in 2³⁸, how many tail slots a vector met, and the length of Python's integers where the law is wide.
+        """
+
+    @abstractmethod
+    def _ahead(self, size: int, source: Entropy) -> NDArray[Any]:
+        """Return `size` integers in level mode."""
+
+    def one(self, source: Entropy) -> int:
+        """Return one integer, from a pool drawn ahead (in level mode) where the source keeps pools."""
+        pools = source.pools
+        if pools is None:
+            return int(self.draw(1, source, level=True)[0])
+        pool = pools.get(self)
+        if pool and source.current():
+            return pool.pop()
+        self._stock_up(source, 1)
+        pool = self._cut(source, min(_FEW, len(source.stocks[self]))).tolist()
+        if source.pools is not None:
+            source.pools[self] = pool
+        return pool.pop()
+
+    def several(self, size: int, source: Entropy) -> NDArray[Any]:
+        """Return `size` integers, cut from what was drawn ahead: a vector's fixed cost is paid once for many. More by `draw`.
+
+        What can be timed draw by draw comes from there or from level mode.
+        """
+        if source.pools is None or size > _MOST_LEVEL:
+            return self.draw(size, source, level=size <= _MOST_LEVEL)
+        stock = source.stocks.get(self)
+        if stock is None or len(stock) < size or not source.current():
+            self._stock_up(source, size)
+        return self._cut(source, size)
+
+    def _cut(self, source: Entropy, size: int) -> NDArray[Any]:
+        """The last ones of the stock. First they leave it, so that whoever interrupts gets others; zeros stay behind."""
+        stock = source.stocks[self]
+        left = len(stock) - size
+        source.stocks[self] = stock[:left]
+        place = stock[left:]
+        out = place.copy()
+        place.fill(0)
+        return out
+
+    def _stock_up(self, source: Entropy, wanted: int) -> None:
+        """See that the stock has `wanted` integers: as it is, or with fresh ones before those left over.
+
+        It grows from 8 to thousands as it is used, so that a scale used once costs little; anew when stocks were dropped. A
+        vector for which nothing was drawn ahead draws no more than it wants.
+        """
+        stock = source.stocks.get(self) if source.current() else None
+        if stock is not None and len(stock) >= wanted:
+            return
+        if stock is None:
+            self._pool_size = _SMALLEST_POOL
+        drawn = max(wanted, self._pool_size)
+        values = self._ahead(drawn, source)  # after a fork, and after a minute, this drops the old ones
+        source.erase()
+        stocks = source.stocks
+        left = stocks.get(self)
+        if left is None and len(stocks) >= _MOST_POOLS:
+            oldest = next(iter(stocks))
+            stocks.pop(oldest)
+            (source.pools or {}).pop(oldest, None)
+        stocks[self] = values if left is None or not len(left) else np.concatenate([values, left])
+        self._pool_size = min(2 * drawn, self._largest_pool)
+
+
 # ---- the table of strips ---------------------------------------------------------------------------------------------------
 
 
@@ -206,7 +300,6 @@ _QUICK_CHUNK, _LEVEL_CHUNK = 1 << 17, 17 << 10
 _LONGEST_RUN = 40
 _SPARE, _LEAST_SPARE = 32, 8
 """One more proposal for every 32, and 8: at most about one in 43 is refused."""
-_WIDE_BITS = 50
 _TAIL_BYTES = 16
 _ONE = np.int64(1023 << 52)
 
@@ -556,56 +649,14 @@ _LOG_TWO_ABOVE = Fraction(math.nextafter(math.log(2), 1.0)) + Fraction(1, 1 << 5
 # ---- noise of any scale ----------------------------------------------------------------------------------------------------
 
 
-class WideNoise(Noise):
-    """Exact noise of a law whose scale is 2⁵² or more, drawn in two parts: the coarse one is a strip's."""
-
-    wide = True
-    unbounded = True
-    _largest_pool = 1 << 12
-
-    def __init__(self, kind: LawKind, rate: Fraction) -> None:
-        self.kind, self.rate = kind, rate
-        self._low_bits = math.frexp(kind.scale(rate))[1] - 1 - _WIDE_BITS
-        shrink = 1 << (self._low_bits * (2 if kind is LawKind.GAUSSIAN else 1))
-        self.coarse = Strip(kind, rate * shrink, mirrored=True)
-
-    def _ahead(self, size: int, source: Entropy) -> NDArray[Any]:
-        return self.draw(size, source, level=True)
-
-    def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
-        """x = high 2^e + low: the coarse part from the mirrored law, the fine part uniform, then one rejection.
-
-        Claim   Exact. The mirrored law dominates: f(x) ≤ f(high 2^e mirrored), and their ratio, the acceptance, is at least
-                1 − 2⁻⁴⁰ for |x| ≤ 64 scales: a 64-bit W below that accepts at once, any other goes to exact integers.
-        Source  docs/explanation/exact-noise.md, theorem 3.
-        """
-        bits, out = self._low_bits, np.empty(size, object)
-        octets = (bits + 7) // 8
-        at_once = (1 << 64) - (1 << 24)
-        near = math.floor(64 * self.kind.scale(self.rate) / 2.0**bits)
-        todo = list(range(size))
-        while todo:
-            high = self.coarse.draw(len(todo), source, level=level).tolist()
-            low, word = source.fill(octets * len(todo)).tobytes(), source.words(len(todo), U64).tolist()
-            again: list[int] = []
-            for i, place in enumerate(todo):
-                fine = int.from_bytes(low[octets * i : octets * (i + 1)], "little") >> (8 * octets - bits)
-                x = (high[i] << bits) | fine
-                if word[i] >= at_once or abs(high[i]) > near:
-                    coarse = (high[i] if high[i] >= 0 else ~high[i]) << bits
-                    gap = self.kind.phi(abs(x), self.rate) - self.kind.phi(coarse, self.rate)
-                    if not exactly_below(word[i], 64, Fraction(1), gap, source):
-                        again.append(place)
-                        continue
-                out[place] = x
-            todo = again
-        return out
-
-
 def make_noise(kind: LawKind, parameter: Fraction) -> Noise:
     """Return noise of a law by its scale, or by σ² where it is Gaussian."""
     rate = 1 / (2 * parameter) if kind is LawKind.GAUSSIAN else 1 / parameter
-    return WideNoise(kind, rate) if kind.scale(rate) >= 2.0**52 else Strip(kind, rate)
+    if kind.scale(rate) < 2.0**52:
+        return Strip(kind, rate)
+    from curador.randomness.wide import WideNoise
+
+    return WideNoise(kind, rate)
 
 
 _MOST_TABLES = 64
