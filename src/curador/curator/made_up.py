@@ -212,7 +212,8 @@ def _assemble(columns: Sequence[Column], held: dict[str, Any], rows: int, dice: 
 
 def _dice(seed: int, table: Table) -> np.random.Generator:
     """Return the table's own generator: another table in the study changes nothing in this one."""
-    return np.random.default_rng([seed, *table.name.encode()])
+    public = [seed, *table.name.encode()]  # like the rows that it makes
+    return np.random.default_rng(public)
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------------
