@@ -66,6 +66,8 @@ DEFAULT_LEAST_SPEND = Fraction(1, 10_000)
 MOST_UNITS = 2**62
 MOST_THREADS = 1024
 MOST_UNIT_ROWS = 1_000_000
+MEMORY = ":memory:"
+"""In the place of a ledger: one that is forgotten when the study is closed."""
 PREPARE = ("auto", "always", "never")
 WORKERS = ("process", "inline")
 
@@ -353,6 +355,11 @@ class Study(_Fingerprinted):
         if not hasattr(self, "_fingerprint"):
             object.__setattr__(self, "_fingerprint", digest_study(self))
         return self._fingerprint
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the ledger is to be forgotten when the study is closed; only where every private table is a frame."""
+        return self.ledger == Path(MEMORY)
 
     @property
     def ledger_path(self) -> Path:
