@@ -25,6 +25,13 @@ THREE = Budget(epsilon=3, delta="1e-6")
 
 
 @pytest.fixture
+def tmp_path():
+    """A new folder, in memory where the system has such: every ledger waits for the disk several times."""
+    with registers.quick_folder() as folder:
+        yield Path(folder).resolve()
+
+
+@pytest.fixture
 def home(tmp_path):
     """A folder with a table in it."""
     folder = tmp_path / "home"
@@ -275,7 +282,7 @@ def test_a_source_that_a_study_gains_may_have_another_ledger(home):
     begin(study_over(home, "others.csv", "second"))
     gained = study_over(home, "visits.csv", more=(Table("others", "others.csv", UnitColumn("user_id")),))
 
-    with pytest.raises(InvalidStudy, match="these data have another ledger, and two are two budgets: .*second.ledger"):
+    with pytest.raises(InvalidStudy, match=r"these data have another ledger, and two are two budgets: .*second\.ledger"):
         begin(gained)
     with ledger_of(gained, new_ledger="both months are asked about together", verify=True) as ledger:
         assert [entry.details["study"] for entry in ledger.joined()] == ["second"]
