@@ -25,7 +25,7 @@ from curador.ledger.entry import ANOTHER
 from curador.ledger.ledger import Ledger
 from curador.ledger.markers import leave_markers, marked_ledgers
 from curador.ledger.opening import read_marker
-from curador.ledger.register import KnownLedger, Register, SeenSource, open_register
+from curador.ledger.register import KnownLedger, Register, SeenSource, open_register, register_path
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -88,6 +88,14 @@ class DataSet:
         """
         self.register.enter(ledger.id, ledger.path, self.study.name, self.seen)
         leave_markers(ledger.id, ledger.path, self.study.name, self.seen)
+
+
+def ledgers_of_data(study: Study) -> list[KnownLedger]:
+    """Return every ledger that is known to be about rows of the study, for looking: nothing is made, no contents are read."""
+    sources = engine_kind(study.engine.kind).private_sources(study)
+    place = register_path()
+    with Register(place if place.exists() else None) as register:
+        return DataSet(study, register, register.look(sources, contents=False)).others()
 
 
 # ---- another one's ledger --------------------------------------------------------------------------------------------------

@@ -154,11 +154,17 @@ class Register:
     # ---- what a source is -------------------------------------------------------------------------------------------
 
     def look(
-        self, sources: Sequence[PrivateSource], *, known_to: str | None = None, tell: Callable[[str], None] | None = None
+        self,
+        sources: Sequence[PrivateSource],
+        *,
+        known_to: str | None = None,
+        contents: bool = True,
+        tell: Callable[[str], None] | None = None,
     ) -> list[SeenSource]:
         """Return sources as they are now, with fingerprints of their contents.
 
         known_to   a ledger: contents of a file that it is known to be about, by place, are not read for it
+        contents   whether contents are read that never were
         tell       is told how far reading has come, where that takes longer than two seconds
         """
         with self._translating_errors():
@@ -169,7 +175,7 @@ class Register:
             for one in found:
                 if one.size and _file_key(one) not in made:
                     made[_file_key(one)] = self._remembered(one)
-                    if not made[_file_key(one)] and one.source.place not in mine:
+                    if contents and not made[_file_key(one)] and one.source.place not in mine:
                         wanted.append(one)
         for one, fingerprint in _read_all(wanted, bytes(self._key), tell):
             made[_file_key(one)] = fingerprint

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -12,6 +13,8 @@ import pytest
 
 import registers
 from curador.curator import dataset
+from curador.curator.budget import log_lines, log_table
+from curador.curator.dataset import ledgers_of_data
 from curador.curator.opening import enter_contents, existing_ledger, ledger_of
 from curador.errors import InvalidStudy
 from curador.ledger import markers
@@ -19,6 +22,7 @@ from curador.ledger.entry import EntryKind
 from curador.ledger.register import Register, register_path
 from curador.study.model import Budget, Study, Table, UnitColumn, UnitRow
 from curador.study.values import Type
+from curador.text import plain_text
 
 ROWS = "user_id,household,spent\n1,1,10\n2,1,20\n3,2,30\n"
 THREE = Budget(epsilon=3, delta="1e-6")
@@ -363,6 +367,29 @@ def test_markers_of_older_versions_are_read(home):
     begin(study_over(home, "visits.csv"))
 
 
+def test_looking_at_the_ledgers_of_data_makes_nothing(home, tmp_path):
+    """No register, no contents read; afterwards every ledger is listed."""
+    first = study_over(home, "visits.csv")
+    assert ledgers_of_data(first) == []
+    assert not register_path().exists()
+    begin(first)
+    with ledger_of(study_over(tmp_path, home / "visits.csv", "second", unit="household"), new_ledger="too", verify=True):
+        pass
+
+    assert {one.study for one in ledgers_of_data(first)} == {"first", "second"}
+
+
+def test_the_log_tells_what_changed(home):
+    """Whole, where a question would be cut."""
+    first = study_over(home, "visits.csv")
+    begin(first)
+    begin(study_over(home, "visits.csv", max_units=5_000_000, least_spend=Fraction(1, 500)))
+    with existing_ledger(first) as ledger:
+        told = plain_text(log_table(log_lines(ledger, None)))
+
+    assert "declares otherwise: least_spend: 0.01% → 0.2%; max_units: 1000000000 → 5000000" in " ".join(told.split())
+
+
 def test_a_marker_that_cannot_be_read_is_refused(home):
     """It says which ledger these data have."""
     begin(study_over(home, "visits.csv"))
@@ -497,8 +524,6 @@ def declared_notes(study):
 
 def test_what_is_declared_otherwise_becomes_an_entry(home):
     """Caps, bounds, values, analysts: from what to what, once."""
-    from fractions import Fraction
-
     from curador.study.model import Analyst, Caps, Column
 
     def declaring(*columns, caps=None, analysts=()):
