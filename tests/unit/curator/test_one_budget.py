@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import curador as cu
 import registers
 from curador.curator import dataset
 from curador.curator.budget import log_lines, log_table
@@ -19,6 +20,7 @@ from curador.curator.opening import enter_contents, existing_ledger, ledger_of
 from curador.errors import InvalidStudy
 from curador.ledger import markers
 from curador.ledger.entry import EntryKind
+from curador.ledger.ledger import Ledger
 from curador.ledger.register import Register, register_path
 from curador.study.model import Budget, Study, Table, UnitColumn, UnitRow
 from curador.study.values import Type
@@ -575,3 +577,28 @@ def test_many_changes_are_cut_in_the_note_and_whole_in_the_details(home):
     assert note.endswith("more")
     with existing_ledger(wide) as ledger:
         assert len(ledger.declared("first").details["changed"]) == 100
+
+
+# ---- whole questions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_two_studies_ask_from_one_budget(home, tmp_path):
+    """Each has a prepared copy and answers of its own; a data version that one declares does not shut the other out."""
+    options = {"unit": "user_id", "budget": Budget(epsilon=3), "engine": {"worker": "inline"}}
+    files = {"first": tmp_path / "first.ledger", "second": tmp_path / "second.ledger"}
+
+    def ask(name, **more):
+        with cu.open(home / "visits.csv", name=name, ledger=files[name], **options, **more) as curator:
+            answer = curator.ask(f"SELECT COUNT(*) AS n FROM {name}", spend="10%")
+            return curator.budget.spent.epsilon, curator.data_version, answer.stored
+
+    assert ask("first") == (Fraction(3, 10), 1, False)
+    assert ask("second") == (Fraction(6, 10), 1, False)
+    assert ask("first") == (Fraction(6, 10), 1, True)
+    assert ask("second", refresh=True) == (Fraction(9, 10), 2, False)
+    assert ask("first") == (Fraction(12, 10), 2, False)
+    assert ask("second") == (Fraction(12, 10), 2, True)
+    with Ledger.reach(files["first"]) as ledger:
+        ledger.verify()
+    assert not files["second"].exists()
