@@ -30,8 +30,8 @@ def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) ->
         print(f"warning: {warning}")
     print(_prepared_lines(study))
     known = ledgers_of_data(study)
-    for one in known:
-        print(f"ledger of these data: {one.path}, made for study {one.study}")
+    for found in known:
+        print(f"ledger of these data: {found.path}, made for study {found.study}")
     if not study.ledger_path.exists() and new_ledger is None and not as_owner:
         if not known:
             print(f"ledger: {study.ledger_path}, made when the study is first opened")

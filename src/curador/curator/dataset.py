@@ -66,12 +66,12 @@ class DataSet:
 
     def others(self, own: str | None = None) -> list[KnownLedger]:
         """Return every ledger but one's own that is about some of these rows."""
-        found = {one.id: one for one in marked_ledgers(self.seen)}
-        for one in self.register.ledgers_of(self.seen):
-            marked = found.get(one.id)
-            owners = one.owners | (frozenset() if marked is None else marked.owners)
-            found[one.id] = KnownLedger(one.id, one.path, one.study, owners)
-        return [one for one in found.values() if one.id != own]
+        found = {known.id: known for known in marked_ledgers(self.seen)}
+        for known in self.register.ledgers_of(self.seen):
+            marked = found.get(known.id)
+            owners = known.owners | (frozenset() if marked is None else marked.owners)
+            found[known.id] = KnownLedger(known.id, known.path, known.study, owners)
+        return [known for known in found.values() if known.id != own]
 
     def require_memory(self) -> None:
         """Refuse data of whose ledger nothing would be remembered: neither their folders nor the register can be written."""
@@ -110,11 +110,11 @@ def shared_ledger(others: Sequence[KnownLedger], **options: Any) -> Ledger:
             budget, and no third ledger is about these rows that it does not know of.
     """
     why: list[str] = []
-    for one in others:
+    for known in others:
         try:
-            return _shared(one, others, options)
+            return _shared(known, others, options)
         except (InvalidStudy, LedgerBusy) as error:
-            why.append(f"{one.path} of study {one.study}, which cannot be shared: {error.sentence.rstrip('.')}")
+            why.append(f"{known.path} of study {known.study}, which cannot be shared: {error.sentence.rstrip('.')}")
     raise InvalidStudy(
         f"these data have a ledger already, and a second one would be a second budget: {'; '.join(why)}.",
         hint=f"declare the same unit, neighbours and budget to spend from the one that is there; or {ANOTHER}.",
@@ -132,7 +132,7 @@ def _shared(one: KnownLedger, others: Iterable[KnownLedger], options: dict[str, 
         raise InvalidStudy.must_be("the ledger", "where it was last seen", str(one.path))
     without_marker: dict[str, Any] = {**options, "study_name": None, "folder": None}
     ledger = Ledger.open(one.path, **without_marker)
-    third = [other for other in others if other.id not in {one.id, *acknowledged(ledger)}]
+    third = [other for other in others if other.id not in {one.id, *acknowledged_by(ledger)}]
     if ledger.id != one.id or third:
         ledger.close()
         rule = f"the one that these data had ({one.id})" if ledger.id != one.id else "the only one of these data"
@@ -140,7 +140,7 @@ def _shared(one: KnownLedger, others: Iterable[KnownLedger], options: dict[str, 
     return ledger
 
 
-def acknowledged(ledger: Ledger) -> set[str]:
+def acknowledged_by(ledger: Ledger) -> set[str]:
     """Return the ids of other ledgers about the same rows that the owner gave this one a reason for."""
     instead = (ledger.first.creation or {}).get("instead_of")
     return {str(one.details.get("ledger")) for one in ledger.joined() if one.details} | {str(instead)}
@@ -151,11 +151,11 @@ def join_both(ledger: Ledger, study: Study, others: Iterable[KnownLedger], reaso
 
     A ledger that is gone cannot be written to; the one that takes its place says so.
     """
-    for one in others:
-        here = {"ledger": one.id, "study": one.study}
+    for known in others:
+        here = {"ledger": known.id, "study": known.study}
         there = {"ledger": ledger.id, "study": study.name, "unit": study.unit_name}
-        _write_there(one, there, f"another ledger is about the same rows, of study {study.name}: {reason}")
-        ledger.join(here, note=f"the same rows have another ledger, of study {one.study}: {reason}"[:1000])
+        _write_there(known, there, f"another ledger is about the same rows, of study {study.name}: {reason}")
+        ledger.join(here, note=f"the same rows have another ledger, of study {known.study}: {reason}"[:1000])
 
 
 def _write_there(one: KnownLedger, details: dict[str, Any], note: str) -> None:

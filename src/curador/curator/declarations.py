@@ -79,12 +79,12 @@ def _declarations(study: Study) -> dict[str, Any]:
     meaning["tables"] = {name: _table(table) for name, table in meaning["tables"].items()}
     meaning["least_spend"] = share_text(study.least_spend)
     meaning["analysts"] = {
-        one.name: {
-            "share": share_text(one.share),
-            "tables": None if one.tables is None else sorted(one.tables),
-            "train": one.train,
+        analyst.name: {
+            "share": share_text(analyst.share),
+            "tables": None if analyst.tables is None else sorted(analyst.tables),
+            "train": analyst.train,
         }
-        for one in study.analysts
+        for analyst in study.analysts
     }
     return meaning
 
@@ -145,8 +145,8 @@ def _said(value: object) -> str:
 def _cut(changed: list[str]) -> str:
     """Return what changed in one line; the entry's details have all of it."""
     kept: list[str] = []
-    for place, one in enumerate(changed):
-        if sum(map(len, kept)) + len(one) > _LONGEST_NOTE // 2 and place:
+    for place, change in enumerate(changed):
+        if sum(map(len, kept)) + len(change) > _LONGEST_NOTE // 2 and place:
             return "; ".join([*kept, f"and {len(changed) - place} more"])
-        kept.append(one[: _LONGEST_NOTE // 2])
+        kept.append(change[: _LONGEST_NOTE // 2])
     return "; ".join(kept)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from curador.curator.dataset import (
     DataSet,
-    acknowledged,
+    acknowledged_by,
     join_both,
     refuse_copy,
     refuse_unacknowledged,
@@ -97,7 +97,7 @@ def _still_its_own(study: Study, ledger: Ledger, reason: str | None, progress: C
         with data.register.deciding():
             refuse_copy(data, ledger)
             others = data.others(ledger.id)
-            unknown = [one for one in others if one.id not in acknowledged(ledger)] if others else []
+            unknown = [one for one in others if one.id not in acknowledged_by(ledger)] if others else []
             if reason is None:
                 refuse_unacknowledged(unknown)
             elif not unknown:

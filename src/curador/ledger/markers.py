@@ -48,10 +48,10 @@ def marked_ledgers(sources: Iterable[SeenSource]) -> list[KnownLedger]:
                 continue
             body = _read(place)
             owners = frozenset(
-                (owner, one.source.owner)
+                (owner, seen.source.owner)
                 for name, inside, owner in body["files"]
-                for one in own
-                if name == Path(one.source.place).name and (inside == one.inside or EVERYTHING in {inside, one.inside})
+                for seen in own
+                if name == Path(seen.source.place).name and (inside == seen.inside or EVERYTHING in {inside, seen.inside})
             )
             if owners:
                 before = found.get(body["ledger"])
@@ -63,9 +63,9 @@ def marked_ledgers(sources: Iterable[SeenSource]) -> list[KnownLedger]:
 def _by_folder(sources: Iterable[SeenSource]) -> dict[Path, list[SeenSource]]:
     """Return the sources that are files, by the folders in which they really lie."""
     found: dict[Path, list[SeenSource]] = {}
-    for one in sources:
-        if one.source.file is not None:
-            found.setdefault(Path(one.source.place).parent, []).append(one)
+    for seen in sources:
+        if seen.source.file is not None:
+            found.setdefault(Path(seen.source.place).parent, []).append(seen)
     return found
 
 

@@ -172,15 +172,15 @@ class Register:
             mine = {row[0] for row in self._connection.execute("SELECT place FROM source WHERE ledger = ?", [known_to or ""])}
             made: dict[tuple[int | None, ...], str] = {}
             wanted: list[SeenSource] = []
-            for one in found:
-                if one.size and _file_key(one) not in made:
-                    made[_file_key(one)] = self._remembered(one)
-                    if contents and not made[_file_key(one)] and one.source.place not in mine:
-                        wanted.append(one)
-        for one, fingerprint in _read_all(wanted, bytes(self._key), tell):
-            made[_file_key(one)] = fingerprint
-            self._remember(one, fingerprint)
-        return [replace(one, fingerprint=made.get(_file_key(one), "")) for one in found]
+            for seen in found:
+                if seen.size and _file_key(seen) not in made:
+                    made[_file_key(seen)] = self._remembered(seen)
+                    if contents and not made[_file_key(seen)] and seen.source.place not in mine:
+                        wanted.append(seen)
+        for seen, fingerprint in _read_all(wanted, bytes(self._key), tell):
+            made[_file_key(seen)] = fingerprint
+            self._remember(seen, fingerprint)
+        return [replace(seen, fingerprint=made.get(_file_key(seen), "")) for seen in found]
 
     def _remembered(self, one: SeenSource) -> str:
         statement = "SELECT fingerprint FROM fingerprint WHERE (device, number, size, modified) = (?, ?, ?, ?)"
@@ -198,9 +198,9 @@ class Register:
         """Return every ledger that is about a row of these sources, the oldest first."""
         owners: dict[str, set[tuple[str, str]]] = {}
         with self._translating_errors():
-            for one in sources:
-                for ledger, owner in self._matches(one):
-                    owners.setdefault(ledger, set()).add((owner, one.source.owner))
+            for seen in sources:
+                for ledger, owner in self._matches(seen):
+                    owners.setdefault(ledger, set()).add((owner, seen.source.owner))
             rows = self._connection.execute("SELECT id, path, study FROM ledger ORDER BY made, rowid").fetchall()
         return [KnownLedger(id_, Path(path), study, frozenset(owners[id_])) for id_, path, study in rows if id_ in owners]
 
@@ -237,8 +237,8 @@ class Register:
             execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", [ledger, str(path), study, now()])
         elif known != (str(path),):
             execute("UPDATE ledger SET path = ? WHERE id = ?", [str(path), ledger])
-        for one in sources:
-            own, file = [ledger, one.source.place, one.inside], [one.source.owner, *_file_key(one)]
+        for seen in sources:
+            own, file = [ledger, seen.source.place, seen.inside], [seen.source.owner, *_file_key(seen)]
             rows = execute(
                 "SELECT owner, device, number, size, modified, fingerprint FROM source"
                 " WHERE (ledger, place, inside) = (?, ?, ?)",
@@ -250,8 +250,8 @@ class Register:
                     " WHERE (ledger, place, inside) = (?, ?, ?)",
                     [*file, *own],
                 )
-            if not rows or (one.fingerprint and one.fingerprint not in {row[5] for row in rows}):
-                execute("INSERT INTO source VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [*own, *file, one.fingerprint])
+            if not rows or (seen.fingerprint and seen.fingerprint not in {row[5] for row in rows}):
+                execute("INSERT INTO source VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [*own, *file, seen.fingerprint])
 
     @contextlib.contextmanager
     def _translating_errors(self) -> Generator[None]:
@@ -309,16 +309,16 @@ def _read_all(
     wanted: Sequence[SeenSource], key: bytes, tell: Callable[[str], None] | None
 ) -> Generator[tuple[SeenSource, str]]:
     """Yield fingerprints of files, and say how far it is where it takes longer than two seconds."""
-    whole, done, told = sum(one.size or 0 for one in wanted), 0, time.monotonic()
-    for one in wanted:
-        if one.source.file is None:
+    whole, done, told = sum(seen.size or 0 for seen in wanted), 0, time.monotonic()
+    for seen in wanted:
+        if seen.source.file is None:
             continue
         digest = hmac.new(key, digestmod=hashlib.sha256)
-        with one.source.file.open("rb") as file:
+        with seen.source.file.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
                 done += len(block)
                 if tell is not None and time.monotonic() - told > _TELL_AFTER:
                     told = time.monotonic()
                     tell(f"looking whether these data have a ledger: {done / 1e9:.1f} of {whole / 1e9:.1f} GB")
-        yield one, digest.hexdigest()
+        yield seen, digest.hexdigest()
