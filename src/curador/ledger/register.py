@@ -36,6 +36,7 @@ VERSION: Final = 1
 PATIENCE: Final = 60.0
 """Seconds to wait for another process that is making a ledger."""
 _BLOCK: Final = 1 << 20
+_LARGE: Final = 1 << 28  # bytes
 _TELL_AFTER: Final = 2.0
 _TABLES: Final = """
 CREATE TABLE owner (key BLOB NOT NULL);
@@ -161,7 +162,7 @@ class Register:
         contents: bool = True,
         tell: Callable[[str], None] | None = None,
     ) -> list[SeenSource]:
-        """Return sources as they are now, with fingerprints of their contents.
+        """Return sources as they are now, with fingerprints of their contents; not inside `deciding`, as it may take long.
 
         known_to   a ledger: contents of a file that it is known to be about, by place, are not read for it
         contents   whether contents are read that never were
@@ -177,9 +178,13 @@ class Register:
                     made[_file_key(seen)] = self._remembered(seen)
                     if contents and not made[_file_key(seen)] and seen.source.place not in mine:
                         wanted.append(seen)
+        kept: list[tuple[int | str | None, ...]] = []
         for seen, fingerprint in _read_all(wanted, bytes(self._key), tell):
             made[_file_key(seen)] = fingerprint
-            self._remember(seen, fingerprint)
+            kept.append((*_file_key(seen), fingerprint))
+            if (seen.size or 0) > _LARGE:  # an interrupt must not cost the reading of hours
+                self._remember(kept)
+        self._remember(kept)
         return [replace(seen, fingerprint=made.get(_file_key(seen), "")) for seen in found]
 
     def _remembered(self, one: SeenSource) -> str:
@@ -187,10 +192,12 @@ class Register:
         row = self._connection.execute(statement, _file_key(one)).fetchone()
         return "" if row is None else str(row[0])
 
-    def _remember(self, one: SeenSource, fingerprint: str) -> None:
-        with self._translating_errors():
-            statement = "INSERT OR REPLACE INTO fingerprint VALUES (?, ?, ?, ?, ?)"
-            self._connection.execute(statement, [*_file_key(one), fingerprint])
+    def _remember(self, kept: list[tuple[int | str | None, ...]]) -> None:
+        """Write fingerprints down in one step, and empty the list."""
+        if kept:
+            with self.deciding():
+                self._connection.executemany("INSERT OR REPLACE INTO fingerprint VALUES (?, ?, ?, ?, ?)", kept)
+            kept.clear()
 
     # ---- whose rows they are ----------------------------------------------------------------------------------------
 
