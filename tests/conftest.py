@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import registers
 import rooms
 
 HERE = Path(__file__).parent
@@ -28,6 +29,28 @@ for folder in (
 settings.register_profile("house", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("house"), derandomize=True)  # the same examples for everybody
 settings.load_profile("ci" if os.environ.get("CI") else "house")
+
+
+registers.another_register()  # also for fixtures of a whole session
+
+
+def _another_register():
+    before = os.environ[registers.VARIABLE]
+    registers.another_register()
+    yield
+    os.environ[registers.VARIABLE] = before
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _register_of_module():
+    """Fixtures of a module know nothing of the data of another: many tests make the same table in folders of their own."""
+    yield from _another_register()
+
+
+@pytest.fixture(autouse=True)
+def _register_of_test(_register_of_module):
+    """Nor do tests."""
+    yield from _another_register()
 
 
 def pytest_addoption(parser):

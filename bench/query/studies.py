@@ -28,6 +28,7 @@ def opened(folder: Path, file: Path, kind: str, budget: str = tasks.CONCENTRATED
         values={"grp": list(range(tasks.GROUPS))},
         caps=None if kind in {ROW, ROW_NEVER} else ENOUGH,
         ledger=home / "visits.ledger",
+        new_ledger=None if (home / "visits.ledger").exists() else "made-up rows, measured in several ways",
         engine={"prepare": "never" if kind in {USER_NEVER, ROW_NEVER} else "auto", "deadline": deadline},
     )
 

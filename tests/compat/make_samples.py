@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import shutil
 import sys
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from curador.ledger.chain import ChainReplay
 from curador.ledger.checkpoint import keep, make_checkpoint
 from curador.ledger.entry import Request
 from curador.ledger.ledger import Ledger
+from curador.ledger.register import Register
 from curador.privacy.rules import to_record
 from curador.study.file import read_study
 from curador.study.model import digested_meaning
@@ -40,6 +43,7 @@ def main(name: str) -> None:
     make_questions(folder)
     make_ledger(folder, "clinic")
     make_ledger(folder, "pure")
+    make_register(folder)
     make_models(folder)
     make_local(folder)
     seal(folder)
@@ -105,6 +109,7 @@ def make_ledger(folder: Path, name: str) -> None:
     """A ledger with an entry of every kind, its witness, its stored answers, its receipts and what it was asked."""
     own = folder / "ledgers" / name
     own.mkdir(parents=True)
+    os.environ["CURADOR_REGISTER"] = str(Path(tempfile.mkdtemp()) / "register")  # of nobody: samples have equal tables
     for table in given.READ[name]:
         (own / table).write_text(given.TABLES[table], encoding="utf-8")
     (own / f"{name}.toml").write_text(given.STUDIES[f"{name}.toml"], encoding="utf-8")
@@ -128,6 +133,8 @@ def make_ledger(folder: Path, name: str) -> None:
     keep(own / "checkpoint", make_checkpoint(replay, file=(1, 2), witness=Path(f"{name}.ledger.head")))
     assert {entry.kind.value for entry in entries} >= given.KINDS[name]
     tidy(own / f"{name}.ledger.prepared")
+    for marker in own.glob(".curador-*"):  # no place of the machine that made the samples
+        marker.write_text(marker.read_text(encoding="ascii").replace(str(own), f"/srv/{name}"), encoding="ascii")
 
 
 def first_version(curator: cu.Curator) -> None:
@@ -213,6 +220,13 @@ def tidy(prepared: Path) -> None:
     for one in prepared.iterdir():
         if one.name not in {"key", "manifest.json"}:
             shutil.rmtree(one) if one.is_dir() else one.unlink()
+
+
+def make_register(folder: Path) -> None:
+    """A register with two ledgers over one data set, a table of a database file and a source that is no file."""
+    with Register(folder / "register") as register, register.deciding():
+        for name, sources in given.registered().items():
+            register.enter(name, Path(f"/srv/shop/{name}.ledger"), name, sources)
 
 
 # ---- models and local protocols -----------------------------------------------------------------------------------------

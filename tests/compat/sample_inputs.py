@@ -12,8 +12,10 @@ from curador.curator.asking import PricedQuestion
 from curador.curator.options import QuestionOptions
 from curador.curator.price import price_at
 from curador.curator.session import Session
+from curador.engines.base import PrivateSource
 from curador.engines.duckdb.schema import describe
 from curador.ledger.limits import Limits
+from curador.ledger.register import SeenSource
 from curador.plan.counting import with_caps
 from curador.privacy import losses as kinds
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
@@ -322,6 +324,15 @@ KINDS = {
 
 KINDS_SINCE_2 = {"surveyed", "declared", "joined"}
 """Kinds that ledgers hold as well whose samples were made since."""
+
+
+def registered():
+    """Sources of two ledgers of a register."""
+    by_file = SeenSource(PrivateSource("visits", "column user_id", "/srv/shop/visits.csv"), 1, 2, 300, 4, "a" * 64)
+    inside = SeenSource(PrivateSource("people", "row", "/srv/shop/shop.duckdb", "main.people"), 1, 3, 500, 6, "b" * 64)
+    server = SeenSource(PrivateSource("stays", "column user_id", "server:5432/shop", "public.stays"))
+    return {"shop": [by_file, inside], "households": [by_file, server]}
+
 
 DECLARED = {"study": "other", "declarations": {"tables": {"visits": {"caps": {"rows": 20}}}}, "changed": ["caps"]}
 JOINED = {"study": "other", "ledger": None, "unit": "person"}

@@ -17,11 +17,14 @@ import sample_inputs as given
 
 import curador as cu
 from curador import learn, local
+from curador.engines.base import PrivateSource
 from curador.learn.model_file import from_json, to_json
 from curador.ledger import checkpoint
 from curador.ledger.chain import ChainReplay
 from curador.ledger.entry import Entry, EntryKind, row_of, seal
 from curador.ledger.ledger import Ledger
+from curador.ledger.markers import marked_ledgers
+from curador.ledger.register import Register, SeenSource
 from curador.local import client as devices
 from curador.local.protocol import Reporting
 from curador.privacy import losses
@@ -179,6 +182,32 @@ def test_a_ledger_opens_and_verifies(path, copied):
         assert ledger.head == (entries[-1].sequence, entries[-1].hash)
         assert loaded(path / f"{path.name}.ledger.head")["hash"] == entries[-1].hash
         assert ledger.spent().record() == json.loads(texts_of(path)[-1])["after"]["spent"]
+
+
+@samples("register")
+def test_a_register_is_read(path, tmp_path):
+    """The ledgers of every source are found as they were entered, and it has its key."""
+    shutil.copy(path, tmp_path / "register")
+    with Register(tmp_path / "register") as register:
+        for name, sources in given.registered().items():
+            found = {one.id: one for one in register.ledgers_of(sources)}
+            assert set(found) == {"shop", "households"}
+            assert found[name].path == Path(f"/srv/shop/{name}.ledger")
+            assert found[name].owners == {(one.source.owner, one.source.owner) for one in sources}
+        (key,) = register._connection.execute("SELECT key FROM owner").fetchone()  # noqa: SLF001 -- as it is stored
+        assert len(key) == 32
+
+
+@samples("ledgers/*/.curador-*")
+def test_a_marker_is_read(path, tmp_path):
+    """It names the ledger whose entries lie beside it, for the files that it lists."""
+    shutil.copy(path, tmp_path)
+    body = loaded(path)
+    for name, inside, owner in body["files"]:
+        source = PrivateSource("any", owner, str(tmp_path / name), inside, tmp_path / name)
+        (found,) = marked_ledgers([SeenSource(source)])
+        assert found.id == Entry.from_text(texts_of(path.parent)[0]).ledger
+        assert found.study == path.parent.name
 
 
 SAME = ("study", "question", "unit", "adjacency", "caps", "bounds", "data_version", "measurements", "keys", "answer_digest")

@@ -48,6 +48,14 @@ def answer():
     return json.loads(zlib.decompress(content))["plans"][0][0]
 
 
+def register_columns():
+    with sqlite3.connect(f"file:{HERE / 'v2' / 'register'}?mode=ro&immutable=1", uri=True) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {row[1] for table in tables for row in connection.execute(f"PRAGMA table_info({table})")}
+    connection.close()
+    return found
+
+
 def receipt(fit):
     asked = [loaded(LEDGER / case["receipt"]) for case in loaded(LEDGER / "asked.json") if ("fit" in case) is fit]
     return asked[0]
@@ -62,6 +70,8 @@ HELD = {
     "Limits": lambda: entries()[0]["creation"]["limits"],
     "Stored answer": answer,
     "Witness": lambda: loaded(LEDGER / "clinic.ledger.head"),
+    "Marker": lambda: loaded(next(LEDGER.glob(".curador-*"))),
+    "Register": register_columns,
     "Checkpoint": lambda: loaded(LEDGER / "checkpoint"),
     "Manifest": lambda: loaded(LEDGER / "clinic.ledger.prepared" / "manifest.json"),
     "Canonical text of a question": lambda: json.loads(loaded(HERE / "v1" / "questions.json")[0]["texts"][0]),

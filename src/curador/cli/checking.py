@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) -> None:
     """Print what was found; raises for what must be mended."""
+    from curador.curator.dataset import ledgers_of_data
     from curador.engines.base import engine_kind
     from curador.study.check import check_study, owner_warnings
 
@@ -28,8 +29,12 @@ def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) ->
     for warning in owner_warnings(study):
         print(f"warning: {warning}")
     print(_prepared_lines(study))
+    known = ledgers_of_data(study)
+    for found in known:
+        print(f"ledger of these data: {found.path}, made for study {found.study}")
     if not study.ledger_path.exists() and new_ledger is None and not as_owner:
-        print(f"ledger: {study.ledger_path}, made when the study is first opened")
+        if not known:
+            print(f"ledger: {study.ledger_path}, made when the study is first opened")
         return
     _with_ledger(study, schema, as_owner=as_owner, new_ledger=new_ledger)
 

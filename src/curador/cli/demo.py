@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from curador.curator.curator import Asker, Curator
 
 FOLDER = Path("demo")
+AGAIN_MADE_UP = "a new demonstration, on rows that were made up again"
+"""Why there is another ledger over the rows of an earlier demonstration."""
 CAP = 40  # rows a person, as the study says
 
 ALL, BOUNDED = "all_rows", "within_bounds"
@@ -115,7 +117,7 @@ def run(out: TextIO, *, mathematics: bool = False, folder: Path | None = None) -
     study = _data(console, place)
     with contextlib.ExitStack() as stack:
         with _step(console, "preparing the tables: once for a data version") as tell:
-            curator = stack.enter_context(cu.open(study, progress=tell))
+            curator = stack.enter_context(cu.open(study, progress=tell, new_ledger=AGAIN_MADE_UP))
         with _step(console, "computing the truth, which only this demonstration may see"):
             truth = stack.enter_context(contextlib.closing(_truth(place)))
         _questions(console, curator, truth)

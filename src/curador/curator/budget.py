@@ -161,6 +161,9 @@ def _main(amounts: Amounts, pure: bool) -> Fraction:  # noqa: FBT001 -- one of t
 
 LONGEST = 60
 """Characters of a question in the printed log."""
+LONGEST_NOTE = 400
+"""Characters of what changed, which a log is read for."""
+_TOLD_WHOLE = frozenset({EntryKind.DECLARED.value, EntryKind.JOINED.value})
 
 _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
@@ -207,7 +210,8 @@ def log_table(lines: Sequence[dict[str, Any]]) -> Any:
         costs = [f"{_SIGNS[name]} {rounded_text(Fraction(value), up=True)}" for name, value in line["cost"].items()]
         who = line["analyst"] or "owner"
         text = " ".join(str(line["note"] or line["question"] or "").split())
-        short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        most = LONGEST if line["kind"] not in _TOLD_WHOLE else LONGEST_NOTE
+        short = text if len(text) <= most else text[: most - 1] + "…"
         cost = ", ".join(costs)
         made.add_row(*map(verbatim, (line["time"], line["kind"], who, str(line["data_version"]), cost, short)))
     return made

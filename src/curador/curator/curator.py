@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 from curador.curator.asking import ask, try_question_out
 from curador.curator.budget import BudgetView, budget_view, log_lines
 from curador.curator.finding import buy_counts
-from curador.curator.opening import engine_of, ledger_of, require_units_that_last, require_usable, study_of
+from curador.curator.opening import (
+    engine_of,
+    enter_contents,
+    ledger_of,
+    require_units_that_last,
+    require_usable,
+    study_of,
+)
 from curador.curator.options import QuestionOptions, QuestionVerbs
 from curador.curator.pace import Pace
 from curador.curator.preview import Preview, Previews, preview_by_cap, preview_of, previews_of
@@ -169,6 +176,7 @@ class Curator(Asker):
             require_usable(self.study)  # a version whose sources lost a column could never be asked about
             version = self.ledger.refresh(note)
             self._session.engine.prepare(version, progress=progress)
+            enter_contents(self.study, self.ledger, progress=progress)
         return version
 
     def survey(self, *, columns: bool = False) -> SurveyReport | ColumnsReport:
@@ -258,7 +266,7 @@ def open_study(
     least_spend what one question or fit costs at least, of its asker's whole limit; "0.01%" by default
     ledger      where charges are kept; ":memory:" forgets them when it is closed, for made-up data frames only
     refresh     declare the data as they are now a new data version
-    new_ledger  the reason for starting a new ledger where the data had one; it becomes an entry
+    new_ledger  the reason for a ledger of its own where the data have one; it becomes an entry
     progress    is told what preparation does
 
     Beside a study file only ledger, engine, refresh, new_ledger and progress may be given.
@@ -289,7 +297,7 @@ def open_study(
     if study.in_memory:
         require(new_ledger is None, "new_ledger", "absent for a ledger in memory, which is always new", new_ledger)
         return _open_in_memory(study, progress)
-    opened = ledger_of(study, new_ledger=new_ledger, verify=True, checkpoint=True)
+    opened = ledger_of(study, new_ledger=new_ledger, verify=True, checkpoint=True, progress=progress)
     try:
         if refresh:
             opened.refresh("opened with refresh=True")

@@ -8,10 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from curador.curator.dataset import (
+    DataSet,
+    acknowledged_by,
+    join_both,
+    refuse_copy,
+    refuse_unacknowledged,
+    shared_ledger,
+    unknown_ledgers,
+)
+from curador.curator.declarations import declare_changes, declared_details, digests_of_others
 from curador.engines.base import EMBEDDED, Sources, engine_kind
 from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger.entry import EntryKind
 from curador.ledger.ledger import Ledger
+from curador.ledger.opening import marker_of, refusal_of_taken_place
 from curador.study.build import build_study, override
 from curador.study.check import FRAME
 from curador.study.file import read_study
@@ -44,41 +55,117 @@ def study_of(source: Any, options: Mapping[str, Any]) -> Study:
     return build_study(source, physical=_physical(source, _kind_of(given.get("engine"))), **given)
 
 
-def ledger_of(study: Study, *, new_ledger: str | None, verify: bool, checkpoint: bool = False) -> Ledger:
-    """Return the study's ledger, made where there is none yet: then a line says so, as its limits hold for ever.
+def ledger_of(
+    study: Study,
+    *,
+    new_ledger: str | None,
+    verify: bool,
+    checkpoint: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Ledger:
+    """Return the ledger of the study's data: its own, that of another study over the same rows, or a new one.
 
+    Where it is not its own a line says so: the limits of a ledger hold for ever. What a study declares otherwise than before
+    becomes an entry. `dataset.py` has the rules.
+
+    new_ledger           the reason for a ledger where these data have one
     verify, checkpoint   how much of it is read; see `Ledger.open`
+    progress             is told how far looking at the data has come
     """
-    path = study.ledger_path
-    if path.exists() and new_ledger is None:
-        return Ledger.open(
-            path,
-            budget=study.budget,
-            adjacency=study.adjacency,
-            unit=study.unit_name,
-            owners=study.owners,
-            study_name=study.name,
-            folder=_beside(study),
-            verify=verify,
-            checkpoint=checkpoint,
+    options = _options_of(study, verify=verify, checkpoint=checkpoint)
+    if not study.ledger_path.exists():
+        require_usable(study)
+        opened = _found_or_made(study, new_ledger, options, progress)
+    else:
+        opened = Ledger.open(study.ledger_path, **options)
+        try:
+            _still_its_own(study, opened, new_ledger, progress)
+        except BaseException:
+            opened.close()
+            raise
+    try:
+        declare_changes(opened, study)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _still_its_own(study: Study, ledger: Ledger, reason: str | None, progress: Callable[[str], None] | None) -> None:
+    """Refuse a ledger beside which these data have another one, or a copy of it; enter sources that are new to it."""
+    with DataSet.of(study, known_to=ledger.id, progress=progress) as data:
+        with data.register.deciding():
+            refuse_copy(data, ledger)
+            others = data.others(ledger.id)
+            unknown = [one for one in others if one.id not in acknowledged_by(ledger)] if others else []
+            if reason is None:
+                refuse_unacknowledged(unknown)
+            elif not unknown:
+                raise refusal_of_taken_place(ledger.path)
+            data.enter(ledger)
+        if reason is not None:
+            join_both(ledger, study, unknown, reason)
+
+
+def _found_or_made(
+    study: Study, reason: str | None, options: dict[str, Any], progress: Callable[[str], None] | None
+) -> Ledger:
+    with DataSet.of(study, progress=progress) as data:
+        data.require_memory()
+        with data.register.deciding():
+            others = [*data.others(), *unknown_ledgers(data)]
+            share = bool(others) and reason is None
+            found = shared_ledger(others, **options) if share else _make(study, reason, options["folder"])
+            data.enter(found)
+        try:
+            if reason is not None:
+                join_both(found, study, others, reason)
+            elif others:
+                _share(found, study)
+        except BaseException:
+            found.close()
+            raise
+    return found
+
+
+def _share(ledger: Ledger, study: Study) -> None:
+    """Write into a ledger that another study spends from it, and say so."""
+    details = {"ledger": None, "study": study.name, "unit": study.unit_name}
+    before = ledger.head
+    ledger.join(details, note=f"study {study.name} is about the same rows and spends from this ledger")
+    if ledger.head != before:
+        print(  # noqa: T201 -- a budget is never shared in silence
+            f"curador: these data have the ledger {ledger.path}: study {study.name} spends from it", file=sys.stderr
         )
-    require_usable(study)
+
+
+def _whose(study: Study) -> dict[str, Any]:
+    """Return what a ledger holds a study to."""
+    return {"budget": study.budget, "adjacency": study.adjacency, "unit": study.unit_name, "owners": study.owners}
+
+
+def _options_of(study: Study, *, verify: bool, checkpoint: bool) -> dict[str, Any]:
+    """Return how a ledger is opened for a study."""
+    marker = {"study_name": study.name, "folder": _beside(study)}
+    return {**_whose(study), **marker, "verify": verify, "checkpoint": checkpoint}
+
+
+def _make(study: Study, reason: str | None, folder: Path | None) -> Ledger:
     made = Ledger.create(
-        path,
+        study.ledger_path,
+        **_whose(study),
         study_name=study.name,
         study_digest=study.digest,
-        unit=study.unit_name,
-        owners=study.owners,
-        adjacency=study.adjacency,
-        budget=study.budget,
         max_units=study.max_units,
-        reason=new_ledger,
-        folder=_beside(study),
+        reason=reason,
+        folder=folder,
+        details=declared_details(study),
     )
     budget = study.budget
     delta = "" if budget.delta is None else f", δ = {rounded_text(budget.delta, up=True)}"
     limits = f"ε = {rounded_text(budget.epsilon, up=True)}{delta}, for ever, over all analysts and data versions"
-    print(f"curador: new ledger {path}: {limits}", file=sys.stderr)  # noqa: T201 -- a budget never begins in silence
+    text = f"curador: new ledger {study.ledger_path}: {limits}"
+    print(text, file=sys.stderr)  # noqa: T201 -- a budget never begins in silence
     return made
 
 
@@ -91,11 +178,19 @@ def require_usable(study: Study) -> None:
 
 
 def existing_ledger(study: Study) -> Ledger:
-    """Return the ledger of a study that was opened before."""
-    if not study.ledger_path.exists():
-        hint = "it is made when the study is first opened: run `curador prepare`, or ask"
-        raise InvalidStudy.must_be("ledger", "a file that exists", str(study.ledger_path), hint)
-    return ledger_of(study, new_ledger=None, verify=False)
+    """Return the ledger of a study that was opened before: its own, or that of another study over the same rows.
+
+    It is for looking at the ledger: neither the sources nor other ledgers are asked where the study has its own.
+    """
+    options = _options_of(study, verify=False, checkpoint=False)
+    if study.ledger_path.exists():
+        return Ledger.open(study.ledger_path, **options)
+    with DataSet.of(study) as data:
+        others = data.others()
+        if others:
+            return shared_ledger(others, **options)
+    hint = "it is made when the study is first opened: run `curador prepare`, or ask"
+    raise InvalidStudy.must_be("ledger", "a file that exists", str(study.ledger_path), hint)
 
 
 def engine_of(
@@ -109,13 +204,20 @@ def engine_of(
     kind, version = engine_kind(study.engine.kind), ledger.data_version
     engine = kind.open(study, version)
     sources = None if refreshed else kind.sources(study, version)
-    if sources is Sources.UNKNOWN and _asked_about(ledger, version):
+    if sources is Sources.UNKNOWN and _asked_about(ledger, study, version):
         raise _not_the_same(version, "what it was made from is not known any more")
     if sources is Sources.CHANGED:
         raise _not_the_same(version, "a source has changed since")
     if sources is not Sources.SAME or not engine.ready:
         engine.prepare(version, progress=progress)
+        enter_contents(study, ledger, progress=progress)
     return engine
+
+
+def enter_contents(study: Study, ledger: Ledger, *, progress: Callable[[str], None] | None = None) -> None:
+    """Write down what the sources of a version that was just taken hold, so that an equal copy of them is recognised."""
+    with DataSet.of(study, progress=progress) as data, data.register.deciding():
+        data.enter(ledger)
 
 
 def refresh_study(study: Study, note: str, *, progress: Callable[[str], None] | None = None) -> int:
@@ -139,9 +241,16 @@ def drop_prepared(study: Study) -> str:
     return engine_kind(study.engine.kind).drop_prepared(study)
 
 
-def _asked_about(ledger: Ledger, version: int) -> bool:
-    """Whether a question was charged on this data version."""
-    return any(entry.kind is EntryKind.RESERVED and entry.data_version == version for entry in ledger.entries())
+def _asked_about(ledger: Ledger, study: Study, version: int) -> bool:
+    """Whether a question of this study was charged on this data version.
+
+    Another study that shares the ledger has answers under its own fingerprint, and a prepared copy of its own.
+    """
+    foreign = digests_of_others(ledger, study)
+    return any(
+        entry.kind is EntryKind.RESERVED and entry.data_version == version and entry.study_digest not in foreign
+        for entry in ledger.entries()
+    )
 
 
 def _not_the_same(version: int, why: str) -> InvalidStudy:
@@ -149,10 +258,14 @@ def _not_the_same(version: int, why: str) -> InvalidStudy:
     return InvalidStudy(f"the data must be those of data version {version}; {why}.", hint=f"{hint}.")
 
 
-def _beside(study: Study) -> Path:
-    """Where the ledger's id is left: in the study's folder, where its data lie; data in memory lie beside the ledger."""
-    in_memory = all(table.source == FRAME for table in study.tables)
-    return study.ledger_path.absolute().parent if in_memory else study.folder
+def _beside(study: Study) -> Path | None:
+    """Where a marker of the study's name is left or asked for: beside the ledger where the data lie in memory.
+
+    Data in files have markers of their own. Where an older version left one in the study's folder it is still asked.
+    """
+    if all(table.source == FRAME for table in study.tables):
+        return study.ledger_path.absolute().parent
+    return study.folder if marker_of(study.folder, study.name).exists() else None
 
 
 def _is_file(source: Any) -> bool:

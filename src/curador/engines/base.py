@@ -20,6 +20,7 @@ from curador.study.rules import broken_rule
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from curador.plan.model import BlockPlan
     from curador.study.model import Schema, Study
@@ -153,6 +154,28 @@ class Sources(enum.Enum):
     UNKNOWN = "unknown"
 
 
+EVERYTHING = "*"
+"""Stands for every table inside a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateSource:
+    """Where rows of a private table come from: what a budget follows, whichever study names it.
+
+    table   its name in the study
+    owner   who owns its rows, in the words that a ledger keeps
+    place   the resolved path of a file; else what names a server and a database there, whoever asks
+    inside  the table in that place; "" where the place is the table, EVERYTHING where more than one may be read
+    file    the file, where it is one on this machine
+    """
+
+    table: str
+    owner: str
+    place: str
+    inside: str = ""
+    file: Path | None = None
+
+
 class EngineKind(Protocol):
     """A kind of engine, before one is opened; the registry says which there are."""
 
@@ -162,6 +185,10 @@ class EngineKind(Protocol):
 
     def physical_types(self, source: Any) -> list[tuple[str, str, Type | None]]:
         """Return the columns of one source: name, type as the source calls it, and ours. No row is read."""
+        ...
+
+    def private_sources(self, study: Study) -> tuple[PrivateSource, ...]:
+        """Return where the rows of private tables come from; what lies in memory comes from nowhere. No row is read."""
         ...
 
     def open(self, study: Study, version: int) -> Engine:

@@ -94,6 +94,7 @@ class Ledger:
         self._plain = plain
         self._counted: tuple[int, Mapping[str, Mapping[str, Any]]] = (plain, {})
         self._in_force: dict[tuple[EntryKind, str | None], tuple[int, Entry | None]] = {}
+        self.first: Final = first
         self.limits: Final = limits
         self.id: Final = first.ledger
         self.path: Final = store.path
@@ -115,16 +116,19 @@ class Ledger:
         reason: str | None = None,
         folder: Path | str | None = None,
         witness: Path | str | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> Ledger:
         """Make a new ledger; its limits hold for ever.
 
+        details  what the study declares, for the first entry
         reason   why there is a new ledger where there was one (its witness is there, or the data name it); refused without
         folder   where the data lie: the ledger's id is left there
         witness  where the head is mirrored; `<ledger>.head` by default
         """
         limits = Limits.create(budget, adjacency=adjacency, unit=unit, max_units=max_units, owners=owners)
         places = opening.LedgerPlaces.of(path, witness, folder)
-        opening.create(places, limits, study_name=study_name, study_digest=study_digest, reason=reason)
+        held = None if details is None else _plain_object(details, "details")
+        opening.create(places, limits, study_name=study_name, study_digest=study_digest, reason=reason, details=held)
         return cls(*opening.open_store(places))
 
     @classmethod
@@ -168,6 +172,19 @@ class Ledger:
             ledger.close()
             raise
         opening.sweep(places)
+        return ledger
+
+    @classmethod
+    def reach(cls, path: Path | str) -> Ledger:
+        """Open a ledger without its study, to know which one it is and to tell it of another: `join`."""
+        places = opening.LedgerPlaces.of(path, None, None)
+        ledger = cls(*opening.open_store(places))
+        try:
+            with ledger._store.reading() as page:
+                ledger._mirrored = opening.ask_the_witness(page, places, ledger.id, excused=False) or 0
+        except BaseException:
+            ledger.close()
+            raise
         return ledger
 
     def close(self) -> None:
@@ -474,6 +491,11 @@ class Ledger:
         """Return the last declared entry, of one study where the entries say whose they are."""
         return self._latest(EntryKind.DECLARED, study)
 
+    def declarations(self) -> list[Entry]:
+        """Return all declared entries, the newest first."""
+        with self._store.reading() as page:
+            return list(page.of_kind(EntryKind.DECLARED, after=self._plain))
+
     def joined(self) -> list[Entry]:
         """Return all joined entries, the newest first."""
         with self._store.reading() as page:
@@ -522,6 +544,11 @@ class Ledger:
         """The last entry's sequence and hash."""
         last = self._last()
         return Head(last.sequence, last.hash)
+
+    @property
+    def last(self) -> Entry:
+        """The last entry."""
+        return self._last()
 
     @property
     def data_version(self) -> int:

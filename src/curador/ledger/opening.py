@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from curador.errors import InvalidStudy, require
 from curador.ledger import checkpoint as points
@@ -18,6 +20,7 @@ from curador.ledger import witness as mirror
 from curador.ledger.amounts import NOTHING
 from curador.ledger.chain import ChainReplay
 from curador.ledger.entry import (
+    ANOTHER,
     BEFORE_ALL,
     DAMAGED,
     STUDY,
@@ -83,7 +86,7 @@ def claim(folder: Path, study_name: str, ledger_id: str, *, instead_of: str | No
 def refuse_other(own: str | None, ledger_id: str | None) -> None:
     """Refuse a ledger that is not the one which the data belong to."""
     if own is not None and own != ledger_id:
-        hint = "use the ledger that the data had, or start a new one and give the reason: it becomes an entry"
+        hint = f"use the ledger that the data had, or {ANOTHER}: it becomes an entry"
         raise InvalidStudy.must_be("ledger", f"the one that these data had ({own})", ledger_id or "none", hint)
 
 
@@ -106,7 +109,15 @@ class LedgerPlaces:
         return cls(place, head, None if folder is None else Path(folder).resolve())
 
 
-def create(places: LedgerPlaces, limits: Limits, *, study_name: str, study_digest: str, reason: str | None) -> None:
+def create(
+    places: LedgerPlaces,
+    limits: Limits,
+    *,
+    study_name: str,
+    study_digest: str,
+    reason: str | None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
     """Make the file, its witness and its marker, in an order that a crash leaves nothing open which was spent.
 
     The witness comes first: a ledger without one is always refused, however short it is.
@@ -119,7 +130,7 @@ def create(places: LedgerPlaces, limits: Limits, *, study_name: str, study_diges
         if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise InvalidStudy.must_be(name, "one that can be written to", str(folder))
     if places.ledger.exists() or places.ledger.is_symlink():
-        raise _refusal_of_taken_place(places)
+        raise refusal_of_taken_place(places.ledger)
     seen = mirror.recall(places.witness)
     other = None if places.folder is None else read_marker(places.folder, study_name)
     if why is None:
@@ -138,6 +149,7 @@ def create(places: LedgerPlaces, limits: Limits, *, study_name: str, study_diges
         data_version=1,
         after=State(NOTHING, 1, 0),
         creation=creation,
+        details=details,
     )
     _make_files(places, first, limits, seen)
     if places.folder is not None:
@@ -166,16 +178,17 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         elif announced and seen is not None:
             mirror.remember(places.witness, seen.ledger, *seen.head)
         if isinstance(error, FileExistsError):  # somebody else was faster
-            raise _refusal_of_taken_place(places) from None
+            raise refusal_of_taken_place(places.ledger) from None
         if isinstance(error, OSError):
             hint = "its file system must know hard links and have room"
             raise InvalidStudy.must_be("a new ledger", "where it can be written", str(places.ledger), hint) from error
         raise
 
 
-def _refusal_of_taken_place(places: LedgerPlaces) -> InvalidStudy:
-    hint = "open it; to start again, give another name and the reason"
-    return InvalidStudy.must_be("a new ledger", "where no file is", str(places.ledger), hint)
+def refusal_of_taken_place(ledger: Path) -> InvalidStudy:
+    """Return the refusal of a new ledger where one is."""
+    hint = f"open it, without a reason; or {ANOTHER}"
+    return InvalidStudy.must_be("a new ledger", "where no file is", str(ledger), hint)
 
 
 def open_store(places: LedgerPlaces) -> tuple[SQLiteStore, Entry, Limits, Path, int]:
@@ -216,7 +229,7 @@ def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused
         if not excused:
             raise InvalidStudy.must_be("the ledger's witness", "a file that exists", str(places.witness), hint)
         return None
-    hint = "it was restored from a backup or replaced, and forgot charges; find the right one, or start anew with a reason"
+    hint = f"it was restored from a backup or replaced, and forgot charges; find the right one, or {ANOTHER}"
     if seen.ledger != ledger_id:
         raise InvalidStudy.must_be("ledger", f"the one that its witness saw ({seen.ledger})", f"{ledger_id} in {name}", hint)
     behind = seen.head.sequence - last

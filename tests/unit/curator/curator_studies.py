@@ -39,12 +39,13 @@ class NoPublicTables:
 
 
 def write_files(folder):
-    """Files with the study's columns and no row: what is looked at before a ledger is made."""
+    """Files with the study's columns and no row: what is looked at before a ledger is made. Each folder's are its own."""
     visits = {"user_id": pa.int64(), "spent": pa.decimal128(9, 2), "city": pa.string(), "shop": pa.string()}
     for name, columns in (("visits", visits), ("salaries", {"user_id": pa.int64(), "pay": pa.float64()})):
         file = folder / f"{name}.parquet"
         if not file.exists():
-            pq.write_table(pa.schema(list(columns.items())).empty_table(), file)
+            schema = pa.schema(list(columns.items()), metadata={"folder": str(folder)})  # else they would be copies
+            pq.write_table(schema.empty_table(), file)
 
 
 def make_study(folder, *, budget=None, analysts=None, name="visits", **changes):

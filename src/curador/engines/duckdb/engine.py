@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from curador.engines.base import EngineFailed, Sources
 from curador.engines.duckdb import versions
 from curador.engines.duckdb.facts import VersionFacts
+from curador.engines.duckdb.origins import private_sources
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import (
     Folder,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Compiled, Engine, EngineKind, Tallied
+    from curador.engines.base import Compiled, Engine, EngineKind, PrivateSource, Tallied
     from curador.engines.duckdb.worker import Runner
     from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
@@ -220,6 +221,10 @@ class DuckDBKind:
     def physical_types(self, source: Any) -> list[tuple[str, str, Type | None]]:
         """Return the columns of a file or frame: name, DuckDB's type, and ours. No row is read."""
         return physical_types(source)
+
+    def private_sources(self, study: Study) -> tuple[PrivateSource, ...]:
+        """Return the files of private tables. No row is read."""
+        return private_sources(study)
 
     def open(self, study: Study, version: int) -> Engine:
         """Return the engine on a data version."""
