@@ -15,7 +15,7 @@ import typer
 
 from curador.cli.output import Format, check_output, unwritable, write_all
 from curador.curator.options import CommandOption, QuestionKeywords, command_options
-from curador.errors import InvalidParameter, InvalidStudy
+from curador.errors import InvalidParameter, InvalidStudy, UnreadableData
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,13 +72,19 @@ def init(
 
 def check(
     study: StudyFile,
-    as_owner: Annotated[bool, typer.Option("--as-owner", help="Also report facts about rows: for the owner only.")] = False,
-    new_ledger: NewLedger = None,
+    facts: Annotated[
+        bool | None,
+        typer.Option("--facts/--no-facts", help="Facts about rows, for the owner's eyes only; by default on a terminal."),
+    ] = None,
+    as_owner: Annotated[bool, typer.Option("--as-owner", hidden=True, help="Deprecated: say --facts.")] = False,
 ) -> None:
-    """Check a study, its files and its ledger, and say what was found."""
+    """Check a study, its files and its ledger, and say what was found, with a conclusion each. Nothing is made or mended."""
     from curador.cli.checking import check_study_file
 
-    check_study_file(_read(study), as_owner=as_owner, new_ledger=new_ledger)
+    if as_owner:
+        tell("curador: --as-owner is deprecated: say --facts")
+    wanted = (as_owner or sys.stdout.isatty()) if facts is None else facts
+    check_study_file(_read(study), facts=wanted, called=str(study))
 
 
 def refresh(study: StudyFile, note: Note = "curador refresh") -> None:
@@ -121,7 +127,7 @@ def preview(
     new_ledger: NewLedger = None,
 ) -> None:
     """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
-    with open_from_file(study, new_ledger) as curator:
+    with open_from_file(study, new_ledger, analyst) as curator:
         found = voice_of(curator, analyst).preview(_text(question), **options)
     _print(found, as_json=as_json)
 
@@ -142,7 +148,7 @@ def ask(
     check_output(shape, out, receipt)
     try:
         text = _text(question)
-        with open_from_file(study, new_ledger) as curator:
+        with open_from_file(study, new_ledger, analyst) as curator:
             voice = voice_of(curator, analyst)
             if not yes and sys.stdin.isatty() and not _ask_for_consent(voice, text, options, fresh=fresh):
                 print("nothing was spent", file=sys.stderr)
@@ -219,11 +225,16 @@ def _ledger(study: Study) -> Ledger:
     return existing_ledger(study)
 
 
-def open_from_file(study: Path, new_ledger: str | None = None) -> Curator:
-    """Open the study of a file."""
+def open_from_file(study: Path, new_ledger: str | None = None, analyst: str | None = None) -> Curator:
+    """Open the study of a file. What only rows can show is told to the owner; an analyst gets the same sentence always."""
     from curador.curator.curator import open_study
 
-    return open_study(_read(study), new_ledger=new_ledger, progress=tell)
+    try:
+        return open_study(_read(study), new_ledger=new_ledger, progress=tell)
+    except UnreadableData:
+        if analyst is None:
+            raise
+        raise InvalidStudy("the study is not ready to be asked.", hint="its owner runs `curador prepare`") from None
 
 
 def voice_of(curator: Curator, analyst: str | None) -> Asker:

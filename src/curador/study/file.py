@@ -292,6 +292,8 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
 
 def _table_lines(study: Study, table: Table) -> Iterator[str]:
     yield from ("", f"[tables.{key_text(table.name)}]", f"source = {value_text(table.source)}")
+    if table.format is not None:
+        yield f"format = {value_text(table.format.said())}"
     if table.public:
         yield "public = true"
         if table.key:
