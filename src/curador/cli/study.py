@@ -45,18 +45,22 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def init(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help='Parquet, CSV, a glob, or "file.duckdb#table".')],
+    tables: Annotated[
+        list[str],
+        typer.Argument(metavar="TABLE…", help='Parquet, CSV, a glob of one table, "book.xlsx#sheet" or "file.duckdb#table".'),
+    ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the draft there; default: standard output.")] = None,
+    look: Annotated[
+        bool, typer.Option("--look", help="Read rows, and propose formats and types by what nearly all values are.")
+    ] = False,
 ) -> None:
-    """Write the draft of a study file: every column with its physical type and a line to fill in. No row is read."""
-    from curador.engines.base import engine_kind
-    from curador.study.build import table_name
-    from curador.study.file import draft_toml
+    """Write the draft of a study file: every column with its physical type and a line to fill in. No row is read.
 
-    source = table
-    if out is not None and not Path(table).is_absolute() and out.absolute().parent != Path.cwd():
-        source = str(Path(table).absolute())  # what a study names is relative to its own folder
-    draft = draft_toml(table_name(table), source, engine_kind().physical_types(table))
+    Several tables are one draft, with references between them proposed by name.
+    """
+    from curador.cli.drafting import draft_of
+
+    draft = draft_of(tables, out, look=look)
     if out is None:
         print(draft, end="")
         return
@@ -67,7 +71,8 @@ def init(
         raise InvalidStudy.must_be("--out", "a file that does not exist yet", str(out)) from None
     except OSError as problem:
         raise unwritable("--out", out, problem) from None
-    print(f"wrote {out}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
+    looked = " (rows were looked at)" if look else ""
+    print(f"wrote {out}{looked}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
 
 
 def check(

@@ -331,7 +331,8 @@ def _spelled(x: str, physical: str, kind: Type, table: Table) -> tuple[str, str]
     x = f"trim({x}, {text(BLANKS)})"
     if kind.temporal and how.times:
         patterns = (*how.times, *(_ISO if sources.is_sheet(table.source) else ()))
-        return f"try_strptime({x}, [{commas(text(pattern) for pattern in patterns)}])", "TIMESTAMP"
+        read = f"try_strptime({x}, [{commas(text(pattern) for pattern in patterns)}])"
+        return f"CASE WHEN regexp_matches({x}, '[0-9]') THEN {read} END", "TIMESTAMP"  # it reads the word infinity as 1900
     return (_plain_number(x, kind, how) if kind.numeric and how.numbers else x), "VARCHAR"
 
 
