@@ -57,6 +57,7 @@ worker = "inline"
 source = "{source}"
 {line}
 unit = "Customer ID"
+caps = {{ rows = 32 }}
 [tables.sales.columns]
 "Customer ID" = {{ type = "{ids}" }}
 "Unit Price (£)" = {{ type = "{price}", bounds = [0, 10000] }}
