@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         NotPrivate,
         NumericalFailure,
         Refused,
+        UnreadableData,
     )
     from curador.mechanisms import (
         AboveThreshold,
@@ -72,6 +73,7 @@ _PLACES = {
         "NotPrivate",
         "NumericalFailure",
         "Refused",
+        "UnreadableData",
     ),
     "curador.mechanisms": (
         "AboveThreshold",
@@ -175,6 +177,7 @@ __all__ = [
     "Staircase",
     "Study",
     "TruncatedLaplace",
+    "UnreadableData",
     "audit",
     "clipping",
     "compose",

@@ -22,9 +22,16 @@ from curador.study.file import parse_study, read_study
 from curador.study.values import Type
 
 
-def run(*arguments):
+class Screen(io.StringIO):
+    """What somebody looks at."""
+
+    def isatty(self):
+        return True
+
+
+def run(*arguments, screen=False):
     """Run a command; return its exit code and what it wrote."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = Screen() if screen else io.StringIO(), io.StringIO()
     before = sys.argv
     sys.argv = ["curador", *map(str, arguments)]
     try:
@@ -160,7 +167,7 @@ def test_analysts_keep_the_version_they_have(here):
 # ---- facts ---------------------------------------------------------------------------------------------------------
 
 
-def test_check_shows_facts_on_a_terminal_or_where_asked_and_makes_nothing(here, monkeypatch):
+def test_check_shows_facts_on_a_terminal_or_where_asked_and_makes_nothing(here):
     """The first line says for whom they are; a pipe gets none; no ledger, no copy."""
     study_file(here, ids="string")
     before = sorted(here.iterdir())
@@ -174,9 +181,8 @@ def test_check_shows_facts_on_a_terminal_or_where_asked_and_makes_nothing(here, 
 
     code, deprecated, warned = run("check", "eu.toml", "--as-owner")
     assert (code, deprecated, "deprecated" in warned) == (0, out, True)
-    monkeypatch.setattr(io.StringIO, "isatty", lambda _: True, raising=False)
-    assert FIRST_LINE in run("check", "eu.toml")[1]
-    assert FIRST_LINE not in run("check", "eu.toml", "--no-facts")[1]
+    assert FIRST_LINE in run("check", "eu.toml", screen=True)[1]
+    assert FIRST_LINE not in run("check", "eu.toml", "--no-facts", screen=True)[1]
 
 
 def test_with_the_line_little_stands_out(here):
