@@ -180,10 +180,10 @@ def _patterns(name: str, written: object, rule: str) -> tuple[str, ...]:
     listed = [written] if isinstance(written, str) else list(cast("Sequence[object]", written)) if _several(written) else None
     if listed is None or len(listed) > _MOST_PATTERNS or len(set(map(str, listed))) < len(listed):
         raise broken_rule((name,), rule, written)
-    for one in listed:
-        if not isinstance(one, str) or not is_text(one, _LONGEST_PATTERN) or not _is_pattern(one):
+    for pattern in listed:
+        if not isinstance(pattern, str) or not is_text(pattern, _LONGEST_PATTERN) or not _is_pattern(pattern):
             hint = "say day, month and year: %d %m %Y (%y of two digits, %b a short English name), and %H %M %S for a time"
-            raise broken_rule((name,), rule, one, hint)
+            raise broken_rule((name,), rule, pattern, hint)
     return tuple(cast("list[str]", listed))
 
 
