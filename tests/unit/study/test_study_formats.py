@@ -1,4 +1,4 @@
-"""Formats of a study: written, read back, refused by their own key, and part of the fingerprint only where they are declared."""
+"""Formats of a study: written, read back, refused by their key, and part of the fingerprint only where declared."""
 
 from pathlib import Path
 
@@ -20,8 +20,8 @@ ledger = "eu.ledger"
 source = "sales.csv"
 unit = "row"
 """
-WHOLE = """format = { separator = ";", encoding = "windows-1252", decimal = ",", thousands = ".", dates = ["%d/%m/%Y", "%d.%m.%y"], \
-timestamps = "%d/%m/%Y %H:%M", nulls = ["N/A", ""], trim = true, newlines = true }"""
+WHOLE = """format = { separator = ";", encoding = "windows-1252", decimal = ",", thousands = ".", \
+dates = ["%d/%m/%Y", "%d.%m.%y"], timestamps = "%d/%m/%Y %H:%M", nulls = ["N/A", ""], trim = true, newlines = true }"""
 
 
 def test_a_format_is_written_and_read_back():
