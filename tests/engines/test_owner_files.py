@@ -108,27 +108,40 @@ def test_a_file_that_cannot_be_decoded_is_no_empty_table(here):
     cu.open("empty.csv", unit="user", budget=cu.Budget(epsilon=1), engine={"worker": "inline"}).close()
 
 
-@pytest.mark.parametrize("values", [["basic"], None])
-def test_a_column_declared_and_empty_stops_too(here, values):
-    """None of the declared values, or without NULL and all NULL."""
-    pq.write_table(
-        pa.table({"user": [1, 2], "plan": pa.array(["Basic", "Plus"] if values else [None, None], pa.string())}), "t.parquet"
-    )
-    column = 'values = ["basic"]' if values else "nullable = false"
-    (here / "t.toml").write_text(
+def plan_column(folder, cells, declared):
+    pq.write_table(pa.table({"user": [1, 2], "plan": pa.array(cells, pa.string())}), folder / "t.parquet")
+    (folder / "t.toml").write_text(
         f"""version = 1
 name = "t"
 budget = {{ epsilon = "1" }}
 ledger = "t.ledger"
+[engine]
+worker = "inline"
 [tables.t]
 source = "t.parquet"
 unit = "user"
-columns.plan = {{ type = "string", {column} }}
+columns.plan = {{ {declared} }}
 """
     )
-    with pytest.raises(UnreadableData, match=r"^tables\.t\.columns\.plan must be a column"):
+
+
+def test_a_column_declared_without_null_and_empty_stops_too(here):
+    """Nothing can be asked of it."""
+    plan_column(here, [None, None], 'type = "string", nullable = false')
+    with pytest.raises(UnreadableData, match=r"^tables\.t\.columns\.plan must be a column without NULL"):
         cu.open("t.toml")
     assert not (here / "t.ledger").exists()
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [(["Basic", "Plus"], 'type = "string", values = ["basic"]'), (["7", "8"], 'type = "integer", values = [1]')],
+)
+def test_values_that_do_not_occur_are_a_fact_and_stop_nothing(here, cells, kind):
+    """They can be read; that they are not in the list is what a list is for."""
+    plan_column(here, cells, kind)
+    assert "all NULL: no declared value stands there" in facts_of("t.toml")[0]
+    cu.open("t.toml").close()
 
 
 # ---- analysts ------------------------------------------------------------------------------------------------------

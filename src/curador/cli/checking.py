@@ -110,11 +110,15 @@ FIRST_LINE = (
 
 def _fact_lines(study: Study, called: str) -> Iterator[str]:
     """What rows show, each with a conclusion. Rows are read where they lie; nothing is made."""
+    from curador.cli.study import tell
     from curador.engines.base import engine_kind
+    from curador.engines.duckdb.prepare import Progress
 
     yield ""
     yield FIRST_LINE
-    found = engine_kind(study.engine.kind).owner_facts(study, called)
+    with Progress(tell) as progress:
+        progress.step("reading rows")
+        found = engine_kind(study.engine.kind).owner_facts(study, called)
     yield from (str(fact) for fact in found)
     if not found:
         yield "nothing stands out"

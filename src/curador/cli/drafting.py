@@ -19,10 +19,14 @@ _WILD = frozenset("*?[")
 
 def draft_of(tables: Sequence[str], out: Path | None, *, look: bool) -> str:
     """Return the draft of a study of these tables. Rows are read only to look at them."""
+    from curador.cli.study import tell
     from curador.engines.base import engine_kind
+    from curador.engines.duckdb.prepare import Progress
 
     kind = engine_kind()
-    drafts = [_table(kind, table, out, look=look) for table in tables]
+    with Progress(tell if look else None) as progress:
+        progress.step("looking at rows")
+        drafts = [_table(kind, table, out, look=look) for table in tables]
     names = [draft.name.casefold() for draft in drafts]
     twice = next((draft.name for place, draft in enumerate(drafts) if names[place] in names[:place]), None)
     if twice is not None:

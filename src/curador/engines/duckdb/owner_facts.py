@@ -53,11 +53,21 @@ def share_words(part: float, whole: float) -> str:
 
 def owner_facts(schema: Schema, called: str) -> Iterator[OwnerFact]:
     """Yield what rows show, table by table. Reads every row. `called` is what a command calls the study."""
+    import duckdb
+
     connection = look()
     try:
         for place, table in enumerate(schema.tables):
             source = sources.find(schema.study, table.table, f"source{place}")
-            yield from _table_facts(connection, place, source, schema, called)
+            try:
+                yield from _table_facts(connection, place, source, schema, called)
+            except duckdb.Error:
+                problems = [] if source.stream is None else source.stream.problems
+                fact = problems[-1].sentence if problems else "some rows stop the reader"
+                yield OwnerFact(
+                    table.table.name, fact, f"run `curador prepare {called}`, which reads in another way or says why not"
+                )
+                return
         for place in owners_first(schema.study):
             yield from _unit_facts(connection, place, schema, called)
     finally:
@@ -125,8 +135,8 @@ def _column_facts(seen: _SeenColumn, source: TableSource, schema: Schema, called
             if values is None
             else "all NULL: no declared value stands there"
         )
-        hint = readable_hint(source, table, field, schema.study) if values is None else _VALUES
-        yield OwnerFact(about, fact, f"preparation stops here: {hint}")
+        stops = f"preparation stops here: {readable_hint(source, table, field, schema.study)}"
+        yield OwnerFact(about, fact, stops if values is None else f"whatever is asked of it is noise alone: {_VALUES}")
     elif lost > 0 and field.declared is not None:
         share = share_words(lost, seen.stands)
         fact = f"{share} values cannot be read as {field.type}" if values is None else f"{share} values are not declared ones"

@@ -13,6 +13,7 @@ is charged, the version before stays, and who asks is told one sentence that is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb import reading, sources
@@ -87,12 +88,16 @@ def has_lines(source: TableSource) -> bool:
 
 
 def _require_columns(connection: duckdb.DuckDBPyConnection, source: TableSource, table: TableSchema, study: Study) -> None:
+    table = _without_values(table)
     sources.bind(connection, source)
     physical = {column.name: column.physical for column in sources.columns(connection, source)}
+    without_null = {
+        place for place, field in enumerate(table.fields) if field.declared is not None and not field.declared.nullable
+    }
     doubtful = {
         place: field
         for place, field in enumerate(table.fields)
-        if reading.can_lose(physical[field.name], field) or (field.declared is not None and not field.declared.nullable)
+        if reading.can_lose(physical[field.name], field) or place in without_null
     }
     for rows in (f" LIMIT {_FIRST}", ""):
         doubtful = _never_read(connection, source, table, doubtful, rows)
@@ -106,9 +111,20 @@ def _require_columns(connection: duckdb.DuckDBPyConnection, source: TableSource,
     for (place, field), something in zip(doubtful.items(), stands, strict=True):
         if something:
             raise _refusal(source, table, field, study)
-        if rows_there and field.declared is not None and not field.declared.nullable and field.declared.values is None:
+        if rows_there and place in without_null:
             hint = "leave nullable = false away, or mend the source"
             raise _unreadable(table, table.fields[place].name, "a column without NULL", "one that is all NULL", hint)
+
+
+def _without_values(table: TableSchema) -> TableSchema:
+    """The table without its lists of values: a value that is not in one can be read all the same."""
+    fields = (
+        field
+        if field.declared is None or field.declared.values is None
+        else replace(field, declared=replace(field.declared, values=None, nullable=True))
+        for field in table.fields
+    )
+    return replace(table, fields=tuple(fields))
 
 
 def _never_read(
@@ -125,10 +141,6 @@ def _never_read(
 
 
 def _refusal(source: TableSource, table: TableSchema, field: Field, study: Study) -> UnreadableData:
-    declared = field.declared
-    if declared is not None and declared.values is not None and field.type is Type.STRING:
-        hint = "values must be written as in the source, letter by letter; format = { trim = true } leaves blanks out"
-        return _unreadable(table, field.name, "a column that holds some of its declared values", "one that holds none", hint)
     rule = f"a column of which some value can be read as {field.type}"
     return _unreadable(table, field.name, rule, "one of which none can", readable_hint(source, table, field, study))
 

@@ -351,11 +351,8 @@ def select_filled(connection: duckdb.DuckDBPyConnection, source: TableSource, sc
 
 
 def can_lose(physical: str, field: Field) -> bool:
-    """Whether reading a column as it is declared may make NULL of what stands there."""
-    declared = field.declared
-    if declared is None:
-        return False
-    return declared.values is not None or (family_of(physical) is TypeFamily.TEXT and field.type is not Type.STRING)
+    """Whether reading a column as the declared type may make NULL of what stands there; a list of values always may."""
+    return field.declared is not None and family_of(physical) is TypeFamily.TEXT and field.type is not Type.STRING
 
 
 def _plain_number(x: str, kind: Type, how: FileFormat) -> str:
