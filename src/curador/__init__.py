@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         NotPrivate,
         NumericalFailure,
         Refused,
+        UnreadableData,
     )
     from curador.mechanisms import (
         AboveThreshold,
@@ -75,6 +76,7 @@ _PLACES = {
         "NotPrivate",
         "NumericalFailure",
         "Refused",
+        "UnreadableData",
     ),
     "curador.mechanisms": (
         "AboveThreshold",
@@ -179,6 +181,7 @@ __all__ = [
     "Staircase",
     "Study",
     "TruncatedLaplace",
+    "UnreadableData",
     "audit",
     "clipping",
     "compose",

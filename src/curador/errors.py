@@ -5,6 +5,7 @@ CuradorError
 │  ├─ InvalidParameter    a number, name or option breaks its rule (also a ValueError)
 │  ├─ InvalidQuery        the statement cannot be read, or breaks a rule of the language (says where)
 │  ├─ InvalidStudy        the owner's declaration cannot be used (says where)
+│  │  └─ UnreadableData   nothing of what was declared can be read in the data: for the owner only, as rows decide it
 │  ├─ NotPrivate          no proof exists for what was asked: no rule, no finite bound
 │  ├─ NotAllowed          this analyst may not ask this
 │  ├─ LedgerBusy          another writer holds the ledger; nothing was spent
@@ -105,6 +106,10 @@ class InvalidQuery(Refused):
 
 class InvalidStudy(Refused):
     """The owner's declaration, or a file it names, cannot be used."""
+
+
+class UnreadableData(InvalidStudy):
+    """What rows hold cannot be read as it was declared. Rows decide this: it is for the owner, and no analyst sees it."""
 
 
 class NotAllowed(Refused):

@@ -64,6 +64,7 @@ HEADINGS = {
         "InvalidParameter",
         "InvalidQuery",
         "InvalidStudy",
+        "UnreadableData",
         "NotPrivate",
         "NotAllowed",
         "LedgerBusy",

@@ -16,7 +16,7 @@ CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 KINDS = ["Privacy", "Added", "Changed", "Deprecated", "Removed", "Fixed"]
 FOR_PEOPLE = {"test", "dev", "docs", "habits"}
 """Extras that install what is run, not what src imports."""
-IMPORTED_AS = {"python-flint": "flint", "scikit-learn": "sklearn", "pyyaml": "yaml"}
+IMPORTED_AS = {"python-flint": "flint", "scikit-learn": "sklearn", "pyyaml": "yaml", "python-calamine": "python_calamine"}
 
 
 def test_the_version_is_in_one_place():

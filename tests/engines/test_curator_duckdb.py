@@ -99,10 +99,10 @@ def test_a_study_file_and_the_command_line(file, tmp_path, monkeypatch, capsys):
     code, out, err = run("ask", study, BY_CITY, "--spend", "50%", "--format", "json", "--yes")
     assert code == 0, err
     assert {row["city"] for row in json.loads(out)["rows"]} <= {"Lima", "Quito", "Cuzco"}
-    code, out, _ = run("check", study, "--as-owner")
+    code, out, _ = run("check", study, "--facts")
     assert code == 0
-    assert "6,000 rows of" in out
-    assert "not protected" in out
+    assert "for the owner's eyes only" in out
+    assert "6,000" not in out
     assert run("refresh", study)[1] == "data version 2\n"
     assert run("prepare", study, "--drop")[0] == 0
     assert "prepared copy" in run("check", study)[1]

@@ -152,7 +152,9 @@ def test_what_cannot_be_used_is_said(tmp_path):
         ),
         "tables.visits.source must be a table of that DuckDB file; got 'nothing'.": visits(source="data.duckdb#nothing"),
         "tables.visits.source must be separated text whose first line names every column": visits(source="empty.csv"),
-        "first line names every column, each once, in UTF-8; got 'twice.csv'.": visits(source="twice.csv"),
+        """first line names every column, each once, in UTF-8; got 'twice.csv' with the column "A" twice (""": visits(
+            source="twice.csv"
+        ),
         "tables.visits.source must be files of one schema that can be read; got broken.parquet.": visits(
             source="broken.parquet"
         ),

@@ -1,22 +1,28 @@
-"""`curador check`: what is declared, what is visible of the files, how the ledger stands; for the owner only, row facts."""
+"""`curador check`: what is declared, what is visible of the files, how the ledger stands; for the owner only, row facts.
+
+Nothing is made or mended: no ledger, no data version, no prepared copy.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from curador.curator.pace import pace_text
-from curador.errors import InvalidStudy
 from curador.study.values import share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from curador.ledger.ledger import Ledger
-    from curador.study.model import Column, Schema, Study, TableSchema
+    from curador.study.model import Column, Study, TableSchema
 
 
-def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) -> None:
-    """Print what was found; raises for what must be mended."""
+def check_study_file(study: Study, *, facts: bool, called: str) -> None:
+    """Print what was found; raises for what must be mended.
+
+    facts   also what rows show, for the owner's eyes
+    called  how the study file was called in the command
+    """
     from curador.curator.dataset import ledgers_of_data
     from curador.engines.base import engine_kind
     from curador.study.check import check_study, owner_warnings
@@ -32,26 +38,22 @@ def check_study_file(study: Study, *, as_owner: bool, new_ledger: str | None) ->
     known = ledgers_of_data(study)
     for found in known:
         print(f"ledger of these data: {found.path}, made for study {found.study}")
-    if not study.ledger_path.exists() and new_ledger is None and not as_owner:
-        if not known:
-            print(f"ledger: {study.ledger_path}, made when the study is first opened")
-        return
-    _with_ledger(study, schema, as_owner=as_owner, new_ledger=new_ledger)
+    if study.ledger_path.exists():
+        _with_ledger(study)
+    elif not known:
+        print(f"ledger: {study.ledger_path}, made when the study is first opened")
+    if facts:
+        for line in _fact_lines(study, called):
+            print(line)
 
 
-def _with_ledger(study: Study, schema: Schema, *, as_owner: bool, new_ledger: str | None) -> None:
-    from curador.cli.study import tell
+def _with_ledger(study: Study) -> None:
     from curador.curator.budget import budget_view
-    from curador.curator.opening import engine_of, ledger_of
+    from curador.curator.opening import ledger_of
 
-    with ledger_of(study, new_ledger=new_ledger, verify=True) as ledger:
+    with ledger_of(study, new_ledger=None, verify=True) as ledger:
         print("\n".join(_ledger(ledger)))
         print(budget_view(ledger, study, None))
-        if as_owner:
-            engine_of(study, ledger, progress=tell).close()
-            print("\nFacts about rows. They are not protected by anything: do not show them to analysts.")
-            for line in _row_facts(study, schema, ledger.data_version):
-                print(line)
 
 
 def _declared_lines(study: Study) -> Iterator[str]:
@@ -113,43 +115,22 @@ def _ledger(ledger: Ledger) -> Iterator[str]:
 # ---- for the owner only --------------------------------------------------------------------------------------------
 
 
-def _row_facts(study: Study, schema: Schema, version: int) -> Iterator[str]:
-    """What rows show: how many there are, whose, and what caps and bounds would cut. Read from the prepared version."""
-    from curador.engines.duckdb.versions import Folder, prepared_folder, specification
-    from curador.engines.duckdb.worker import open_connection
-
-    connection = open_connection(specification(schema, Folder(prepared_folder(study)), version))
-    try:
-        for place, table in enumerate(schema.tables):
-            yield from _facts(connection, place, table)
-    except Exception as error:  # noqa: BLE001 -- the driver's own errors are of no common kind
-        raise InvalidStudy(f"the prepared version could not be read: {type(error).__name__}.") from None
-    finally:
-        connection.close()
+FIRST_LINE = (
+    "Facts about rows, for the owner's eyes only: nothing protects them. Show them to nobody, and copy no number from them."
+)
 
 
-def _facts(connection: Any, place: int, schema: TableSchema) -> Iterator[str]:
-    table = schema.table
-    name = f"t{place}"
-    if table.public:
-        (rows,) = _row(connection, f"SELECT count(*) FROM {name}")  # noqa: S608 -- names are ours
-        yield f"{table.name}: {rows:,} rows, public"
-        return
-    cap = 1 if table.caps is None else table.caps.rows
-    counted = f"SELECT count(*) AS n FROM {name} WHERE __u IS NOT NULL GROUP BY __u"  # noqa: S608 -- idem
-    sums = f"SELECT count(*), sum(n), max(n), sum(greatest(n - {cap:d}, 0)) FROM ({counted})"  # noqa: S608 -- idem
-    units, rows, most, beyond = (int(one or 0) for one in _row(connection, sums))
-    lost = 100 * beyond / rows if rows else 0.0
-    beyond_cap = f"{lost:.2g} % lie beyond the cap of {cap:,}"
-    yield f"{table.name}: {rows:,} rows of {units:,} units, at most {most:,} of one; {beyond_cap}"
-    for number, field in enumerate(schema.fields):
-        bounds = None if field.declared is None else field.declared.bounds
-        if bounds is not None and field.type.numeric:
-            ends = [float(end) for end in bounds]  # type: ignore[arg-type]  # numbers, by the column's type
-            parts = f"count(*) - count(c{number}), count(*) FILTER (c{number} < ?), count(*) FILTER (c{number} > ?)"
-            nulls, below, above = _row(connection, f"SELECT {parts} FROM {name}", ends)  # noqa: S608 -- idem
-            yield f"  {field.name}: {nulls:,} NULL, {below:,} below and {above:,} above the bounds"
+def _fact_lines(study: Study, called: str) -> Iterator[str]:
+    """What rows show, each with a conclusion. Rows are read where they lie; nothing is made."""
+    from curador.cli.study import tell
+    from curador.engines.base import engine_kind
+    from curador.engines.duckdb.prepare import Progress
 
-
-def _row(connection: Any, statement: str, values: list[float] | None = None) -> tuple[Any, ...]:
-    return connection.execute(statement, values or []).fetchone()
+    yield ""
+    yield FIRST_LINE
+    with Progress(tell) as progress:
+        progress.step("reading rows")
+        found = engine_kind(study.engine.kind).owner_facts(study, called)
+    yield from (str(fact) for fact in found)
+    if not found:
+        yield "nothing stands out"

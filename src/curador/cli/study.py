@@ -15,7 +15,7 @@ import typer
 
 from curador.cli.output import Format, check_output, unwritable, write_all
 from curador.curator.options import CommandOption, QuestionKeywords, command_options
-from curador.errors import InvalidParameter, InvalidStudy
+from curador.errors import InvalidParameter, InvalidStudy, UnreadableData
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,18 +49,22 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def init(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help='Parquet, CSV, a glob, or "file.duckdb#table".')],
+    tables: Annotated[
+        list[str],
+        typer.Argument(metavar="TABLE…", help='Parquet, CSV, a glob of one table, "book.xlsx#sheet" or "file.duckdb#table".'),
+    ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the draft there; default: standard output.")] = None,
+    look: Annotated[
+        bool, typer.Option("--look", help="Read rows, and propose formats and types by what nearly all values are.")
+    ] = False,
 ) -> None:
-    """Write the draft of a study file: every column with its physical type and a line to fill in. No row is read."""
-    from curador.engines.base import engine_kind
-    from curador.study.build import table_name
-    from curador.study.file import draft_toml
+    """Write the draft of a study file: every column with its physical type and a line to fill in. No row is read.
 
-    source = table
-    if out is not None and not Path(table).is_absolute() and out.absolute().parent != Path.cwd():
-        source = str(Path(table).absolute())  # what a study names is relative to its own folder
-    draft = draft_toml(table_name(table), source, engine_kind().physical_types(table))
+    Several tables are one draft, with references between them proposed by name.
+    """
+    from curador.cli.drafting import draft_of
+
+    draft = draft_of(tables, out, look=look)
     if out is None:
         print(draft, end="")
         return
@@ -71,18 +75,25 @@ def init(
         raise InvalidStudy.must_be("--out", "a file that does not exist yet", str(out)) from None
     except OSError as problem:
         raise unwritable("--out", out, problem) from None
-    print(f"wrote {out}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
+    looked = " (rows were looked at)" if look else ""
+    print(f"wrote {out}{looked}: fill in unit, budget and bounds, then run: curador check {out}", file=sys.stderr)
 
 
 def check(
     study: StudyFile,
-    as_owner: Annotated[bool, typer.Option("--as-owner", help="Also report facts about rows: for the owner only.")] = False,
-    new_ledger: NewLedger = None,
+    facts: Annotated[
+        bool | None,
+        typer.Option("--facts/--no-facts", help="Facts about rows, for the owner's eyes only; by default on a terminal."),
+    ] = None,
+    as_owner: Annotated[bool, typer.Option("--as-owner", hidden=True, help="Deprecated: say --facts.")] = False,
 ) -> None:
-    """Check a study, its files and its ledger, and say what was found."""
+    """Check a study, its files and its ledger, and say what was found, with a conclusion each. Nothing is made or mended."""
     from curador.cli.checking import check_study_file
 
-    check_study_file(_read(study), as_owner=as_owner, new_ledger=new_ledger)
+    if as_owner:
+        tell("curador: --as-owner is deprecated: say --facts")
+    wanted = (as_owner or sys.stdout.isatty()) if facts is None else facts
+    check_study_file(_read(study), facts=wanted, called=str(study))
 
 
 def survey(
@@ -145,7 +156,7 @@ def preview(
     new_ledger: NewLedger = None,
 ) -> None:
     """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
-    with _open_either(study, new_ledger, sandbox=sandbox) as curator:
+    with _open_either(study, new_ledger, analyst, sandbox=sandbox) as curator:
         found = voice_of(curator, analyst).preview(_text(question), **options)
     _print(found, as_json=as_json)
 
@@ -169,7 +180,7 @@ def ask(
     check_output(shape, out, receipt)
     try:
         text = _text(question)
-        with _open_either(study, new_ledger, sandbox=sandbox) as curator:
+        with _open_either(study, new_ledger, analyst, sandbox=sandbox) as curator:
             voice = voice_of(curator, analyst)
             if not yes and not sandbox and sys.stdin.isatty() and not _ask_for_consent(voice, text, options, fresh=fresh):
                 print("nothing was spent", file=sys.stderr)
@@ -250,17 +261,22 @@ def _ledger(study: Study) -> Ledger:
     return existing_ledger(study)
 
 
-def open_from_file(study: Path, new_ledger: str | None = None) -> Curator:
-    """Open the study of a file."""
+def open_from_file(study: Path, new_ledger: str | None = None, analyst: str | None = None) -> Curator:
+    """Open the study of a file. What only rows can show is told to the owner; an analyst gets the same sentence always."""
     from curador.curator.curator import open_study
 
-    return open_study(_read(study), new_ledger=new_ledger, progress=tell)
+    try:
+        return open_study(_read(study), new_ledger=new_ledger, progress=tell)
+    except UnreadableData:
+        if analyst is None:
+            raise
+        raise InvalidStudy("the study is not ready to be asked.", hint="its owner runs `curador prepare`") from None
 
 
-def _open_either(study: Path, new_ledger: str | None, *, sandbox: bool) -> Curator | Sandbox:
+def _open_either(study: Path, new_ledger: str | None, analyst: str | None, *, sandbox: bool) -> Curator | Sandbox:
     """Open the study of a file, or its sandbox, which is said before anything else."""
     if not sandbox:
-        return open_from_file(study, new_ledger)
+        return open_from_file(study, new_ledger, analyst)
     from curador.curator.sandbox import open_sandbox
 
     if new_ledger is not None:

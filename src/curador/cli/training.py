@@ -50,7 +50,7 @@ def train(
     wanted = [*names, *([target] if target is not None and target not in names else [])]
     model = _make_estimator(estimator, epsilon, delta, n_nominal, parameter)
     try:
-        with open_from_file(study) as curator:
+        with open_from_file(study, analyst=analyst) as curator:
             rows = voice_of(curator, analyst).rows(table, columns=wanted, spend=spend, rho=rho, inexact=inexact)
             if not yes and sys.stdin.isatty() and not _ask_for_consent(model, rows, target):
                 tell("nothing was spent")

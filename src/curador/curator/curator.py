@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from curador.ledger.ledger import Ledger
     from curador.numerics.exact import Number
     from curador.privacy.adjacency import Adjacency
+    from curador.study.formats import FileFormat
     from curador.study.model import Analyst, Budget, Caps, EngineSettings, Schema, Study
 
 
@@ -243,6 +244,7 @@ def open_study(
     values: Mapping[str, Any] | None = None,
     types: Mapping[str, Any] | None = None,
     caps: Caps | Mapping[str, Any] | None = None,
+    format: FileFormat | Mapping[str, Any] | None = None,  # noqa: A002 -- the word of the study file
     adjacency: Adjacency | str | None = None,
     unit_name: str | None = None,
     analysts: Mapping[str, Any] | Sequence[Analyst] | None = None,
@@ -257,12 +259,14 @@ def open_study(
 ) -> Curator:
     """Open a study file, or a table with its declarations, and return its curator.
 
-    source      "study.toml"; or a path (Parquet, CSV, glob, "file.duckdb#table") or data frame; or { table: source }
+    source      "study.toml"; or a path (Parquet, CSV, glob, "file.duckdb#table", "book.xlsx#sheet") or data frame;
+                or { table: source }
     unit        who is protected: the column that names them, or "row"
     budget      everything that all answers together may cost, for ever
     bounds      { "spent": (0, 500) }: what a column may be; without bounds it is counted, never summed. Never from data
     values      { "city": ["Lima", "Quito"] }: all that may stand there; such keys cost no δ
     caps        { "rows": 10, "groups": 4 }: what one unit may contribute to one question
+    format      { "decimal": ",", "dates": "%d/%m/%Y", "encoding": "latin-1" }: how a file's texts are to be read
     least_spend what one question or fit costs at least, of its asker's whole limit; "0.01%" by default
     ledger      where charges are kept; ":memory:" forgets them when it is closed, for made-up data frames only
     refresh     declare the data as they are now a new data version
@@ -279,6 +283,7 @@ def open_study(
         "values": values,
         "types": types,
         "caps": caps,
+        "format": format,
         "adjacency": adjacency,
         "unit_name": unit_name,
         "analysts": analysts,

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_VALUES: Final = 20
 """Values of a column that are written down one by one; of more, their number and a digest."""
 _LONGEST_NOTE: Final = 900  # letters; an entry's note has at most 1,000
+FOUND = "found by the survey"
+"""What is said of caps that nobody declared."""
+
 _CAPS: Final = ("rows", "groups", "rows_per_group")
 _BUDGET: Final = ("epsilon", "delta", "delta_keys")
 _NOT_KNOWN: Final = "what was declared before is known by its fingerprint only"
@@ -77,6 +80,9 @@ def _declarations(study: Study) -> dict[str, Any]:
     del meaning["version"], meaning["name"]
     meaning["budget"] = dict(zip(_BUDGET, meaning["budget"], strict=True))
     meaning["tables"] = {name: _table(table) for name, table in meaning["tables"].items()}
+    for table in study.tables:
+        if table.surveyed:
+            meaning["tables"][table.name]["caps"] = FOUND
     meaning["least_spend"] = share_text(study.least_spend)
     meaning["analysts"] = {
         analyst.name: {

@@ -23,7 +23,7 @@ from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger.entry import EntryKind
 from curador.ledger.ledger import Ledger
 from curador.ledger.opening import marker_of, refusal_of_taken_place
-from curador.study.build import build_study, override
+from curador.study.build import build_study, formats_by_table, override
 from curador.study.check import FRAME
 from curador.study.file import read_study
 from curador.study.model import EngineSettings, Study, UnitRow
@@ -52,7 +52,8 @@ def study_of(source: Any, options: Mapping[str, Any]) -> Study:
         if name not in given:
             hint = f"write {example}; or open a study file"
             raise InvalidStudy.must_be(name, "declared for a table", NOTHING, hint)
-    return build_study(source, physical=_physical(source, _kind_of(given.get("engine"))), **given)
+    physical = _physical(source, _kind_of(given.get("engine")), given.get("format"))
+    return build_study(source, physical=physical, **given)
 
 
 def ledger_of(
@@ -170,11 +171,11 @@ def _make(study: Study, reason: str | None, folder: Path | None) -> Ledger:
 
 
 def require_usable(study: Study) -> None:
-    """Refuse a study whose sources are not there or not as it declares them. No row is read.
+    """Refuse a study whose sources are not there or not as it declares them, or of whose rows nothing can be read so.
 
-    It comes before a ledger is made and before a data version is declared: both are for ever.
+    It comes before a ledger is made and before a data version is declared: both are for ever. The last is for the owner only.
     """
-    engine_kind(study.engine.kind).describe(study)
+    engine_kind(study.engine.kind).require_readable(study)
 
 
 def existing_ledger(study: Study) -> Ledger:
@@ -279,14 +280,17 @@ def _kind_of(settings: Any) -> str:
     return settings.kind if isinstance(settings, EngineSettings) else EMBEDDED
 
 
-def _physical(source: Any, kind: str) -> dict[str, Type | None]:
+def _physical(source: Any, kind: str, given: Any) -> dict[str, Type | None]:
     """Return the types that the sources themselves show, by column, or by table.column where there are several."""
     physical = engine_kind(kind).physical_types
     if not isinstance(source, Mapping):
-        return {name: kind for name, _, kind in physical(source)}
+        how = formats_by_table(["table"], given, several=False)["table"]
+        return {name: kind for name, _, kind in physical(source, how)}
+    tables = cast("Mapping[str, Any]", source)
+    formats = formats_by_table(list(tables), given, several=True)
     found: dict[str, Type | None] = {}
-    for table, table_source in cast("Mapping[str, Any]", source).items():
-        found |= {f"{table}.{name}": kind for name, _, kind in physical(table_source)}
+    for table, table_source in tables.items():
+        found |= {f"{table}.{name}": kind for name, _, kind in physical(table_source, formats[table])}
     return found
 
 

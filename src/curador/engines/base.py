@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from curador.plan.model import BlockPlan
+    from curador.study.formats import FileFormat
     from curador.study.model import Schema, Study
     from curador.study.values import Type
 
@@ -176,6 +177,31 @@ class PrivateSource:
     file: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OwnerFact:
+    """What was seen of a table or column, and what to do about it."""
+
+    about: str
+    fact: str
+    conclusion: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.fact}\n  → {self.conclusion}"
+
+
+@dataclass(frozen=True, slots=True)
+class LookedTable:
+    """What a source looks like.
+
+    types  by column, of those that nearly always look like something else than text
+    notes  what could not be decided, by column; "" for the whole table
+    """
+
+    format: FileFormat
+    types: Mapping[str, Type]
+    notes: Mapping[str, str]
+
+
 class EngineKind(Protocol):
     """A kind of engine, before one is opened; the registry says which there are."""
 
@@ -183,8 +209,26 @@ class EngineKind(Protocol):
         """Return every column of the study's sources; refuse those that are not there or not as declared. No row is read."""
         ...
 
-    def physical_types(self, source: Any) -> list[tuple[str, str, Type | None]]:
-        """Return the columns of one source: name, type as the source calls it, and ours. No row is read."""
+    def physical_types(self, source: Any, how: FileFormat | None = None) -> list[tuple[str, str, Type | None]]:
+        """Return the columns of one source: name, type as the source calls it, and ours. No row is read.
+
+        how  the declared format, by which a header is read
+        """
+        ...
+
+    def require_readable(self, study: Study) -> None:
+        """Refuse sources of which something declared cannot be read at all; raises UnreadableData, for the owner only.
+
+        Rows decide it: an owner's act, before a ledger is made and before a data version is declared.
+        """
+        ...
+
+    def owner_facts(self, study: Study, called: str) -> list[OwnerFact]:
+        """Return what rows show, for the owner's eyes; nothing is made or kept. `called`: the study file, in conclusions."""
+        ...
+
+    def look(self, source: str) -> LookedTable:
+        """Return how one source seems to be written, by nearly all of its values, for the owner's eyes."""
         ...
 
     def private_sources(self, study: Study) -> tuple[PrivateSource, ...]:

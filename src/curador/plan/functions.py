@@ -144,7 +144,9 @@ def _part(call: Call, ranges: Ranges, relation: Relation) -> Range:
     part = text_of(call.arguments[0])
     if part == "year":
         known = ranges.times(call.arguments[1], relation)
-        first, last = (1, 9999) if known is None else (known[0].year, known[1].year)
+        if known is None:
+            return Range(None, None, integer=True)  # as below
+        first, last = known[0].year, known[1].year
         return Range(Fraction(first), Fraction(last), integer=True, why="" if known is None else "declared dates")
     first, last = PARTS[part]
     return Range(Fraction(first), Fraction(last), integer=True, why=f"a {part}")

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 from curador.privacy.adjacency import Adjacency
 from curador.study.check import FRAME
 from curador.study.document import VERSION, engine_from, study_from
+from curador.study.formats import FileFormat, format_from
 from curador.study.model import (
     DEFAULT_MAX_UNITS,
     MEMORY,
@@ -35,8 +36,9 @@ from curador.study.values import NOTHING, Type
 
 
 _FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")}
-_ENDINGS = {".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz", ".zst", ".duckdb", ".ddb", ".db"}
-_DATABASES = (".duckdb", ".ddb", ".db")
+_ENDINGS = {".parquet", ".pq", ".xlsx", ".csv", ".tsv", ".txt", ".gz", ".zst", ".duckdb", ".ddb", ".db"}
+_PARTED = (".duckdb", ".ddb", ".db", ".xlsx")
+"""Files of several tables: which one stands behind a #."""
 _WILD = frozenset("*?[")
 
 
@@ -70,10 +72,10 @@ def relative_path(path: Path, folder: Path) -> Path:
 
 
 def table_name(path: str | Path) -> str:
-    """Return what a file's table is called unless something else is said: file name, DuckDB table, or folder of a glob."""
+    """Return what a file's table is called unless something else is said: its name, that of a part, or a glob's folder."""
     text = os.fspath(path)
     before, mark, table = text.rpartition("#")
-    if mark and before.endswith(_DATABASES):
+    if mark and before.lower().endswith(_PARTED):
         return table
     file = Path(text)
     return _still_part(file.absolute()).name if _WILD & set(file.name) else _stem(file)
@@ -82,7 +84,7 @@ def table_name(path: str | Path) -> str:
 def ledger_beside(path: str | Path) -> Path:
     """Return the default ledger of a file: beside it, under its name."""
     before, mark, _ = os.fspath(path).rpartition("#")
-    file = Path(os.path.normpath(Path(before if mark and before.endswith(_DATABASES) else path).absolute()))
+    file = Path(os.path.normpath(Path(before if mark and before.lower().endswith(_PARTED) else path).absolute()))
     folder = _still_part(file)
     return folder / f"{folder.name if _WILD & set(file.name) else _stem(file)}.ledger"
 
@@ -119,6 +121,7 @@ def _still_part(path: Path) -> Path:
 
 UnitLike: TypeAlias = str | Mapping[str, Any] | Unit
 CapsLike: TypeAlias = Mapping[str, Any] | Caps
+FormatLike: TypeAlias = Mapping[str, Any] | FileFormat
 
 _CAPS = {"rows", "groups", "rows_per_group"}
 
@@ -134,6 +137,7 @@ def build_study(
     types: Mapping[str, Type | str | None] | None = None,
     physical: Mapping[str, Type | None] | None = None,
     caps: CapsLike | None = None,
+    format: FormatLike | None = None,  # noqa: A002 -- the word of the study file
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     ledger: str | Path | None = None,
     unit_name: str | None = None,
@@ -152,13 +156,14 @@ def build_study(
     types     types that the owner declares; every column named here is declared
     physical  types that the source itself shows: the type of a column that has bounds or values and no declared one
     caps      { "rows": 20 }; for several tables one for all, or { table: caps }
+    format    { "decimal": ",", "dates": "%d/%m/%Y" }: how texts are read; for several tables { table: format }
     public    names of tables that are of public knowledge
     least_spend  what one question costs at least, of its asker's whole limit; "0.01%" by default
     ledger    default: beside the file, <name>.ledger; must be said for frames and for several sources
     """
     return _build(
         source,
-        _Arguments(unit, name, bounds or {}, values or {}, types or {}, physical or {}, caps, ledger, public),
+        _Arguments(unit, name, bounds or {}, values or {}, types or {}, physical or {}, caps, ledger, public, format),
         budget=budget,
         adjacency=adjacency,
         unit_name=unit_name or _unit_word(unit),
@@ -193,6 +198,7 @@ class _Arguments:
     caps: Any
     ledger: str | Path | None
     public: Iterable[str] | None
+    format: Any
 
 
 def _build(source: Any, given: _Arguments, **others: Any) -> Study:
@@ -208,9 +214,10 @@ def _build(source: Any, given: _Arguments, **others: Any) -> Study:
     for unknown in sorted(open_to_all - set(tables)):
         raise broken_rule(("public",), "a list of tables of this study", unknown, did_you_mean(unknown, list(tables)))
     columns = _columns(list(tables), given)
+    formats = formats_by_table(list(tables), given.format, several=several)
     declared: dict[str, dict[str, Any]] = {}
     for table in tables:
-        declared[table] = {"columns": columns[table]}
+        declared[table] = {"columns": columns[table], "format": formats[table] and formats[table].said()}
         if table in open_to_all:
             declared[table]["public"] = True
         else:
@@ -299,6 +306,23 @@ def _unit(unit: object) -> object:
     return dict(cast("Mapping[str, Any]", unit)) if isinstance(unit, Mapping) else unit
 
 
+def formats_by_table(tables: Sequence[str], given: Any, *, several: bool) -> dict[str, Any]:
+    """Return the format of each table, None where none was said; of several tables each has its own."""
+    if given is None:
+        return dict.fromkeys(tables)
+    if not isinstance(given, (Mapping, FileFormat)):
+        raise broken_rule(("format",), 'a mapping such as {"decimal": ","}', given)
+    if not several:
+        return {tables[0]: format_from(given, ("format",))}
+    by_table = cast("Mapping[str, Any]", {} if isinstance(given, FileFormat) else given)
+    unknown = next((name for name in by_table if name not in tables), None)
+    if not by_table or unknown is not None:
+        hint = did_you_mean(unknown, tables) or 'write format={"visits": {"decimal": ","}}'
+        raise broken_rule(("format",), "a mapping from tables of this study", unknown or given, hint)
+    found = {name: None if one is None else format_from(one, ("tables", name, "format")) for name, one in by_table.items()}
+    return {name: found.get(name) for name in tables}
+
+
 def _caps_by_table(caps: object) -> bool:
     if not isinstance(caps, Mapping):
         return False
@@ -371,6 +395,10 @@ def _columns(tables: list[str], said: _Arguments) -> dict[str, dict[str, dict[st
         for column, named in columns.items():
             if "type" not in named:
                 named["type"] = _physical_type(table, column, found[table])
+                if named["type"] == Type.STRING and named.get("bounds") is not None:
+                    hint = f'it holds text, as all columns of CSV files and sheets do: write types={{"{column}": "integer"}}'
+                    where = ("tables", table, "columns", column, "bounds")
+                    raise broken_rule(where, "of a column whose type has bounds", named["bounds"], hint)
     return declared
 
 

@@ -265,6 +265,10 @@ def read_references(written: object, names: Sequence[str]) -> list[tuple[str, st
 # ---- check -----------------------------------------------------------------------------------------------------------------
 
 
+LARGE_EPSILON = 10
+"""Beyond it a promise says little: e^10 is 22,000."""
+
+
 def check_study(study: Study) -> None:
     """Refuse a study that an owner must think about once more.
 
@@ -293,6 +297,11 @@ def owner_warnings(study: Study) -> tuple[str, ...]:
     found = _large_delta(study)
     if found is not None and study.allow_large_delta:
         warnings.append(found.sentence)
+    if study.budget.epsilon > LARGE_EPSILON:
+        warnings.append(
+            f"budget.epsilon is above {LARGE_EPSILON}: who suspects what a {study.unit_name} has in it can be all but sure"
+            " once it is spent. Most studies take 1 to 10: choose less, or write down why not."
+        )
     unbounded = [table for table in study.tables if not table.public and not any(column.bounds for column in table.columns)]
     told = (
         f"{dotted_path(('tables', table.name))} declares no bounds: its rows can be counted, never summed."

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Tag, ValidationError
 from curador.errors import InvalidParameter, InvalidStudy
 from curador.privacy.adjacency import as_adjacency
 from curador.study.check import UNIT, read_references
+from curador.study.formats import format_from
 from curador.study.model import (
     DEFAULT_LEAST_SPEND,
     DEFAULT_MAX_UNITS,
@@ -133,6 +134,7 @@ class RawTable(_Raw):
     caps: RawCaps | None = None
     caps_max: RawCaps | None = None
     key: list[str] | None = None
+    format: dict[str, Any] | None = None
     columns: dict[str, RawColumn] = {}
 
 
@@ -183,6 +185,7 @@ _RULES: dict[Where, str] = {
     ("tables", "*", "caps"): _CAPS,
     ("tables", "*", "caps_max"): _CAPS,
     ("tables", "*", "key"): "a list of columns",
+    ("tables", "*", "format"): 'a table such as { separator = ";", decimal = ",", dates = "%d/%m/%Y" }',
     ("tables", "*", "columns"): "a table with a table below it for each column",
     ("tables", "*", "columns", "*"): 'a table such as { type = "integer", bounds = [0, 100] }',
     ("tables", "*", "columns", "*", "bounds"): "a list of two values, lower below upper",
@@ -321,6 +324,7 @@ def _table(name: str, raw: RawTable, names: Sequence[str]) -> Table:
         caps=usual,
         caps_max=None if raw.caps_max is None else _caps(raw.caps_max, where, "caps_max", usual),
         key=tuple(raw.key or ()),
+        format=None if raw.format is None else format_from(raw.format, (*where, "format")),
     )
 
 

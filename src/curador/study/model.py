@@ -12,7 +12,7 @@ Study ─ tables ─ Table ─ columns ─ Column
 The fingerprint of a study: SHA-256 of canonical JSON of what gives an answer its meaning.
 
 In it     name, word for the unit, adjacency, budget, max_units, and of every table its name, source as declared, unit,
-          caps and highest caps, uniqueness, keys and columns.
+          caps and highest caps, uniqueness, keys and columns, and how its texts are read where that was said.
 Not in it the engine's settings, the folder and the ledger's place (the same study on another machine is the same),
           data frames (their contents are a data version), analysts and the least spend (who may ask, and for how little,
           does not change what an answer means), the order in which tables, columns and values were written.
@@ -36,6 +36,7 @@ from curador.canonical import canonical_digest
 from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive
 from curador.privacy.adjacency import Adjacency
+from curador.study.formats import FileFormat
 from curador.study.rules import NAME, broken_rule, column_bounds, column_length, column_type, column_values, is_name
 from curador.study.values import (
     DURATION,
@@ -191,6 +192,8 @@ class Table:
     caps_max: Caps | None = None
     key: tuple[str, ...] = ()
     """Of a public table: columns that together are unique (checked when it is read)."""
+    format: FileFormat | None = None
+    """How the texts of its source are read; None: as programs write them."""
 
     def __post_init__(self) -> None:
         from curador.study.check import check_table
@@ -499,6 +502,7 @@ def _digest_table(table: Table) -> dict[str, object]:
         "caps_max": None if table.caps_max is None else _digest_caps(table.caps_max),
         "key": sorted(table.key),
         "columns": {column.name: _digest_column(column) for column in table.columns},
+        **({} if table.format is None else {"format": table.format.said()}),  # studies without one are as they were
     }
 
 

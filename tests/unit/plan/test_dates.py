@@ -28,7 +28,13 @@ def planned(argument, where=""):
 
 @pytest.mark.parametrize(
     "argument",
-    ["date_diff('day', began, free)", "date_diff('week', free, ended)", "1 + date_diff('day', DATE '2025-01-01', free)"],
+    [
+        "date_diff('day', began, free)",
+        "date_diff('week', free, ended)",
+        "1 + date_diff('day', DATE '2025-01-01', free)",
+        "EXTRACT(year FROM free)",
+        "2 * year(free)",
+    ],
 )
 def test_a_date_without_bounds_is_refused(argument):
     """One sentence that names what is missing and what to do, before any price."""
@@ -40,6 +46,7 @@ def test_a_date_without_bounds_is_refused(argument):
 def test_bounds_that_are_declared_asked_for_or_written_will_do():
     """Of the column, of the aggregate, in a condition, or in the expression itself."""
     assert "dates" in " ".join(planned("date_diff('day', began, ended)").notes)
+    assert "[2025, 2025]" in " ".join(planned("EXTRACT(year FROM began)").notes)
     assert planned("date_diff('day', began, free)", "WHERE free BETWEEN DATE '2025-01-01' AND DATE '2025-06-30'").notes
     assert planned("greatest(0, least(90, date_diff('day', began, free)))").notes
     question = parse("SELECT AVG(date_diff('day', began, free)) AS m FROM trips", known())

@@ -290,7 +290,7 @@ BAD_FILES = [
         "table key",
         change('source = "visits.parquet"', 'sorce = "visits.parquet"'),
         6,
-        "[tables.visits] sorce must be a known key (caps, caps_max, columns, key, public, source, unique, unit); got 'sorce'.",
+        "[tables.visits] sorce must be a known key (caps, caps_max, columns, format, key, public, source, unique, unit); got 'sorce'.",
         "did you mean source?",
     ),
     Bad(

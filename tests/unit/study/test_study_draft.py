@@ -9,7 +9,8 @@ import pytest
 
 from curador.errors import InvalidStudy
 from curador.study.check import check_study, owner_warnings
-from curador.study.file import draft_toml, parse_study
+from curador.study.draft import DraftTable, draft_toml
+from curador.study.file import parse_study
 from curador.study.model import UnitColumn
 from curador.study.values import Type
 
@@ -31,6 +32,10 @@ PHYSICAL = [
 FOLDER = Path("/somewhere")
 
 
+def draft(name, source, physical):
+    return draft_toml(name, [DraftTable(name, source, physical)])
+
+
 def filled(text, unit="user_id"):
     assert text.count('unit = ""') == 1
     return text.replace('unit = ""', f'unit = "{unit}"')
@@ -38,7 +43,7 @@ def filled(text, unit="user_id"):
 
 def test_a_draft_becomes_a_study_once_the_unit_is_filled_in():
     """Every column that can be selected is declared with its type; the study passes check."""
-    study = parse_study(filled(draft_toml("visits", "visits.parquet", PHYSICAL)), folder=FOLDER)
+    study = parse_study(filled(draft("visits", "visits.parquet", PHYSICAL)), folder=FOLDER)
     table = study.tables[0]
 
     assert (study.name, table.name, table.source, table.unit) == ("visits", "visits", "visits.parquet", UnitColumn("user_id"))
@@ -51,12 +56,12 @@ def test_a_draft_becomes_a_study_once_the_unit_is_filled_in():
 def test_a_draft_as_it_is_written_is_refused():
     """Whose row it is cannot be guessed."""
     with pytest.raises(InvalidStudy, match=r"line 15: \[tables.visits\] unit must be a column"):
-        parse_study(draft_toml("visits", "visits.parquet", PHYSICAL), folder=FOLDER)
+        parse_study(draft("visits", "visits.parquet", PHYSICAL), folder=FOLDER)
 
 
 def test_every_column_has_its_physical_type_and_a_line_to_fill():
     """The lines to fill are comments; uncommented and filled, they are read."""
-    text = draft_toml("visits", "visits.parquet", PHYSICAL)
+    text = draft("visits", "visits.parquet", PHYSICAL)
     lines = text.splitlines()
     place = lines.index("[tables.visits.columns.spent]   # DOUBLE")
 
@@ -69,7 +74,7 @@ def test_every_column_has_its_physical_type_and_a_line_to_fill():
 
 def test_nothing_of_the_rows_is_in_a_draft():
     """The labels of an enumerated type are data, and are left out."""
-    text = draft_toml("visits", "visits.parquet", PHYSICAL)
+    text = draft("visits", "visits.parquet", PHYSICAL)
 
     assert '[tables.visits.columns.mood]   # ENUM\ntype = "string"' in text
     assert not any(word in text for word in ("secret", "hidden", "covert"))
@@ -77,7 +82,7 @@ def test_nothing_of_the_rows_is_in_a_draft():
 
 def test_columns_that_cannot_be_selected_are_listed_in_a_comment():
     """Neither their names nor their types can break out of it."""
-    text = draft_toml("visits", "visits.parquet", PHYSICAL)
+    text = draft("visits", "visits.parquet", PHYSICAL)
     left_out = text[text.index("# Columns that cannot be selected") :].splitlines()
 
     assert all(line.startswith("#") for line in left_out)
@@ -88,7 +93,7 @@ def test_columns_that_cannot_be_selected_are_listed_in_a_comment():
 @pytest.mark.parametrize("name", ["visits", 'a "b".{x}\n', "a/b", "..", "é", "{name}"])
 def test_odd_names_are_quoted(name):
     """Any table name gives a file that can be read."""
-    study = parse_study(filled(draft_toml(name, "x.parquet", [("id", "BIGINT", Type.INTEGER)]), "id"), folder=FOLDER)
+    study = parse_study(filled(draft(name, "x.parquet", [("id", "BIGINT", Type.INTEGER)]), "id"), folder=FOLDER)
 
     assert (study.name, study.tables[0].name) == (name, name)
     assert study.ledger.parent == Path()

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 from curador.engines.base import EngineFailed, Sources
 from curador.engines.duckdb import versions
 from curador.engines.duckdb.facts import VersionFacts
+from curador.engines.duckdb.looking import look_at
 from curador.engines.duckdb.origins import private_sources
+from curador.engines.duckdb.owner_facts import owner_facts
+from curador.engines.duckdb.readable import require_readable
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import (
     Folder,
@@ -27,7 +30,7 @@ from curador.engines.duckdb.versions import (
     take_version,
 )
 from curador.engines.duckdb.worker import BrokenError, InlineRunner, ProcessRunner, open_connection
-from curador.errors import Failed, InvalidQuery, InvalidStudy
+from curador.errors import Failed, InvalidQuery, InvalidStudy, UnreadableData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,10 +38,11 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Compiled, Engine, EngineKind, PrivateSource, Tallied
+    from curador.engines.base import Compiled, Engine, EngineKind, LookedTable, OwnerFact, PrivateSource, Tallied
     from curador.engines.duckdb.worker import Runner
     from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
+    from curador.study.formats import FileFormat
     from curador.study.model import Schema, Study
     from curador.study.values import Type
 
@@ -87,9 +91,20 @@ class DuckDBEngine:
         Columns may have come or gone since the engine was opened: the schema is theirs now.
         """
         described = describe(self._study)
+        require_readable(described)
         self._rehearsed = {}
         self.close()
-        take_version(described, self._folder, version, progress)
+        try:
+            take_version(described, self._folder, version, progress)
+        except InvalidStudy as problem:  # keys that repeat, scans that stop: rows decide it
+            raise UnreadableData(
+                problem.text,
+                subject=problem.subject,
+                rule=problem.rule,
+                got=problem.got,
+                hint=problem.hint,
+                path=problem.path,
+            ) from None
         self._version = version
         self._describe(described)
 
@@ -218,9 +233,23 @@ class DuckDBKind:
         """Return every column of the study's sources, or refuse them. No row is read."""
         return describe(study)
 
-    def physical_types(self, source: Any) -> list[tuple[str, str, Type | None]]:
+    def physical_types(self, source: Any, how: FileFormat | None = None) -> list[tuple[str, str, Type | None]]:
         """Return the columns of a file or frame: name, DuckDB's type, and ours. No row is read."""
-        return physical_types(source)
+        return physical_types(source, how=how)
+
+    def require_readable(self, study: Study) -> None:
+        """Refuse, to the owner, a study of whose rows something declared cannot be read at all."""
+        require_readable(describe(study))
+
+    def owner_facts(self, study: Study, called: str) -> list[OwnerFact]:
+        """Return what rows show, for the owner's eyes. Reads every row and keeps nothing."""
+        return list(owner_facts(describe(study), called))
+
+    def look(self, source: str) -> LookedTable:
+        """Return what nearly all values of a source look like, for the owner's eyes. Reads rows and keeps nothing."""
+        from pathlib import Path
+
+        return look_at(source, Path())
 
     def private_sources(self, study: Study) -> tuple[PrivateSource, ...]:
         """Return the files of private tables. No row is read."""

@@ -330,7 +330,7 @@ def write_frames(schema: Schema, folder: Path) -> None:
     connection = look()
     try:
         for place, table in enumerate(schema.tables):
-            if table.table.source == sources.FRAME:
+            if sources.is_streamed(table.table):
                 source = sources.find(schema.study, table.table, f"source{place}")
                 sources.bind(connection, source)
                 file = text(str(_frame_file(folder, place)))
@@ -407,8 +407,8 @@ def _select_owned(schema: Schema, place: int, key: str, names: str) -> str:
 
 
 def view_source(schema: Schema, table: TableSchema, place: int, frames: Path) -> TableSource:
-    """Return what the view of a table reads: its source, or the file of a frame."""
-    if table.table.source == sources.FRAME:
+    """Return what the view of a table reads: its source, or the file of a frame or stream."""
+    if sources.is_streamed(table.table):
         return sources.from_path(str(_frame_file(frames, place)), frames, f"source{place}")
     return sources.find(schema.study, table.table, f"source{place}")
 

@@ -25,15 +25,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb import sources
 from curador.engines.duckdb.arrow import column_with_cut_times, scannable_batches
-from curador.engines.duckdb.spelling import KEPT_AS, TypeFamily, commas, double, family_of, identifier, literal
+from curador.engines.duckdb.spelling import KEPT_AS, TypeFamily, commas, double, family_of, identifier, literal, text
 from curador.plan.model import column_grid
 from curador.plan.work import NAME_BYTES, TEXT_CHARACTERS
+from curador.study.formats import BLANKS
 from curador.study.rules import broken_rule
 from curador.study.values import Plain, Type
 
@@ -45,7 +47,8 @@ if TYPE_CHECKING:
     from curador.engines.duckdb.sources import TableSource
     from curador.errors import InvalidStudy
     from curador.plan.model import Grid
-    from curador.study.model import Column, TableSchema
+    from curador.study.formats import FileFormat
+    from curador.study.model import Column, Field, Table, TableSchema
     from curador.study.values import Value
 
 
@@ -59,6 +62,12 @@ _EXACT = 2**51
 
 _NEARER = 0.49
 """What is nearer than this to a whole number is rounded to it, whichever way halves go."""
+
+_GROUPS = {" ": "[ \u00a0\u2007\u202f]", "'": "['\u2019]"}
+"""Signs between thousands that are written in several ways."""
+
+_ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
+"""How a sheet's own dates are spelled, whatever its texts are."""
 
 _SCALE = 1000
 """Powers of two that one double literal can carry."""
@@ -272,10 +281,17 @@ def select_cleaned(
     """
     physical = {column.name: column.physical for column in sources.columns(connection, source)}
     owner = getattr(schema.table.unit, "column", None)
+    spelled = {
+        field.name: _spelled(
+            _column(source, field.name, physical[field.name]), physical[field.name], field.type, schema.table
+        )
+        for field in schema.fields
+    }
+    plain = schema.table.format is None
     steps = [
         cleaning_of(
-            _column(source, field.name, physical[field.name]),
-            physical[field.name],
+            spelled[field.name][0] if plain else f"s{place}",
+            spelled[field.name][1],
             field.type,
             f"r{place}",
             field.declared,
@@ -291,7 +307,66 @@ def select_cleaned(
     if on_grids:
         columns = grid_columns(schema)
         kept = commas([kept, *(f"{_place_cleaning(steps, name, column)} AS {name}" for name, column in columns.items())])
-    return f"SELECT {kept} FROM (SELECT {raw} FROM {source.scan})"
+    if plain:
+        return f"SELECT {kept} FROM (SELECT {raw} FROM {source.scan})"
+    texts = commas(f"{spelled[field.name][0]} AS s{place}" for place, field in enumerate(schema.fields))
+    return f"SELECT {kept} FROM (SELECT {raw} FROM (SELECT {texts} FROM {source.scan}))"
+
+
+def _spelled(x: str, physical: str, kind: Type, table: Table) -> tuple[str, str]:
+    """A column of the source as programs write it, by the declared format, and of which physical type that is.
+
+    Claim   Total, and a function of the value alone: what is not written as declared becomes NULL, in numbers and times.
+    Source  trim, replace, regular expressions and try_strptime raise for no text; a TRY_CAST of the result is as before.
+    """
+    how = table.format
+    if how is None or family_of(physical) is not TypeFamily.TEXT:
+        return x, physical
+    x = f"CAST({x} AS VARCHAR)"
+    bare = f"trim({x}, {text(BLANKS)})"
+    if how.nulls:
+        x = f"CASE WHEN {bare} IN ({commas(text(word) for word in how.nulls)}) THEN NULL ELSE {x} END"
+    if kind is Type.STRING:
+        return (f"trim({x}, {text(BLANKS)})" if how.trim else x), "VARCHAR"
+    x = f"trim({x}, {text(BLANKS)})"
+    if kind.temporal and how.times:
+        patterns = (*how.times, *(_ISO if sources.is_sheet(table.source) else ()))
+        read = f"try_strptime({x}, [{commas(text(pattern) for pattern in patterns)}])"
+        return f"CASE WHEN regexp_matches({x}, '[0-9]') THEN {read} END", "TIMESTAMP"  # it reads the word infinity as 1900
+    return (_plain_number(x, kind, how) if kind.numeric and how.numbers else x), "VARCHAR"
+
+
+def select_filled(connection: duckdb.DuckDBPyConnection, source: TableSource, schema: TableSchema) -> str:
+    """Return the SELECT that says, as f0, f1, …, whether something stands in each cell: no blanks, no word for NULL."""
+    physical = {column.name: column.physical for column in sources.columns(connection, source)}
+    how = schema.table.format
+    words = commas(text(word) for word in ("", *(how.nulls if how is not None else ())))
+    columns: list[str] = []
+    for place, field in enumerate(schema.fields):
+        x = _column(source, field.name, physical[field.name])
+        if family_of(physical[field.name]) is TypeFamily.TEXT:
+            x = f"CASE WHEN trim(CAST({x} AS VARCHAR), {text(BLANKS)}) NOT IN ({words}) THEN 1 END"
+        columns.append(f"({x}) IS NOT NULL AS f{place}")
+    return f"SELECT {commas(columns)} FROM {source.scan}"
+
+
+def can_lose(physical: str, field: Field) -> bool:
+    """Whether reading a column as the declared type may make NULL of what stands there; a list of values always may."""
+    return field.declared is not None and family_of(physical) is TypeFamily.TEXT and field.type is not Type.STRING
+
+
+def _plain_number(x: str, kind: Type, how: FileFormat) -> str:
+    """A number with the declared signs as programs write it; what has others is none, as 1.234 may be two numbers.
+
+    Of whole numbers 13047.0 is one, too: so programs write those that they took for others, and it cannot be another.
+    """
+    decimal = re.escape(how.decimal)
+    group = "" if how.thousands is None else _GROUPS.get(how.thousands, re.escape(how.thousands))
+    whole = f"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
+    number = f"[+-]?(?:{whole}(?:{decimal}[0-9]*)?|{decimal}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    digits = f"regexp_replace({x}, {text(group)}, '', 'g')" if group else x
+    other = f" WHEN regexp_full_match({x}, '[+-]?[0-9]+[.]0{{1,2}}') THEN {x}" if kind is Type.INTEGER else ""
+    return f"CASE WHEN regexp_full_match({x}, {text(number)}) THEN replace({digits}, {text(how.decimal)}, '.'){other} END"
 
 
 def column_names(schema: TableSchema) -> list[str]:
@@ -361,6 +436,8 @@ def unreadable_refusal(
     connection: duckdb.DuckDBPyConnection, rows: str, source: TableSource, schema: TableSchema, hint: str | None = None
 ) -> InvalidStudy | None:
     """Return what the owner is told of a source whose cleaned rows cannot be read; None if every column can by itself."""
+    if source.stream is not None and source.stream.problems:
+        return source.stream.problems[-1]
     names = [field.name for field in schema.fields]
     found = [name for place, name in enumerate(names) if not _is_readable(connection, rows, f"c{place}")]
     if not found:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from curador.engines.duckdb.sources import SourceColumn
+    from curador.study.formats import FileFormat
     from curador.study.model import Column, Study, Table
 
 
@@ -138,12 +139,14 @@ def describe(study: Study, *, frames: Mapping[str, Any] | None = None) -> Schema
     return Schema(study, tuple(tables), SourceFacts(study, tuple(tables)))
 
 
-def physical_types(source: Any, *, folder: Path | None = None) -> list[tuple[str, str, Type | None]]:
+def physical_types(
+    source: Any, *, folder: Path | None = None, how: FileFormat | None = None
+) -> list[tuple[str, str, Type | None]]:
     """Return name, physical type and type of every column of a path or frame; no type: it cannot be selected."""
     if isinstance(source, (str, os.PathLike)):
         from pathlib import Path
 
-        found = sources.from_path(os.fspath(source), folder or Path(), "source")
+        found = sources.from_path(os.fspath(source), folder or Path(), "source", how=how)
     else:
         found = sources.from_frame(source, "source")
     connection = look()

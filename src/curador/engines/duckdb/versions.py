@@ -341,6 +341,7 @@ def layout_digest(schema: Schema) -> str:
             table.table.unique,
             table.table.key,
             [(one.name, one.type, one.declared and (one.declared.values, column_grid(one.declared))) for one in table.fields],
+            *(() if table.table.format is None else (table.table.format.said(),)),
         )
         for table in schema.tables
     ]
