@@ -188,6 +188,9 @@ def test_rank_instead_of_row_number_is_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(
         ranking, "rank_by_formula", lambda relation, _, carried: wrong.format(relation=relation, carried=carried)
     )
+    with pytest.raises(Failed, match="did not keep the order"):
+        local_rows(tmp_path / "verified", people())
+    monkeypatch.setattr(ranking, "verify_order", lambda *_: None)
     found = local_rows(tmp_path, people())["twin"]
 
     assert sorted(row[-1] for row in found.elements()) != list(range(1, 1001))
@@ -241,8 +244,6 @@ def test_a_partial_hash_is_caught(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_an_order_that_the_engine_did_not_keep_is_noticed(tmp_path, monkeypatch):
     """The rank rests on rows lying as they were sorted; that is looked at, not assumed."""
-    from curador.errors import Failed
-
     original = ranking.pseudorandom
     monkeypatch.setattr(ranking, "pseudorandom", lambda names: f"{original(names)} AS p, random() AS q, 1")
     original_pass = ranking._one_pass  # noqa: SLF001 -- idem

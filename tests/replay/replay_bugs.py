@@ -8,6 +8,7 @@ import dataclasses
 from curador.engines.duckdb import prepare, ranking, reading
 from curador.engines.lower import aggregates as lowered_aggregates
 from curador.engines.lower import block as lowered_block
+from curador.engines.lower import dialect_duckdb
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
 from curador.plan import aggregates, build, ownership, sensitivity, work
@@ -136,8 +137,34 @@ def random_by_dense_number(patch):
 
 
 def rank_with_ties(patch):
-    """RANK instead of ROW_NUMBER: equal rows all pass."""
+    """RANK instead of ROW_NUMBER: equal rows all pass, and nobody verifies how rows lie."""
+    patch.setattr(ranking, "verify_order", lambda *_: None)
     patch.setattr(ranking, "rank_by_formula", lambda relation, _names, carried: f"SELECT {carried}, 1 AS r FROM {relation}")
+
+
+def _passing_changed(patch, change):
+    """The statement in which rows are capped while they pass is another one."""
+    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, *given: change(plain(*given)))
+
+
+def one_passing_row_too_many(patch):
+    """An off-by-one in how far back the row stands that must be somebody else's."""
+    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, source, most, part: plain(source, most + 1, part))
+
+
+def passing_rows_out_of_order(patch):
+    """Rows are met in another order than they lie in, and nobody looks whether they are."""
+    passing = "(SELECT * FROM passing ORDER BY hash(__o0))"
+
+    def change(text):
+        return text.replace("__before >= __o0", "FALSE").replace("FROM passing", f"FROM {passing}")
+
+    _passing_changed(patch, change)
+
+
+def whoever_passed_before(patch):
+    """Every m-th row counts, whoever's it is: one unit's rows decide which of the next one's are counted."""
+    _passing_changed(patch, lambda text: text.replace("__back <> __u", "__back < 0 OR __back % 2 = 0"))
 
 
 def distinct_values_unbounded(patch):
@@ -221,6 +248,9 @@ BUGS = [
     distinct_values_unbounded,
     caps_before_the_selection_only,
     squares_of_half_the_range,
+    one_passing_row_too_many,
+    passing_rows_out_of_order,
+    whoever_passed_before,
 ]
 
 

@@ -95,6 +95,25 @@ def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owne
         owners = f"(SELECT * FROM {owned.owners} WHERE u >= {first} AND u < {behind})"
         rows = f"SELECT s.*, o.h, o.u FROM {owned.rows} AS s JOIN {owners} AS o ON s.{owned.column} = o.value"
         _one_pass(connection, f"t{place}", rows, names, grids, most=most, texts=_long_texts(schema))
+    verify_order(connection, f"t{place}")
+
+
+def verify_order(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Verify how the rows of a prepared table lie: questions count on it (`engines/lower/relation.py:can_stream`).
+
+    Claim   Every row has an owner, and the rows of a unit lie in consecutive places, in the order of `__r` = 1, 2, …
+    Source  Each row but the first was compared with the row of the place before its own: it follows that one in its unit, or
+            it is its unit's first. No two units' first rows are of one unit, so a unit begins once.
+    """
+    compared = f"""
+        SELECT rowid AS id, __u, __r, lag(rowid, 1, -1) OVER () AS before, lag(__u, 1, -1) OVER () AS before_u,
+               lag(__r, 1, 0) OVER () AS before_r
+        FROM {table}"""
+    apart = "before <> id - 1 OR __u IS NULL OR __r <> CASE WHEN __u = before_u THEN before_r + 1 ELSE 1 END"
+    disorder = f"SELECT 1 FROM ({compared}) WHERE {apart} LIMIT 1"
+    twice = f"SELECT 1 FROM {table} WHERE __r = 1 HAVING count(*) <> count(DISTINCT __u)"
+    if any(connection.execute(statement).fetchall() for statement in (disorder, twice)):
+        raise Failed("The engine did not keep the order in which it had sorted rows.")
 
 
 def _long_texts(schema: TableSchema) -> list[str]:

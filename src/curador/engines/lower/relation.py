@@ -92,28 +92,31 @@ class LoweredRelation:
 # ---- relations -----------------------------------------------------------------------------------------------------
 
 
-def lower_shape(relation: Relation, owners: Owners, dialect: Dialect, grids: frozenset[int] = frozenset()) -> LoweredRelation:
+def lower_shape(
+    relation: Relation, owners: Owners, dialect: Dialect, grids: frozenset[int] = frozenset(), *, place: str | None = None
+) -> LoweredRelation:
     """Return the relation, with the stored grid integers of these columns beside it; see `is_stored_on_grid`.
 
     owners  every private table gives a unit's first rows only, up to their height
+    place   of one prepared table (`is_table`): a row's place in it, by which rows are ordered instead of their rank
     """
-    shape = _lower(relation, grids, owners, dialect)
+    shape = _lower(relation, grids, owners, dialect, place)
     require_short(shape.sql)
     return shape
 
 
-def _lower(relation: Relation, grids: frozenset[int], owners: Owners, dialect: Dialect) -> LoweredRelation:
+def _lower(relation: Relation, grids: frozenset[int], owners: Owners, dialect: Dialect, place: str | None) -> LoweredRelation:
     match relation:
         case Scan():
-            return _scan(relation, grids, owners)
+            return _scan(relation, grids, owners, place)
         case Filter(input=Join() as join) if join.kind not in {"semi", "anti"}:
             return _join(join, grids, tuple(conjuncts(relation.predicate)), owners, dialect)
         case Filter():
-            below = lower_shape(relation.input, owners, dialect, grids)
+            below = lower_shape(relation.input, owners, dialect, grids, place=place)
             conditions = [_test_row_by_row(relation.predicate, below.column_names, dialect)]
             return _over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
         case Project():
-            return _project(relation, grids, owners, dialect)
+            return _project(relation, grids, owners, dialect, place)
         case Join():
             return _join(relation, grids, (), owners, dialect)
         case UnionAll():
@@ -138,7 +141,7 @@ def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> Lowered
 # ---- tables and what keeps their rows ----------------------------------------------------------------------------
 
 
-def _scan(scan: Scan, grids: frozenset[int], owners: Owners) -> LoweredRelation:
+def _scan(scan: Scan, grids: frozenset[int], owners: Owners, place: str | None) -> LoweredRelation:
     number, found = next((place, table) for place, table in enumerate(owners.schema.tables) if table.table.name == scan.table)
     columns = [f"c{place}" for place in range(len(scan.columns))]
     if found.table.public:
@@ -146,16 +149,19 @@ def _scan(scan: Scan, grids: frozenset[int], owners: Owners) -> LoweredRelation:
         return LoweredRelation(sql, scan.columns, private=False, orders=(Type.INTEGER,))
     stored = [f"g{place}" for place in sorted(grids)]
     rank = 1 if found.table.unique else owners.height
-    # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise
-    owned = [] if isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
+    # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise; where places
+    # are asked for, preparation has looked that each row has an owner
+    owned = [] if place is not None or isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
     conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
-    sql = select([*columns, *stored, "__u", "__h", "__r AS __o0"], f"t{number}", when=conditions)
+    sql = select([*columns, *stored, "__u", "__h", f"{place or '__r'} AS __o0"], f"t{number}", when=conditions)
     return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
 
 
-def _project(project: Project, grids: frozenset[int], owners: Owners, dialect: Dialect) -> LoweredRelation:
+def _project(
+    project: Project, grids: frozenset[int], owners: Owners, dialect: Dialect, place_of_row: str | None
+) -> LoweredRelation:
     sources = {place: _ref(project, place) for place in grids}
-    below = lower_shape(project.input, owners, dialect, frozenset(sources.values()))
+    below = lower_shape(project.input, owners, dialect, frozenset(sources.values()), place=place_of_row)
     names = below.column_names
     computed = [
         f"{lower_text(expression, names, dialect, out.type)} AS c{place}"
@@ -373,9 +379,9 @@ def _test_row_by_row(condition: Expression, names: Sequence[str], dialect: Diale
     """A condition that is tested row by row, whatever an engine knows of a column's smallest and largest values.
 
     A bare comparison it would look up in its statistics, and leave out a part of a table in which it is true of no row: one
-    person's value would decide whether others' rows are read.
+    person's value would decide whether others' rows are read. A comparison of what the condition gives it does not look up.
     """
-    return f"COALESCE({lower_text(condition, names, dialect, Type.BOOLEAN)}, {dialect.boolean(False)})"
+    return f"({lower_text(condition, names, dialect, Type.BOOLEAN)}) >= {dialect.boolean(True)}"
 
 
 def _some(type_: Type | None, dialect: Dialect) -> str:
@@ -474,6 +480,26 @@ def _brings_grid(relation: Relation, place: int, source: tuple[str, str]) -> boo
 # ---- the rows that count ---------------------------------------------------------------------------------------------
 
 
+def can_stream(cap: Cap, relation: Relation, schema: Schema, dialect: Dialect) -> bool:
+    """Whether a row cap can be executed while the rows of one prepared table pass, in the order in which they lie there.
+
+    Let S be the rows of the table that pass the filter, as the engine meets them. A row of S counts if the row that stands m
+    places before it in S belongs to somebody else, or there is none.
+
+    Claim   If no row of S has a place at or before that of the row met just before it, exactly the rows count that ROW_NUMBER
+            over the order of `__r` inside the unit gives a number up to m. Else there is no result.
+    Needs   The rows of each unit lie in consecutive places, in the order of `__r`: verified when a version is prepared, in
+            the file that is then only read (`duckdb/ranking.py:verify_order`).
+    Source  Then S is increasing in places, so a unit's rows stand together in S, in the order of `__r`: the row m places
+            before the j-th of them is one of theirs iff j > m. A range of `__h` is of whole units, so S may be cut by it.
+            Whether rows were met in order is a matter of the engine and never of a unit's rows: where they were not, the
+            statement stops, nobody sees what it had found, and the one with ROW_NUMBER is run, for the same integers.
+    """
+    return (
+        cap.by == "window" and is_table(relation) and schema.study.engine.prepare != "never" and dialect.place() is not None
+    )
+
+
 CROWDED_FROM = 8
 """Row caps from here on look for the units that exceed them first: few do after a filter, and others need no sorting."""
 
@@ -497,16 +523,20 @@ def apply_caps(
     dialect: Dialect,
     *,
     numbered: bool = True,
+    threads: int | None = None,
 ) -> tuple[tuple[str, str], ...]:
     """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys.
 
     They are the last of the parts of a WITH clause, named `kept`.
 
     numbered  units are numbers from 0, as preparation makes them, so that nobody can be named
+    threads   of one prepared table whose rows are ordered by their places: the row cap is executed while rows pass, by so
+              many threads; None: by sorting
     """
-    parts = [("owned", rows)]
+    streamed = None if threads is None or cap.by != "window" else dialect.first_rows("passing", cap.rows, threads)
+    parts = [("owned", rows)] if streamed is None else [("passing", rows), ("capped", streamed)]
     order = _order(shape, dialect)
-    if cap.by == "window":
+    if cap.by == "window" and streamed is None:
         sparse = cap.rows >= CROWDED_FROM and is_table(relation)
         parts += _fewer(cap.rows, order, dialect, numbered=numbered) if sparse else _first(cap.rows, order)
     if cap.groups is not None and keys and cap.groups < cap.rows:
