@@ -426,11 +426,15 @@ class PublicFacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What questions are read and planned against."""
+    """What questions are read and planned against.
+
+    numbered  whether the data version stores the numbers of values in a unit (`plan/ownership.py:numbered_columns`)
+    """
 
     study: Study
     tables: tuple[TableSchema, ...]
     public: PublicFacts
+    numbered: bool = False
 
     def table(self, name: str) -> TableSchema | None:
         """Return the table of this exact name, else the only one of this name in other letter case."""

@@ -16,6 +16,7 @@ from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import (
     Folder,
+    is_numbered,
     is_prepared,
     layout_digest,
     log_failure,
@@ -95,7 +96,8 @@ class DuckDBEngine:
     def _describe(self, described: Schema | None = None) -> None:
         """Hold the schema of the sources, and what it means for a prepared file."""
         found = describe(self._study) if described is None else described
-        self._schema = dataclasses.replace(found, public=VersionFacts(found.tables, self._facts))
+        numbered = is_numbered(self._study, self._folder, self._version)
+        self._schema = dataclasses.replace(found, public=VersionFacts(found.tables, self._facts), numbered=numbered)
         self._layout = layout_digest(self._schema)
 
     def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:

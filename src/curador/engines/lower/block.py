@@ -25,7 +25,7 @@ from curador.engines.base import Cells, Tallied
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, Layers, TallyColumn, results_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import null_of
-from curador.engines.lower.relation import apply_caps, can_stream, is_stored_on_grid, lower_shape, rank_of
+from curador.engines.lower.relation import apply_caps, can_stream, is_stored_on_grid, lower_shape, rank_of, stored_number
 from curador.engines.lower.sql import GeneratedSQL, commas, mark_generated, rows_of, select, too_deep
 from curador.errors import Failed
 from curador.plan.ownership import Owners
@@ -144,7 +144,8 @@ def _lower_kept(
         if is_stored_on_grid(block.relation, tally.argument.index, tally.grid, schema)
     }
     place = dialect.place() if streamed else None
-    shape = lower_shape(block.relation, owners, dialect, frozenset(found.values()), place=place)
+    number = stored_number(block, schema)
+    shape = lower_shape(block.relation, owners, dialect, frozenset(found.values()), place=place, number=number)
     if not shape.private:
         message = "a block must be over rows of people"
         raise TypeError(message)
@@ -153,7 +154,7 @@ def _lower_kept(
     grouped = tuple(dict.fromkeys(keys))
     columns = _same_rows(
         [
-            TallyColumn(tally, *_columns_of(tally, found.get(place), layers), grouped, single=block.cap.rows == 1)
+            TallyColumn(tally, *_columns_of(tally, found.get(place), layers), grouped, block.cap.rows == 1, shape.first)
             for place, tally in enumerate(block.tallies)
         ]
     )
