@@ -137,9 +137,9 @@ def random_by_dense_number(patch):
 
 
 def rank_with_ties(patch):
-    """RANK instead of ROW_NUMBER: equal rows all pass, and nobody verifies how rows lie."""
+    """Every row of a unit has the rank 1, so all pass; and nobody verifies how rows lie."""
+    _wrapped(patch, ranking, "number_rows", lambda plain, begins: plain(begins) * 0 + 1)
     patch.setattr(ranking, "verify_order", lambda *_: None)
-    patch.setattr(ranking, "rank_by_formula", lambda relation, _names, carried: f"SELECT {carried}, 1 AS r FROM {relation}")
 
 
 def _passing_changed(patch, change):
@@ -165,6 +165,26 @@ def passing_rows_out_of_order(patch):
 def whoever_passed_before(patch):
     """Every m-th row counts, whoever's it is: one unit's rows decide which of the next one's are counted."""
     _passing_changed(patch, lambda text: text.replace("__back <> __u", "__back < 0 OR __back % 2 = 0"))
+
+
+def one_numbered_group_too_many(patch):
+    """An off-by-one in the stored number up to which groups count."""
+
+    def change(plain, block, schema):
+        found = plain(block, schema)
+        return found if found is None or found[1] is None else (found[0], found[1] + 1)
+
+    _wrapped(patch, lowered_block, "stored_number", change)
+
+
+def values_not_told_apart(patch):
+    """Every value of a unit has the number 1."""
+    _wrapped(patch, ranking, "number_values", lambda plain, *given: (plain(*given)[0] * 0 + 1, plain(*given)[1]))
+
+
+def every_row_is_the_first(patch):
+    """Every row is taken to be the first of its unit with its value: units are counted as often as they have rows."""
+    _wrapped(patch, ranking, "number_values", lambda plain, *given: (plain(*given)[0], plain(*given)[1] | True))
 
 
 def distinct_values_unbounded(patch):
@@ -251,6 +271,7 @@ BUGS = [
     one_passing_row_too_many,
     passing_rows_out_of_order,
     whoever_passed_before,
+    one_numbered_group_too_many,
 ]
 
 
@@ -266,5 +287,5 @@ def every_row_is_stored(patch):
     patch.setattr(lowered_block, "rank_of", lambda cap, _relation, _schema: cap.rows if cap.by == "rank" else None)
 
 
-PREPARED_BUGS = [rank_with_ties, texts_of_any_length, every_row_is_stored]
+PREPARED_BUGS = [rank_with_ties, texts_of_any_length, every_row_is_stored, values_not_told_apart, every_row_is_the_first]
 """Bugs of preparation: worlds must be prepared with them."""

@@ -177,12 +177,16 @@ class RankingPass:
         """Append the units that come behind the others."""
         columns = commas(self.names)
         self.connection.register("waiting", as_arrow({"u": units}))
-        placed = rank_by_formula("(SELECT * FROM ranked SEMI JOIN waiting USING (u))", columns, f"{columns}, u, h")
+        tied = "(SELECT *, rowid AS id FROM ranked WHERE u IN (SELECT u FROM waiting))"
+        self._do(f"CREATE TEMP TABLE places AS {rank_by_formula(tied, columns, 'id')}")
+        self.connection.unregister("waiting")
+        placed = "SELECT s.*, q.r FROM ranked AS s JOIN places AS q ON q.id = s.rowid"
         if too_long is not None:
             placed = _shorten_texts(placed, too_long, self.texts)
         self._do(f"CREATE TEMP TABLE late AS SELECT * FROM ({placed}) WHERE r <= {self.most} ORDER BY u, r")
-        self.connection.unregister("waiting")
-        self._number("late", "r")
+        self._do("DROP TABLE places")
+        if len(self._number("late", "r")):
+            raise Failed("Two rows of one unit have the same rank.")
         self._append("late")
         self._do("DROP TABLE late")
 
