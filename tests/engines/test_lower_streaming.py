@@ -123,7 +123,7 @@ def test_other_relations_are_sorted():
 
 
 def test_nobody_elses_rows_are_felt():
-    """However many threads there are, of tables as preparation leaves them. Places move when a unit leaves, and nothing else."""
+    """However many threads there are, of tables as preparation leaves them. Only places move when a unit leaves."""
     statements = {}
     for cap, names in (
         (Cap(3, "window"), "__o0, __back, __before"),
