@@ -412,9 +412,9 @@ def _test_row_by_row(condition: Expression, names: Sequence[str], dialect: Diale
     """A condition that is tested row by row, whatever an engine knows of a column's smallest and largest values.
 
     A bare comparison it would look up in its statistics, and leave out a part of a table in which it is true of no row: one
-    person's value would decide whether others' rows are read. A comparison of what the condition gives it does not look up.
+    person's value would decide whether others' rows are read.
     """
-    return f"({lower_text(condition, names, dialect, Type.BOOLEAN)}) >= {dialect.boolean(True)}"
+    return f"COALESCE({lower_text(condition, names, dialect, Type.BOOLEAN)}, {dialect.boolean(False)})"
 
 
 def _some(type_: Type | None, dialect: Dialect) -> str:
