@@ -10,6 +10,7 @@ import pytest
 from duckdb_studies import engine_of, visits_table
 
 from curador.engines.duckdb.versions import Folder, prepared_folder, read_manifest, write_manifest
+from curador.engines.lower import block as lowered_block
 from curador.engines.lower.block import lower_block, lower_kept
 from curador.errors import NotPrivate
 from curador.plan.build import build_plan
@@ -170,3 +171,12 @@ def test_numbers_that_are_not_stored_are_refused(engine):
     bare = type(engine.schema)(engine.schema.study, engine.schema.tables, engine.schema.public)
     with pytest.raises(NotPrivate, match="stored column"):
         lower_block(block, bare)
+
+
+def test_one_group_too_many_is_seen(engine, monkeypatch):
+    """The seeded bug: an off-by-one in the number up to which groups count."""
+    plain = lowered_block.stored_number
+    monkeypatch.setattr(lowered_block, "stored_number", lambda *given: (plain(*given)[0], plain(*given)[1] + 1))
+    block = planned(engine, BY_CITY)
+    (found,) = engine.tally(engine.compile([block]))
+    assert sum(map(int, found.tallies[0])) > sum(expected(rows_of(engine), 1, 8, 2).values())
