@@ -30,6 +30,7 @@ LIMIT = 7200  # seconds of one script
 ONCE = ("sort", "prepare", "plain whole", "ask whole", "ask filtered", "never whole")
 HAND = "by hand, filtered: ROW_NUMBER and QUALIFY, by the stored rank"
 TURNS = ("plain, prepared", "ask", "plain, filtered", "ask, filtered", HAND)
+CAPPED = ("ask, groups capped", "ask, groups capped, filtered")
 COLUMNS = {
     "sort": ("seconds", "peak_mb", "disk_mb"),
     "prepare": ("seconds", "peak_mb", "disk_mb"),
@@ -49,7 +50,7 @@ def run(sizes: Sequence[int], folder: Path) -> int:
         for rows in sizes:
             found[rows] = _measured(rows, Path(place) / str(rows))
             loads.append(os.getloadavg()[0])
-    tables = [_times(found), _once(found)]
+    tables = [_times(found), _capped(found), _once(found)]
     for table in tables:
         table.show()
     folder.mkdir(exist_ok=True)
@@ -75,7 +76,10 @@ def _measured(rows: int, folder: Path) -> dict[str, dict[str, Any]]:
         found[what] = {"reason": reason} if reason else said[-1]
     with CONSOLE.status(f"{rows:,} rows: by turns"):
         said, reason = lines(
-            environments.ours(), [str(HERE / "ours.py"), str(rows), str(file), str(folder), *TURNS], limit=LIMIT, threads=2
+            environments.ours(),
+            [str(HERE / "ours.py"), str(rows), str(file), str(folder), *TURNS, *CAPPED],
+            limit=LIMIT,
+            threads=2,
         )
     for line in said:
         if "case" in line:
@@ -94,6 +98,21 @@ def _times(found: dict[int, dict[str, dict[str, Any]]]) -> Table:
         rows.append((f"{size:,}", *times[:2], ratios[0], *times[2:], ratios[1]))
     columns = ("rows", "plain s", "ask s", "ratio", "filtered: plain s", "bounded by hand s", "ask s", "ratio to plain")
     return Table(f"Best times by turns; {_growth(found)}", columns, tuple(rows))
+
+
+def _capped(found: dict[int, dict[str, dict[str, Any]]]) -> Table:
+    """Units by group, five rows and four groups of each: ratios to plain, by the clock and of the processors."""
+    rows: list[tuple[str, ...]] = []
+    for size, cases in found.items():
+        cells: list[str] = []
+        pairs = (("ask", TURNS[0]), ("ask, filtered", TURNS[2]), (CAPPED[0], TURNS[0]), (CAPPED[1], TURNS[2]))
+        for above, below in pairs:
+            ours, plain = cases.get(above, {}), cases.get(below, {})
+            known = "seconds" in ours and "seconds" in plain
+            clock = min(ours["seconds"]) / min(plain["seconds"]) if known else None
+            cells.append("" if clock is None else f"{clock:.2f} / {ours['cpu_seconds'] / plain['cpu_seconds']:.2f}")
+        rows.append((f"{size:,}", *cells))
+    return Table("Times plain: by the clock / of processors", ("rows", "ask", "filtered", *CAPPED), tuple(rows))
 
 
 def _growth(found: dict[int, dict[str, dict[str, Any]]]) -> str:

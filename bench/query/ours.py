@@ -46,6 +46,11 @@ def asked(curator: cu.Curator, question: str) -> Callable[[], object]:
     return lambda: curator.ask(tasks.QUESTIONS[question], spend=SPEND, fresh=True)
 
 
+def asked_as(curator: cu.Curator, text: str, caps: dict[str, int] | None = None) -> Callable[[], object]:
+    """Return a call that asks this, under these caps, and pays anew."""
+    return lambda: curator.ask(text, spend=SPEND, fresh=True, caps=caps)
+
+
 def tallied(curator: cu.Curator, question: str) -> Callable[[], object]:
     """Return a call that computes the exact integers only: no planning, no ledger, no noise."""
     ready = price_at(curator._session, tasks.QUESTIONS[question], QuestionOptions(spend=SPEND))  # noqa: SLF001 - what ask does first
@@ -66,12 +71,20 @@ def cases(rows: int, file: Path, folder: Path, stack: contextlib.ExitStack) -> I
         return
     yield "plain, filtered", by_hand(database, statements.plain(BARE, WHERE))
     yield "ask, filtered", asked(user, tasks.FILTERED)
+    yield "ask, groups capped", asked_as(user, tasks.UNITS, tasks.FEW_GROUPS)
+    yield "ask, groups capped, filtered", asked_as(user, tasks.filtered(tasks.UNITS), tasks.FEW_GROUPS)
     for name, statement in statements.bounded(OWNED, WHERE).items():
         yield f"by hand, filtered: {name}", by_hand(database, statement)
     for name, statement in statements.bounded(OWNED, WHERE, "__r").items():
         yield f"by hand, filtered: {name}, by the stored rank", by_hand(database, statement)
     if rows > tasks.SIZES[-1]:
         return
+    few = stack.enter_context(studies.opened(folder, file, studies.FEW))
+    yield "ask, default caps", asked_as(few, tasks.QUESTION)
+    yield "ask, default caps, filtered", asked_as(few, tasks.QUESTIONS[tasks.FILTERED])
+    yield "ask, default caps, units", asked_as(few, tasks.UNITS)
+    yield "ask, private keys", asked_as(few, tasks.KEYS)
+    yield "ask, private keys, filtered", asked_as(few, tasks.filtered(tasks.KEYS))
     yield "plain, Parquet", by_hand(":memory:", statements.plain(parquet))
     row = stack.enter_context(studies.opened(folder, file, studies.ROW))
     yield "plain, prepared by row", by_hand(str(studies.prepared(row)), statements.plain(BARE))

@@ -22,6 +22,17 @@ COLUMNS = ("n", "total", "mean")
 QUESTION = "SELECT grp, COUNT(value) AS n, SUM(value) AS total, AVG(value) AS mean FROM visits GROUP BY grp"
 QUESTIONS = {WHOLE: QUESTION, FILTERED: QUESTION.replace("GROUP BY", f"WHERE value >= {TENTH} GROUP BY")}
 
+
+def filtered(question: str) -> str:
+    """Return the question about a tenth of the rows."""
+    return question.replace("GROUP BY", f"WHERE value >= {TENTH} GROUP BY")
+
+
+UNITS = "SELECT grp, COUNT(DISTINCT user_id) AS n FROM visits GROUP BY grp"  # what group caps are executed for
+KEYS = "SELECT grp FROM visits GROUP BY grp"  # which groups there are: selected privately
+FEW_GROUPS = {"rows": CAP, "groups": CAP - 1}
+DEFAULTS = {"rows": 10, "groups": 4}
+
 PURE, CONCENTRATED = "pure", "concentrated"
 BUDGETS = {PURE: f"epsilon = {EPSILON:g}", CONCENTRATED: f"(epsilon, delta) = ({EPSILON:g}, {DELTA:g})"}
 

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import itertools
 import random
 from pathlib import Path
 
@@ -188,10 +189,8 @@ def test_rank_instead_of_row_number_is_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(
         ranking, "rank_by_formula", lambda relation, _, carried: wrong.format(relation=relation, carried=carried)
     )
-    found = local_rows(tmp_path, people())["twin"]
-
-    assert sorted(row[-1] for row in found.elements()) != list(range(1, 1001))
-    assert sum(row[-1] <= 5 for row in found.elements()) == 1000
+    with pytest.raises(Failed, match="the same rank"):
+        local_rows(tmp_path, people())
 
 
 def test_a_rank_by_place_is_caught(tmp_path, monkeypatch):
@@ -241,20 +240,12 @@ def test_a_partial_hash_is_caught(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_an_order_that_the_engine_did_not_keep_is_noticed(tmp_path, monkeypatch):
     """The rank rests on rows lying as they were sorted; that is looked at, not assumed."""
-    from curador.errors import Failed
-
     original = ranking.pseudorandom
     monkeypatch.setattr(ranking, "pseudorandom", lambda names: f"{original(names)} AS p, random() AS q, 1")
-    original_pass = ranking._one_pass  # noqa: SLF001 -- idem
-
-    def unsorted(connection, *given, **named):
-        class Careless:
-            def execute(self, statement):
-                return connection.execute(statement.replace("ORDER BY u, p", "ORDER BY q"))
-
-        return original_pass(Careless(), *given, **named)
-
-    monkeypatch.setattr(ranking, "_one_pass", unsorted)
+    careful = ranking.RankingPass._do  # noqa: SLF001 -- what is run
+    monkeypatch.setattr(
+        ranking.RankingPass, "_do", lambda self, statement: careful(self, statement.replace("ORDER BY u, p", "ORDER BY q"))
+    )
 
     with pytest.raises(Failed, match="order"):
         local_rows(tmp_path, people())
@@ -284,13 +275,33 @@ def test_text_and_number_are_two_people(tmp_path):
     assert by_text != by_number
 
 
-def test_rows_lie_in_the_order_of_their_units(tmp_path):
-    """Clustered by unit, in every number of passes."""
+@pytest.mark.parametrize("small", [16_000_000, 1_000])
+def test_rows_lie_unit_by_unit_in_the_order_of_ranks(tmp_path, monkeypatch, small):
+    """In every number of passes: each unit in one stretch, its ranks 1, 2, …; units with equal rows behind the others."""
+    monkeypatch.setattr(ranking, "_SMALL", small)
     study = visits_table(tmp_path, as_table(people()))
-    numbers = [row[0] for row in rows(study, columns="__u")]
+    found = rows(study, columns="__u, __r")
 
-    assert numbers == sorted(numbers)
-    assert set(numbers) == set(range(len(set(numbers))))
+    stretches = [unit for unit, _ in itertools.groupby(unit for unit, _ in found)]
+    assert len(stretches) == len(set(stretches))
+    assert set(stretches) == set(range(len(stretches)))
+    assert [rank for _, rank in found] == [
+        rank for _, own in itertools.groupby(found, key=lambda row: row[0]) for rank, _ in enumerate(own, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["DELETE FROM t0 WHERE rowid = 3", "UPDATE t0 SET __r = 2 WHERE rowid = 0", "INSERT INTO t0 FROM t0 LIMIT 1"]
+)
+def test_rows_that_lie_otherwise_are_no_version(tmp_path, wrong):
+    """A gap, a wrong rank, a unit that begins twice: each is noticed."""
+    study = visits_table(tmp_path, as_table(people()))
+    _, folder = prepared(study)
+    with contextlib.closing(connect(str(folder.version(1)), {})) as connection:
+        ranking.verify_order(connection, "t0")
+        connection.execute(wrong).fetchall()
+        with pytest.raises(Failed, match="order"):
+            ranking.verify_order(connection, "t0")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import dataclasses
 from curador.engines.duckdb import prepare, ranking, reading
 from curador.engines.lower import aggregates as lowered_aggregates
 from curador.engines.lower import block as lowered_block
+from curador.engines.lower import dialect_duckdb
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
 from curador.plan import aggregates, build, ownership, sensitivity, work
@@ -136,8 +137,54 @@ def random_by_dense_number(patch):
 
 
 def rank_with_ties(patch):
-    """RANK instead of ROW_NUMBER: equal rows all pass."""
-    patch.setattr(ranking, "rank_by_formula", lambda relation, _names, carried: f"SELECT {carried}, 1 AS r FROM {relation}")
+    """Every row of a unit has the rank 1, so all pass; and nobody verifies how rows lie."""
+    _wrapped(patch, ranking, "number_rows", lambda plain, begins: plain(begins) * 0 + 1)
+    patch.setattr(ranking, "verify_order", lambda *_: None)
+
+
+def _passing_changed(patch, change):
+    """The statement in which rows are capped while they pass is another one."""
+    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, *given: change(plain(*given)))
+
+
+def one_passing_row_too_many(patch):
+    """An off-by-one in how far back the row stands that must be somebody else's."""
+    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, source, most, part: plain(source, most + 1, part))
+
+
+def passing_rows_out_of_order(patch):
+    """Rows are met in another order than they lie in, and nobody looks whether they are."""
+    passing = "(SELECT * FROM passing ORDER BY hash(__o0))"
+
+    def change(text):
+        return text.replace("__before >= __o0", "FALSE").replace("FROM passing", f"FROM {passing}")
+
+    _passing_changed(patch, change)
+
+
+def whoever_passed_before(patch):
+    """Every m-th row counts, whoever's it is: one unit's rows decide which of the next one's are counted."""
+    _passing_changed(patch, lambda text: text.replace("__back <> __u", "__back < 0 OR __back % 2 = 0"))
+
+
+def one_numbered_group_too_many(patch):
+    """An off-by-one in the stored number up to which groups count."""
+
+    def change(plain, block, schema):
+        found = plain(block, schema)
+        return found if found is None or found[1] is None else (found[0], found[1] + 1)
+
+    _wrapped(patch, lowered_block, "stored_number", change)
+
+
+def values_not_told_apart(patch):
+    """Every value of a unit has the number 1."""
+    _wrapped(patch, ranking, "number_values", lambda plain, *given: (plain(*given)[0] * 0 + 1, plain(*given)[1]))
+
+
+def every_row_is_the_first(patch):
+    """Every row is taken to be the first of its unit with its value: units are counted as often as they have rows."""
+    _wrapped(patch, ranking, "number_values", lambda plain, *given: (plain(*given)[0], plain(*given)[1] | True))
 
 
 def distinct_values_unbounded(patch):
@@ -221,6 +268,10 @@ BUGS = [
     distinct_values_unbounded,
     caps_before_the_selection_only,
     squares_of_half_the_range,
+    one_passing_row_too_many,
+    passing_rows_out_of_order,
+    whoever_passed_before,
+    one_numbered_group_too_many,
 ]
 
 
@@ -236,5 +287,5 @@ def every_row_is_stored(patch):
     patch.setattr(lowered_block, "rank_of", lambda cap, _relation, _schema: cap.rows if cap.by == "rank" else None)
 
 
-PREPARED_BUGS = [rank_with_ties, texts_of_any_length, every_row_is_stored]
+PREPARED_BUGS = [rank_with_ties, texts_of_any_length, every_row_is_stored, values_not_told_apart, every_row_is_the_first]
 """Bugs of preparation: worlds must be prepared with them."""

@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import duckdb
+
 from curador.engines.duckdb.connection import connect, run_in_order
+from curador.engines.duckdb.spelling import DISORDER
 from curador.engines.duckdb.versions import specification
-from curador.engines.lower.block import collect, lower_block
+from curador.engines.lower.block import collect, lower_ways
 from curador.plan.work import NAME_BYTES, TEXT_BYTES, UNIT_TEXT_BYTES
 from curador.privacy.adjacency import Adjacency
 from curador.study.values import Type
@@ -43,7 +46,7 @@ class Eye:
         """Return the exact integers of the blocks, and remember the counts of each."""
         self.counts, self.scanned, out = [], 0, []
         for block in blocks:
-            result = self.connection.sql(str(lower_block(block, self.engine.schema))).to_arrow_table()
+            result = self.result(lower_ways(block, self.engine.schema))
             found = []
             for root in json.loads(self.connection.get_profiling_information("json"))["operator"]:
                 gather(root, found)
@@ -51,6 +54,16 @@ class Eye:
             self.counts.append(found)
             out.append(collect(block, result))
         return out
+
+    def result(self, ways):
+        """Return the result of the first statement that does not stop for the order of rows, as the worker does."""
+        for way in ways[:-1]:
+            try:
+                return self.connection.sql(str(way)).to_arrow_table()
+            except duckdb.InvalidInputException as problem:
+                if DISORDER not in str(problem):
+                    raise
+        return self.connection.sql(str(ways[-1])).to_arrow_table()
 
     def close(self):
         """Close the connection."""

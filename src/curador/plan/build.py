@@ -132,6 +132,7 @@ class _Builder:
     bounds: tuple[Fraction, Fraction] | None = None
     known_groups: int | None = field(init=False)
     counts_units: bool = field(init=False)
+    only_key: Expression | None = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -161,6 +162,7 @@ class _Builder:
         keys = self._keys(only_keys=not aggregates)
         private = any(key.values is None for key in keys)
         self.known_groups = None if private else math.prod(len(key.values or ()) for key in keys)
+        self.only_key = keys[0].expression if len(keys) == 1 else None
         self.counts_units = any(AGGREGATES[aggregate.function].presence for aggregate in aggregates)
         self.cap, self.contribution = self.bounded(Owners(self.schema, height))
         self.counted = {self.pattern(aggregate) for aggregate in aggregates if PLANNED[aggregate.function].counted}
@@ -214,6 +216,7 @@ class _Builder:
             known_groups=self.known_groups,
             counts_units=self.counts_units,
             height=cutting_height(owners.height or 0, self.most, self.schema.study),
+            key=self.only_key,
         )
 
     # ---- expressions -----------------------------------------------------------------------------------------------

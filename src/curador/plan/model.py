@@ -105,6 +105,8 @@ class Cap:
     in_group    at most this many rows of a unit in one group; None: not executed
     height      rows of a unit that every private table gives at most, by the stored rank, below everything else: what bounds
                 work, not noise; None: as many as are stored
+    groups_by   which groups: hash: those of the lowest hashes with the unit's own; first: those that appear first in the
+                order of the stored rank, by the stored number of the one key's value
     """
 
     rows: int
@@ -112,6 +114,7 @@ class Cap:
     groups: int | None = None
     in_group: int | None = None
     height: int | None = None
+    groups_by: OneOf["hash", "first"] = "hash"
 
 
 @dataclass(frozen=True, slots=True)

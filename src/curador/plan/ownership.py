@@ -37,13 +37,14 @@ from curador.query.tree import (
     UnitGroup,
     Window,
 )
-from curador.study.model import Caps, UnitPath
+from curador.study.model import Caps, UnitPath, UnitRow
+from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from curador.query.tree import Node, Relation
-    from curador.study.model import Schema, Table
+    from curador.query.tree import Expression, Node, Relation
+    from curador.study.model import Schema, Table, TableSchema
 
 
 # ---- who owns rows, and how many -----------------------------------------------------------------------------------
@@ -360,12 +361,14 @@ def bound_contribution(
     known_groups: int | None,
     counts_units: bool,
     height: int | None = None,
+    key: Expression | None = None,
 ) -> tuple[Cap, Contribution]:
     """Return which caps are executed, and what they prove.
 
     known_groups  how many combinations of keys there can be; None: nobody knows
     counts_units  whether units, or different values, are counted by group: then a cap on groups is worth its time
     height        at which the cap cuts base tables; None: not executed
+    key           the only key; None: there are none, or several
 
     Claim   After the cap a unit has at most contribution.rows rows, in at most contribution.groups groups, at most
             contribution.in_group of them in one group.
@@ -385,7 +388,9 @@ def bound_contribution(
     groups = min(caps.most_groups, possible)
     worth = private_keys or counts_units or in_group < rows
     capped = worth and groups < possible
-    cap = Cap(rows, by, groups if capped else None, in_group if in_group < rows else None, height)
+    stored = capped and by == "rank" and groups <= NUMBERED_GROUPS and numbered_key(key, relation, owners.schema) is not None
+    groups_by: OneOf["hash", "first"] = "first" if stored else "hash"
+    cap = Cap(rows, by, groups if capped else None, in_group if in_group < rows else None, height, groups_by)
     return cap, Contribution(rows, groups if capped else possible, in_group, keyed=True)
 
 
@@ -413,6 +418,37 @@ def _is_unfiltered(relation: Relation) -> bool:
             return _is_unfiltered(relation.input)
         case _:
             return False
+
+
+NUMBERED_GROUPS = 254
+"""Groups of a unit that stored numbers of values tell apart: numbers are bytes, and 255 is for all further values."""
+
+
+def numbered_columns(table: TableSchema) -> list[int]:
+    """Return the columns of a table of which a prepared version stores the numbers of their values inside a unit.
+
+    Those that one groups by: of declared values, texts, booleans, dates. Whose a row is, is one value of a unit.
+    """
+    unit = table.table.unit
+    if table.table.public or table.table.unique or isinstance(unit, UnitRow):
+        return []
+    owner = getattr(unit, "column", None)
+    return [
+        place
+        for place, field in enumerate(table.fields)
+        if field.name != owner
+        and (field.type in {Type.STRING, Type.BOOLEAN, Type.DATE} or (field.declared and field.declared.values) is not None)
+    ]
+
+
+def numbered_key(key: Node | None, relation: Relation, schema: Schema) -> int | None:
+    """Return the column of the one base table that a key is, where every row counts and numbers of its values are stored."""
+    if not (schema.numbered and isinstance(key, Ref) and _is_unfiltered(relation)):
+        return None
+    source = relation.columns[key.index].source
+    table = None if source is None else schema.table(source[0])
+    place = None if source is None or table is None else table.index(source[1])
+    return place if table is not None and place in numbered_columns(table) else None
 
 
 # ---- small walks ---------------------------------------------------------------------------------------------------

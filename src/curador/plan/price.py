@@ -289,8 +289,10 @@ def written_part(value: object) -> StoredForm | None:
                 "most": value.most,
             }
         case Cap():
+            own = {"by": value.by, "rows": value.rows, "groups": value.groups, "in_group": value.in_group}
             height = {} if value.height is None else {"height": value.height}  # questions that are not cut are older than it
-            return "Cap", {"by": value.by, "rows": value.rows, "groups": value.groups, "in_group": value.in_group, **height}
+            groups_by = {} if value.groups_by == "hash" else {"groups_by": value.groups_by}  # as every group cap before it
+            return "Cap", {**own, **height, **groups_by}
         case Contribution():
             return "Contribution", {
                 "rows": value.rows,

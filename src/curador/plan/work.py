@@ -301,7 +301,7 @@ def work_of(block: BlockPlan, owners: Owners, cap: Cap, returned: int, place: Pl
     distinct = list(dict.fromkeys(used))
     _note(steps, "computing keys and arguments", _first(distinct, place), rows, total_cost(distinct, rows, held))
     parts = 2 + sum(tally.kind in {"distinct", "cells"} for tally in block.tallies)
-    if cap.by != "window" and cap.groups is None and cap.in_group is None and is_table(block.relation):
+    if cap.by != "window" and _sorts_no_groups(cap) and cap.in_group is None and is_table(block.relation):
         steps = [replace(step, nanoseconds=parts * step.nanoseconds) for step in steps]  # read again for each
     text = sum(bytes_of(key.expression, rows, held) for key in block.keys)
     _walk_caps(block, cap, rows, text, place, steps)
@@ -326,10 +326,15 @@ def _walk_caps(block: BlockPlan, cap: Cap, rows: int, text: int, place: Place | 
         each = _CROWDED if is_table(block.relation) else _CAPPED + origins
         _note(steps, "choosing the rows that count", place, rows, rows * each + _MOVED_BYTE * text)
         rows = min(rows, cap.rows)
-    if cap.groups is not None:
+    if not _sorts_no_groups(cap):
         _note(steps, "choosing the groups that count", place, rows, rows * (_CHOSEN + origins) + _SORTED_BYTE * text)
     if cap.in_group is not None:
         _note(steps, "choosing the rows of a group", place, rows, rows * (_CAPPED + origins) + _GROUPED_BYTE * text)
+
+
+def _sorts_no_groups(cap: Cap) -> bool:
+    """Whether groups are not capped, or by a stored number that is compared where rows are read."""
+    return cap.groups is None or cap.groups_by == "first"
 
 
 # ---- relations, from their tables upwards --------------------------------------------------------------------------

@@ -452,12 +452,14 @@ class Schema:
     """What questions are read and planned against.
 
     found   the tables whose caps nobody declared and a survey found: the caps of these tables are its
+    numbered  whether the data version stores the numbers of values in a unit (`plan/ownership.py:numbered_columns`)
     """
 
     study: Study
     tables: tuple[TableSchema, ...]
     public: PublicFacts
     found: frozenset[str] = frozenset()
+    numbered: bool = False
 
     def table(self, name: str) -> TableSchema | None:
         """Return the table of this exact name, else the only one of this name in other letter case."""

@@ -20,6 +20,7 @@ from curador.engines.duckdb.readable import require_readable
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import (
     Folder,
+    is_numbered,
     is_prepared,
     layout_digest,
     log_failure,
@@ -65,7 +66,7 @@ class DuckDBEngine:
         self._version = version
         self._folder = Folder(prepared_folder(study) if folder is None else folder)
         self._runner: Runner | None = None
-        self._rehearsed: Mapping[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
+        self._rehearsed: Mapping[tuple[tuple[str, *tuple[str, ...]], ...], Mapping[str, Any]] = {}
         self._lock = threading.Lock()
         self._folder.sweep()
         self._describe()
@@ -111,14 +112,15 @@ class DuckDBEngine:
     def _describe(self, described: Schema | None = None) -> None:
         """Hold the schema of the sources, and what it means for a prepared file."""
         found = describe(self._study) if described is None else described
-        self._schema = dataclasses.replace(found, public=VersionFacts(found.tables, self._facts))
+        numbered = is_numbered(self._study, self._folder, self._version)
+        self._schema = dataclasses.replace(found, public=VersionFacts(found.tables, self._facts), numbered=numbered)
         self._layout = layout_digest(self._schema)
 
     def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:
         """Return the blocks lowered to SQL; refuse what cannot be: too deep, too long. No data are read."""
-        from curador.engines.lower.block import lower_block
+        from curador.engines.lower.block import lower_ways
 
-        return tuple((block, lower_block(block, self._schema)) for block in blocks)
+        return tuple((block, lower_ways(block, self._schema)) for block in blocks)
 
     def rehearse(self, compiled: Compiled) -> list[Tallied]:
         """Return the integers of all blocks on tables without rows; a failure there is a refusal. Nothing is read."""
@@ -134,19 +136,23 @@ class DuckDBEngine:
     def _tallied(self, compiled: Compiled, *, empty: bool) -> list[Tallied]:
         from curador.engines.lower.block import collect
 
-        named: list[tuple[str, GeneratedSQL]] = [(str(place), one) for place, (_, one) in enumerate(compiled)]
+        named: list[tuple[str, *tuple[GeneratedSQL, ...]]] = [(str(place), *ways) for place, (_, ways) in enumerate(compiled)]
         results = self._without_rows(named) if empty else self.run(named)
         try:
             return [collect(block, results[str(place)]) for place, (block, _) in enumerate(compiled)]
         except Exception:  # noqa: BLE001 -- after rows were read nothing but an id leaves
             raise log_failure(self._folder, self._version, traceback.format_exc()) from None
 
-    def _without_rows(self, statements: Sequence[tuple[str, GeneratedSQL]]) -> Mapping[str, Any]:
-        """Run statements on tables without rows, once: the same ones give the same there, whatever rows a version has."""
-        key = tuple((name, str(one)) for name, one in statements)
+    def _without_rows(self, statements: Sequence[tuple[str, *tuple[GeneratedSQL, ...]]]) -> Mapping[str, Any]:
+        """Run statements on tables without rows, once: the same ones give the same there, whatever rows a version has.
+
+        All ways to compute a result are tried: none may fail for the plan's sake once something is charged.
+        """
+        key = tuple(statements)
         found = self._rehearsed.get(key)
         if found is None:
-            found = self.run(statements, empty=True)
+            others = [(f"{name} {place}", one) for name, *ways in statements for place, one in enumerate(ways[:-1])]
+            found = self.run([*((name, ways[-1]) for name, *ways in statements), *others], empty=True)
             self._rehearsed = {**dict(list(self._rehearsed.items())[1 - _MOST_REHEARSED :]), key: found}
         return found
 
@@ -177,16 +183,20 @@ class DuckDBEngine:
 
         return self.run([("rows", lower_rows(self._schema, table, columns))], empty=empty)["rows"]
 
-    def run(self, statements: Sequence[tuple[str, GeneratedSQL]], *, empty: bool = False) -> Mapping[str, Any]:
-        """Run lowered statements in one transaction, on the data or on tables without rows; refuse what is not lowered."""
+    def run(self, statements: Sequence[tuple[str, *tuple[GeneratedSQL, ...]]], *, empty: bool = False) -> Mapping[str, Any]:
+        """Run lowered statements in one transaction, on the data or on tables without rows; refuse what is not lowered.
+
+        A result has a name and one statement, or several: of those the first that does not stop for the order of rows.
+        """
         from curador.engines.lower.sql import GeneratedSQL
 
-        for _, statement in statements:
-            if type(statement) is not GeneratedSQL:
-                raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
+        for _, *ways in statements:
+            for statement in ways:
+                if type(statement) is not GeneratedSQL:
+                    raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
         try:
             seconds = float(self._study.engine.deadline)
-            texts = [(name, str(one)) for name, one in statements]
+            texts = [(name, *map(str, ways)) for name, *ways in statements]
             return self._opened().run(texts, min(seconds, _REHEARSAL) if empty else seconds, empty=empty)
         except BrokenError as problem:
             raise log_failure(self._folder, self._version, str(problem)) from None

@@ -6,21 +6,29 @@
 with k the number of the row among its unit's rows that equal it, so ties are between identical rows only. PRF(…, 1) is a hash
 p of (h, all columns), and PRF(…, k) a hash of (p, k). The whole formula is needed only for units with two equal p; for all
 others the rank is the place in the order of p. So rows are sorted once, by (u, p): the place of a row in that order, less
-that of its unit's first row, is its rank; units with equal p, found by looking at neighbours, are ranked by the formula.
+that of its unit's first row, is its rank; units with equal p, found by looking at neighbours, are ranked by the formula. Rows
+are stored as they lie then, without another sort: what matters is that each unit's rows lie together, in the order of ranks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from curador.engines.duckdb import reading
+from curador.engines.duckdb.numbering import as_arrow, as_numpy, begins_unit, columns_to_number, number_rows, number_values
 from curador.engines.duckdb.spelling import commas
 from curador.errors import Failed
+from curador.plan.ownership import numbered_columns
 from curador.plan.work import UNIT_TEXT_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import duckdb
+    from numpy.typing import NDArray
 
     from curador.study.model import TableSchema
 
@@ -85,16 +93,39 @@ def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owne
     most  rows of one unit that are kept, those of the lowest ranks
     """
     place = owned.rows.rpartition(".s")[2]
-    names = reading.column_names(schema)
-    grids = reading.grids(schema)
-    types = [*reading.column_types(schema), *(f"{name} INTEGER" for name in grids)]
-    connection.execute(f"CREATE TABLE t{place} ({commas(types)}, __u BIGINT, __h UBIGINT, __r BIGINT)").fetchall()
+    names, grids = reading.column_names(schema), reading.grids(schema)
+    keys = [f"c{index}" for index in numbered_columns(schema)]
+    types = ["__u BIGINT", "__r BIGINT", *columns_to_number(keys), *(f"{name} INTEGER" for name in grids)]
+    packed = {one.partition(" ")[0]: f"{one} USING COMPRESSION bitpacking" for one in types}
+    packed["__h"] = "__h UBIGINT USING COMPRESSION rle"  # said, so that others need not be tried
+    order = [*grids, "__u", "__h", "__r", *(one.partition(" ")[0] for one in columns_to_number(keys))]
+    columns = [*reading.column_types(schema), *(packed[name] for name in order)]
+    connection.execute(f"CREATE TABLE t{place} ({commas(columns)})").fetchall()
+    one = RankingPass(connection, f"t{place}", names, grids, keys, _long_texts(schema), most)
     passes = _passes(connection, schema, owned, memory)
     for number in range(passes):
         first, behind = owned.units * number // passes, owned.units * (number + 1) // passes
         owners = f"(SELECT * FROM {owned.owners} WHERE u >= {first} AND u < {behind})"
-        rows = f"SELECT s.*, o.h, o.u FROM {owned.rows} AS s JOIN {owners} AS o ON s.{owned.column} = o.value"
-        _one_pass(connection, f"t{place}", rows, names, grids, most=most, texts=_long_texts(schema))
+        one.run(f"SELECT s.*, o.h, o.u FROM {owned.rows} AS s JOIN {owners} AS o ON s.{owned.column} = o.value")
+    verify_order(connection, f"t{place}")
+
+
+def verify_order(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Verify how the rows of a prepared table lie: questions count on it (`engines/lower/relation.py:can_stream`).
+
+    Claim   Every row has an owner, and the rows of a unit lie in consecutive places, in the order of `__r` = 1, 2, …
+    Source  Each row but the first was compared with the row of the place before its own: it follows that one in its unit, or
+            it is its unit's first. No two units' first rows are of one unit, so a unit begins once.
+    """
+    compared = f"""
+        SELECT rowid AS id, __u, __r, lag(rowid, 1, -1) OVER () AS before, lag(__u, 1, -1) OVER () AS before_u,
+               lag(__r, 1, 0) OVER () AS before_r
+        FROM {table}"""
+    apart = "before <> id - 1 OR __u IS NULL OR __r <> CASE WHEN __u = before_u THEN before_r + 1 ELSE 1 END"
+    disorder = f"SELECT 1 FROM ({compared}) WHERE {apart} LIMIT 1"
+    twice = f"SELECT 1 FROM {table} WHERE __r = 1 HAVING count(*) <> count(DISTINCT __u)"
+    if any(connection.execute(statement).fetchall() for statement in (disorder, twice)):
+        raise Failed("The engine did not keep the order in which it had sorted rows.")
 
 
 def _long_texts(schema: TableSchema) -> list[str]:
@@ -107,65 +138,149 @@ def _long_texts(schema: TableSchema) -> list[str]:
     ]
 
 
-def _one_pass(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    rows: str,
-    names: list[str],
-    grids: dict[str, str],
-    *,
-    most: int,
-    texts: list[str],
-) -> None:
-    def run(statement: str) -> list[tuple[object, ...]]:
-        return connection.execute(statement).fetchall()
+_CHUNK = 1 << 20
+"""Rows that are looked at together while they are numbered, more where a unit has more."""
 
-    columns = commas(names)
-    run(f"CREATE TEMP TABLE ranked AS SELECT *, {pseudorandom(columns)} AS p FROM ({rows}) ORDER BY u, p")
-    run(f"CREATE TEMP TABLE marks AS {_MARKS}")
-    disorder, beginnings = run("SELECT count(*) FILTER (disorder), count(*) FILTER (beginning) FROM marks")[0]
-    if disorder != 0 or beginnings not in {0, 1}:
+
+@dataclass(frozen=True, slots=True)
+class RankingPass:
+    """How a range of units is ranked: sorted by (u, p), numbered where they lie, and appended without another sort.
+
+    keys   columns whose values are numbered (`numbering.py`)
+    texts  columns whose texts are shortened where a unit has too many
+    most   rows of one unit that are kept: those of the lowest ranks
+
+    Units with equal p, and those whose texts are shortened, come behind the others: ranked by the formula, and sorted again.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    table: str
+    names: list[str]
+    grids: dict[str, str]
+    keys: list[str]
+    texts: list[str]
+    most: int
+
+    def run(self, rows: str) -> None:
+        """Append these rows, which have c0 and on, h and u."""
+        columns = commas(self.names)
+        self._do(f"CREATE TEMP TABLE ranked AS SELECT *, {pseudorandom(columns)} AS p FROM ({rows}) ORDER BY u, p")
+        wordy = " OR ".join(f"sum(strlen({name})) > {UNIT_TEXT_BYTES}" for name in self.texts)
+        too_long = f"SELECT u FROM ranked GROUP BY u HAVING {wordy}"
+        late = self._number("ranked", "p", [int(str(one)) for (one,) in self._do(too_long)] if wordy else [])
+        self._append("ranked")
+        if len(late):
+            self._late(late, too_long if wordy else None)
+        self._do("DROP TABLE ranked")
+
+    def _late(self, units: NDArray[np.int64], too_long: str | None) -> None:
+        """Append the units that come behind the others."""
+        columns = commas(self.names)
+        self.connection.register("waiting", as_arrow({"u": units}))
+        tied = "(SELECT *, rowid AS id FROM ranked WHERE u IN (SELECT u FROM waiting))"
+        self._do(f"CREATE TEMP TABLE places AS {rank_by_formula(tied, columns, 'id')}")
+        self.connection.unregister("waiting")
+        placed = "SELECT s.*, q.r FROM ranked AS s JOIN places AS q ON q.id = s.rowid"
+        if too_long is not None:
+            placed = _shorten_texts(placed, too_long, self.texts)
+        self._do(f"CREATE TEMP TABLE late AS SELECT * FROM ({placed}) WHERE r <= {self.most} ORDER BY u, r")
+        self._do("DROP TABLE places")
+        if len(self._number("late", "r")):
+            raise Failed("Two rows of one unit have the same rank.")
+        self._append("late")
+        self._do("DROP TABLE late")
+
+    def _do(self, statement: str) -> list[tuple[object, ...]]:
+        return self.connection.execute(statement).fetchall()
+
+    def _append(self, source: str) -> None:
+        """Append the rows of a source, each with its numbers, which lie in the same places of another table."""
+        stored = commas([*self.names, *(f"{expression} AS {name}" for name, expression in self.grids.items())])
+        joined = f"{source} AS s POSITIONAL JOIN numbers"
+        self._do(
+            f"INSERT INTO {self.table} SELECT {stored}, u, h, numbers.* FROM {joined} WHERE __r BETWEEN 1 AND {self.most}"
+        )
+        self._do("DROP TABLE numbers")
+
+    def _number(self, source: str, order: str, known: Sequence[int] = ()) -> NDArray[np.int64]:
+        """Make the numbers of a source's rows, in the places in which they lie; return the units that come later.
+
+        order  what a unit's rows are ordered by; units in which two rows are equal in it come later
+        known  others that do
+
+        Claim   The numbers are those of `numbering.py` in the order in which rows lie, which is that of units and of `order`;
+                they are 0 in units that come later, and no unit with equal rows is missed.
+        Source  Every row's place is the one expected, and every row was compared with the one before it.
+        """
+        self._do(f"CREATE TEMP TABLE numbers ({commas(['__r BIGINT', *columns_to_number(self.keys)])})")
+        total = int(str(self._do(f"SELECT count(*) FROM {source}")[0][0]))
+        named = commas(["rowid AS id", "u", f"{order} AS p", *self.keys])
+        late: list[NDArray[np.int64]] = []
+        start, began, before = 0, 0, None
+        while start < total:
+            behind = start + max(_CHUNK, 2 * self.most)
+            read = self.connection.sql(f"SELECT {named} FROM {source} WHERE rowid >= {start} AND rowid < {behind}")
+            rows = read.to_arrow_table().combine_chunks()
+            ids, units, places = (as_numpy(rows.column(name).chunk(0)) for name in ("id", "u", "p"))
+            begins, tied = _compare_neighbours(units, places, ids - start, before)
+            starts = np.flatnonzero(begins)
+            end = len(units) if behind >= total or starts[-1] == 0 else int(starts[-1])
+            number = number_rows(begins)
+            waiting = np.isin(units[starts], np.asarray(known, np.int64))
+            waiting[np.searchsorted(starts, np.flatnonzero(tied), side="right") - 1] = True
+            if before is not None and units[0] == before[0]:  # the rest of a unit of very many rows, beyond the most
+                number[: starts[1] if len(starts) > 1 else end] = self.most + 1
+                if waiting[0]:
+                    self._do(f"UPDATE numbers SET __r = 0 WHERE rowid >= {began} AND rowid < {start}")
+            else:
+                began = start
+            if waiting.any():
+                late.append(units[starts][waiting & (starts < end)])
+                number[np.repeat(waiting, np.diff(starts, append=len(units)))] = 0
+            columns: dict[str, NDArray[Any]] = {"__r": number[:end]}
+            for name in self.keys:
+                values = number_values(begins[:end], rows.column(name).chunk(0).slice(0, end))
+                columns |= dict(zip((f"__d{name[1:]}", f"__f{name[1:]}"), values, strict=True))
+            self.connection.register("numbered", as_arrow(columns))
+            self._do("INSERT INTO numbers SELECT * FROM numbered")
+            self.connection.unregister("numbered")
+            start, before = start + end, (units[end - 1], places[end - 1])
+        return np.unique(np.concatenate(late)) if late else np.empty(0, np.int64)
+
+
+def _compare_neighbours(
+    units: NDArray[np.int64], places: NDArray[Any], ids: NDArray[np.int64], before: tuple[Any, Any] | None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which rows are their unit's first here, and which equal the row before; stop where rows lie in another order.
+
+    before  the unit and the place of the row before the first
+    """
+    begins = begins_unit(units)
+    tied = np.zeros(len(units), np.bool_)
+    np.equal(places[1:], places[:-1], out=tied[1:])
+    falls = (places[1:] < places[:-1]) & ~begins[1:]
+    tied &= ~begins
+    disorder = bool(falls.any() or (units[1:] < units[:-1]).any() or (np.diff(ids) != 1).any() or ids[0])
+    if before is not None and units[0] <= before[0]:
+        disorder |= bool(units[0] < before[0] or places[0] < before[1])
+        tied[0] = places[0] == before[1]
+    if disorder:
         raise Failed("The engine did not keep the order in which it had sorted rows.")
-    tied = "(SELECT *, rowid AS id FROM ranked WHERE u IN (SELECT u FROM marks WHERE tie))"
-    run(f"CREATE TEMP TABLE places AS {rank_by_formula(tied, columns, 'id')}")
-    stored = commas([*names, *(f"{expression} AS {name}" for name, expression in grids.items())])
-    firsts = "(SELECT u, id AS first FROM marks WHERE tie IS NOT TRUE)"
-    joined = f"ranked AS s JOIN {firsts} AS f ON s.u = f.u LEFT JOIN places AS q ON q.id = s.rowid"
-    placed = f"SELECT s.*, coalesce(q.r, s.rowid - f.first + 1) AS __r FROM {joined}"
-    wordy = " OR ".join(f"sum(strlen({name})) > {UNIT_TEXT_BYTES}" for name in texts)
-    if wordy and run(f"SELECT 1 FROM ranked GROUP BY u HAVING {wordy} LIMIT 1"):
-        placed = _shorten_texts(placed, wordy, texts)
-    kept = f"SELECT {stored}, u AS __u, h AS __h, __r FROM ({placed}) WHERE __r <= {most}"
-    run(f"INSERT INTO {table} {kept} ORDER BY u, __r")
-    for name in ("ranked", "marks", "places"):
-        run(f"DROP TABLE {name}")
+    return begins, tied
 
 
-def _shorten_texts(placed: str, wordy: str, texts: list[str]) -> str:
+def _shorten_texts(placed: str, too_long: str, texts: list[str]) -> str:
     """Return the rows with the texts of a unit up to its limit: those of its first rows; NULL where they were left out.
+
+    too_long  the SELECT of the units that have more
 
     Claim   The texts of one unit in one column have at most UNIT_TEXT_BYTES bytes; which are kept depends on its rows alone.
     """
-    units = f"(SELECT u FROM ranked GROUP BY u HAVING {wordy})"
-    running = ", ".join(f"sum(strlen({name})) OVER (PARTITION BY u ORDER BY __r) AS n{name}" for name in texts)
+    running = ", ".join(f"sum(strlen({name})) OVER (PARTITION BY u ORDER BY r) AS n{name}" for name in texts)
     cut = ", ".join(f"CASE WHEN n{name} <= {UNIT_TEXT_BYTES} THEN {name} END AS {name}" for name in texts)
-    counted = f"SELECT *, {running} FROM ({placed}) SEMI JOIN {units} USING (u)"
+    counted = f"SELECT *, {running} FROM ({placed}) SEMI JOIN ({too_long}) USING (u)"
     short = f"SELECT * EXCLUDE ({', '.join(f'n{name}' for name in texts)}) REPLACE ({cut}) FROM ({counted})"
-    return f"{short} UNION ALL BY NAME SELECT * FROM ({placed}) ANTI JOIN {units} USING (u)"
-
-
-_MARKS = """
-    SELECT id, u, before IS NULL AS beginning, u = before_u AND p = before_p AS tie,
-           before <> id - 1 OR before_u > u OR (before_u = u AND before_p > p) AS disorder
-    FROM (SELECT rowid AS id, u, p, lag(rowid) OVER () AS before, lag(u) OVER () AS before_u, lag(p) OVER () AS before_p
-          FROM ranked)
-    WHERE before IS NULL OR before <> id - 1 OR u <> before_u OR p <= before_p"""
-"""The first row of every unit, and rows whose p equals that of the row before: one scan in the order in which rows lie.
-
-Claim   If nothing is in disorder and there is one beginning at most, every row but that was compared with the row of the
-        place before its own; so the rows lie in the order of (u, p), and no tie was missed.
-Source  Each row's `before` is its place less one. A scan that gave rows in another order, or in several parts, would show.
-"""
+    return f"{short} UNION ALL BY NAME SELECT * FROM ({placed}) ANTI JOIN ({too_long}) USING (u)"
 
 
 def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: OwnedRows, memory: int) -> int:

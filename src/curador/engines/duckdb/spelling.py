@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from curador.study.values import Value
 
 
+DISORDER = "rows were met in another order than that of their places"
+"""What a statement stops with that counted on the order of rows; another one is run then (`engines/lower/relation.py`)."""
+
+
 # ---- quoting ---------------------------------------------------------------------------------------------------------------
 
 

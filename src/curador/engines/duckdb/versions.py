@@ -30,7 +30,7 @@ import json
 import os
 import secrets
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -226,6 +226,13 @@ def _append(folder: Folder, log: Path, entry: dict[str, object]) -> None:
 
 
 FORMAT = 1
+PREPARATION = 2
+"""What a prepared file holds; one of another number is prepared again, with the same ranks, as they follow from rows and key.
+
+1   columns, grids, units, hashes, ranks
+2   rows verified to lie unit by unit in the order of ranks; numbers of values in a unit
+"""
+
 _BLOCK = 1 << 20
 
 
@@ -241,11 +248,16 @@ class SourceFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is prepared: the version, for which declarations, and its sources by table."""
+    """What is prepared: the version, for which declarations, and its sources by table.
+
+    numbered  whether questions choose groups by the numbers of values: not where the version is older than they are, since
+              what was asked about it by then is kept under other names
+    """
 
     version: int
     layout: str
     sources: Mapping[str, tuple[SourceFingerprint, ...]] = field(default_factory=dict[str, tuple[SourceFingerprint, ...]])
+    numbered: bool = False
 
 
 def read_manifest(folder: Folder) -> Manifest | None:
@@ -254,7 +266,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
     if stored is None:
         return None
     by_table = {name: tuple(_read_fingerprint(file) for file in files) for name, files in stored["sources"].items()}
-    return Manifest(stored["version"], stored["layout"], by_table)
+    return Manifest(stored["version"], stored["layout"], by_table, stored.get("numbered", False) is True)
 
 
 def _stored_manifest(folder: Folder) -> dict[str, Any] | None:
@@ -272,7 +284,9 @@ def _stored_manifest(folder: Folder) -> dict[str, Any] | None:
 def write_manifest(folder: Folder, manifest: Manifest) -> None:
     """Store what is prepared."""
     by_table = {name: [_plain(file) for file in files] for name, files in manifest.sources.items()}
-    content = {"format": FORMAT, "version": manifest.version, "layout": manifest.layout, "sources": by_table}
+    content: dict[str, Any] = {"format": FORMAT, "version": manifest.version, "layout": manifest.layout, "sources": by_table}
+    if manifest.numbered:
+        content["numbered"] = True
     write_private(folder.manifest, json.dumps(content, indent=1).encode())
 
 
@@ -307,7 +321,7 @@ def have_sources_changed(study: Study, folder: Folder | None = None) -> bool:
         if [(one.path, one.digest) for one in now[table.name]] != [(one.path, one.digest) for one in before]:
             return True
     if now != dict(manifest.sources):
-        write_manifest(folder, Manifest(manifest.version, manifest.layout, now))
+        write_manifest(folder, replace(manifest, sources=now))
     return False
 
 
@@ -332,6 +346,7 @@ def layout_digest(schema: Schema) -> str:
     limits = (TEXT_CHARACTERS, UNIT_TEXT_BYTES, NAME_BYTES)
     described: list[object] = [
         limits,
+        PREPARATION,
         *(stored_rows(table.table, schema.study) for table in schema.tables if not table.table.public),
     ]
     described += [
@@ -430,8 +445,8 @@ class _Sink:
 
 
 NEVER = "never"
-_SMALL = 32_000_000
-"""Bytes of sources that are staged in memory."""
+_STAGED = 16
+"""Sources of up to this part of the memory that an engine may use are staged in memory, from where they may spill."""
 
 
 def take_version(schema: Schema, folder: Folder, version: int, tell: Callable[[str], None] | None = None) -> None:
@@ -460,8 +475,19 @@ def _take(schema: Schema, folder: Folder, version: int, progress: Progress) -> N
         raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
     if not never:
         _beside(folder, version, "part").replace(folder.version(version))
-    write_manifest(folder, Manifest(version, layout_digest(schema), seen))
+    write_manifest(folder, Manifest(version, layout_digest(schema), seen, is_numbered(study, folder, version)))
     folder.remove_versions(keep=version)
+
+
+def is_numbered(study: Study, folder: Folder, version: int) -> bool:
+    """Whether questions about a version, or about one that is yet to be taken, choose groups by the numbers of values.
+
+    A version that is prepared again stays what it was.
+    """
+    manifest = _stored_manifest(folder)
+    if study.engine.prepare == NEVER:
+        return False
+    return manifest is None or manifest["version"] != version or manifest.get("numbered", False) is True
 
 
 def is_prepared(schema: Schema, folder: Folder, version: int, layout: str | None = None) -> bool:
@@ -498,7 +524,7 @@ def _beside(folder: Folder, version: int, word: str) -> Path:
 
 def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
     part, stage = (_beside(folder, version, word) for word in ("part", "stage"))
-    small = bytes_of(schema.study) <= _SMALL
+    small = bytes_of(schema.study) <= schema.study.engine.memory // _STAGED
     for file in (part, stage):
         for left in (file, file.with_name(f"{file.name}.wal")):
             left.unlink(missing_ok=True)

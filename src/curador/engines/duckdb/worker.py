@@ -4,7 +4,7 @@ Both raise `BrokenError` with the whole truth, which is for the owner's log.
 
 The worker is a process that holds the data version and runs the statements it is sent. It reads frames from standard input.
 A frame is eight bytes of length and so many bytes. First comes the specification of the connection, to which the worker
-answers when it is ready; then one question a frame: JSON, [whether it is for tables without rows, [[name, statement], …]].
+answers when it is ready; then one question a frame: JSON, [whether it is for tables without rows, [[name, statement, …], …]].
 The answer to a question is a frame of JSON, {"ok": true, "names": […]}, and one frame of Arrow for each name; or {"ok":
 false, "names": [], "detail": "…"}. When standard input ends, so does the worker, whatever it is doing: it does not outlive
 its parent. Nothing is unpickled.
@@ -24,10 +24,10 @@ import sys
 import threading
 import time
 import weakref
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from curador.engines.duckdb.connection import close_doors, connect, private_files, run_in_order
-from curador.engines.duckdb.spelling import commas, identifier
+from curador.engines.duckdb.spelling import DISORDER, commas, identifier
 
 if TYPE_CHECKING:
     import subprocess
@@ -56,10 +56,14 @@ class BrokenError(Exception):
     """The engine did not answer. The text may hold values of rows."""
 
 
+Ways: TypeAlias = tuple[str, *tuple[str, ...]]
+"""A result's name and its statements: the first that does not stop for the order of rows has the result."""
+
+
 class Runner(Protocol):
     """Runs the statements of one question in one transaction."""
 
-    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+    def run(self, statements: Sequence[Ways], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
         """Return the Arrow tables by name, or raise BrokenError. `empty`: of the same tables without rows."""
         ...
 
@@ -79,7 +83,7 @@ class ProcessRunner:
         self._end: weakref.finalize[[subprocess.Popen[bytes], str], ProcessRunner] | None = None
         self._owner = os.getpid()
 
-    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+    def run(self, statements: Sequence[Ways], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
         """Return the Arrow tables by name. A worker that is late, or gone, is killed and forgotten."""
         with self._lock:
             finished = False
@@ -154,7 +158,7 @@ class InlineRunner:
         self._lock = threading.Lock()
         self._connections: Connections | None = None
 
-    def run(self, statements: Sequence[tuple[str, str]], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+    def run(self, statements: Sequence[Ways], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
         """Return the Arrow tables by name."""
         with self._lock, private_files():
             timer: threading.Timer | None = None
@@ -285,13 +289,30 @@ class Connections:
         return connection
 
 
-def answer(cursor: duckdb.DuckDBPyConnection, statements: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the Arrow table of every statement: one transaction, so one snapshot. The cursor is this question's alone."""
+def answer(cursor: duckdb.DuckDBPyConnection, statements: Sequence[Ways]) -> dict[str, Any]:
+    """Return the Arrow table of every result: one transaction, so one snapshot. The cursor is this question's alone."""
     try:
         cursor.execute("BEGIN TRANSACTION READ ONLY").fetchall()
-        return {name: cursor.sql(statement).to_arrow_table() for name, statement in statements}
+        return {name: _result(cursor, *ways) for name, *ways in statements}
     finally:
         cursor.close()
+
+
+def _result(cursor: duckdb.DuckDBPyConnection, statement: str, *others: str) -> Any:
+    """Return the result of a statement, or of the next one where it stopped since the engine met rows out of order.
+
+    What it had found by then nobody sees. A version is a file that nobody writes, so another transaction sees the same.
+    """
+    import duckdb
+
+    try:
+        return cursor.sql(statement).to_arrow_table()
+    except duckdb.InvalidInputException as problem:
+        if not others or DISORDER not in str(problem):
+            raise
+    cursor.execute("ROLLBACK").fetchall()
+    cursor.execute("BEGIN TRANSACTION READ ONLY").fetchall()
+    return _result(cursor, *others)
 
 
 # ---- the worker ------------------------------------------------------------------------------------------------------
@@ -320,7 +341,7 @@ def _listen(source: IO[bytes], requests: queue.SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def _serve(connections: Connections, statements: list[tuple[str, str]], out: IO[bytes], *, empty: bool) -> None:
+def _serve(connections: Connections, statements: list[Ways], out: IO[bytes], *, empty: bool) -> None:
     try:
         tables = {name: _stream(table) for name, table in answer(connections.cursor(empty=empty), statements).items()}
     except Exception as problem:  # noqa: BLE001 -- the parent decides what anybody may know of it

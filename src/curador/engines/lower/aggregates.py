@@ -157,6 +157,7 @@ class TallyColumn:
     argument, filter  the columns that hold them; None: the tally has none
     keys              the columns of the keys, each once
     single            whether a unit has one row at most
+    first             whether `__f` says which row is the first of its unit in its group
     """
 
     tally: Tally
@@ -164,6 +165,7 @@ class TallyColumn:
     filter: str | None
     keys: tuple[str, ...]
     single: bool
+    first: bool = False
 
     @property
     def conditions(self) -> list[str]:
@@ -207,6 +209,8 @@ def _rows(column: TallyColumn, _: Dialect) -> list[str]:
 
 
 def _units(column: TallyColumn, _: Dialect) -> list[str]:
+    if column.first and not column.conditions:
+        return ["COUNT(*) FILTER (WHERE __f)"]  # one row of every unit that has any in the group
     # one row a unit: every row is another unit
     return [f"COUNT(*){column.only}" if column.single else f"COUNT(DISTINCT __u){column.only}"]
 

@@ -25,7 +25,7 @@ from curador.engines.base import Cells, Tallied
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, Layers, TallyColumn, results_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import null_of
-from curador.engines.lower.relation import apply_caps, is_stored_on_grid, lower_shape, rank_of
+from curador.engines.lower.relation import apply_caps, can_stream, is_stored_on_grid, lower_shape, rank_of, stored_number
 from curador.engines.lower.sql import GeneratedSQL, commas, mark_generated, rows_of, select, too_deep
 from curador.errors import Failed
 from curador.plan.ownership import Owners
@@ -69,14 +69,34 @@ def lower_rows(schema: Schema, table: str, columns: Sequence[str]) -> GeneratedS
 GROUPS, SELECTION, FIRST_TALLY = 0, 1, 2
 """The numbers of parts; a tally with a part of its own has FIRST_TALLY + its place."""
 
+MOST_PARTS = 8
+"""Parts in which a table is read at the same time, where rows pass in order."""
+
 WithParts: TypeAlias = tuple[tuple[str, str], ...]
 """The parts of a WITH clause, each with its name; the last one is named `kept`."""
 
 
-def lower_block(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
-    """Return a block's statement. `stored_grids`: whether tables hold the integers of bounded columns, verified to be so."""
+def lower_ways(block: BlockPlan, schema: Schema, *, dialect: Dialect = DUCKDB) -> tuple[GeneratedSQL, ...]:
+    """Return a block's statements, of which the first that does not stop has the result; all have the same integers.
+
+    The last one never stops. Where a row cap can be executed while rows pass, one that does so stands before it.
+    """
+    sure = lower_block(block, schema, dialect=dialect)
+    if not can_stream(block.cap, block.relation, schema, dialect):
+        return (sure,)
+    return lower_block(block, schema, dialect=dialect, streamed=True), sure
+
+
+def lower_block(
+    block: BlockPlan, schema: Schema, *, stored_grids: bool = True, streamed: bool = False, dialect: Dialect = DUCKDB
+) -> GeneratedSQL:
+    """Return a block's statement.
+
+    stored_grids  whether tables hold the integers of bounded columns, verified to be so
+    streamed      whether its row cap is executed while rows pass: see `can_stream`
+    """
     try:
-        kept, keys, columns = _lower_kept(block, schema, stored_grids=stored_grids, dialect=dialect)
+        kept, keys, columns = _lower_kept(block, schema, stored_grids=stored_grids, streamed=streamed, dialect=dialect)
         parts = _lower_parts(block, keys, columns, dialect)
         text = f"{_with_clause(block, kept, dialect, reads=len(parts))} {' UNION ALL '.join(parts)}"
     except RecursionError:
@@ -92,9 +112,11 @@ def lower_relation(relation: Relation, schema: Schema, *, dialect: Dialect = DUC
         raise too_deep() from None
 
 
-def lower_kept(block: BlockPlan, schema: Schema, *, stored_grids: bool = True, dialect: Dialect = DUCKDB) -> GeneratedSQL:
+def lower_kept(
+    block: BlockPlan, schema: Schema, *, stored_grids: bool = True, streamed: bool = False, dialect: Dialect = DUCKDB
+) -> GeneratedSQL:
     """Return the rows that a block counts, one by one: what a test of unit-locality or of caps looks at."""
-    kept, _, _ = _lower_kept(block, schema, stored_grids=stored_grids, dialect=dialect)
+    kept, _, _ = _lower_kept(block, schema, stored_grids=stored_grids, streamed=streamed, dialect=dialect)
     return mark_generated(f"{_with_clause(block, kept, dialect, reads=1)} {select(['*'], 'kept')}")
 
 
@@ -106,12 +128,12 @@ def _with_clause(block: BlockPlan, kept: WithParts, dialect: Dialect, *, reads: 
     several = {name for name, _ in kept if name in {"owned", "crowded"} and len(kept) > 1}
     scanned = len(kept) == 1 and is_table(block.relation)
     once = reads > 1 and not scanned
-    named = [dialect.named(name, text, once=True if name in several else once and name == "kept") for name, text in kept]
+    named = [dialect.named(name, text, once=name in several or (once and name == "kept")) for name, text in kept]
     return f"WITH {commas(named)}"
 
 
 def _lower_kept(
-    block: BlockPlan, schema: Schema, *, stored_grids: bool, dialect: Dialect
+    block: BlockPlan, schema: Schema, *, stored_grids: bool, streamed: bool, dialect: Dialect
 ) -> tuple[WithParts, tuple[str, ...], tuple[TallyColumn, ...]]:
     """Return the rows that count, the column of each key in them, and those of each tally."""
     owners = Owners(schema, rank_of(block.cap, block.relation, schema))
@@ -121,7 +143,9 @@ def _lower_kept(
         if stored_grids and isinstance(tally.argument, Ref) and tally.grid is not None
         if is_stored_on_grid(block.relation, tally.argument.index, tally.grid, schema)
     }
-    shape = lower_shape(block.relation, owners, dialect, frozenset(found.values()))
+    place = dialect.place() if streamed else None
+    number = stored_number(block, schema)
+    shape = lower_shape(block.relation, owners, dialect, frozenset(found.values()), place=place, number=number)
     if not shape.private:
         message = "a block must be over rows of people"
         raise TypeError(message)
@@ -130,12 +154,21 @@ def _lower_kept(
     grouped = tuple(dict.fromkeys(keys))
     columns = _same_rows(
         [
-            TallyColumn(tally, *_columns_of(tally, found.get(place), layers), grouped, single=block.cap.rows == 1)
+            TallyColumn(tally, *_columns_of(tally, found.get(place), layers), grouped, block.cap.rows == 1, shape.first)
             for place, tally in enumerate(block.tallies)
         ]
     )
-    numbered = schema.study.engine.prepare != "never"
-    rows = apply_caps(layers.select(shape.sql), block.cap, block.relation, shape, grouped, dialect, numbered=numbered)
+    settings = schema.study.engine
+    rows = apply_caps(
+        layers.select(shape.sql),
+        block.cap,
+        block.relation,
+        shape,
+        grouped,
+        dialect,
+        numbered=settings.prepare != "never",
+        threads=min(settings.threads, MOST_PARTS) if streamed else None,
+    )
     return rows, keys, columns
 
 

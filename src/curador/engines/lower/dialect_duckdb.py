@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from curador.engines.duckdb.spelling import DISORDER
+from curador.engines.lower.sql import rows_of, select
 from curador.errors import InvalidQuery
 from curador.study.values import Type
 
@@ -45,6 +47,9 @@ _MOST_MOVED = {
     "second": 317_000_000_000,
 }
 _LOW = (1 << 63) - 1
+
+STREAMED = 2_047
+"""Rows that lag() OVER () looks back without keeping all of them."""
 
 
 class DuckDB:
@@ -167,6 +172,39 @@ class DuckDB:
     def named(self, name: str, query: str, *, once: bool | None) -> str:
         how = {True: "MATERIALIZED ", False: "NOT MATERIALIZED ", None: ""}[once]
         return f"{name} AS {how}({query})"
+
+    def first_rows(self, source: str, most: int, parts: int) -> str:
+        """A window without partition and order is computed while rows pass: nothing is sorted, kept or spilled.
+
+        lag(__u, m) is whose row stood m places before. It reaches STREAMED rows back; beyond that rows are counted, and from
+        each number that of the unit's first row is taken, which is the largest so far of those at which a unit begins.
+        """
+        return " UNION ALL ".join(first_rows_of(source, most, condition) for condition in ranges_of_hash(parts))
+
+    def place(self) -> str:
+        return "rowid"
+
+
+def first_rows_of(source: str, most: int, condition: str | None) -> str:
+    """Return the SELECT of the first rows of every unit for which a condition holds."""
+    given = [] if condition is None else [condition]
+    before, back = "lag(__o0, 1, -1) OVER () AS __before", "lag(__u, {:d}, -1) OVER () AS __back"
+    if most <= STREAMED:
+        passing, first = select(["*", back.format(most), before], source, when=given), "__back <> __u"
+    else:
+        counted = select(["*", "row_number() OVER () AS __n", back.format(1), before], source, when=given)
+        began = "max(CASE WHEN __back <> __u THEN __n ELSE 0 END) OVER (ROWS UNBOUNDED PRECEDING) AS __began"
+        passing, first = select(["*", began], rows_of(counted)), f"__n - __began < {most:d}"
+    kept = f"CASE WHEN __before >= __o0 THEN error('{DISORDER}') ELSE {first} END"
+    return select(["*"], rows_of(passing), when=[kept])
+
+
+def ranges_of_hash(parts: int) -> list[str | None]:
+    """Return conditions on `__h` of which each holds of whole units, and one of every unit: each can be given to a thread."""
+    edges = [(1 << 64) * number // parts for number in range(1, parts)]
+    least = ["", *(f"__h >= {edge:d}::UBIGINT" for edge in edges)]
+    below = [*(f"__h < {edge:d}::UBIGINT" for edge in edges), ""]
+    return [" AND ".join(filter(None, pair)) or None for pair in zip(least, below, strict=True)]
 
 
 DUCKDB = DuckDB()

@@ -23,21 +23,22 @@ Claim   A unit keeps at most `cap.rows` rows, in at most `cap.groups` groups, `c
         unit's own rows and `__h` alone; the rows kept under a cap of m are among those kept under m + 1.
 Needs   A relation as above; by = "rank": exactly one private table; by = "none": the plan's proof of `rows`.
 Source  ROW_NUMBER and DENSE_RANK over a total order inside the unit. Where the order has several columns it is led by a hash
-        with `__h`, or the first rows of one side of a join would always be kept; one column is `__r`, which is random.
+        with `__h`, or the first rows of one side of a join would always be kept; one column is `__r`, which is random. Groups
+        are chosen by a hash with `__h`, or, groups_by = "first", by numbers that preparation stored (`duckdb/numbering.py`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from curador.engines.lower.aggregates import unit_group, window
 from curador.engines.lower.expression import LoweredTerm, align, as_type, lower_term, lower_text, null_of
 from curador.engines.lower.sql import commas, every, require_short, rows_of, select
 from curador.errors import NotPrivate
 from curador.plan.model import column_grid
-from curador.plan.ownership import Owners, conjuncts, refs_of, scans_of
+from curador.plan.ownership import NUMBERED_GROUPS, Owners, conjuncts, numbered_key, refs_of, scans_of
 from curador.plan.work import is_table
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.model import UnitRow
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.engines.lower.sql import Dialect
-    from curador.plan.model import Cap, Grid
+    from curador.plan.model import BlockPlan, Cap, Grid
     from curador.query.tree import Expression, Node, Out, Relation
     from curador.study.model import Schema
 
@@ -64,6 +65,7 @@ class LoweredRelation:
 
     orders  the types of `__o0` …
     grids   the columns that come with their stored grid integers
+    first   whether `__f` comes with it: that a row is the first of its unit with its value of a column
     """
 
     sql: str
@@ -71,6 +73,7 @@ class LoweredRelation:
     private: bool
     orders: tuple[Type, ...]
     grids: frozenset[int] = frozenset()
+    first: bool = False
 
     @property
     def order_names(self) -> list[str]:
@@ -78,7 +81,7 @@ class LoweredRelation:
 
     @property
     def owner_names(self) -> list[str]:
-        return ["__u", "__h"] if self.private else []
+        return ["__u", "__h", *(["__f"] if self.first else [])] if self.private else []
 
     @property
     def column_names(self) -> list[str]:
@@ -92,28 +95,49 @@ class LoweredRelation:
 # ---- relations -----------------------------------------------------------------------------------------------------
 
 
-def lower_shape(relation: Relation, owners: Owners, dialect: Dialect, grids: frozenset[int] = frozenset()) -> LoweredRelation:
+StoredNumber: TypeAlias = "tuple[int, int | None]"
+"""A column of a base table, and up to which number of its values in a unit rows count; None: all do."""
+
+
+def lower_shape(
+    relation: Relation,
+    owners: Owners,
+    dialect: Dialect,
+    grids: frozenset[int] = frozenset(),
+    *,
+    place: str | None = None,
+    number: StoredNumber | None = None,
+) -> LoweredRelation:
     """Return the relation, with the stored grid integers of these columns beside it; see `is_stored_on_grid`.
 
     owners  every private table gives a unit's first rows only, up to their height
+    place   of one prepared table (`is_table`): a row's place in it, by which rows are ordered instead of their rank
+    number  of one prepared table, not filtered: of a column's values, those of which rows count (`duckdb/numbering.py`)
     """
-    shape = _lower(relation, grids, owners, dialect)
+    shape = _lower(relation, grids, owners, dialect, place, number)
     require_short(shape.sql)
     return shape
 
 
-def _lower(relation: Relation, grids: frozenset[int], owners: Owners, dialect: Dialect) -> LoweredRelation:
+def _lower(
+    relation: Relation,
+    grids: frozenset[int],
+    owners: Owners,
+    dialect: Dialect,
+    place: str | None,
+    number: StoredNumber | None,
+) -> LoweredRelation:
     match relation:
         case Scan():
-            return _scan(relation, grids, owners)
+            return _scan(relation, grids, owners, place, number)
         case Filter(input=Join() as join) if join.kind not in {"semi", "anti"}:
             return _join(join, grids, tuple(conjuncts(relation.predicate)), owners, dialect)
         case Filter():
-            below = lower_shape(relation.input, owners, dialect, grids)
+            below = lower_shape(relation.input, owners, dialect, grids, place=place)
             conditions = [_test_row_by_row(relation.predicate, below.column_names, dialect)]
             return _over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
         case Project():
-            return _project(relation, grids, owners, dialect)
+            return _project(relation, grids, owners, dialect, place, number)
         case Join():
             return _join(relation, grids, (), owners, dialect)
         case UnionAll():
@@ -138,7 +162,9 @@ def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> Lowered
 # ---- tables and what keeps their rows ----------------------------------------------------------------------------
 
 
-def _scan(scan: Scan, grids: frozenset[int], owners: Owners) -> LoweredRelation:
+def _scan(
+    scan: Scan, grids: frozenset[int], owners: Owners, place: str | None, numbered: StoredNumber | None
+) -> LoweredRelation:
     number, found = next((place, table) for place, table in enumerate(owners.schema.tables) if table.table.name == scan.table)
     columns = [f"c{place}" for place in range(len(scan.columns))]
     if found.table.public:
@@ -146,16 +172,29 @@ def _scan(scan: Scan, grids: frozenset[int], owners: Owners) -> LoweredRelation:
         return LoweredRelation(sql, scan.columns, private=False, orders=(Type.INTEGER,))
     stored = [f"g{place}" for place in sorted(grids)]
     rank = 1 if found.table.unique else owners.height
-    # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise
-    owned = [] if isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
+    # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise; where places
+    # are asked for, preparation has looked that each row has an owner
+    owned = [] if place is not None or isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
     conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
-    sql = select([*columns, *stored, "__u", "__h", "__r AS __o0"], f"t{number}", when=conditions)
-    return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids)
+    first: list[str] = []
+    if numbered is not None:
+        column, most = numbered
+        first = [f"__f{column:d} AS __f"]
+        conditions += [] if most is None else [f"__d{column:d} <= {most:d}"]
+    sql = select([*columns, *stored, "__u", "__h", *first, f"{place or '__r'} AS __o0"], f"t{number}", when=conditions)
+    return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids, first=bool(first))
 
 
-def _project(project: Project, grids: frozenset[int], owners: Owners, dialect: Dialect) -> LoweredRelation:
+def _project(
+    project: Project,
+    grids: frozenset[int],
+    owners: Owners,
+    dialect: Dialect,
+    place_of_row: str | None,
+    number: StoredNumber | None,
+) -> LoweredRelation:
     sources = {place: _ref(project, place) for place in grids}
-    below = lower_shape(project.input, owners, dialect, frozenset(sources.values()))
+    below = lower_shape(project.input, owners, dialect, frozenset(sources.values()), place=place_of_row, number=number)
     names = below.column_names
     computed = [
         f"{lower_text(expression, names, dialect, out.type)} AS c{place}"
@@ -163,7 +202,7 @@ def _project(project: Project, grids: frozenset[int], owners: Owners, dialect: D
     ]
     stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
     sql = select([*computed, *stored, *below.owner_names, *below.order_names], rows_of(below.sql))
-    return LoweredRelation(sql, project.columns, below.private, below.orders, grids)
+    return LoweredRelation(sql, project.columns, below.private, below.orders, grids, below.first)
 
 
 def _distinct(distinct: Distinct, owners: Owners, dialect: Dialect) -> LoweredRelation:
@@ -474,6 +513,37 @@ def _brings_grid(relation: Relation, place: int, source: tuple[str, str]) -> boo
 # ---- the rows that count ---------------------------------------------------------------------------------------------
 
 
+def stored_number(block: BlockPlan, schema: Schema) -> StoredNumber | None:
+    """Return the numbers by which a block's groups are capped, and its units counted, where they are stored."""
+    key = block.keys[0].expression if len(block.keys) == 1 else None
+    column = None if block.cap.by != "rank" else numbered_key(key, block.relation, schema)
+    if block.cap.groups_by == "hash":
+        return None if column is None else (column, None)
+    if column is None or block.cap.groups is None or block.cap.groups > NUMBERED_GROUPS:
+        raise NotPrivate("groups must be of one stored column to be chosen by the order in which they appear.")
+    return column, block.cap.groups
+
+
+def can_stream(cap: Cap, relation: Relation, schema: Schema, dialect: Dialect) -> bool:
+    """Whether a row cap can be executed while the rows of one prepared table pass, in the order in which they lie there.
+
+    Let S be the rows of the table that pass the filter, as the engine meets them. A row of S counts if the row that stands m
+    places before it in S belongs to somebody else, or there is none.
+
+    Claim   If no row of S has a place at or before that of the row met just before it, exactly the rows count that ROW_NUMBER
+            over the order of `__r` inside the unit gives a number up to m. Else there is no result.
+    Needs   The rows of each unit lie in consecutive places, in the order of `__r`: verified when a version is prepared, in
+            the file that is then only read (`duckdb/ranking.py:verify_order`).
+    Source  Then S is increasing in places, so a unit's rows stand together in S, in the order of `__r`: the row m places
+            before the j-th of them is one of theirs iff j > m. A range of `__h` is of whole units, so S may be cut by it.
+            Whether rows were met in order is a matter of the engine and never of a unit's rows: where they were not, the
+            statement stops, nobody sees what it had found, and the one with ROW_NUMBER is run, for the same integers.
+    """
+    return (
+        cap.by == "window" and is_table(relation) and schema.study.engine.prepare != "never" and dialect.place() is not None
+    )
+
+
 CROWDED_FROM = 8
 """Row caps from here on look for the units that exceed them first: few do after a filter, and others need no sorting."""
 
@@ -497,19 +567,23 @@ def apply_caps(
     dialect: Dialect,
     *,
     numbered: bool = True,
+    threads: int | None = None,
 ) -> tuple[tuple[str, str], ...]:
     """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys.
 
     They are the last of the parts of a WITH clause, named `kept`.
 
     numbered  units are numbers from 0, as preparation makes them, so that nobody can be named
+    threads   of one prepared table whose rows are ordered by their places: the row cap is executed while rows pass, by so
+              many threads; None: by sorting
     """
-    parts = [("owned", rows)]
+    streamed = None if threads is None or cap.by != "window" else dialect.first_rows("passing", cap.rows, threads)
+    parts = [("owned", rows)] if streamed is None else [("passing", rows), ("capped", streamed)]
     order = _order(shape, dialect)
-    if cap.by == "window":
+    if cap.by == "window" and streamed is None:
         sparse = cap.rows >= CROWDED_FROM and is_table(relation)
         parts += _fewer(cap.rows, order, dialect, numbered=numbered) if sparse else _first(cap.rows, order)
-    if cap.groups is not None and keys and cap.groups < cap.rows:
+    if cap.groups is not None and cap.groups_by == "hash" and keys and cap.groups < cap.rows:
         chosen = [dialect.hash(["__h", *keys]), *keys]
         number = f"DENSE_RANK() OVER (PARTITION BY __u ORDER BY {commas(chosen)})"
         parts.append(("grouped", _keep_first(parts[-1][0], number, cap.groups)))

@@ -230,3 +230,17 @@ class Dialect(Protocol):
     def named(self, name: str, query: str, *, once: bool | None) -> str:
         """Return a part of a WITH clause; once: computed once and kept, or not, or as the engine likes."""
         ...
+
+    def first_rows(self, source: str, most: int, parts: int) -> str | None:
+        """Return the SELECT of every unit's first rows of a source, in the order in which they lie in their table.
+
+        The source has `__u`, `__h` and `__o0`, the row's place in its table. None where an engine cannot do it in one go.
+        The statement stops, and has no result, where the rows were met in another order than that of their places.
+
+        parts  how many threads there are to work on it
+        """
+        ...
+
+    def place(self) -> str | None:
+        """Return the place of a row in its table; None where it has none."""
+        ...
