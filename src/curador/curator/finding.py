@@ -29,7 +29,15 @@ from curador.curator.survey import SurveyPurchase, counted_question, priced_coun
 from curador.errors import Failed
 from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
 from curador.numerics.exact import rational
-from curador.plan.counting import Counting, Steps, choose_groups, choose_in_group, choose_rows, reads_one_table
+from curador.plan.counting import (
+    Counting,
+    Steps,
+    can_be_counted,
+    choose_groups,
+    choose_in_group,
+    choose_rows,
+    reads_one_table,
+)
 from curador.plan.ownership import RequestedCaps, private_tables
 from curador.plan.price import price
 from curador.privacy.losses import Concentrated, Pure
@@ -83,11 +91,21 @@ BlockNeeds: TypeAlias = "dict[str, Need]"
 
 
 def needs_of(session: Session, plan: Plan) -> list[BlockNeeds]:
-    """Return what the caps of each block follow from; nothing where they are declared, or those of a whole table."""
+    """Return what the caps of each block follow from; nothing where they are declared, or those of a whole table.
+
+    What could not be counted within the work that one unit may cause is not needed either: the tables' caps hold.
+    """
     schema, survey = session.schema, session.survey
     if survey is None or not schema.found:
         return [{} for _ in plan.blocks]
-    return [{one.kind: _need(session, one, block, survey) for one in _counted(block, schema)} for block in plan.blocks]
+    return [
+        {
+            one.kind: need
+            for one in _counted(block, schema)
+            if (need := _need(session, one, block, survey)).steps is not None or can_be_counted(one, schema, plan.tables)
+        }
+        for block in plan.blocks
+    ]
 
 
 def _counted(planned: BlockPlan, schema: Schema) -> list[Counting]:

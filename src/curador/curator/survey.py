@@ -28,7 +28,7 @@ from curador.curator.spending import spend
 from curador.errors import InvalidStudy, NotAllowed
 from curador.ledger.amounts import amounts_text, down_to_tick
 from curador.plan.aggregates import Ends
-from curador.plan.counting import Counting, Steps, choose_rows, counting_plan, with_caps
+from curador.plan.counting import Counting, Steps, can_be_counted, choose_rows, counting_plan, with_caps
 from curador.plan.price import QuantileNoise, price
 from curador.query.context import whole_table
 from curador.query.tree import Ref
@@ -83,7 +83,7 @@ def wanted_counts(schema: Schema, *, pure: bool) -> list[Wanted]:
     out: list[Wanted] = []
     for one in tables:
         share, scan = Fraction(1, len(tables)), whole_table(one)
-        columns = [] if pure else _key_columns(one)
+        columns = [] if pure else _key_columns(one, schema)
         own = share * ROWS_SHARE if columns else share
         out.append(Wanted(one.table.name, None, Counting("rows", scan), own))
         for place, name in columns:
@@ -92,15 +92,21 @@ def wanted_counts(schema: Schema, *, pure: bool) -> list[Wanted]:
     return out
 
 
-def _key_columns(one: TableSchema) -> list[tuple[int, str]]:
-    """Columns by which people group, whose values nobody listed."""
+def _key_columns(one: TableSchema, schema: Schema) -> list[tuple[int, str]]:
+    """Columns by which people group, whose values nobody listed; not those of which counting would take too long."""
     found: list[tuple[int, str]] = []
     for place, field in enumerate(one.fields):
         listed = field.declared is not None and (field.declared.values is not None or field.declared.bounds is not None)
         unit = getattr(one.table.unit, "column", None) == field.name
         if field.type in {Type.STRING, Type.INTEGER} and not listed and not unit:
             found.append((place, field.name))
-    return found[:MOST_COLUMNS]
+
+    def countable(place: int) -> bool:
+        key, tables = (Ref(place, one.fields[place].type),), (one.table.name,)
+        kinds = [Counting("groups", whole_table(one), key), Counting("in_group", whole_table(one), key)]
+        return all(can_be_counted(counting, schema, tables) for counting in kinds)
+
+    return [(place, name) for place, name in found[:MOST_COLUMNS] if countable(place)]
 
 
 def priced_counts(

@@ -84,3 +84,8 @@ def kinds(curator):
 def charges(curator):
     """Everything that was reserved, in order."""
     return [entry for entry in curator.ledger.entries() if str(entry.kind) == "reserved"]
+
+
+def session_of(asker):
+    """What an asker stands on."""
+    return asker._session  # noqa: SLF001
