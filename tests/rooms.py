@@ -99,6 +99,7 @@ FILES = {
     "curator": [
         "engines/test_coverage_on_data.py",
         "engines/test_curator_duckdb.py",
+        "engines/test_sandbox.py",
         "statistical/test_coverage_of_intervals.py",
     ],
     "learn": [

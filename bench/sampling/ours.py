@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DRAW = "stream = entropy(); noise.draw(size, stream); stream.erase()"  # a release replaces the key when it is done
 DRAW_LEVEL = "stream = entropy(); noise.draw(size, stream, level=True); stream.erase()"
+DRAW_AHEAD = "stream = entropy(); noise.several(size, stream); stream.erase()"
+DRAW_FIRST = "stream = entropy(); stream.pools, stream.stocks = {}, {}; noise.several(size, stream); stream.erase()"
 GUMBEL = "int((scores / 2 + generator.gumbel(size=scores.size)).argmax())"
 
 
@@ -66,6 +68,21 @@ def _many(part: str, law: str, scale: float, size: int) -> list[Case]:
         case(tasks.QUICK, tasks.INTEGERS, DRAW, _sampler(law, scale, size)),
         case(tasks.LEVEL, tasks.INTEGERS, DRAW_LEVEL, _sampler(law, scale, size)),
         case(tasks.RELEASE, tasks.REALS, "mechanism.release_many(0.0, size)", _mechanism(law, tasks.REALS, scale, size)),
+    ]
+
+
+def _short(law: str, scale: float, size: int) -> list[Case]:
+    """Return what a release of a few numbers does: the draw, warm and cold, and the whole release."""
+
+    def case(tool: str, kind: str, statement: str, prepare: Callable[[], dict[str, Any]]) -> Case:
+        return Case(tasks.SHORT, tool, law, kind, scale, size, statement, prepare)
+
+    return [
+        case(tasks.NUMPY, tasks.REALS, *_numpy(law, scale, size)),
+        case(tasks.AHEAD, tasks.INTEGERS, DRAW_AHEAD, _sampler(law, scale, size)),
+        case(tasks.RELEASE, tasks.INTEGERS, "mechanism.release_many(0, size)", _mechanism(law, tasks.INTEGERS, scale, size)),
+        case(tasks.RELEASE, tasks.REALS, "mechanism.release_many(0.0, size)", _mechanism(law, tasks.REALS, scale, size)),
+        case(tasks.FIRST, tasks.INTEGERS, DRAW_FIRST, _sampler(law, scale, size)),
     ]
 
 
@@ -135,6 +152,7 @@ def groups() -> Iterator[list[Case]]:
     yield from (_many(tasks.VECTORS, law, scale, tasks.VECTOR) for law, scale in pairs)
     for law, size in itertools.product(tasks.LAWS, tasks.SIZE_LIST):
         yield _many(tasks.SIZES, law, tasks.SIZE_SCALE, size)
+    yield from (_short(law, scale, size) for (law, scale), size in itertools.product(pairs, tasks.SHORT_LIST))
     yield from (_scalars(law, scale) for law, scale in pairs)
     yield _choices()
     yield from (_setup(law, scale) for law, scale in pairs)

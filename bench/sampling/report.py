@@ -22,8 +22,8 @@ MANY = (tasks.NUMPY, tasks.QUICK, tasks.LEVEL, tasks.RELEASE)
 
 
 def tables(results: Results) -> list[Table]:
-    """Return the five tables."""
-    return [_vectors(results), _sizes(results), _scalars(results), _choices(results), _setup(results)]
+    """Return the six tables."""
+    return [_vectors(results), _sizes(results), _scalars(results), _choices(results), _setup(results), _short(results)]
 
 
 def _vectors(results: Results) -> Table:
@@ -111,6 +111,20 @@ def _setup(results: Results) -> Table:
     return Table("S5. Set-up: microseconds for one unpooled draw, best / median", columns, tuple(rows))
 
 
+def _short(results: Results) -> Table:
+    ways = ((tasks.AHEAD, tasks.INTEGERS), (tasks.RELEASE, tasks.INTEGERS), (tasks.RELEASE, tasks.REALS))
+    rows: list[tuple[str, ...]] = []
+    for law, scale, size in itertools.product(tasks.LAWS, tasks.SCALES, tasks.SHORT_LIST):
+        numpy = results.found(tasks.SHORT, tasks.NUMPY, law, scale=scale, draws=size)
+        found = [results.found(tasks.SHORT, tool, law, kind=kind, scale=scale, draws=size) for tool, kind in ways]
+        cold = results.found(tasks.SHORT, tasks.FIRST, law, scale=scale, draws=size)
+        ratios = [f"{one.best / numpy.best:.2f} / {one.median / numpy.median:.2f}" if one and numpy else "" for one in found]
+        rows.append((f"{law}, {scale:g}, {size:,}", _pair(numpy, 1e6), _pair(found[0], 1e6), *ratios, _pair(cold, 1e6)))
+    columns = ("law, scale, size", tasks.NUMPY, tasks.AHEAD, "drawn / NumPy", "release of integers / NumPy",
+               "release of reals / NumPy", tasks.FIRST)  # fmt: skip
+    return Table("S6. Short vectors: microseconds a call, best / median; ratios likewise", columns, tuple(rows))
+
+
 def _pair(one: Series | None, unit: float) -> str:
     return "" if one is None else f"{_number(one.best * unit)} / {_number(one.median * unit)}"
 
@@ -135,7 +149,8 @@ def explanation(results: Results) -> str:
         f"curador and NumPy are timed by turns in one process, {rounds} rounds in all; the peers' processes run between "
         "curador's, and have fewer rounds where a call is long. Integers are exact draws of `curador.randomness`: *quick* "
         "accepts at once what a 16-bit comparison proves, *level* does the same arithmetic for every draw, *pool* hands out "
-        "scalars drawn ahead; each vector includes replacing the key. *release* is a mechanism's whole release, checks "
+        "scalars drawn ahead, and short vectors are *drawn ahead* likewise; each vector includes replacing the key. "
+        "*release* is a mechanism's whole release, checks "
         "included. NumPy's draws are rounded floats from a generator that can be predicted; diffprivlib's Laplace, Geometric "
         f"and Gaussian are floats too. opendp's vectors are of {tasks.FEWER:,} and scaled."
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TIMES_NUMPY = {tasks.QUICK: 1.0, tasks.LEVEL: 4.0}  # of NumPy's time for a vector, at every scale
 TIMES_OPENDP = 500  # its throughput, at every scale
+SHORT_TIMES_NUMPY = 3.0  # of NumPy's time for a short vector as releases draw it, at every scale
 POOL_SECONDS = 1e-6
 CHOICE_SECONDS = 0.1
 PEERS = {tasks.NUMPY, tasks.OPENDP, tasks.DIFFPRIVLIB, tasks.TMLT}
@@ -42,6 +43,7 @@ def _of_law(results: Results, law: str) -> Iterator[Check]:
         ratios = [against_numpy(results, tool, law, scale) for scale in tasks.SCALES]
         promise = f"{law}: {tool}, vector, at most {limit:g} times NumPy's time at each scale"
         yield _all(promise, ratios, [r is not None and r <= limit for r in ratios], results.reason(tasks.VECTORS, tool, law))
+    yield _short(results, law)
     times = [against_opendp(results, law, scale) for scale in tasks.SCALES]
     promise = f"{law}: {tasks.QUICK}, vector, at least {TIMES_OPENDP} times opendp's draws a second at each scale"
     ours = all(results.found(tasks.VECTORS, tasks.QUICK, law, scale=scale) for scale in tasks.SCALES)
@@ -55,6 +57,20 @@ def _of_law(results: Results, law: str) -> Iterator[Check]:
     promise = f"{law}: {tasks.POOL}, scalar, below {POOL_SECONDS * 1e6:g} µs at each scale"
     kept = [one is not None and one.best < POOL_SECONDS for one in each]
     yield _all(promise, micro, kept, results.reason(tasks.SCALARS, tasks.POOL, law))
+
+
+def _short(results: Results, law: str) -> Check:
+    promise = (
+        f"{law}: {tasks.AHEAD}, 10 to 1,000 numbers, at most {SHORT_TIMES_NUMPY:g} times NumPy's time; worst of the scales"
+    )
+    worst: list[float | None] = []
+    for size in tasks.SHORT_LIST:
+        where = [{"scale": scale, "draws": size} for scale in tasks.SCALES]
+        pairs = [[results.found(tasks.SHORT, tool, law, **one) for tool in (tasks.AHEAD, tasks.NUMPY)] for one in where]
+        ratios = [ours.best / numpy.best if ours and numpy else None for ours, numpy in pairs]
+        worst.append(None if None in ratios else max(one for one in ratios if one is not None))
+    kept = [one is not None and one <= SHORT_TIMES_NUMPY for one in worst]
+    return _all(promise, worst, kept, results.reason(tasks.SHORT, tasks.AHEAD, law))
 
 
 def _all(promise: str, numbers: list[float | None], kept: list[bool], reason: str) -> Check:

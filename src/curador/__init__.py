@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from curador.curator.answer import Answer
     from curador.curator.curator import Curator
     from curador.curator.curator import open_study as open  # noqa: A004 -- cu.open; this module opens no file
+    from curador.curator.sandbox import Sandbox
+    from curador.curator.sandbox import open_sandbox as sandbox
     from curador.errors import (
         BudgetExceeded,
         CuradorError,
@@ -60,6 +62,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "curador.curator.answer": ("Answer",),
     "curador.curator.curator": ("Curator",),
+    "curador.curator.sandbox": ("Sandbox",),
     "curador.errors": (
         "BudgetExceeded",
         "CuradorError",
@@ -108,7 +111,7 @@ _PLACES = {
     "curador.privacy.sensitivity": ("Norm", "Sensitivity"),
     "curador.study.model": ("Budget", "Caps", "Study"),
 }
-_RENAMED = {"open": ("curador.curator.curator", "open_study")}
+_RENAMED = {"open": ("curador.curator.curator", "open_study"), "sandbox": ("curador.curator.sandbox", "open_sandbox")}
 _MODULES = {
     "audit": "curador.audit",
     "clipping": "curador.mechanisms.clipping",
@@ -170,6 +173,7 @@ __all__ = [
     "RandomizedResponse",
     "Refused",
     "RenyiFilter",
+    "Sandbox",
     "Selection",
     "Sensitivity",
     "Staircase",
@@ -189,6 +193,7 @@ __all__ = [
     "odds",
     "open",
     "plots",
+    "sandbox",
     "sensitivity",
     "testing",
 ]

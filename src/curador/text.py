@@ -113,11 +113,12 @@ def make_table(*columns: str, title: str | None = None, left: int = 1) -> Any:
     return made
 
 
-def with_lines(made: Any, lines: Iterable[str]) -> Any:
-    """Return a table with lines of text below it."""
+def with_lines(made: Any, lines: Iterable[str], above: Iterable[str] = ()) -> Any:
+    """Return a table with lines of text below it, and others above it."""
     from rich.console import Group
 
-    return Group(made, "", *(verbatim(line) for line in lines))
+    before = [verbatim(line) for line in above]
+    return Group(*([*before, ""] if before else []), made, "", *(verbatim(line) for line in lines))
 
 
 def verbatim(text: str) -> Any:

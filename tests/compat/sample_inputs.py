@@ -14,10 +14,11 @@ from curador.curator.price import price_at
 from curador.curator.session import Session
 from curador.engines.duckdb.schema import describe
 from curador.ledger.limits import Limits
+from curador.plan.counting import with_caps
 from curador.privacy import losses as kinds
 from curador.privacy.adjacency import ADD_OR_REMOVE_ONE, REPLACE_ONE
 from curador.privacy.loss import Loss
-from curador.study.model import Study
+from curador.study.model import Caps, Study
 
 
 def losses() -> dict[str, Loss]:
@@ -299,7 +300,9 @@ def priced(study: Study, question: str, options: dict[str, Any], version: int = 
     engine = SimpleNamespace(
         schema=describe(study), version=version, compile=lambda blocks: [(block, None) for block in blocks]
     )
-    return price_at(Session(study, cast("Any", ledger), cast("Any", engine)), question, QuestionOptions(**options))
+    meant = {table.name: Caps(rows=10, groups=4) for table in study.tables if table.surveyed}  # by whoever wrote the samples
+    session = Session(study, cast("Any", ledger), cast("Any", engine), trial=with_caps(engine.schema, meant))
+    return price_at(session, question, QuestionOptions(**options))
 
 
 # ---- what the ledgers were asked ----------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ def opened(file, **changes):
         "unit": "user_id",
         "budget": cu.Budget(epsilon=10, delta=1e-6),
         "bounds": {"spent": (0, 500)},
+        "caps": {"rows": 10, "groups": 4},
         "engine": INLINE,
     }
     return cu.open(file, **{**options, **changes})
@@ -188,6 +189,7 @@ def test_bias_estimates_are_near_the_truth(tmp_path):
         budget=cu.Budget(epsilon=50, delta=1e-6),
         bounds={"spent": (0, 500)},
         values={"city": list("abcdefgh")},
+        caps={"rows": 10, "groups": 4},
         ledger=tmp_path / "visits.ledger",
         engine=INLINE,
     ) as curator:
@@ -216,6 +218,7 @@ def test_bias_without_a_unit_column(tmp_path):
         unit={"orders": "who", "items": {"column": "order", "references": "orders.order"}},
         budget=cu.Budget(epsilon=50, delta=1e-6),
         bounds={"items.price": (0, 50)},
+        caps={"rows": 10},
         ledger=tmp_path / "shop.ledger",
         engine=INLINE,
     ) as curator:
@@ -362,6 +365,7 @@ def test_what_an_analyst_sees_is_free_of_the_files(tmp_path, monkeypatch):
         unit={"visits": "user_id"},
         budget=cu.Budget(epsilon=10, delta=1e-6),
         bounds={"visits.spent": (0, 500)},
+        caps={"rows": 10, "groups": 4},
         analysts={"ana": {"share": "50%"}},
         ledger=tmp_path / "canary-visits.ledger",
         engine=INLINE,

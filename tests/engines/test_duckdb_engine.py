@@ -78,7 +78,7 @@ def test_a_result_that_cannot_be_read_is_a_failure_with_an_id(tmp_path, monkeypa
         raise ValueError("canary-5512")
 
     monkeypatch.setattr(lowering, "collect", confused)
-    with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS))) as engine:
+    with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS, caps=Caps(rows=10)))) as engine:
         plan = build_plan(parse(SQL, engine.schema), engine.schema)
         with pytest.raises(EngineFailed) as raised:
             engine.tally(engine.compile(plan.blocks))
@@ -97,7 +97,9 @@ def test_a_plan_is_lowered_once_and_tried_without_rows_once(tmp_path, monkeypatc
         return whole(self, statements, seconds, empty=empty)
 
     monkeypatch.setattr(runners.InlineRunner, "run", noted)
-    with contextlib.closing(engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS), worker="inline")) as engine:
+    with contextlib.closing(
+        engine_of(visits_table(tmp_path, TABLE, columns=COLUMNS, caps=Caps(rows=10)), worker="inline")
+    ) as engine:
         plan, renamed = (
             build_plan(parse(text, engine.schema), engine.schema) for text in (SQL, SQL.replace("total", "sum_of_all"))
         )

@@ -28,6 +28,7 @@ def curator(tmp_path_factory):
         unit="u",
         budget=cu.Budget(epsilon=100, delta="1e-6"),
         bounds={"x": (0, 10), "r": (1, 5)},
+        caps={"rows": 10},
         ledger=folder / "t.ledger",
         engine={"worker": "inline"},
     ) as opened:
@@ -123,7 +124,7 @@ def test_a_file_s_statistics_decide_nothing(tmp_path, others, prepare):
     """Parquet's statistics leave NaN out; one row's NaN is NULL all the same, whatever stands in other rows."""
     values = [float("nan"), *others]
     pq.write_table(pa.table({"u": np.arange(len(values)), "x": pa.array(values, pa.float64())}), tmp_path / "n.parquet")
-    options = {"unit": "u", "budget": cu.Budget(epsilon=100, delta="1e-6"), "bounds": {"x": (0, 10)}}
+    options = {"unit": "u", "budget": cu.Budget(epsilon=100, delta="1e-6"), "bounds": {"x": (0, 10)}, "caps": {"rows": 10}}
     with cu.open(
         tmp_path / "n.parquet", ledger=tmp_path / "n.ledger", engine={"worker": "inline", "prepare": prepare}, **options
     ) as c:
@@ -179,7 +180,13 @@ def test_no_two_groups_have_one_key(tmp_path, prepare):
     ]
     budget, engine = cu.Budget(epsilon=9, delta="1e-6"), {"worker": "inline", "prepare": prepare}
     with cu.open(
-        {"t": table}, name="t", unit="user_id", budget=budget, ledger=tmp_path / "t.ledger", engine=engine
+        {"t": table},
+        name="t",
+        unit="user_id",
+        budget=budget,
+        caps={"rows": 10},
+        ledger=tmp_path / "t.ledger",
+        engine=engine,
     ) as curator:
         for question in asked:
             (block,) = build_plan(parse(question, curator.schema), curator.schema).blocks

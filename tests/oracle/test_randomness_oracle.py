@@ -449,6 +449,20 @@ def script_of(strip: Strip, slots, low, tops):
     return words.astype("<u8").tobytes() + slots.tobytes()
 
 
+def level_script(strip: Strip, slots, low, words, code=bytes(16)):
+    """The bytes of one level chunk: 64 bits of W for each, then slots and places inside the cell, then a tail's two words."""
+    kind = "<u2" if strip.k == 0 else "<u4" if strip.k <= 16 else "<u8"
+    high = np.dtype(kind).itemsize * 8 - 16
+    both = np.asarray(slots, np.uint64) << np.uint64(high) if high else np.asarray(slots)
+    both = both | np.asarray(low, np.uint64) if strip.k else both
+    return np.asarray(words, "<u8").tobytes() + both.astype(kind).tobytes() + code
+
+
+def read_on(rest, after, places=48):
+    """The next 64 bits of W behind its first 64, where 80 are given: the last 16 of them, then zeros or ones."""
+    return (((rest & 0xFFFF) << places) | (0 if after == b"\0" else (1 << places) - 1)).to_bytes(8, "little")
+
+
 def attempt(strip: Strip, script, size, *, level, then=None):
     """One try with these bytes: (proposals, which were accepted)."""
     x = np.empty(size, np.int64)
@@ -480,8 +494,13 @@ def test_all_first_words_of_a_cell(one, level):
                 MP.ceil(bound * SLOTS) if bound > MP.mpf(2) ** -80 else 0
             )  # bits beyond the 80 that are written decide there
             for rest, due in ((b"\0", zeros), (b"\xff", MP.floor(bound * SLOTS))):
-                script = script_of(strip, np.full(SLOTS, slot), np.full(SLOTS, low), everything)
-                got, taken = attempt(strip, script + rest * (8 * SLOTS + 16), SLOTS, level=level, then=Seeded(4))
+                if level:
+                    words = (everything.astype("<u8") << np.uint64(48)) | np.uint64((1 << 48) - 1 if rest != b"\0" else 0)
+                    script = level_script(strip, np.full(SLOTS, slot), np.full(SLOTS, low), words)
+                    script += rest * 64 if bound > MP.mpf(2) ** -80 else b""
+                else:
+                    script = script_of(strip, np.full(SLOTS, slot), np.full(SLOTS, low), everything) + rest * (8 * SLOTS + 16)
+                got, taken = attempt(strip, script, SLOTS, level=level, then=Seeded(4))
                 count = int(taken.sum())
                 assert (got == x).all()
                 assert (taken == (everything < count)).all()  # an initial segment
@@ -510,8 +529,9 @@ def test_forced_words_are_decided_as_mpmath_decides(one, level):
                         if bound < NEVER and not top and not rest and tail == b"\0":
                             continue  # a word of nothing but zeros: more of them than anybody can write
                         script = script_of(strip, [slot], [low], [top]) + rest.to_bytes(8, "little") + tail * 600
-                        if level:  # the tail's words are read whether they are needed or not
-                            script = script[:-600] + bytes(16) + tail * 600
+                        if level:
+                            script = level_script(strip, [slot], [low], [(top << 48) | (rest >> 16)])
+                            script += read_on(rest, tail) + tail * 600
                         got, taken = attempt(strip, script, 1, level=level)
                         word = FINE.mpf((top << 64) | rest)
                         word = FINE.ldexp(word + (0 if tail == b"\0" else 1 - FINE.mpf(2) ** -900), -80)
@@ -522,10 +542,75 @@ def test_forced_words_are_decided_as_mpmath_decides(one, level):
     assert decided > 30
 
 
-def tail_script(strip, top, rest, lead, offset, more=b""):
-    """One draw that lands in the last slot, which is a tail slot."""
-    body = script_of(strip, [SLOTS - 1], [0], [top]) + rest.to_bytes(8, "little")
-    return body + lead.to_bytes(8, "little") + (offset << (64 - strip.tail_bits)).to_bytes(8, "little") + more
+def level_ties(strip: Strip, count, seed):
+    """Slots, places and 64-bit words next to the acceptance probability of cells, with that probability."""
+    rng = random.Random(seed)
+    ends = np.cumsum(strip.slots)
+    for _ in range(count):
+        y, low = rng.randrange(strip.first, strip.cells), rng.randrange(1 << strip.k)
+        bound = acceptance(strip, (y << strip.k) + low, FINE)
+        shift = FINE.mpf(2) ** -rng.uniform(25, 62) * rng.choice((-1, 1))
+        word = int(FINE.floor(FINE.ldexp(bound * (1 + shift), 64)))
+        yield int(ends[y - strip.first]) - 1, low, min(word, (1 << 64) - 1), bound
+
+
+def wrong_of_ties(strip, count, seed):
+    """How many level draws are decided otherwise than 1,200 bits decide, and how many were decided by integers."""
+    slots, low, words, bounds = zip(*level_ties(strip, count, seed), strict=True)
+    counted = []
+    plain = strip._exactly  # noqa: SLF001
+    strip._exactly = lambda *given: counted.append(1) or plain(*given)  # noqa: SLF001
+    _, taken = attempt(strip, level_script(strip, slots, low, words), count, level=True, then=Seeded(6))
+    del strip._exactly  # noqa: SLF001
+    wrong = 0
+    for word, bound, got in zip(words, bounds, taken.tolist(), strict=True):
+        if FINE.ldexp(FINE.mpf(word + 1), -64) <= bound:
+            wrong += not got
+        elif FINE.ldexp(FINE.mpf(word), -64) >= bound:
+            wrong += got
+    return wrong, len(counted)
+
+
+@pytest.mark.parametrize(
+    "one", [strip_of(kind, scale) for kind in LawKind for scale in ("3", "1000", "1e9", "1e15")], ids=label
+)
+def test_level_decisions_are_right_next_to_ties(one):
+    """2,000 words next to a tie: right, whether floats or integers decide; both do."""
+    wrong, exact = wrong_of_ties(one, 2_000, 3)
+
+    assert wrong == 0
+    assert 600 < exact < 1_900
+
+
+@pytest.mark.parametrize("scale", ["1000", "1e15"])
+@pytest.mark.parametrize("kind", list(LawKind))
+def test_a_narrower_margin_of_level_draws_would_be_wrong(kind, scale, monkeypatch):
+    """The same words with hardly a margin: wrong decisions appear, so the test above can fail."""
+    monkeypatch.setattr(noises, "_MARGIN", 2.0**-70)
+
+    assert wrong_of_ties(strip_of(kind, scale), 2_000, 3)[0] > 0
+
+
+def test_middles_of_cells_are_close_enough():
+    """Chance and φ in the middle of a cell, and Taylor's polynomial from there to its ends: within 2⁻⁴³ in all."""
+    for strip in (strip_of(kind, scale) for kind in LawKind for scale in ("40", "1000", "1e9", "4.5e15")):
+        for y in {strip.first, -1 if strip.first else 0, 0, strip.cells // 2, strip.cells - 1}:
+            known = strip.levels[y - strip.first]
+            for x in (y << strip.k, ((y + 1) << strip.k) - 1):
+                step = float(known.imag) - float(strip.phi_float(np.array([x]))[0])
+                value = 0.0
+                for coefficient in strip.taylor:
+                    value = value * step + coefficient
+                assert abs(MP.mpf(value * float(known.real)) - acceptance(strip, x)) < MP.mpf(2) ** -43
+
+
+def tail_script(strip, top, rest, lead, offset, more=b"", *, level=False, after=b""):
+    """One draw that lands in the last slot, which is a tail slot; `more` of a long run, then W's further bits."""
+    code = lead.to_bytes(8, "little") + (offset << (64 - strip.tail_bits)).to_bytes(8, "little")
+    if level:
+        body = level_script(strip, [SLOTS - 1], [0], [(top << 48) | (rest >> 16)], code)
+        return body + more + (read_on(rest, after) if after else b"") + after * 600
+    return script_of(strip, [SLOTS - 1], [0], [top]) + rest.to_bytes(8, "little") + code + more + after * 600
 
 
 @pytest.mark.parametrize("level", [False, True], ids=["quick", "level"])
@@ -549,7 +634,8 @@ def test_tail_slots_reach_every_place_beyond(one, level):
                     for after in (b"\0", b"\xff"):
                         if bound < NEVER and not word and after == b"\0":
                             continue
-                        body = tail_script(strip, word >> 64, word & ((1 << 64) - 1), lead | sign, offset, more + after * 600)
+                        top, rest = word >> 64, word & ((1 << 64) - 1)
+                        body = tail_script(strip, top, rest, lead | sign, offset, more, level=level, after=after)
                         got, taken = attempt(strip, body, 1, level=level)
                         value = FINE.ldexp(FINE.mpf(word) + (0 if after == b"\0" else 1 - FINE.mpf(2) ** -900), -80)
                         assert got[0] == x
@@ -563,6 +649,19 @@ def test_a_value_outside_64_bits_is_drawn_again():
     _, taken = attempt(strip, body, 1, level=False)
 
     assert not taken[0]
+
+
+def test_a_value_beyond_sixty_two_bits_is_told():
+    """Sums are checked from then on: until it happens, nothing that was drawn reaches there."""
+    strip = strip_of(LawKind.LAPLACE, "4.5e15")
+    assert strip.tail_start + (41 << strip.tail_bits) < 1 << 62  # what floats decide lies below
+    run = (1 << 62 >> strip.tail_bits) + 1
+    x, taken = attempt(strip, tail_script(strip, 0, 0, 0, 0, b"\0" * (run - 41) + b"\x80" + bytes(4000)), 1, level=False)
+
+    assert taken[0]
+    assert 1 << 62 <= x[0] < 1 << 63
+    assert strip.unbounded
+    assert not strip_of(LawKind.LAPLACE, "4.5e15").unbounded
 
 
 class Coarse:

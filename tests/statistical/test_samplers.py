@@ -168,6 +168,62 @@ def test_a_slope_ignored_inside_cells_is_seen(kind, monkeypatch):
     assert lean(one.draw(4 * MANY, entropy()), kind, "1040") > NORMAL
 
 
+@pytest.mark.parametrize("kind", list(LawKind))
+def test_a_slope_ignored_by_level_draws_is_seen(kind, monkeypatch):
+    """The same mutant of level mode."""
+    plain = Strip._phi_into  # noqa: SLF001
+    k = noise(kind, "1040").k
+
+    def flat(self, out, x):
+        plain(self, out, np.where(x >= 0, (x >> k) << k, ((x >> k) << k) + (1 << k) - 1))
+
+    one = noise(kind, "1040")
+    monkeypatch.setattr(Strip, "_phi_into", flat)
+
+    assert lean(one.draw(4 * MANY, entropy(), level=True), kind, "1040") > NORMAL
+
+
+@pytest.mark.parametrize("size", [10, 300, 1000])
+@pytest.mark.parametrize("scale", ["2.5", "1000", "1e12"])
+@pytest.mark.parametrize("kind", list(LawKind))
+def test_vectors_from_the_pool_have_their_law_and_no_other(kind, scale, size):
+    """300,000 numbers in vectors, as releases draw them, fit the law; with a scale five per cent too large they do not."""
+    one, wrong = noise(kind, scale), noise(kind, Fraction(scale) * Fraction(21, 20))
+    right, other = (np.concatenate([law.several(size, entropy()) for _ in range(300_000 // size)]) for law in (one, wrong))
+
+    assert fit(right, kind, scale) > ALARM
+    assert fit(other, kind, scale) < ALARM
+
+
+@pytest.mark.parametrize("kind", list(LawKind))
+def test_neighbours_in_a_pool_are_independent(kind):
+    """Signs of deviations from the median of neighbours, also where holes were filled: as often equal as not."""
+    one = noise(kind, "1e12")
+    drawn = np.concatenate([one.several(1000, entropy()) for _ in range(1000)])
+    middle = 0 if kind is not LawKind.GEOMETRIC else round(1e12 * math.log(2))
+    above = drawn >= middle
+
+    for apart in (1, 7, 1000):
+        same = int((above[apart:] == above[:-apart]).sum())
+        assert abs(same - (len(drawn) - apart) / 2) < NORMAL * math.sqrt(len(drawn)) / 2
+    repeated = np.repeat(above[::2], 2)  # the seeded bug: every number twice
+    assert abs(int((repeated[1:] == repeated[:-1]).sum()) - len(drawn) / 2) > NORMAL * math.sqrt(len(drawn)) / 2
+
+
+def test_refused_proposals_in_a_pool_are_seen(monkeypatch):
+    """A mutant that keeps the holes of refused proposals is caught by the fit."""
+
+    def holey(self, size, source):
+        out = np.empty(size, np.int64)
+        return out[: size - len(self._try(out, source, level=True))]
+
+    monkeypatch.setattr(Strip, "accepted", holey)
+    one = Strip(LawKind.LAPLACE, Fraction(1, 1000))
+    drawn = np.concatenate([one.several(1000, entropy()) for _ in range(1000)])
+
+    assert fit(drawn, LawKind.LAPLACE, 1000) < ALARM
+
+
 def test_missing_rejection_is_seen(monkeypatch):
     """A mutant that accepts every proposal is caught by the fit."""
     one = Strip(LawKind.LAPLACE, Fraction(1, 1000))

@@ -92,6 +92,11 @@ class System:
         return bytes([self.next % 256]) * count
 
 
+def waiting(source, noise):
+    """What was drawn ahead and not handed out yet."""
+    return source.stocks[noise].tolist() + source.pools.get(noise, [])
+
+
 def test_all_randomness_comes_from_the_operating_system(monkeypatch):
     """Equal bytes of the system make equal streams, other bytes others: nothing else enters."""
     streams = []
@@ -134,7 +139,7 @@ def test_a_minute_later_the_system_is_mixed_in_first(monkeypatch):
     noise = laplace(WIDE)
     for _ in range(100):
         noise.one(source)
-    ahead = list(source.pools[noise])
+    ahead = waiting(source, noise)
     assert ahead
     assert system.asked == [48]
     clock[0] += 61
@@ -173,7 +178,7 @@ def test_refresh_mixes_and_drops_what_was_drawn_ahead(monkeypatch):
         laplace(WIDE).one(source)
         monkeypatch.setattr(module.os, "urandom", bytes)  # zeros
         source.refresh()
-        assert source.pools == {}
+        assert source.pools == source.stocks == {}
         outputs.append(source.fill(32).tobytes())
 
     assert outputs[0] != outputs[1]
@@ -262,10 +267,10 @@ def test_filling_a_pool_forgets_its_key(keys):
     value = noise.one(source)
 
     assert len(keys) == 2
-    assert value not in source.pools[noise]
-    waiting = len(source.pools[noise])
+    assert value not in waiting(source, noise)
+    held = len(waiting(source, noise))
     noise.one(source)
-    assert len(source.pools[noise]) == waiting - 1
+    assert len(waiting(source, noise)) == held - 1
 
 
 # ---- forks --------------------------------------------------------------------------------------------------------------
@@ -304,8 +309,8 @@ def shared_blocks(prepare=lambda: None):
     for _ in range(50):
         noise.one(source)
     source.fill(100)
-    waiting = [f"s{value}" for value in source.pools[noise]]
-    assert waiting
+    held = [f"s{value}" for value in waiting(source, noise)]
+    assert held
 
     def work():
         prepare()
@@ -314,7 +319,7 @@ def shared_blocks(prepare=lambda: None):
     everything = [in_child(work).split() for _ in range(8)]
     everything.append(drawn(source, noise))
     assert all(len(part) == 2000 for part in everything)
-    assert all(block in everything[-1] for block in waiting)  # the parent keeps its own
+    assert all(block in everything[-1] for block in held)  # the parent keeps its own
     flat = [block for part in everything for block in part]
     return len(flat) - len(set(flat))
 

@@ -107,7 +107,7 @@ def _content(answer: Answer, shape: Format) -> bytes:
     if shape is Format.CSV:
         from pyarrow import csv
 
-        csv.write_csv(answer.to_arrow(), stream)
+        csv.write_csv(_marked_rows(answer), stream)
     else:
         from pyarrow import parquet
 
@@ -115,8 +115,22 @@ def _content(answer: Answer, shape: Format) -> bytes:
     return stream.getvalue()
 
 
+def _marked_rows(answer: Answer) -> Any:
+    """Return the rows for a file that has no place for a mark: of a made-up answer every row says so in a last column."""
+    found = answer.to_arrow()
+    if not answer.made_up:
+        return found
+    name = "made_up"
+    while name in found.column_names:
+        name += "_"
+    return found.append_column(name, [["made up"] * len(found)])
+
+
 def _record(answer: Answer) -> dict[str, Any]:
+    from curador.curator.answer import MADE_UP
+
     return {
+        **({"made_up": MADE_UP} if answer.made_up else {}),
         "columns": list(answer.columns),
         "rows": answer.rows,
         "confidence": number_text(answer.confidence),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from curador.curator.answer import Answer
     from curador.curator.budget import BudgetView
     from curador.curator.curator import Asker, Curator
+    from curador.curator.sandbox import Sandbox
     from curador.ledger.ledger import Ledger
     from curador.study.model import Study
 
@@ -30,6 +31,9 @@ StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help='SQL; "-" reads it from standard input.')]
 Analyst = Annotated[str | None, typer.Option("--as", help="Ask as this analyst; default: the owner.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print plain values for a program.")]
+InSandbox = Annotated[
+    bool, typer.Option("--sandbox", help="Made-up rows, a fresh budget: no private source is read, nothing is spent.")
+]
 NewLedger = Annotated[str | None, typer.Option(metavar="REASON", help="Start a new ledger where the data had one; say why.")]
 Note = Annotated[str, typer.Option(help="A line for the ledger.")]
 
@@ -137,10 +141,11 @@ def preview(
     options: QuestionKeywords,
     analyst: Analyst = None,
     as_json: AsJson = False,
+    sandbox: InSandbox = False,
     new_ledger: NewLedger = None,
 ) -> None:
     """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
-    with open_from_file(study, new_ledger) as curator:
+    with _open_either(study, new_ledger, sandbox=sandbox) as curator:
         found = voice_of(curator, analyst).preview(_text(question), **options)
     _print(found, as_json=as_json)
 
@@ -155,15 +160,18 @@ def ask(
     out: Annotated[Path | None, typer.Option(help="Write the answer there.")] = None,
     receipt: Annotated[Path | None, typer.Option(help="Write the receipt there, as JSON.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
+    sandbox: InSandbox = False,
     new_ledger: NewLedger = None,
 ) -> None:
     """Answer a question and charge it to the ledger; the same question again is free."""
+    if sandbox and receipt is not None:
+        raise InvalidParameter.must_be("--receipt", "absent with --sandbox: made-up answers have none", str(receipt))
     check_output(shape, out, receipt)
     try:
         text = _text(question)
-        with open_from_file(study, new_ledger) as curator:
+        with _open_either(study, new_ledger, sandbox=sandbox) as curator:
             voice = voice_of(curator, analyst)
-            if not yes and sys.stdin.isatty() and not _ask_for_consent(voice, text, options, fresh=fresh):
+            if not yes and not sandbox and sys.stdin.isatty() and not _ask_for_consent(voice, text, options, fresh=fresh):
                 print("nothing was spent", file=sys.stderr)
                 raise typer.Exit(2)
             answer = voice.ask(text, fresh=fresh, **options)
@@ -178,8 +186,12 @@ def ask(
 def _tell_cost(answer: Answer, left: BudgetView) -> None:
     from curador.ledger.amounts import amounts_text
 
-    cost = "answered before: free" if answer.stored else f"cost {amounts_text(answer.cost, pure=left.pure, up=True)}"
-    print(f"{cost}; left {amounts_text(left.left, pure=left.pure, up=False)}", file=sys.stderr)
+    amount, rest = amounts_text(answer.cost, pure=left.pure, up=True), amounts_text(left.left, pure=left.pure, up=False)
+    if answer.made_up:
+        print(f"it would cost {amount}, and leave {rest} of a whole budget; nothing was spent", file=sys.stderr)
+        return
+    cost = "answered before: free" if answer.stored else f"cost {amount}"
+    print(f"{cost}; left {rest}", file=sys.stderr)
 
 
 def budget(
@@ -245,7 +257,19 @@ def open_from_file(study: Path, new_ledger: str | None = None) -> Curator:
     return open_study(_read(study), new_ledger=new_ledger, progress=tell)
 
 
-def voice_of(curator: Curator, analyst: str | None) -> Asker:
+def _open_either(study: Path, new_ledger: str | None, *, sandbox: bool) -> Curator | Sandbox:
+    """Open the study of a file, or its sandbox, which is said before anything else."""
+    if not sandbox:
+        return open_from_file(study, new_ledger)
+    from curador.curator.sandbox import open_sandbox
+
+    if new_ledger is not None:
+        raise InvalidParameter.must_be("--new-ledger", "absent with --sandbox, which has a ledger of its own", new_ledger)
+    tell("sandbox: made-up rows and a fresh budget; no private source is read, nothing is spent")
+    return open_sandbox(study)
+
+
+def voice_of(curator: Curator | Sandbox, analyst: str | None) -> Asker:
     """Return who asks: the analyst of this name, else the owner."""
     return curator if analyst is None else curator.analyst(analyst)
 

@@ -15,7 +15,7 @@ from curador.answers.bias import advice, estimate_sentence
 from curador.answers.computed import arrow_type
 from curador.answers.identity import plain
 from curador.canonical import canonical_digest
-from curador.errors import InvalidParameter
+from curador.errors import InvalidParameter, NotAllowed
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, confidence_level
 from curador.study.values import Type
@@ -56,6 +56,9 @@ def answer_figure(answer: Answer) -> Figure:
     panels[0].set_yticks(range(len(labels)), labels, parse_math=False)  # a key's $ is a $
     panels[0].invert_yaxis()
     title = f"{level_text(answer.confidence)} intervals: noise only"
+    if answer.made_up:
+        title = f"{MADE_UP}\n{title}" if wide > 6 else f"MADE UP: invented rows\n{title}"
+        made.text(0.5, 0.5, "made up", ha="center", va="center", rotation=20, fontsize=44, color="#D55E00", alpha=0.18)
     made.suptitle(title, x=0.01, ha="left", fontsize=9, color="#606060")
     return made
 
@@ -96,6 +99,9 @@ SHOWN_ROWS = 60
 
 LOW, HIGH = "_low", "_high"
 
+MADE_UP = "MADE UP: these numbers are about invented rows; they say nothing about the data"
+"""The mark of everything that comes out of a sandbox."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -105,6 +111,7 @@ class Answer:
     selection chose what is shown.
 
     cost        what this answer cost; nothing if it was given before
+    held_receipt  what `receipt` returns; None of an answer about made-up rows, and of no other
     stored      whether it was given before
     confidence  of each interval
     notes       what bounding did: caps and bounds that were used
@@ -113,12 +120,25 @@ class Answer:
 
     parts: tuple[AnswerColumn, ...] = field(repr=False)
     cost: Amounts
-    receipt: Receipt = field(repr=False)
+    held_receipt: Receipt | None = field(repr=False)
     stored: bool
     confidence: Fraction
     notes: tuple[str, ...] = ()
     bias: tuple[AnswerColumn, ...] = ()
     again: Callable[[Fraction], tuple[AnswerColumn, ...]] = field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def made_up(self) -> bool:
+        """Whether it is about rows that a sandbox made up: then nothing was released, and there is no receipt."""
+        return self.held_receipt is None
+
+    @property
+    def receipt(self) -> Receipt:
+        """The proof of what was released, and at what cost; refused where the rows are made up."""
+        if self.held_receipt is None:
+            hint = "a receipt is of rows that exist: ask the study itself"
+            raise NotAllowed("an answer about made-up rows has no receipt.", hint=f"{hint}.")
+        return self.held_receipt
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -148,11 +168,15 @@ class Answer:
 
         flat = self._flat()
         arrays = [pa.array(_list_values(values), type=arrow_type(kind)) for _, kind, values in flat]
-        return pa.Table.from_arrays(arrays, names=[name for name, _, _ in flat])
+        marked = {"made_up": MADE_UP} if self.made_up else None
+        return pa.Table.from_arrays(arrays, names=[name for name, _, _ in flat], metadata=marked)
 
     def to_pandas(self) -> Any:
         """Return a pandas data frame."""
-        return self.to_arrow().to_pandas()
+        found = self.to_arrow().to_pandas()
+        if self.made_up:
+            found.attrs["made_up"] = MADE_UP
+        return found
 
     def to_polars(self) -> Any:
         """Return a Polars data frame."""
@@ -170,7 +194,7 @@ class Answer:
         made = make_table(*self._headings(), left=_words(self.parts))
         for row in self._cells():
             made.add_row(*(verbatim(cell) for cell in row))
-        return with_lines(made, self._footer())
+        return with_lines(made, self._footer(), above=[MADE_UP] if self.made_up else [])
 
     def __str__(self) -> str:
         return plain_text(self)
@@ -180,7 +204,8 @@ class Answer:
         rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._cells())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         below = "<br>".join(escape(line) for line in self._footer())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{below}</p>"
+        above = f"<p><strong>{escape(MADE_UP)}</strong></p>" if self.made_up else ""
+        return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{below}</p>"
 
     def _headings(self) -> list[str]:
         level = f"± {level_text(self.confidence)}"
@@ -212,6 +237,11 @@ class Answer:
             if part.low is not None and part.high is not None:
                 flat += [(part.name + LOW, part.type, part.low), (part.name + HIGH, part.type, part.high)]
         return flat
+
+
+def as_made_up(answer: Answer, notes: Sequence[str]) -> Answer:
+    """Return the answer as one about made-up rows: without its receipt, so that it can never pass for a release."""
+    return replace(answer, held_receipt=None, notes=(*notes, *answer.notes))
 
 
 def table_digest(parts: Sequence[AnswerColumn]) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -20,8 +21,9 @@ from curador.curator.price import FIND, plan_question, price_question
 from curador.curator.session import Session, schema_for_analyst
 from curador.curator.survey import SurveyReport, buy_survey, needs_survey, unsurveyed
 from curador.curator.survey_columns import ColumnsReport, buy_columns
+from curador.curator.temporary import TemporaryFolder, temporary_ledger
 from curador.curator.training import TrainingRows, rows_of
-from curador.errors import InvalidParameter, NotAllowed
+from curador.errors import InvalidParameter, NotAllowed, require
 from curador.plan.words import explain
 from curador.study.check import opening_warnings
 from curador.study.rules import did_you_mean
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from curador.numerics.exact import Number
     from curador.privacy.adjacency import Adjacency
     from curador.study.model import Analyst, Budget, Caps, EngineSettings, Schema, Study
+
+
+FORGOTTEN = "the ledger is in memory: what is spent is forgotten when the study is closed, so the rows must be made up"
 
 
 class Asker(QuestionVerbs):
@@ -131,9 +136,10 @@ class Curator(Asker):
     A context manager: leaving it stops the engine and closes the ledger.
     """
 
-    def __init__(self, study: Study, ledger: Ledger, engine: Engine) -> None:
-        """Put a study, its ledger and its engine together; `open` does it."""
+    def __init__(self, study: Study, ledger: Ledger, engine: Engine, folder: TemporaryFolder | None = None) -> None:
+        """Put a study, its ledger and its engine together; `open` does it. folder: what goes when it is closed."""
         super().__init__(Session(study, ledger, engine, pace=Pace.of(study.engine)))
+        self._folder = folder
 
     @property
     def study(self) -> Study:
@@ -186,6 +192,8 @@ class Curator(Asker):
             self._session.engine.close()
         finally:
             self.ledger.close()
+            if self._folder is not None:
+                self._folder.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -249,6 +257,7 @@ def open_study(
     values      { "city": ["Lima", "Quito"] }: all that may stand there; such keys cost no δ
     caps        { "rows": 10, "groups": 4 }: what one unit may contribute to one question
     least_spend what one question or fit costs at least, of its asker's whole limit; "0.01%" by default
+    ledger      where charges are kept; ":memory:" forgets them when it is closed, for made-up data frames only
     refresh     declare the data as they are now a new data version
     new_ledger  the reason for starting a new ledger where the data had one; it becomes an entry
     progress    is told what preparation does
@@ -278,6 +287,9 @@ def open_study(
         require_usable(study)
     for warning in opening_warnings(study):
         print(f"curador: warning: {warning}", file=sys.stderr)  # noqa: T201 -- what an owner lets in is never silent
+    if study.in_memory:
+        require(new_ledger is None, "new_ledger", "absent for a ledger in memory, which is always new", new_ledger)
+        return _open_in_memory(study, progress)
     opened = ledger_of(study, new_ledger=new_ledger, verify=True, checkpoint=True)
     try:
         if refresh:
@@ -287,3 +299,17 @@ def open_study(
         opened.close()
         raise
     return Curator(study, opened, made)
+
+
+def _open_in_memory(study: Study, progress: Callable[[str], None] | None) -> Curator:
+    """Open frames with a ledger that is forgotten; the study itself refuses one where a private table is a file."""
+    require_usable(study)
+    folder = TemporaryFolder()
+    with contextlib.ExitStack() as undo:
+        undo.callback(folder.remove)
+        placed = folder.place(study)
+        opened = undo.enter_context(temporary_ledger(placed))
+        print(f"curador: {FORGOTTEN}", file=sys.stderr)  # noqa: T201 -- a budget never begins in silence
+        made = Curator(placed, opened, engine_of(placed, opened, progress=progress), folder)
+        undo.pop_all()
+    return made

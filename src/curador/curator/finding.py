@@ -316,7 +316,7 @@ class FindingQuestion:
         answer = question.show(held, digest, spent)
         terms = {**both.terms, "plan": {**both.terms["plan"], "digest": question.plan_digest}}
         session = self.session
-        return replace(answer, receipt=answer_receipt(session.study, session.limits, spent, terms, answer_digest=digest))
+        return replace(answer, held_receipt=answer_receipt(session.study, session.limits, spent, terms, answer_digest=digest))
 
     def found(self, content: bytes) -> dict[str, Any]:
         """Return what was counted, under the names by which the next question finds it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
@@ -62,9 +63,10 @@ class IntegerNoise(ABC):
     def _make_table(self) -> Noise:
         """Return the exact noise of this scale, in grid steps."""
 
-    def _noise(self, size: int, source: Entropy) -> NDArray[Any]:
-        """Return `size` noises in grid steps."""
-        return self._table.several(size, source)
+    def _noise(self, size: int, source: Entropy) -> tuple[NDArray[Any], bool]:
+        """Return `size` noises in grid steps, and whether all are known to be below 2⁶²."""
+        table: Noise = getattr(self, "table", None) or self._table
+        return table.several(size, source), not table.unbounded
 
     def _one(self, source: Entropy) -> int:
         return self._table.one(source)
@@ -138,17 +140,18 @@ class IntegerNoise(ABC):
         if isinstance(value, int):
             if size is None:
                 return value + self._one(source)
-            noise = self._noise(size, source)
-            if abs(value) < _HALF and _is_small(noise):
-                noise += value
+            noise, bounded = self._noise(size, source)
+            if -_HALF < value < _HALF and (bounded or _is_small(noise)):
+                noise += np.array(value)  # a number would take twice as long
                 return noise
             return noise.astype(object) + value
         array = cast("NDArray[Any]", value)
         shape = array.shape if size is None else (size, *array.shape)
-        noise = self._noise(math.prod(shape), source).reshape(shape)
-        if object in (array.dtype, noise.dtype):
+        noise, bounded = self._noise(math.prod(shape), source)
+        noise = noise.reshape(shape)
+        if "O" in (array.dtype.kind, noise.dtype.kind):
             return np.asarray(array.astype(object) + noise.astype(object), object)
-        return _sum(array, noise)
+        return _sum(array, noise, small=(bounded or _is_small(noise)) and _is_small(array))
 
     def within(self, one: Any, other: Any) -> bool:
         """Whether two values, in grid steps, differ by no more than the declared sensitivity."""
@@ -224,25 +227,28 @@ class RealNoise(IntegerNoise):
 
     def _scaled(self, steps: NDArray[Any]) -> NDArray[np.float64]:
         exponent = self.exponent
-        if steps.dtype == object:
+        if steps.dtype.kind == "O":
             flat = [to_float(one, exponent) for one in steps.ravel().tolist()]
             return np.array(flat, np.float64).reshape(steps.shape)
         floats = steps.astype(np.float64)  # a copy: a recorder may hold the steps
         if -1000 < exponent < 1000:
-            floats *= 2.0**exponent
+            floats *= _power(exponent)
             return floats
         with np.errstate(all="ignore"):
             return np.clip(np.ldexp(floats, exponent), -MOST_FLOAT, MOST_FLOAT)
 
     def draw(self, value: Any, source: Entropy, size: int | None = None) -> Any:
         """Add noise to whole numbers of grid steps; sums beyond 62 bits are rounded to floats here, once."""
-        if isinstance(value, int) or value.dtype == object:
-            return super().draw(value, source, size)
+        if isinstance(value, int) or value.dtype.kind == "O":
+            return IntegerNoise.draw(self, value, source, size)
         shape = value.shape if size is None else (size, *value.shape)
-        noise = self._noise(math.prod(shape), source).reshape(shape)
-        if noise.dtype == object:
+        noise, bounded = self._noise(math.prod(shape), source)
+        noise = noise.reshape(shape)
+        if noise.dtype.kind == "O":
             return np.asarray(_as_objects([int(one) for one in value.ravel().tolist()], value.shape) + noise, object)
-        return _sum(value.astype(np.int64), noise) if _is_small(value) else _float_sum(value, noise)
+        if _is_small(value):
+            return _sum(value.astype(np.int64), noise, small=bounded or _is_small(noise))
+        return _float_sum(value, noise)
 
     def half_width(self, confidence: Number = "0.95", *, together: Number = 1) -> float:
         """Return how far the error bar reaches to either side, half a grid step for rounding included. Rounds: up."""
@@ -273,6 +279,11 @@ def miss_of_each(confidence: Number, together: Number) -> Fraction:
     return Fraction(allowed) * (1 - Fraction(1, 1 << 48))
 
 
+@lru_cache(maxsize=256)
+def _power(exponent: int) -> NDArray[np.float64]:
+    return np.array(2.0**exponent)  # an array without dimensions multiplies a short one faster than a number does
+
+
 def _as_objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     out = np.empty(len(values), object)
     out[:] = values
@@ -281,14 +292,14 @@ def _as_objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 def _to_machine_integers(released: NDArray[Any]) -> NDArray[Any]:
     """Python's integers as 64-bit ones if all fit: a question about what was released, not about the value."""
-    if released.dtype == object and all(_INT64.min <= one <= _INT64.max for one in released.flat):
+    if released.dtype.kind == "O" and all(_INT64.min <= one <= _INT64.max for one in released.flat):
         return released.astype(np.int64)
     return released
 
 
-def _sum(value: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
-    """value + noise, saturated at the ends of 64 bits."""
-    if _is_small(noise) and _is_small(value):
+def _sum(value: NDArray[Any], noise: NDArray[Any], *, small: bool) -> NDArray[Any]:
+    """value + noise, saturated at the ends of 64 bits; small: both are known to be below 2⁶²."""
+    if small:
         noise += value
         return noise
     with np.errstate(all="ignore"):
@@ -299,7 +310,7 @@ def _sum(value: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
 
 def _is_small(array: NDArray[Any]) -> bool:
     """Whether two such arrays can be added in 64 bits."""
-    return bool(array.min() > -_HALF and array.max() < _HALF)
+    return bool(np.minimum.reduce(array, axis=None) > -_HALF and np.maximum.reduce(array, axis=None) < _HALF)
 
 
 def _float_sum(value: FloatValues, noise: NDArray[Any]) -> FloatValues:

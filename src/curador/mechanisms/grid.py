@@ -38,6 +38,8 @@ MOST_FLOAT = math.nextafter(math.inf, 0.0)
 
 _CHUNK = 1 << 14
 _SAFE = 1 << 900
+_EASY_FLOAT, _EASY_EXPONENT = 2.0**500, 500
+_PLAIN = frozenset({int, float})
 _LARGEST_EXPONENT = 5000
 _WIDEST_FLOAT = 8  # octets: a wider one would be rounded before it is on the grid
 _KINDS = {
@@ -91,6 +93,10 @@ def _of_decimal(value: decimal.Decimal, name: str) -> Fraction:
 
 def to_steps(value: object, exponent: int, name: str = "value") -> int:
     """Return ⌊value/2^exponent + 1/2⌋."""
+    if type(value) is float and -_EASY_FLOAT < value < _EASY_FLOAT and -_EASY_EXPONENT < exponent < _EASY_EXPONENT:
+        scaled = math.ldexp(value, -exponent)  # exact, or far below 1/2
+        down = math.floor(scaled)
+        return down + (scaled - down >= 0.5)  # beyond 2⁵³ nothing is left of it
     number = exact_number(value, name)
     top, bottom = (number, 1) if isinstance(number, int) else (number.numerator, number.denominator)
     if exponent <= 0:
@@ -122,6 +128,8 @@ def to_whole(value: object, name: str = "value") -> int:
 
 def unwrap_value(value: object, name: str = "value") -> object:
     """Return the value, an array without dimensions as the number in it; masked arrays and tables are refused."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, np.ma.MaskedArray):
         raise refusal_of_value(name, "numbers", "a masked array", "fill it first: the mask would be lost")
     if hasattr(value, "columns"):
@@ -133,6 +141,8 @@ def unwrap_value(value: object, name: str = "value") -> object:
 
 def is_scalar(value: object) -> bool:
     """Whether the value is one number rather than an array, a sequence or a column of them."""
+    if type(value) in _PLAIN:
+        return True
     if isinstance(value, (list, tuple)):
         return False
     return isinstance(value, np.generic) or not hasattr(value, "__array__")

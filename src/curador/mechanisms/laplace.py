@@ -380,7 +380,7 @@ class TruncatedLaplace(RealNoise):
             hint = "use Laplace with dimension=; each number's end would cost a delta of its own"
             raise refusal_of_value("value", "one number", f"{size} numbers", hint)
 
-    def _noise(self, size: int, source: Entropy) -> IntArray:
+    def _noise(self, size: int, source: Entropy) -> tuple[IntArray, bool]:
         """Discrete Laplace noise, drawn again, place by place, until it is inside; a short reach by uniform proposals.
 
         Claim   Exact: rejection keeps the law inside. At least a third of the proposals is taken.
@@ -396,10 +396,10 @@ class TruncatedLaplace(RealNoise):
                 inside = np.abs(noise) <= reach
             out[todo[inside]] = noise[inside]
             todo = todo[~inside]
-        return out
+        return out, False
 
     def _one(self, source: Entropy) -> int:
-        return int(self._noise(1, source)[0])
+        return int(self._noise(1, source)[0][0])
 
     def _reach(self, confidence: Fraction) -> int:
         scale, reach = in_steps(self.scale, self.exponent), int(self.reach / self.grid)

@@ -178,7 +178,7 @@ class Staircase(RealNoise):
             hint = "use Laplace with dimension=, whose noise is for all numbers together"
             raise refusal_of_value("value", "one number", f"{size} numbers", hint)
 
-    def _noise(self, size: int, source: Entropy) -> IntArray:
+    def _noise(self, size: int, source: Entropy) -> tuple[IntArray, bool]:
         """Which stretch, which part of it, where in that part, and which sign; −0 is drawn again, place by place.
 
         Claim   Exact: the stretch is geometric, the parts weigh `first` and (width − first) e^(−ε), and their places alike.
@@ -196,10 +196,10 @@ class Staircase(RealNoise):
             good = ~(negative & (away == 0))
             out[todo[good]] = np.where(negative, -away, away)[good]
             todo = todo[~good]
-        return out
+        return out, False
 
     def _one(self, source: Entropy) -> int:
-        return int(self._noise(1, source)[0])
+        return int(self._noise(1, source)[0][0])
 
     def _reach(self, confidence: Fraction) -> int:
         allowed, stairs = 1 - confidence, self._stairs

@@ -220,7 +220,10 @@ class Scope:
             )
         names = [column for _, columns in self.sources for column, _ in columns]
         return invalid(
-            place, f"there is no column {quote_name(name)}", suggest_names(name, [*names, *others], "the columns are")
+            place,
+            f"there is no column {quote_name(name)}",
+            suggest_names(name, [*names, *others], "the columns are"),
+            about="column",
         )
 
     def star(self, table: str | None, place: Place | None) -> NamedTerms:

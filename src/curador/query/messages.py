@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _MOST_LISTED = 12
 
 
-def invalid(place: Place | None, rule: str, hint: str | None = None) -> InvalidQuery:
-    """Return the refusal of what cannot be read or breaks a rule of the language."""
-    return InvalidQuery(_sentence(place, rule), hint=hint, place=place)
+def invalid(place: Place | None, rule: str, hint: str | None = None, *, about: str = "") -> InvalidQuery:
+    """Return the refusal of what cannot be read or breaks a rule of the language; about: its subject, for programs."""
+    return InvalidQuery(_sentence(place, rule), hint=hint, place=place, subject=about)
 
 
 def not_private(place: Place | None, rule: str, hint: str | None = None) -> NotPrivate:

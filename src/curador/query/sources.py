@@ -453,7 +453,7 @@ def _visible(name: str, columns: list[tuple[str, TypedTerm]], place: Place | Non
         return exact[0]
     if len(found) != 1:
         rule = "must be of one table on each side" if found else "must be on both sides"
-        raise invalid(place, f"the column {quote_name(name)} of USING {rule}")
+        raise invalid(place, f"the column {quote_name(name)} of USING {rule}", about="column")
     return found[0]
 
 

@@ -54,11 +54,13 @@ class Entropy(ABC):
     """Fresh random bytes, each handed out once.
 
     `private` says whether noise made from them may protect anybody: a stream that tests inject says no, and whoever serves
-    answers refuses it. `pools` holds scalars drawn ahead, or is None where nothing may be drawn ahead.
+    answers refuses it. `pools` holds scalars drawn ahead, or is None where nothing may be drawn ahead; `stocks` holds what
+    vectors are cut from.
     """
 
     private: bool = False
     pools: dict[Noise, list[int]] | None = None
+    stocks: dict[Noise, NDArray[Any]]
 
     @abstractmethod
     def fill(self, count: int) -> Bytes:
@@ -87,13 +89,12 @@ class Keystream(Entropy):
     private = True
 
     def __init__(self) -> None:
-        self.pools = {}
         self._thread = threading.get_ident()
         self._seed()
 
     def _seed(self) -> None:
         self._generation, self._process = _Forks.generation, os.getpid()
-        self.pools = {}
+        self.pools, self.stocks = {}, {}
         self._key(os.urandom(48))
         self._since, self._at = 0, time.monotonic()
 
@@ -144,7 +145,7 @@ class Keystream(Entropy):
         if not self._here():
             self._seed()
             return
-        self.pools = {}
+        self.pools, self.stocks = {}, {}
         self._key(_mix_material(self._stream.update(bytes(48))))
         self._since, self._at = 0, time.monotonic()
 

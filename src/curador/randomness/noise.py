@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.numerics.rounding import FloatArray
-    from curador.randomness.entropy import BoolArray, Entropy, IntArray, Words
+    from curador.randomness.entropy import BoolArray, Bytes, Entropy, IntArray, Words
 
 
 # ---- decisions -------------------------------------------------------------------------------------------------------------
@@ -62,6 +62,7 @@ def _powers() -> FloatArray:
 
 
 _POWERS = _powers()
+_POWER_LIST: list[float] = _POWERS.tolist()
 _PER_UNIT = 64 / math.log(2)
 _STEP = math.log(2) / 64
 
@@ -87,6 +88,16 @@ def exp_negative(phi: FloatArray) -> FloatArray:
     whole >>= 6
     np.negative(whole, out=whole)
     return np.ldexp(value, whole, out=value)
+
+
+def _exp_negative_one(phi: float) -> float:
+    """`exp_negative` of one number, by the same steps."""
+    turns = round(phi * _PER_UNIT)
+    rest = turns * _STEP - phi
+    value = rest * (1 / 720.0) + 1 / 120.0
+    for coefficient in (1 / 24.0, 1 / 6.0, 0.5, 1.0, 1.0):
+        value = value * rest + coefficient
+    return math.ldexp(value * _POWER_LIST[turns & 63], -(turns >> 6))
 
 
 def certainly_below(top: Words, rest: Words, factor: FloatArray | float, phi: FloatArray) -> tuple[BoolArray, BoolArray]:
@@ -161,7 +172,7 @@ def exp_bounds(phi: Fraction, places: int) -> tuple[int, int]:
     return low >> shift, min(-(-high >> shift), 1 << places)
 
 
-# ---- noise, drawn and drawn ahead ------------------------------------------------------------------------------------------
+# ---- laws ------------------------------------------------------------------------------------------------------------------
 
 
 class LawKind(enum.Enum):
@@ -181,17 +192,26 @@ class LawKind(enum.Enum):
         return math.sqrt(inverse / 2) if self is LawKind.GAUSSIAN else inverse
 
 
-_SMALLEST_POOL, _LARGEST_POOL, _MOST_POOLS = 8, 4096, 64
-_MOST_POOLED = 1024
+# ---- noise, drawn and drawn ahead ------------------------------------------------------------------------------------------
+
+BOUND = 1 << 62
+"""Two 64-bit integers smaller than that can be added."""
+
+_SMALLEST_POOL, _MOST_POOLS = 8, 64
+_MOST_LEVEL = 4096
+_FEW = 256
 
 
 class Noise(ABC):
     """Exact noise of one law: a `Strip`, or a `WideNoise`. Made by `laplace`, `gaussian` and `geometric`.
 
-    wide   whether its integers are Python's own, beyond 64 bits
+    wide       whether its integers are Python's own, beyond 64 bits
+    unbounded  whether one of its integers may be 2⁶² or beyond, so that sums must be checked
     """
 
     wide: ClassVar[bool]
+    unbounded: bool
+    _largest_pool: ClassVar[int]
     _pool_size = _SMALLEST_POOL
 
     @abstractmethod
@@ -214,51 +234,56 @@ class Noise(ABC):
         pool = pools.get(self)
         if pool and source.current():
             return pool.pop()
-        return self._refilled(source).pop()
+        self._stock_up(source, 1)
+        pool = self._cut(source, min(_FEW, len(source.stocks[self]))).tolist()
+        if source.pools is not None:
+            source.pools[self] = pool
+        return pool.pop()
 
     def several(self, size: int, source: Entropy) -> NDArray[Any]:
-        """Return `size` integers: few from the pool, which is many times faster than a vector's fixed cost; many by `draw`.
+        """Return `size` integers, cut from what was drawn ahead: a vector's fixed cost is paid once for many. More by `draw`.
 
-        Few draws can be timed one by one, so they come from a pool or from level mode.
+        What can be timed draw by draw comes from there or from level mode.
         """
-        if source.pools is None or size > _MOST_POOLED:
-            return self.draw(size, source, level=size <= _LARGEST_POOL)
-        if size > _SMALLEST_POOL and not self.wide and self not in source.pools:
-            return self._first(size, source)
-        out: list[int] = []
-        while len(out) < size:
-            pool = (source.pools or {}).get(self)
-            wanted = size - len(out)
-            if not pool or not source.current():
-                pool = self._refilled(source, wanted)
-            out += pool[-wanted:]
-            del pool[-wanted:]
-        return np.array(out, object if self.wide else np.int64)
+        if source.pools is None or size > _MOST_LEVEL:
+            return self.draw(size, source, level=size <= _MOST_LEVEL)
+        stock = source.stocks.get(self)
+        if stock is None or len(stock) < size or not source.current():
+            self._stock_up(source, size)
+        return self._cut(source, size)
 
-    def _refilled(self, source: Entropy, wanted: int = 1) -> list[int]:
-        """A pool grows from 8 to 4096 as it is used, so that a scale used once costs little; anew when pools were dropped."""
-        if source.pools is None or self not in source.pools:
+    def _cut(self, source: Entropy, size: int) -> NDArray[Any]:
+        """The last ones of the stock. First they leave it, so that whoever interrupts gets others; zeros stay behind."""
+        stock = source.stocks[self]
+        left = len(stock) - size
+        source.stocks[self] = stock[:left]
+        place = stock[left:]
+        out = place.copy()
+        place.fill(0)
+        return out
+
+    def _stock_up(self, source: Entropy, wanted: int) -> None:
+        """See that the stock has `wanted` integers: as it is, or with fresh ones before those left over.
+
+        It grows from 8 to thousands as it is used, so that a scale used once costs little; anew when stocks were dropped. A
+        vector for which nothing was drawn ahead draws no more than it wants.
+        """
+        stock = source.stocks.get(self) if source.current() else None
+        if stock is not None and len(stock) >= wanted:
+            return
+        if stock is None:
             self._pool_size = _SMALLEST_POOL
-        # after a fork this reseeds and drops the old pools
-        values = self._ahead(max(wanted, self._pool_size), source).tolist()
+        drawn = max(wanted, self._pool_size)
+        values = self._ahead(drawn, source)  # after a fork, and after a minute, this drops the old ones
         source.erase()
-        self._kept(values, source, max(wanted, self._pool_size))
-        return values
-
-    def _first(self, size: int, source: Entropy) -> NDArray[Any]:
-        """A vector for which nothing was drawn ahead: as many as it wants, which need not pass through a pool."""
-        values = self._ahead(size, source)
-        source.erase()
-        self._kept([], source, size)
-        return values
-
-    def _kept(self, values: list[int], source: Entropy, drawn: int) -> None:
-        """Keep what was drawn ahead; next time twice as many are drawn."""
-        self._pool_size = min(2 * drawn, _LARGEST_POOL)
-        pools = source.pools if source.pools is not None else {}
-        if len(pools) >= _MOST_POOLS:
-            pools.pop(next(iter(pools)))
-        pools[self] = values
+        stocks = source.stocks
+        left = stocks.get(self)
+        if left is None and len(stocks) >= _MOST_POOLS:
+            oldest = next(iter(stocks))
+            stocks.pop(oldest)
+            (source.pools or {}).pop(oldest, None)
+        stocks[self] = values if left is None or not len(left) else np.concatenate([values, left])
+        self._pool_size = min(2 * drawn, self._largest_pool)
 
 
 # ---- the table of strips ---------------------------------------------------------------------------------------------------
@@ -271,11 +296,12 @@ WIDEST = 46
 _CELL_BITS = 5
 _REACH = {LawKind.LAPLACE: 12.0, LawKind.GEOMETRIC: 12.0, LawKind.GAUSSIAN: 4.9}
 _ABOVE, _UNDER = 1 + 2.0**-30, 1 - 2.0**-30
-_QUICK_CHUNK, _LEVEL_CHUNK = 1 << 17, 1 << 14
+_QUICK_CHUNK, _LEVEL_CHUNK = 1 << 17, 17 << 10
 _LONGEST_RUN = 40
 _SPARE, _LEAST_SPARE = 32, 8
 """One more proposal for every 32, and 8: at most about one in 43 is refused."""
-_WIDE_BITS = 50
+_TAIL_BYTES = 16
+_ONE = np.int64(1023 << 52)
 
 
 class Strip(Noise):
@@ -285,9 +311,12 @@ class Strip(Noise):
     """
 
     wide = False
+    unbounded = False  # until it happens, which 64 bits of a run of zeros come before: see `_exactly`
+    _largest_pool = 1 << 14
 
     def __init__(self, kind: LawKind, rate: Fraction, *, mirrored: bool = False) -> None:
         self.kind, self.rate, self.mirrored = kind, rate, mirrored
+        self.rate_float = rate.numerator / rate.denominator
         self.one_sided = kind is LawKind.GEOMETRIC  # negative integers have no mass
         scale = kind.scale(rate)
         self.k = max(0, math.frexp(scale)[1] - 1 - _CELL_BITS)
@@ -308,15 +337,17 @@ class Strip(Noise):
 
     def phi_float(self, x: IntArray) -> FloatArray:
         """Return φ within a relative 5 u: 64 · 5 u = 320 u absolutely where it is at most 64."""
-        if self.mirrored:
-            out = (x ^ (x >> 63)).astype(np.float64)
-        else:
-            out = x.astype(np.float64)
-            np.abs(out, out=out)
+        out = np.empty(len(x), np.float64)
+        self._phi_into(out, x)
+        return out
+
+    def _phi_into(self, out: FloatArray, x: IntArray) -> None:
+        out[:] = x ^ (x >> 63) if self.mirrored else x
         if self.kind is LawKind.GAUSSIAN:
             out *= out
-        out *= self.rate.numerator / self.rate.denominator
-        return out
+        else:
+            np.abs(out, out=out)
+        out *= self.rate_float
 
     def _bounds(self) -> tuple[FloatArray, FloatArray]:
         """Upper bounds of f on each cell and, last, of 2^power f(X_T); lower bounds on each cell."""
@@ -352,6 +383,17 @@ class Strip(Noise):
         factor = area / self.slots
         factor[-1] *= 2.0**self.tail_power
         self.factor = factor
+        self.factor_of_tail = float(factor[-1])
+        self._write_levels()
+
+    def _write_levels(self) -> None:
+        """For level draws: c e^(−φ) in the middle of each cell, and φ there, as one number; 0 for the tail."""
+        cell = np.arange(self.first, self.cells, dtype=np.int64)
+        ends = self.phi_float(cell << self.k), self.phi_float(((cell + 1) << self.k) - 1)
+        middle = (ends[0] + ends[1]) * 0.5
+        chance = np.where(middle > LARGEST, 0.0, _float_f(middle) * self.factor[:-1])  # beyond, below 2⁻⁷⁶
+        self.levels = np.append(chance + 1j * middle, 0.0)
+        self.taylor = _taylor(float(np.abs(ends[0] - middle).max()) if self.k else 0.0)
 
     # ---- draws ------------------------------------------------------------------------------------------------------
 
@@ -375,7 +417,14 @@ class Strip(Noise):
     def accepted(self, size: int, source: Entropy) -> IntArray:
         """Return those of `size` proposals that are accepted, level: independent and of the law, but how many is chance."""
         out = np.empty(size, np.int64)
-        return np.delete(out, self._try(out, source, level=True))
+        refused = self._try(out, source, level=True)
+        end = size - len(refused)
+        holes = refused[refused < end]
+        if len(holes):  # filled by as many from behind the end: a choice that no value has a part in
+            behind = np.ones(len(refused), np.bool_)
+            behind[refused[len(holes) :] - end] = False
+            out[holes] = out[end:][behind]
+        return out[:end]
 
     def _try(self, out: IntArray, source: Entropy, *, level: bool) -> IntArray:
         """Write one proposal to every place; return the places whose proposal was refused."""
@@ -384,7 +433,18 @@ class Strip(Noise):
         return refused[0] if len(refused) == 1 else np.concatenate([np.empty(0, np.int64), *refused])
 
     def _chunk(self, x: IntArray, source: Entropy, *, level: bool) -> IntArray:
-        """The bits of the slot, of the place in the cell and of W are disjoint bits of the stream."""
+        """Write one proposal to every place; return the places whose proposal was refused."""
+        if level:
+            return self._level(x, source)
+        entry, top = self._propose(x, source)
+        unsure = np.flatnonzero(top >= (entry & 0xFFFF))
+        return self._compare(x, entry, top, unsure, source) if len(unsure) else unsure
+
+    def _propose(self, x: IntArray, source: Entropy) -> tuple[Words, Words]:
+        """Write a proposal to every place; return table entries and the first 16 bits of W.
+
+        The bits of the slot, of the place in the cell and of W are disjoint bits of the stream.
+        """
         size, k = len(x), self.k
         if k == 0:
             words = source.words(2 * size, U16)
@@ -406,14 +466,82 @@ class Strip(Noise):
             x <<= k
             x |= raw[: 8 * size].view("<i8") & ((1 << k) - 1)
             top = raw[: 8 * size].view(U16)[3::4]
-        if level:
-            return self._compare(x, entry, top, slice(None), source, level=True)
-        unsure = np.flatnonzero(top >= (entry & 0xFFFF))
-        return self._compare(x, entry, top, unsure, source, level=False) if len(unsure) else unsure
+        return entry, top
 
-    def _compare(
-        self, x: IntArray, entry: Words, top: Words, which: IntArray | slice, source: Entropy, *, level: bool
-    ) -> IntArray:
+    def _level(self, x: IntArray, source: Entropy) -> IntArray:
+        """A try for every place, the same arithmetic for each: W against c e^(−φ) from the middle of the cell on.
+
+        64 bits of W for each draw, then slot and place in a word, the slot in its upper 16 bits; then two words for a tail.
+
+        Claim   a − W decides by its sign where it is more than 2⁻³⁹ from 0, for every continuation of W: a = c e^(−φ₀) e^r,
+                φ₀ in the middle of the cell and r = φ₀ − φ, is at most 1 and within 2⁻⁴³ (e^(−φ₀) 2⁻⁴⁴, Taylor's rest
+                2⁻⁴⁴·⁵, φ 65 u); 52 bits of W are within 2⁻⁵². What is closer, one draw in 2³⁸, and a NaN go to integers.
+        Source  docs/explanation/exact-noise.md, theorem 2.
+        """
+        size, k = len(x), self.k
+        octets = 2 if k == 0 else 4 if k <= 16 else 8
+        raw = source.fill((8 + octets) * size + _TAIL_BYTES)
+        words, slots = raw[: 8 * size].view(U64), raw[8 * size : -_TAIL_BYTES]
+        known, step, ahead, whole = arrays = _borrow(size)
+        entry = self.table.take(slots.view(U16)[octets // 2 - 1 :: octets // 2])
+        entry >>= 16
+        np.subtract(entry, self.first, out=whole)
+        self.levels.take(whole, out=known, mode="clip")  # all are in range; "raise" would copy
+        if k:
+            np.left_shift(entry, k, out=x, dtype=np.int64)
+            x |= slots.view("<i4" if octets == 4 else "<i8") & ((1 << k) - 1)
+            self._phi_into(step, x)
+            np.subtract(known.imag, step, out=step)
+            np.multiply(step, self.taylor[0], out=ahead)
+            ahead += self.taylor[1]
+            for coefficient in self.taylor[2:]:
+                ahead *= step
+                ahead += coefficient
+            ahead *= known.real
+        else:
+            x[:] = entry
+            ahead[:] = known.real
+        np.right_shift(words, 12, out=whole.view(np.uint64))
+        whole |= _ONE  # the float 1 + W
+        ahead -= whole.view(np.float64)
+        (left,) = (~(ahead > 2 * _MARGIN - 1)).nonzero()  # refused, tails, too close: no accepted place of a cell
+        behind = ahead.take(left)
+        behind += 1.0
+        _give_back(arrays)
+        return self._settle(x, left, behind, words, raw[-_TAIL_BYTES:], source)
+
+    def _settle(self, x: IntArray, left: IntArray, ahead: FloatArray, words: Words, code: Bytes, source: Entropy) -> IntArray:
+        """Give tail slots their place and decide them; decide by integers what is close. Return the places refused."""
+        tails = (x.take(left) >= self.tail_start).nonzero()[0].tolist()  # no cell reaches there
+        coded: dict[int, tuple[int, int, int]] = {}
+        for number, i in enumerate(tails or (-1,)):  # the same calls whether a draw needs them or not
+            at = int(left[i]) if tails else 0
+            two = int.from_bytes((code if number == 0 else source.fill(_TAIL_BYTES)).tobytes(), "little")
+            place, far, coding = self._in_tail(two & ((1 << 64) - 1), two >> 64, int(words[at]))
+            if tails:
+                x[at], ahead[i], coded[i] = place, far, coding
+        refused = ahead < -2 * _MARGIN
+        unsure = ~(np.abs(ahead) > 2 * _MARGIN)
+        if unsure.any():
+            for i in np.flatnonzero(unsure).tolist():
+                at = int(left[i])
+                slot = len(self.slots) - 1 if i in coded else (int(x[at]) >> self.k) - self.first
+                x[at], taken = self._exactly(int(x[at]), slot, coded.get(i), int(words[at]), 64, source)
+                refused[i] = not taken
+        return left[refused]
+
+    def _in_tail(self, lead: int, offset: int, word: int) -> tuple[int, float, tuple[int, int, int]]:
+        """(x, a − W, coding) of a tail slot: `_tail` and the float exponential for one draw, in Python's floats."""
+        run, sign = 53 - (lead >> 11).bit_length(), 0 if self.one_sided else lead & 1
+        low, short = offset >> (64 - self.tail_bits), min(run, _LONGEST_RUN)
+        place = self.tail_start + (short << self.tail_bits) + low
+        size = float(place + (0 if self.mirrored else sign))
+        phi = (size * size if self.kind is LawKind.GAUSSIAN else size) * self.rate_float
+        ahead = math.ldexp(self.factor_of_tail * _exp_negative_one(min(phi, LARGEST)), short) - word * 2.0**-64
+        ahead = min(ahead, 0.0 if phi > LARGEST else math.inf)  # beyond, an upper bound only: good for refusing
+        return place ^ -sign, 0.0 if run > _LONGEST_RUN else ahead, (run, low, sign)
+
+    def _compare(self, x: IntArray, entry: Words, top: Words, which: IntArray, source: Entropy) -> IntArray:
         """Accept or refuse by all bits of W; tail slots get their place here. Return the places that were refused."""
         slot = (entry[which] >> 16) - self.first
         place, first_bits = x[which], top[which]
@@ -421,22 +549,20 @@ class Strip(Noise):
         factor = self.factor.take(slot)
         tail = np.flatnonzero(slot == len(self.slots) - 1)
         run = offset = sign = np.empty(0, np.int64)
-        if len(tail) or level:  # level: the same calls whether a draw needs them or not
-            run, offset, sign = self._tail(max(len(tail), 1), source)
+        if len(tail):
+            run, offset, sign = self._tail(len(tail), source)
             short = np.minimum(run, _LONGEST_RUN)
-            place[tail] = ((self.tail_start + (short << self.tail_bits) + offset) ^ -sign)[: len(tail)]
-            factor[tail] = np.ldexp(self.factor[-1], short.astype(np.int32))[: len(tail)]
+            place[tail] = (self.tail_start + (short << self.tail_bits) + offset) ^ -sign
+            factor[tail] = np.ldexp(self.factor[-1], short.astype(np.int32))
         taken, sure = certainly_below(first_bits, rest, factor, self.phi_float(place))
-        if len(tail) or level:
-            sure[tail[run[: len(tail)] > _LONGEST_RUN]] = False
+        sure[tail[run > _LONGEST_RUN]] = False
         if not sure.all():
-            runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=False))
+            runs = dict(zip(tail.tolist(), zip(run.tolist(), offset.tolist(), sign.tolist(), strict=True), strict=True))
             for i in np.flatnonzero(~sure).tolist():
                 word = (int(first_bits[i]) << 64) | int(rest[i])
-                place[i], taken[i] = self._exactly(int(place[i]), int(slot[i]), runs.get(i), word, source)
+                place[i], taken[i] = self._exactly(int(place[i]), int(slot[i]), runs.get(i), word, 80, source)
         x[which] = place
-        refused = np.flatnonzero(~taken)
-        return refused if isinstance(which, slice) else which[refused]
+        return which[np.flatnonzero(~taken)]
 
     def _tail(self, size: int, source: Entropy) -> tuple[IntArray, IntArray, IntArray]:
         """(g, u, sign): g zeros before the first one, b uniform bits, a sign. g above 40 is counted on exactly later."""
@@ -449,7 +575,7 @@ class Strip(Noise):
         return run, offset, sign
 
     def _exactly(
-        self, place: int, slot: int, tail: tuple[int, int, int] | None, word: int, source: Entropy
+        self, place: int, slot: int, tail: tuple[int, int, int] | None, word: int, read: int, source: Entropy
     ) -> tuple[int, bool]:
         """The same decision in integers; rare."""
         factor = self.area / int(self.slots[slot])
@@ -462,14 +588,50 @@ class Strip(Noise):
             place = self.tail_start + (run << self.tail_bits) + offset
             place = ~place if sign else place
             factor *= Fraction(2) ** (self.tail_power + run)
-        taken = exactly_below(word, 80, factor, self.phi(place), source)
+        if abs(place) >= BOUND:
+            self.unbounded = True
+        taken = exactly_below(word, read, factor, self.phi(place), source)
         # an accepted value outside 64 bits has probability below 2^-2900; drawing it again is all that is left to do
         return (place, taken) if -(1 << 63) <= place < 1 << 63 else (0, False)
+
+
+class _Room(threading.local):
+    """Arrays for level draws, one set a thread: to allocate and free large ones each time costs more than the sums.
+
+    They are taken out while they are used, so that whoever interrupts brings others, and come back empty.
+    """
+
+    arrays: tuple[NDArray[Any], ...] = ()
+
+
+_room = _Room()
+
+
+def _borrow(size: int) -> tuple[NDArray[Any], ...]:
+    arrays, _room.arrays = _room.arrays, ()
+    if not arrays or len(arrays[0]) != size:
+        arrays = tuple(np.empty(size, kind) for kind in (np.complex128, np.float64, np.float64, np.int64))
+    return arrays
+
+
+def _give_back(arrays: tuple[NDArray[Any], ...]) -> None:
+    for array in arrays:
+        array.fill(0)
+    _room.arrays = arrays
 
 
 def _float_f(phi: FloatArray) -> FloatArray:
     """e^(−φ) where φ ≤ 64, e^(−64) beyond: within 2⁻⁴³, an upper bound beyond."""
     return exp_negative(np.minimum(phi, LARGEST))
+
+
+def _taylor(reach: float) -> list[float]:
+    """Coefficients, the highest first, of a polynomial within a relative 2⁻⁴⁴·⁵ of e^r for |r| ≤ reach ≤ 1/8."""
+    last, rest = 1, reach * reach / 2
+    while rest * 1.15 >= 2.0**-44.5:  # what is left out is at most the first term of it times e^(1/8)
+        last += 1
+        rest *= reach / (last + 1)
+    return [1 / math.factorial(power) for power in range(last, -1, -1)]
 
 
 def _halving_bits(kind: LawKind, rate: Fraction, start: int) -> int:
@@ -487,54 +649,14 @@ _LOG_TWO_ABOVE = Fraction(math.nextafter(math.log(2), 1.0)) + Fraction(1, 1 << 5
 # ---- noise of any scale ----------------------------------------------------------------------------------------------------
 
 
-class WideNoise(Noise):
-    """Exact noise of a law whose scale is 2⁵² or more, drawn in two parts: the coarse one is a strip's."""
-
-    wide = True
-
-    def __init__(self, kind: LawKind, rate: Fraction) -> None:
-        self.kind, self.rate = kind, rate
-        self._low_bits = math.frexp(kind.scale(rate))[1] - 1 - _WIDE_BITS
-        shrink = 1 << (self._low_bits * (2 if kind is LawKind.GAUSSIAN else 1))
-        self.coarse = Strip(kind, rate * shrink, mirrored=True)
-
-    def _ahead(self, size: int, source: Entropy) -> NDArray[Any]:
-        return self.draw(size, source, level=True)
-
-    def draw(self, size: int, source: Entropy, *, level: bool = False) -> NDArray[Any]:
-        """x = high 2^e + low: the coarse part from the mirrored law, the fine part uniform, then one rejection.
-
-        Claim   Exact. The mirrored law dominates: f(x) ≤ f(high 2^e mirrored), and their ratio, the acceptance, is at least
-                1 − 2⁻⁴⁰ for |x| ≤ 64 scales: a 64-bit W below that accepts at once, any other goes to exact integers.
-        Source  docs/explanation/exact-noise.md, theorem 3.
-        """
-        bits, out = self._low_bits, np.empty(size, object)
-        octets = (bits + 7) // 8
-        at_once = (1 << 64) - (1 << 24)
-        near = math.floor(64 * self.kind.scale(self.rate) / 2.0**bits)
-        todo = list(range(size))
-        while todo:
-            high = self.coarse.draw(len(todo), source, level=level).tolist()
-            low, word = source.fill(octets * len(todo)).tobytes(), source.words(len(todo), U64).tolist()
-            again: list[int] = []
-            for i, place in enumerate(todo):
-                fine = int.from_bytes(low[octets * i : octets * (i + 1)], "little") >> (8 * octets - bits)
-                x = (high[i] << bits) | fine
-                if word[i] >= at_once or abs(high[i]) > near:
-                    coarse = (high[i] if high[i] >= 0 else ~high[i]) << bits
-                    gap = self.kind.phi(abs(x), self.rate) - self.kind.phi(coarse, self.rate)
-                    if not exactly_below(word[i], 64, Fraction(1), gap, source):
-                        again.append(place)
-                        continue
-                out[place] = x
-            todo = again
-        return out
-
-
 def make_noise(kind: LawKind, parameter: Fraction) -> Noise:
     """Return noise of a law by its scale, or by σ² where it is Gaussian."""
     rate = 1 / (2 * parameter) if kind is LawKind.GAUSSIAN else 1 / parameter
-    return WideNoise(kind, rate) if kind.scale(rate) >= 2.0**52 else Strip(kind, rate)
+    if kind.scale(rate) < 2.0**52:
+        return Strip(kind, rate)
+    from curador.randomness.wide import WideNoise
+
+    return WideNoise(kind, rate)
 
 
 _MOST_TABLES = 64

@@ -17,6 +17,7 @@ from curador.study.check import FRAME
 from curador.study.document import VERSION, engine_from, study_from
 from curador.study.model import (
     DEFAULT_MAX_UNITS,
+    MEMORY,
     Analyst,
     Budget,
     Caps,
@@ -265,6 +266,8 @@ def _single_name(source: object, name: str | None) -> str:
 
 def ledger_path(ledger: str | Path | None, source: object) -> Path:
     """Return where the ledger lies: where the owner says, else beside the one file."""
+    if ledger is not None and Path(ledger) == Path(MEMORY):
+        return Path(MEMORY)
     if ledger is not None:
         return Path(os.path.normpath(Path(ledger).absolute()))
     if isinstance(source, (str, os.PathLike)):

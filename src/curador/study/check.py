@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curador.study.model import MOST_UNITS, Caps, Column, Table, Unit, UnitColumn, UnitPath, UnitRow
+from curador.study.model import MEMORY, MOST_UNITS, Caps, Column, Table, Unit, UnitColumn, UnitPath, UnitRow
 from curador.study.rules import (
     LONGEST_NAME,
     NAME,
@@ -128,6 +128,7 @@ def check_whole(study: Study) -> None:
     if type(study.allow_large_delta) is not bool:
         raise broken_rule(("allow_large_delta",), "true or false", study.allow_large_delta)
     _check_tables(study)
+    _check_memory(study)
     _check_analysts(study)
     for name in study.frames:
         table = study.table(name)
@@ -135,6 +136,15 @@ def check_whole(study: Study) -> None:
             raise broken_rule(
                 ("tables", name, "source"), '"frame" for a table that is given from Python', table and table.source
             )
+
+
+def _check_memory(study: Study) -> None:
+    """Refuse a ledger that forgets for a table that stays: whoever opens it again would begin with a whole budget."""
+    kept = [table.name for table in study.tables if not table.public and table.source != FRAME]
+    if study.in_memory and kept:
+        rule = f"a file, as {dotted_path((kept[0],))} is one: a ledger in memory forgets what was spent"
+        hint = f"name a file; {string_text(MEMORY)} is for made-up data frames, and a sandbox needs no ledger"
+        raise broken_rule(("ledger",), rule, MEMORY, hint)
 
 
 def _check_tables(study: Study) -> None:

@@ -311,7 +311,7 @@ def _table(name: str, raw: RawTable, names: Sequence[str]) -> Table:
                 shown = written.model_dump(exclude_none=True) if isinstance(written, RawCaps) else written
                 raise broken_rule((*where, key), "absent for a public table", shown, "a public table belongs to nobody")
     unique = bool(raw.unique)
-    usual = Caps(rows=1) if unique and raw.caps is None else _caps(raw.caps, where, "caps")
+    usual = _caps(raw.caps, where, "caps")
     return Table(
         name=name,
         source=raw.source,

@@ -66,6 +66,8 @@ DEFAULT_LEAST_SPEND = Fraction(1, 10_000)
 MOST_UNITS = 2**62
 MOST_THREADS = 1024
 MOST_UNIT_ROWS = 1_000_000
+MEMORY = ":memory:"
+"""In the place of a ledger: one that is forgotten when the study is closed."""
 PREPARE = ("auto", "always", "never")
 WORKERS = ("process", "inline")
 
@@ -193,6 +195,8 @@ class Table:
     def __post_init__(self) -> None:
         from curador.study.check import check_table
 
+        if self.caps is None and self.unique and self.unit is not None:
+            object.__setattr__(self, "caps", Caps(rows=1))
         check_table(self)
 
     @property
@@ -353,6 +357,11 @@ class Study(_Fingerprinted):
         return self._fingerprint
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the ledger is to be forgotten when the study is closed; only where every private table is a frame."""
+        return self.ledger == Path(MEMORY)
+
+    @property
     def ledger_path(self) -> Path:
         """Where the ledger lies; like a source, `ledger` is relative to `folder`."""
         return self.folder / self.ledger
@@ -486,7 +495,7 @@ def _digest_table(table: Table) -> dict[str, object]:
         "source": table.source,
         "unit": _digest_unit(table.unit),
         "unique": table.unique,
-        "caps": None if table.caps is None else _digest_caps(table.caps),
+        "caps": _UNDECLARED if table.caps is None else _digest_caps(table.caps),
         "caps_max": None if table.caps_max is None else _digest_caps(table.caps_max),
         "key": sorted(table.key),
         "columns": {column.name: _digest_column(column) for column in table.columns},
@@ -504,6 +513,11 @@ def _digest_unit(unit: Unit | None) -> dict[str, object]:
             return {"kind": "UnitColumn", "column": unit.column}
         case UnitPath():
             return {"kind": "UnitPath", "column": unit.column, "table": unit.table, "key": unit.key}
+
+
+_UNDECLARED = [10, None, None]
+"""What caps that nobody declared have been written as from the first day, when they were these. A question that is answered
+with found caps has the id of their survey in its key."""
 
 
 def _digest_caps(caps: Caps) -> list[int | None]:

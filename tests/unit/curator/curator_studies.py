@@ -54,7 +54,7 @@ def make_study(folder, *, budget=None, analysts=None, name="visits", **changes):
     )
     tables = (
         Table("visits", "visits.parquet", UnitColumn("user_id"), columns, caps=Caps(rows=5)),
-        Table("salaries", "salaries.parquet", UnitColumn("user_id"), ()),
+        Table("salaries", "salaries.parquet", UnitColumn("user_id"), (), caps=Caps(rows=10)),
     )
     write_files(folder)
     people = (Analyst("ana", Fraction(1, 5)), Analyst("eva", Fraction(1), ("visits",)), Analyst("leo", Fraction(1, 2)))

@@ -56,3 +56,23 @@ def test_the_door_is_one_function_for_questions_and_fits():
         called = {node.func.id for node in nodes_of(text) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         assert "spend" in called
         assert not {"turn", "pace", "tried"} & {node.attr for node in nodes_of(text) if isinstance(node, ast.Attribute)}
+
+
+def users_of(names, files):
+    """(file, name) of every place that uses one of these names."""
+    for file, text in files:
+        for node in nodes_of(text):
+            if isinstance(node, ast.Name) and node.id in names:
+                yield file, node.id
+
+
+def test_only_the_sandbox_takes_receipts_off():
+    """The mark is no option of asking: one function makes it, and one module calls that."""
+    found = set(users_of({"as_made_up", "temporary_ledger", "make_private"}, sources()))
+    assert found == {
+        ("curator/sandbox.py", "as_made_up"),
+        ("curator/sandbox.py", "make_private"),
+        ("curator/sandbox.py", "temporary_ledger"),
+        ("curator/curator.py", "temporary_ledger"),  # ledger=":memory:", of frames only
+    }
+    assert list(users_of({"as_made_up"}, [("curator/asking.py", "x = as_made_up(answer, ())")]))

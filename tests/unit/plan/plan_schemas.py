@@ -67,7 +67,9 @@ def people_tables(caps):
             Column("kind", STRING, values=("a", "b", "c")),
         ),
     )
-    lines = Table("lines", "l.parquet", UnitPath("order", "orders", "order"), columns=(Column("price", DECIMAL, BOUNDS),))
+    lines = Table(
+        "lines", "l.parquet", UnitPath("order", "orders", "order"), (Column("price", DECIMAL, BOUNDS),), caps=Caps(10)
+    )
     return [
         (people, {"id": INTEGER, "age": INTEGER, "income": FLOAT, "sex": STRING, "city": STRING}),
         (visits, {"id": INTEGER, "spent": FLOAT, "rating": INTEGER, "kind": STRING, "city": STRING, "raw": FLOAT}),

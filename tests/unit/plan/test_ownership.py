@@ -486,9 +486,12 @@ def test_groups_are_capped_where_it_helps():
     """A cap on groups changes nothing for counts under a bare row cap, so it is not executed; for units and keys it is."""
     assert cap_of(VISITS, keyed=True, groups=50)[0].groups is None
     assert cap_of(VISITS, keyed=True, groups=50)[1].groups == 10
-    assert cap_of(VISITS, keyed=True, units=True, groups=50)[0].groups == 4
-    assert cap_of(VISITS, keyed=True, private=True)[0].groups == 4
-    assert cap_of(VISITS, keyed=True, private=True)[1].groups == 4
+    known = schema(caps=Caps(10, groups=4))
+    few = scan(known, "visits")
+    assert cap_of(few, known=known, keyed=True, units=True, groups=50)[0].groups == 4
+    assert cap_of(few, known=known, keyed=True, private=True)[0].groups == 4
+    assert cap_of(few, known=known, keyed=True, private=True)[1].groups == 4
+    assert cap_of(VISITS, keyed=True, private=True)[1].groups == 10
     assert cap_of(VISITS, keyed=True, units=True, groups=3)[0].groups is None
     known = schema(caps=Caps(10, groups=2, rows_per_group=3))
     assert cap_of(scan(known, "visits"), known=known, keyed=True, groups=50)[0] == Cap(10, "rank", 2, 3)
@@ -501,6 +504,7 @@ def test_an_analyst_lowers_caps_and_raises_them_only_as_the_owner_allows():
         cap_of(VISITS, RequestedCaps(rows=11))
 
 
+SOME = schema(caps=Caps(10, groups=4))
 FEW = schema(caps=Caps(10, groups=2, rows_per_group=3))
 
 
@@ -513,8 +517,10 @@ FEW = schema(caps=Caps(10, groups=2, rows_per_group=3))
         (S, {"keyed": True, "groups": 3}, Cap(10, "rank"), Contribution(10, 3, 10, keyed=True)),
         (S, {"keyed": True, "groups": 1, "units": True}, Cap(10, "rank"), Contribution(10, 1, 10, keyed=True)),
         (S, {"keyed": True, "groups": 0, "units": True}, Cap(10, "rank"), Contribution(10, 1, 10, keyed=True)),
-        (S, {"keyed": True, "groups": 50, "units": True}, Cap(10, "rank", 4), Contribution(10, 4, 10, keyed=True)),
-        (S, {"keyed": True, "private": True, "height": 7}, Cap(10, "rank", 4, height=7), Contribution(10, 4, 10, keyed=True)),
+        (S, {"keyed": True, "groups": 50, "units": True}, Cap(10, "rank"), Contribution(10, 10, 10, keyed=True)),
+        (S, {"keyed": True, "private": True, "height": 7}, Cap(10, "rank", height=7), Contribution(10, 10, 10, keyed=True)),
+        (SOME, {"keyed": True, "groups": 50, "units": True}, Cap(10, "rank", 4), Contribution(10, 4, 10, keyed=True)),
+        (SOME, {"keyed": True, "private": True}, Cap(10, "rank", 4), Contribution(10, 4, 10, keyed=True)),
         (FEW, {}, Cap(10, "rank"), Contribution(10, 1, 10, keyed=False)),
         (FEW, {"keyed": True, "groups": 50}, Cap(10, "rank", 2, 3), Contribution(10, 2, 3, keyed=True)),
         (FEW, {"keyed": True, "groups": 2}, Cap(10, "rank", None, 3), Contribution(10, 2, 3, keyed=True)),
@@ -537,7 +543,7 @@ def test_a_question_about_public_tables_alone_is_refused():
         bound_contribution(
             REGIONS,
             Owners(S),
-            Caps(),
+            Caps(10),
             RequestedCaps(),
             keyed=False,
             private_keys=False,
@@ -574,8 +580,8 @@ BOTH = joined(VISITS, scan(S, "orders"))
         (RAISED, VISITS, {"rows_per_group": 8}, Caps(10, 4, 8)),
         (RAISED, VISITS, {"prepared": True}, Caps(10, 4, 5)),
         (OPEN, VISITS, {"groups": 20}, Caps(10, 20, 10)),
-        (S, BOTH, {}, Caps(10, 4, 10)),
-        (schema(caps=Caps(30)), BOTH, {}, Caps(30, 4, 30)),
+        (S, BOTH, {}, Caps(10, 10, 10)),
+        (schema(caps=Caps(30)), BOTH, {}, Caps(30, 30, 30)),
         (S, BOTH, {"groups": 10, "rows_per_group": 10}, Caps(10, 10, 10)),
     ],
     ids=in_short,

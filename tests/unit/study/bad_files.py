@@ -195,6 +195,13 @@ BAD_FILES = [
         "ledger must be present; got nothing.",
         'write ledger = "visits.ledger"',
     ),
+    Bad(
+        "ledger in memory",
+        change('ledger = "visits.ledger"', 'ledger = ":memory:"'),
+        4,
+        "ledger must be a file, as visits is one: a ledger in memory forgets what was spent; got ':memory:'.",
+        'name a file; ":memory:" is for made-up data frames, and a sandbox needs no ledger',
+    ),
     Bad("ledger empty", change('ledger = "visits.ledger"', 'ledger = ""'), 4, "ledger must be a file name; got ''."),
     Bad("ledger number", change('ledger = "visits.ledger"', "ledger = 7"), 4, "ledger must be text in quotes; got 7."),
     Bad(
@@ -534,8 +541,8 @@ BAD_FILES = [
     ),
     Bad(
         "caps_max zero",
-        table('unit = "user_id"\ncaps_max = { groups = 0 }\n'),
-        8,
+        table('unit = "user_id"\ncaps = { rows = 5 }\ncaps_max = { groups = 0 }\n'),
+        9,
         "[tables.visits] caps_max.groups must be a whole number from 1 to 1,000,000; got 0.",
     ),
     Bad(

@@ -164,7 +164,7 @@ def test_several_tables(here):
     assert (study.name, study.folder, list(study.frames)) == ("shop", here, ["items"])
     assert (customer.unit, orders.unit) == (UnitColumn("id"), UnitPath("cid", "customer"))
     assert (items.unit, items.source, nation.public) == (UnitPath("oid", "orders", "id"), "frame", True)
-    assert (customer.caps, orders.caps) == (Caps(), Caps(rows=20))
+    assert (customer.caps, orders.caps) == (None, Caps(rows=20))
     assert (orders.columns[0].bounds, customer.columns[0].bounds) == ((0, 10), (0, 120))
     assert parse_study(study.to_toml(), folder=here) == study
 

@@ -120,7 +120,7 @@ def test_a_whole_file():
     assert (customer.unit, customer.unique, customer.caps) == (UnitColumn("c_custkey"), True, Caps(rows=1))
     assert (orders.unit, orders.caps) == (UnitPath("o_custkey", "customer"), Caps(rows=20, groups=5))
     assert orders.caps_max == Caps(rows=50, groups=5)
-    assert (lineitem.unit, lineitem.caps, lineitem.caps_max) == (UnitPath("l_orderkey", "orders", "o_orderkey"), Caps(), None)
+    assert (lineitem.unit, lineitem.caps, lineitem.caps_max) == (UnitPath("l_orderkey", "orders", "o_orderkey"), None, None)
     assert (nation.public, nation.key, nation.unit) == (True, ("n_nationkey",), None)
     assert study.analysts == (Analyst("ana", Fraction(1, 5)), Analyst("eva", Fraction(1, 3), ("orders",), train=True))
     assert [column.name for column in lineitem.columns][:2] == ["l_quantity", "l_returnflag"]
