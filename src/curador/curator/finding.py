@@ -100,9 +100,10 @@ def needs_of(session: Session, plan: Plan) -> list[BlockNeeds]:
         return [{} for _ in plan.blocks]
     return [
         {
-            one.kind: need
-            for one in _counted(block, schema)
-            if (need := _need(session, one, block, survey)).steps is not None or can_be_counted(one, schema, plan.tables)
+            counting.kind: need
+            for counting in _counted(block, schema)
+            if (need := _need(session, counting, block, survey)).steps is not None
+            or can_be_counted(counting, schema, plan.tables)
         }
         for block in plan.blocks
     ]
