@@ -44,6 +44,7 @@ def main(name: str) -> None:
     make_ledger(folder, "clinic")
     make_ledger(folder, "pure")
     make_register(folder)
+    make_ledger(folder, "surveyed")
     make_models(folder)
     make_local(folder)
     seal(folder)
@@ -175,7 +176,7 @@ def settle_in_other_ways(curator: cu.Curator) -> None:
 
     engine.tally = broken
     with contextlib.suppress(Failed):
-        curator.ask("SELECT COUNT(*) AS n FROM visits WHERE age > 30", spend="1%")
+        curator.ask("SELECT COUNT(*) AS n FROM visits WHERE age > 31", spend="1%")
     engine.tally = tally
     curator.reopen("the disk is back")
     ledger = curator.ledger

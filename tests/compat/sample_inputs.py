@@ -82,6 +82,7 @@ TABLES = {
     "lines.csv": "order_id,price\n" + "".join(f"{one % 90},{one % 20}\n" for one in range(180)),
 }
 
+_CAPS = "caps = { rows = 5, groups = 3 }\ncaps_max = { rows = 20 }\n"
 _VISITS = """
 [tables.visits]
 source = "visits.csv"
@@ -177,6 +178,18 @@ caps = {{ rows = 8, rows_per_group = 2 }}
 order_id = {{ type = "integer" }}
 price = {{ type = "decimal", values = ["0.5", 1, "7/1"] }}
 {_OTHERS}{_ENGINE}""",
+    "surveyed.toml": f"""version = 1
+name = "surveyed"
+budget = {{ epsilon = "3", delta = "1e-6" }}
+max_units = 10_000
+ledger = "surveyed.ledger"
+
+[unit]
+name = "patient"
+{_VISITS.replace(_CAPS, "")}{_OTHERS}
+[analysts]
+ana = {{ share = "50%" }}
+{_ENGINE}""",
     "rows.toml": f"""version = 1
 name = "rows"
 budget = {{ epsilon = 1 }}
@@ -285,7 +298,7 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 def priced(study: Study, question: str, options: dict[str, Any], version: int = 1) -> PricedQuestion:
     """Return what an owner's question about the study is priced at; no row is read and no ledger made."""
     fixed = {"adjacency": study.adjacency, "unit": study.unit_name, "max_units": study.max_units, "owners": study.owners}
-    ledger = SimpleNamespace(limits=Limits.create(study.budget, **fixed), stored=lambda *_: None)
+    ledger = SimpleNamespace(limits=Limits.create(study.budget, **fixed), stored=lambda *_: None, surveyed=lambda *_: None)
     engine = SimpleNamespace(
         schema=describe(study), version=version, compile=lambda blocks: [(block, None) for block in blocks]
     )
@@ -296,6 +309,7 @@ def priced(study: Study, question: str, options: dict[str, Any], version: int = 
 
 # ---- what the ledgers were asked ----------------------------------------------------------------------------------------
 
+_BIASED = {"spend": "5%", "bias": True}
 ASKED: dict[str, tuple[tuple[str | None, str, dict[str, Any]], ...]] = {
     "clinic": (
         (None, "SELECT COUNT(*) AS n FROM visits", {"spend": "1%"}),
@@ -312,13 +326,28 @@ ASKED: dict[str, tuple[tuple[str | None, str, dict[str, Any]], ...]] = {
         ("ana", "SELECT MEDIAN(spent) AS middle FROM visits", {"epsilon": "0.1"}),
         (None, "SELECT city AS here, COUNT(*) AS n, AVG(spent) AS mean FROM visits GROUP BY here", {"spend": "5%"}),
     ),
+    "surveyed": (
+        (None, "SELECT COUNT(*) AS n FROM visits", {"spend": "5%"}),
+        ("ana", "SELECT COUNT(*) AS n FROM visits WHERE age > 30", {"spend": "10%"}),
+        ("ana", "SELECT SUM(spent) AS s FROM visits WHERE age > 30", {"spend": "10%"}),
+        (None, "SELECT COUNT(*) AS k FROM visits WHERE age > 30", {"spend": "5%"}),
+        (None, "SELECT shop, COUNT(*) AS n FROM visits WHERE member GROUP BY shop", {"epsilon": "0.1"}),
+        (None, "SELECT plan, SUM(spent) AS s FROM visits v JOIN people p ON v.user_id = p.user_id GROUP BY plan", _BIASED),
+        ("ana", "SELECT COUNT(*) AS n FROM visits WHERE spent > 50", {"accuracy": {"n": 5000}, "caps": "find"}),
+        (None, "SELECT COUNT(*) AS n FROM people", {"spend": "5%"}),
+    ),
 }
-READ = {"clinic": ("visits.csv", "people.csv", "cities.csv"), "pure": ("visits.csv",)}
+READ = {
+    "clinic": ("visits.csv", "people.csv", "cities.csv"),
+    "pure": ("visits.csv",),
+    "surveyed": ("visits.csv", "people.csv", "cities.csv"),
+}
 """The tables that lie beside each ledger."""
 
 KINDS = {
     "clinic": {"created", "reserved", "committed", "failed", "voided", "served", "refreshed", "reopened"},
     "pure": {"created", "reserved", "committed", "failed", "voided", "served", "reopened"},
+    "surveyed": {"created", "reserved", "committed", "failed", "voided", "served", "reopened"},
 }
 """Which kinds of entries each ledger holds at least."""
 

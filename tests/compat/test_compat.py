@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sqlite3
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ import sample_inputs as given
 import curador as cu
 from curador import learn, local
 from curador.engines.base import PrivateSource
+from curador.curator.finding import split_parts
 from curador.learn.model_file import from_json, to_json
 from curador.ledger import checkpoint
 from curador.ledger.chain import ChainReplay
@@ -27,6 +30,7 @@ from curador.ledger.markers import marked_ledgers
 from curador.ledger.register import Register, SeenSource
 from curador.local import client as devices
 from curador.local.protocol import Reporting
+from curador.plan.counting import Steps
 from curador.privacy import losses
 from curador.privacy.loss import Loss
 from curador.privacy.losses import loss_from_record
@@ -265,7 +269,10 @@ FIT = (
 )
 """The fields of a question's receipt and of a fit's."""
 
-ENTRY_IN_RECEIPT = {1: ("id", "sequence", "previous", "hash"), 2: ("id", "hash")}
+SURVEYED = (*RECEIPT[: RECEIPT.index("bounds")], "survey", *RECEIPT[RECEIPT.index("bounds") :])
+"""The fields of a question's receipt where caps were found by a survey: version 3."""
+
+ENTRY_IN_RECEIPT = {1: ("id", "sequence", "previous", "hash"), 2: ("id", "hash"), 3: ("id", "hash")}
 """What a receipt says of its entry, by version: since 2 nothing from which another entry's place could be told."""
 
 
@@ -279,7 +286,7 @@ def test_receipts_have_the_fields_of_their_version_and_name_their_entries(path):
 
         assert receipt["id"] == (entry.id if receipt["version"] == 1 else entry.shown)
         assert receipt["study"]["digest"] == entry.study_digest
-        assert tuple(receipt) == (FIT if "fit" in case else RECEIPT)
+        assert tuple(receipt) == (FIT if "fit" in case else SURVEYED if receipt["version"] == 3 else RECEIPT)
         assert tuple(receipt["ledger"]) == ENTRY_IN_RECEIPT[receipt["version"]]
 
 
@@ -296,7 +303,45 @@ def test_every_version_of_receipts_has_a_sample():
     """Version 1 spoke of the entry that settled a question."""
     versions = {loaded(path)["version"] for version in VERSIONS for path in version.glob("ledgers/*/receipts/*.json")}
 
-    assert versions == {1, 2}
+    assert versions == {1, 2, 3}
+
+
+@samples("ledgers/surveyed")
+def test_what_was_found_is_read_as_it_was(path, copied):
+    """The survey in force with its caps, and what questions counted first, by the names under which it is looked for."""
+    entries = [Entry.from_text(text) for text in texts_of(path)]
+    held = [entry.survey for entry in entries if entry.survey is not None]
+    surveys, counts = [one for one in held if "tables" in one], [one["counts"] for one in held if "counts" in one]
+    with cu.open(copied / "surveyed.toml") as curator:
+        found = curator._session.survey  # noqa: SLF001 -- what plans are made with
+        for name, one in surveys[-1]["tables"].items():
+            assert curator.schema.table(name).table.caps.rows == one["cap"] == found.tables[name].cap
+            assert found.tables[name].rows.record() == one["rows"]
+            assert {column: parts.groups.record() for column, parts in found.tables[name].columns.items()} == {
+                column: parts["groups"] for column, parts in one["columns"].items()
+            }
+        for one in counts:
+            for name, steps in one.items():
+                assert curator.ledger.counted(name) == steps
+                assert Steps.from_record(steps, curator.study.adjacency).record() == steps
+    assert len(surveys) == 1
+    assert len(counts) >= 3
+
+
+def test_a_stored_answer_of_two_parts_has_a_sample():
+    """Counted first, measured then: the mark, the length of the first part, both."""
+    path = VERSIONS[-1] / "ledgers" / "surveyed" / "surveyed.ledger"
+    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as connection:
+        contents = [content for (content,) in connection.execute("SELECT content FROM answer ORDER BY sequence")]
+    connection.close()
+    parts = [split_parts(content) for content in contents if content.startswith(b"curador found 1\n")]
+
+    assert len(parts) >= 3
+    for first, second in parts:
+        held = json.loads(zlib.decompress(first))
+        assert set(held) == {"bought", "steps"}
+        assert set(held["bought"]) <= set(held["steps"])
+        assert json.loads(zlib.decompress(second))["version"] == 1
 
 
 @samples("ledgers/*/checkpoint")

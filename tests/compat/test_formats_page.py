@@ -41,6 +41,12 @@ def newest_entry():
     return next(one for one in entries() if one["kind"] == "surveyed")
 
 
+def found_by(name):
+    """Return what an entry says that was found, by one of its fields."""
+    lines = (LEDGER.parent / "surveyed" / "entries.jsonl").read_text(encoding="utf-8").splitlines()
+    return next(one for line in lines if name in (one := json.loads(line).get("survey") or {}))
+
+
 def answer():
     with sqlite3.connect(f"file:{LEDGER / 'clinic.ledger'}?mode=ro&immutable=1", uri=True) as connection:
         (content,) = connection.execute("SELECT content FROM answer ORDER BY sequence LIMIT 1").fetchone()
@@ -76,7 +82,10 @@ HELD = {
     "Manifest": lambda: loaded(LEDGER / "clinic.ledger.prepared" / "manifest.json"),
     "Canonical text of a question": lambda: json.loads(loaded(HERE / "v1" / "questions.json")[0]["texts"][0]),
     "Study digest": lambda: loaded(HERE / "v1" / "digests.json")["clinic.toml"]["meaning"],
-    "Receipt of a question": lambda: receipt(fit=False),
+    "Survey": lambda: found_by("tables"),
+    "Counts": lambda: found_by("counts"),
+    "Steps": lambda: found_by("tables")["tables"]["visits"]["rows"],
+    "Receipt of a question": lambda: loaded(LEDGER.parent / "surveyed" / "receipts" / "0.json"),
     "Receipt of a fit": lambda: receipt(fit=True).keys() - receipt(fit=False).keys(),
     "Model": lambda: loaded(HERE / "v1" / "models" / "pca.json"),
     "Local protocol": lambda: set.intersection(*map(set, local_texts("protocol"))),

@@ -4,16 +4,21 @@ A bug is a function that patches the product by `monkeypatch`. The judge must fi
 """
 
 import dataclasses
+import hashlib
 
+from curador.curator import asking, finding, survey
+from curador.curator import curator as buying
+from curador.curator import session as session_module
 from curador.engines.duckdb import prepare, ranking, reading
 from curador.engines.lower import aggregates as lowered_aggregates
 from curador.engines.lower import block as lowered_block
 from curador.engines.lower import dialect_duckdb
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
-from curador.plan import aggregates, build, ownership, sensitivity, work
+from curador.plan import aggregates, build, counting, ownership, sensitivity, work
 from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
+from curador.query.tree import Ref, UnitGroup
 
 
 def _wrapped(patch, module, name, change):
@@ -289,3 +294,141 @@ def every_row_is_stored(patch):
 
 PREPARED_BUGS = [rank_with_ties, texts_of_any_length, every_row_is_stored, values_not_told_apart, every_row_is_the_first]
 """Bugs of preparation: worlds must be prepared with them."""
+
+
+# ---- surveys and caps that are found --------------------------------------------------------------------------------------
+
+
+def caps_from_exact_counts(patch):
+    """The cap of a survey follows from what was tallied, not from what was released."""
+    exact = {}
+
+    def tally(plain, question, *, rehearsal):
+        out = plain(question, rehearsal=rehearsal)
+        if not rehearsal and question.text.startswith("SURVEY"):
+            steps = [step for step, units in zip(out[0].keys[0], out[0].tallies[0], strict=True) if units]
+            exact["cap"] = 1 << max(steps, default=0)
+        return out
+
+    _wrapped(patch, asking.PricedQuestion, "_tallied", tally)
+    _wrapped(patch, survey, "choose_rows", lambda plain, *given, **named: exact.get("cap") or plain(*given, **named))
+
+
+def own_caps_from_exact_counts(patch):
+    """The caps of a question follow from its exact tallies."""
+    exact = {}
+
+    def tally(plain, question, *, rehearsal):
+        out = plain(question, rehearsal=rehearsal)
+        if not rehearsal and [item.name for item in question.plan.blocks[0].items] == ["step", "units"]:
+            exact["cap"] = 1 + int(sum(out[0].tallies[0]))
+        return out
+
+    _wrapped(patch, asking.PricedQuestion, "_tallied", tally)
+    _wrapped(patch, finding, "choose_rows", lambda plain, *given, **named: exact.get("cap") or plain(*given, **named))
+
+
+def rows_instead_of_units(patch):
+    """A step counts rows: one unit is in it as often as it has rows."""
+
+    def by_row(plain, relation, keys=(), **named):
+        made = plain(relation, keys, **named)
+        extra = tuple(Ref(place, column.type) for place, column in enumerate(relation.columns) if not column.unit)
+        outs = tuple(column for column in relation.columns if not column.unit)
+        held = made.columns[: len(made.keys)]
+        return dataclasses.replace(made, keys=(*made.keys, *extra), columns=(*held, *outs, made.columns[-1]))
+
+    _wrapped(patch, counting, "group_by_unit", by_row)
+    _wrapped(
+        patch,
+        Owners,
+        "rows",
+        lambda plain, owners, relation: 1 if isinstance(relation, UnitGroup) else plain(owners, relation),
+    )
+    _wrapped(
+        patch,
+        Owners,
+        "of",
+        lambda plain, owners, relation: (True, 1) if isinstance(relation, UnitGroup) else plain(owners, relation),
+    )
+
+
+def analyst_buys_the_survey(patch):
+    """Whoever asks first buys it."""
+    owner = lambda session: dataclasses.replace(session, analyst=None)  # noqa: E731
+    _wrapped(patch, buying, "needs_survey", lambda plain, session, *given: plain(owner(session), *given))
+    _wrapped(patch, buying, "buy_survey", lambda plain, session, before: plain(owner(session), before))
+
+
+def survey_bought_twice(patch):
+    """Who buys looks again which survey is in force, and follows the one that was bought a moment ago."""
+    _wrapped(patch, buying, "buy_survey", lambda plain, session, _before: plain(session, session.survey))
+
+
+def main_part_too_dear(patch):
+    """What is left of the spend is thought to be all of it."""
+    _wrapped(patch, finding, "price", lambda plain, plan, kind, amount, *rest: plain(plan, kind, amount * 10 / 9, *rest))
+    patch.setattr(finding, "_within", lambda *_: True)
+
+
+def counts_of_other_rows(patch):
+    """What was counted is remembered by its kind alone."""
+    patch.setattr(finding, "counting_name", lambda _session, counting: hashlib.sha256(counting.kind.encode()).hexdigest())
+
+
+def trial_caps_are_kept(patch):
+    """The caps by which a question was tried out stay in force after the survey."""
+    trials = []
+
+    def trial(plain, session, rows):
+        made = plain(session, rows)
+        trials.append(made.trial)
+        return made
+
+    _wrapped(patch, survey, "trial_session", trial)
+    plain = session_module.Session.schema
+
+    def schema(session):
+        own = plain.fget(session)
+        if trials and own.found:
+            caps = {one.table.name: one.table.caps for one in trials[-1].tables}
+            return counting.with_caps(own, {name: caps[name] for name in own.found})
+        return own
+
+    patch.setattr(session_module.Session, "schema", property(schema))
+    _wrapped(
+        patch,
+        session_module.Session,
+        "at_one_survey",
+        lambda plain, session: (
+            dataclasses.replace(session, pinned=(session.schema, session.survey)) if session.trial is None else plain(session)
+        ),
+    )
+    trials.clear()
+
+
+def counted_by_what_is_there(patch):
+    """Counting own rows fails where their units are odd in number: that it failed is an answer."""
+
+    def tally(plain, question, *, rehearsal):
+        out = plain(question, rehearsal=rehearsal)
+        counted = [item.name for item in question.plan.blocks[0].items] == ["step", "units"]
+        if not rehearsal and counted and int(sum(out[0].tallies[0])) % 2:
+            raise ValueError("an odd number of units")
+        return out
+
+    _wrapped(patch, asking.PricedQuestion, "_tallied", tally)
+
+
+SURVEY_BUGS = [
+    caps_from_exact_counts,
+    own_caps_from_exact_counts,
+    rows_instead_of_units,
+    analyst_buys_the_survey,
+    survey_bought_twice,
+    main_part_too_dear,
+    counts_of_other_rows,
+    trial_caps_are_kept,
+    counted_by_what_is_there,
+]
+"""Bugs of surveys and of caps that are found: whole histories must be played with them."""

@@ -90,8 +90,9 @@ class Asker(QuestionVerbs):
         session = self._session
         with session.still():
             session.require_admitted(session.version)
+        before = session.survey
         if needs_survey(session, question, options):
-            report = buy_survey(session)
+            report = buy_survey(session, before)
             for line in ("this question needs caps that nobody declared: the survey finds them", *report.lines()):
                 print(f"curador: {line}", file=sys.stderr)  # noqa: T201 -- what the owner pays is never silent
         if options.caps == FIND and options.accuracy is not None:
@@ -188,7 +189,7 @@ class Curator(Asker):
 
         The caps hold from here on, over all data versions, until the next survey.
         """
-        return buy_columns(self._session) if columns else buy_survey(self._session)
+        return buy_columns(self._session) if columns else buy_survey(self._session, self._session.survey)
 
     def reopen(self, note: str) -> None:
         """Open the study to analysts again after engine failures."""

@@ -22,14 +22,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from curador.answers.identity import identity, plain, question_key
 from curador.answers.left_out import filtered_sentence, left_out, table_sentence
 from curador.canonical import canonical_digest, canonical_text
-from curador.curator.price import cost_of, is_enough, plan_question, priced_plan, put_together
+from curador.curator.price import cost_of, is_enough, plan_question, price_question, priced_plan, put_together
 from curador.curator.receipt import answer_receipt
 from curador.curator.spending import spend
 from curador.curator.survey import SurveyPurchase, counted_question, priced_counts, reference_spread, released_counts
 from curador.errors import Failed
 from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
 from curador.numerics.exact import rational
-from curador.plan.counting import Counting, Steps, choose_groups, choose_in_group, choose_rows, reads_one_table
+from curador.plan.counting import (
+    Counting,
+    Steps,
+    can_be_counted,
+    choose_groups,
+    choose_in_group,
+    choose_rows,
+    reads_one_table,
+)
 from curador.plan.ownership import RequestedCaps, private_tables
 from curador.plan.price import price
 from curador.privacy.losses import Concentrated, Pure
@@ -83,11 +91,22 @@ BlockNeeds: TypeAlias = "dict[str, Need]"
 
 
 def needs_of(session: Session, plan: Plan) -> list[BlockNeeds]:
-    """Return what the caps of each block follow from; nothing where they are declared, or those of a whole table."""
+    """Return what the caps of each block follow from; nothing where they are declared, or those of a whole table.
+
+    What could not be counted within the work that one unit may cause is not needed either: the tables' caps hold.
+    """
     schema, survey = session.schema, session.survey
     if survey is None or not schema.found:
         return [{} for _ in plan.blocks]
-    return [{one.kind: _need(session, one, block, survey) for one in _counted(block, schema)} for block in plan.blocks]
+    return [
+        {
+            counting.kind: need
+            for counting in _counted(block, schema)
+            if (need := _need(session, counting, block, survey)).steps is not None
+            or can_be_counted(counting, schema, plan.tables)
+        }
+        for block in plan.blocks
+    ]
 
 
 def _counted(planned: BlockPlan, schema: Schema) -> list[Counting]:
@@ -132,7 +151,7 @@ def counting_name(session: Session, counting: Counting) -> str:
             "version": 1,
             "counted": counting.kind,
             "relation": plain(counting.relation),
-            "keys": [plain(key) for key in counting.keys],
+            "keys": sorted(canonical_text(plain(key)) for key in counting.keys),
             "study": session.study.digest,
             "data_version": session.version,
         }
@@ -170,8 +189,8 @@ def caps_known(session: Session, plan: Plan, needs: Sequence[BlockNeeds]) -> tup
 # ---- the question ----------------------------------------------------------------------------------------------------------
 
 
-RestoredFinding: TypeAlias = "tuple[PricedQuestion, RestoredQuestion]"
-"""The question at the caps that were found, and what was released for it."""
+RestoredFinding: TypeAlias = "tuple[PricedQuestion, RestoredQuestion, tuple[Priced, ...]]"
+"""The question at the caps that were found, what was released for it, and the plans that were counted for it."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +201,7 @@ class FindingQuestion:
     missing    what each of its plans counts, under which name, with the tops of the steps
     main       the question at the caps of its tables: what a preview shows
     make       the question at other caps, with noise for what is left of the spend
+    count      the plans that count what has these names, for a tenth of the spend, with the tops of their steps
     needs      what the caps of each block follow from
     promised   the most that the main part may cost: ε, or ρ, and δ
     """
@@ -190,6 +210,7 @@ class FindingQuestion:
     missing: tuple[tuple[str, tuple[int, ...]], ...]
     main: PricedQuestion
     make: Callable[[tuple[RequestedCaps, ...], Sequence[BlockNeeds]], PricedQuestion]
+    count: Callable[[Sequence[str]], list[tuple[Priced, tuple[int, ...]]]]
     needs: tuple[BlockNeeds, ...]
     promise: Loss
     promised: tuple[Fraction, Fraction]
@@ -269,7 +290,9 @@ class FindingQuestion:
             released, _ = counts.restore(counts.compute(rehearsal=rehearsal))
             parts = zip(counts.priced, self.missing, released, strict=True)
             known |= {name: Steps(tops, *released_counts(priced, own)) for priced, (name, tops), own in parts}
-        first = zlib.compress(canonical_text({name: one.record() for name, one in known.items()}).encode("ascii"), 6)
+        bought = [name for name, _ in self.missing]
+        held = {"bought": bought, "steps": {name: one.record() for name, one in known.items()}}
+        first = zlib.compress(canonical_text(held).encode("ascii"), 6)
         question = replace(self._resolve(known), by_engine=self.by_engine)
         if not _within(question, self.promised):
             raise Failed("what a question measures must cost what was reserved for it")
@@ -277,18 +300,19 @@ class FindingQuestion:
 
     def restore(self, content: bytes) -> RestoredFinding:
         """Return the question at the caps that followed from what was counted, and what it gave."""
-        question = self._resolve(self._read(content))
-        return question, question.restore(split_parts(content)[1])
+        bought, steps = self._read(content)
+        question = self._resolve(steps)
+        counted = tuple(priced for priced, _ in self.count(bought))
+        return question, question.restore(split_parts(content)[1]), counted
 
     def digest(self, restored: RestoredFinding) -> str:
         """Return the digest of the table that is shown."""
-        question, held = restored
+        question, held, _ = restored
         return question.digest(held)
 
     def show(self, restored: RestoredFinding, digest: str, spent: Spent) -> Answer:
         """Return the answer at the caps that were found, with a receipt of both parts."""
-        question, held = restored
-        counted = () if self.counts is None else self.counts.priced
+        question, held, counted = restored
         both = replace(question, priced=(*question.priced, *counted))
         answer = question.show(held, digest, spent)
         terms = {**both.terms, "plan": {**both.terms["plan"], "digest": question.plan_digest}}
@@ -297,11 +321,12 @@ class FindingQuestion:
 
     def found(self, content: bytes) -> dict[str, Any]:
         """Return what was counted, under the names by which the next question finds it."""
-        return {name: steps.record() for name, steps in self._read(content).items()}
+        return {name: steps.record() for name, steps in self._read(content)[1].items()}
 
-    def _read(self, content: bytes) -> dict[str, Steps]:
+    def _read(self, content: bytes) -> tuple[list[str], dict[str, Steps]]:
         held = json.loads(zlib.decompress(split_parts(content)[0]))
-        return {name: Steps.from_record(one, self.session.study.adjacency) for name, one in held.items()}
+        adjacency = self.session.study.adjacency
+        return held["bought"], {name: Steps.from_record(one, adjacency) for name, one in held["steps"].items()}
 
     def _resolve(self, known: Mapping[str, Steps]) -> PricedQuestion:
         needs = [
@@ -327,7 +352,7 @@ def price_finding(
     limits, share = session.limits, session.share
     whole = priced_plan(plan, options, limits, share)
     own = {need.name: need for one in needs for need in one.values() if need.name is not None}
-    missing = [(name, need.counting) for name, need in own.items() if need.steps is None]
+    missing = [name for name, need in own.items() if need.steps is None]
     amount = down_to_tick(whole.amount * (1 - FIND_SHARE))  # also where its answer is stored, and all is known since
     weights = {name: rational(value, "weights") for name, value in (options.weights or {}).items()}
 
@@ -336,17 +361,20 @@ def price_finding(
         main = price(planned, whole.kind, amount, whole.delta, weights)
         return put_together(session, tree, main, compiled, options, held, text, confidence)
 
+    def count(names: Sequence[str]) -> list[tuple[Priced, tuple[int, ...]]]:
+        each = whole.amount * FIND_SHARE / max(len(names), 1)
+        return priced_counts([(own[name].counting, each) for name in names], whole.kind, plan.tables, session.schema)
+
     main = make(None, [{} for _ in needs])
     counts, tops = None, list[tuple[int, ...]]()
     if missing:
-        each = whole.amount * FIND_SHARE / len(missing)
-        made = priced_counts([(one, each) for _, one in missing], whole.kind, plan.tables, session.schema)
+        made = count(missing)
         tops = [top for _, top in made]
         counts = counted_question(session, text, [one for one, _ in made], after=None)
-        _require_plannable(make, plan, needs, dict(zip((name for name, _ in missing), tops, strict=True)))
+        _require_plannable(make, plan, needs, dict(zip(missing, tops, strict=True)))
     promise, promised = _promise(whole.kind, amount, whole.delta, session.study.adjacency)
     cost = (cost_of(counts.priced) if counts is not None else NOTHING) + _amounts_of(whole.kind, promised)
-    identities = (identity(whole),)
+    identities = (identity(whole), *main.identities[1:])
     finds = sorted(own)
     key = canonical_digest(
         {
@@ -363,9 +391,10 @@ def price_finding(
     )
     return FindingQuestion(
         counts=counts,
-        missing=tuple((name, top) for (name, _), top in zip(missing, tops, strict=True)),
+        missing=tuple(zip(missing, tops, strict=True)),
         main=main,
         make=make,
+        count=count,
         needs=tuple(needs),
         promise=promise,
         promised=promised,
@@ -381,11 +410,15 @@ def buy_counts(session: Session, text: str, options: QuestionOptions) -> None:
     An accuracy is priced by caps, so they must be known first. If the question is refused afterwards, what was counted is
     kept, and is free for every other question about the same rows.
     """
-    _, plan, _ = plan_question(session, text, replace(options, caps=None))
+    session, options = session.at_one_survey(), replace(options, caps=None)
+    question, plan, _ = plan_question(session, text, options)
+    if question.options.rows is not None or question.options.groups is not None:
+        return  # the statement says its own
     needs = needs_of(session, plan)
     missing = {need.name: need.counting for own in needs for need in own.values() if need.name and need.steps is None}
     if not missing:
         return
+    price_question(session, text, options)  # what is wrong with it is found before anything is bought
     kind, amount = ("pure", session.least.epsilon) if session.limits.kind == "pure" else ("concentrated", session.least.rho)
     made = priced_counts([(one, amount / len(missing)) for one in missing.values()], kind, plan.tables, session.schema)
     question = counted_question(session, f"{COUNT} {text}", [one for one, _ in made], after=None)

@@ -270,6 +270,7 @@ def price_question(
 
     A cost below the least spend buys nothing new; an answer that was given for it before is given again.
     """
+    session = session.at_one_survey()
     question = price_at(session, text, options)
     if not question.enough and (fresh or session.stored(question.key, question.version) is None):
         question = price_at(session, text, options, raised=True)
@@ -300,7 +301,8 @@ def price_at(
     needs = [] if chosen else needs_of(session, plan)
     if any(needs) and options.accuracy is None:
         finding = price_finding(session, plan, options, needs, text, confidence)
-        if finding.enough and (finding.missing or session.stored(finding.key, finding.version) is not None):
+        given = session.stored(finding.key, finding.version) is not None
+        if (given and not raised) or (finding.enough and finding.missing):
             return finding
     caps = caps_known(session, plan, needs)
     if caps is not None:

@@ -139,10 +139,19 @@ class Session:
     """The survey in force, by the id of its entry."""
     filled: tuple[int, str, Schema, Schema] | None = None
     """The engine's schema with the caps of a survey: for which schema and survey, what, and the schema itself, kept alive."""
+    pinned: tuple[Schema, Survey | None] | None = None
+    """The survey by which one question is priced, measured and shown, whatever others buy meanwhile."""
 
     def of(self, analyst: Analyst) -> Session:
         """Return the session of an analyst at the same study."""
         return replace(self, analyst=analyst)
+
+    def at_one_survey(self) -> Session:
+        """Return the session with the survey that is in force now, and no other: for one question."""
+        if self.trial is not None or self.pinned is not None:
+            return self
+        survey = self.survey
+        return replace(self, pinned=(self._schema_with(survey), survey))
 
     @property
     def name(self) -> str | None:
@@ -169,24 +178,32 @@ class Session:
         """The survey in force; None where none was bought, or nothing of the study needs one."""
         if self.trial is not None or not any(table.surveyed for table in self.study.tables):
             return None
+        if self.pinned is not None:
+            return self.pinned[1]
         entry = self.ledger.surveyed(self.study.name)
         if entry is None:
             return None
-        if self.read is None or self.read[0] != entry.id:
-            self.read = entry.id, read_survey(entry, self.study.adjacency)
-        return self.read[1]
+        held = self.read
+        if held is None or held[0] != entry.id:
+            held = entry.id, read_survey(entry, self.study.adjacency)
+            self.read = held
+        return held[1]
 
     @property
     def schema(self) -> Schema:
         """Every table and column of the study, with the caps that a survey found where none are declared."""
         if self.trial is not None:
             return self.trial
-        plain, survey = self.engine.schema, self.survey
+        return self._schema_with(self.survey) if self.pinned is None else self.pinned[0]
+
+    def _schema_with(self, survey: Survey | None) -> Schema:
+        plain, held = self.engine.schema, self.filled
         if survey is None:
             return plain
-        if self.filled is None or self.filled[:2] != (id(plain), survey.id):
-            self.filled = id(plain), survey.id, survey.fill(plain), plain
-        return self.filled[2]
+        if held is None or held[:2] != (id(plain), survey.id):
+            held = id(plain), survey.id, survey.fill(plain), plain
+            self.filled = held  # in one step: other threads see the one or the other
+        return held[2]
 
     @property
     def visible_tables(self) -> frozenset[str] | None:

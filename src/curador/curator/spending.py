@@ -20,7 +20,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, LedgerBusy, Refused
+from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Refused
 from curador.ledger.amounts import NOTHING
 from curador.ledger.entry import BEFORE_ALL, AlreadyReserved, Entry, EntryKind, Spent, State, new_id, now
 from curador.mechanisms.seam import is_private
@@ -129,11 +129,10 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                         purchase.try_engine()
                 session.tried.add((request.question, request.question_key))
             said = CHARGING
-            try:
-                reserved = ledger.reserve(request, once=purchase.once)
-            except AlreadyReserved:
+            reserved = _reserve(session, purchase)
+            if not isinstance(reserved, Spent):
                 said = None
-                return _give_again(session, purchase, _await_other(session, request))
+                return _give_again(session, purchase, reserved)
             charged, said = True, INTERRUPTED
             with _telling_an_id(session, reserved):
                 content = purchase.compute(rehearsal=False)
@@ -196,16 +195,32 @@ def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Sto
     return purchase.show(restored, digest, Spent(entry=entry, limit=limit, before=spent, after=spent))
 
 
-def _await_other(session: Session, request: Request) -> Stored:
-    """Return what somebody else is buying in another process, once it is there; nothing is charged here."""
+def _reserve(session: Session, purchase: Purchase[Value, Result]) -> Spent | Stored:
+    """Charge; or return what somebody else bought meanwhile in another process, where it is bought once.
+
+    Engines are stopped at the deadline. Who has not stored anything by then was killed: that charge is kept, and what it was
+    for is bought anew.
+    """
+    request, dead = purchase.request, None
+    while True:
+        try:
+            return session.ledger.reserve(request, once=purchase.once, dead=dead)
+        except AlreadyReserved as other:
+            stored = _await_other(session, request)
+            if stored is not None:
+                return stored
+            dead = other.entry.id
+
+
+def _await_other(session: Session, request: Request) -> Stored | None:
+    """Return what somebody else is buying, once it is there; None where it does not come. Nothing is charged here."""
     patience = time.monotonic() + float(session.study.engine.deadline)
     while time.monotonic() < patience:
         stored = session.stored(request.question_key, request.data_version)
         if stored is not None:
             return stored
         time.sleep(_PATIENCE)
-    hint = "if its process was killed, its charge is kept; the owner surveys again to begin anew"
-    raise LedgerBusy("somebody else is buying this just now; nothing was charged.", hint=f"{hint}.")
+    return None
 
 
 def _require_means(session: Session) -> None:

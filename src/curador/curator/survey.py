@@ -28,7 +28,7 @@ from curador.curator.spending import spend
 from curador.errors import InvalidStudy, NotAllowed
 from curador.ledger.amounts import amounts_text, down_to_tick
 from curador.plan.aggregates import Ends
-from curador.plan.counting import Counting, Steps, choose_rows, counting_plan, with_caps
+from curador.plan.counting import Counting, Steps, can_be_counted, choose_rows, counting_plan, with_caps
 from curador.plan.price import QuantileNoise, price
 from curador.query.context import whole_table
 from curador.query.tree import Ref
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from curador.answers.release import ReleasedBlock
+    from curador.curator.found import Survey
     from curador.curator.options import QuestionOptions
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
@@ -82,7 +83,7 @@ def wanted_counts(schema: Schema, *, pure: bool) -> list[Wanted]:
     out: list[Wanted] = []
     for one in tables:
         share, scan = Fraction(1, len(tables)), whole_table(one)
-        columns = [] if pure else _key_columns(one)
+        columns = [] if pure else _key_columns(one, schema)
         own = share * ROWS_SHARE if columns else share
         out.append(Wanted(one.table.name, None, Counting("rows", scan), own))
         for place, name in columns:
@@ -91,15 +92,21 @@ def wanted_counts(schema: Schema, *, pure: bool) -> list[Wanted]:
     return out
 
 
-def _key_columns(one: TableSchema) -> list[tuple[int, str]]:
-    """Columns by which people group, whose values nobody listed."""
+def _key_columns(one: TableSchema, schema: Schema) -> list[tuple[int, str]]:
+    """Columns by which people group, whose values nobody listed; not those of which counting would take too long."""
     found: list[tuple[int, str]] = []
     for place, field in enumerate(one.fields):
         listed = field.declared is not None and (field.declared.values is not None or field.declared.bounds is not None)
         unit = getattr(one.table.unit, "column", None) == field.name
         if field.type in {Type.STRING, Type.INTEGER} and not listed and not unit:
             found.append((place, field.name))
-    return found[:MOST_COLUMNS]
+
+    def countable(place: int) -> bool:
+        key, tables = (Ref(place, one.fields[place].type),), (one.table.name,)
+        kinds = [Counting("groups", whole_table(one), key), Counting("in_group", whole_table(one), key)]
+        return all(can_be_counted(counting, schema, tables) for counting in kinds)
+
+    return [(place, name) for place, name in found[:MOST_COLUMNS] if countable(place)]
 
 
 def priced_counts(
@@ -209,8 +216,11 @@ class SurveyReport:
         return out
 
 
-def price_survey(session: Session) -> tuple[SurveyPurchase, list[tuple[int, ...]]]:
-    """Return the survey of a study with its price, and the tops of the steps of all that it counts; or refuse."""
+def price_survey(session: Session, before: Survey | None) -> tuple[SurveyPurchase, list[tuple[int, ...]]]:
+    """Return the survey of a study with its price, and the tops of the steps of all that it counts; or refuse.
+
+    before   the survey that it follows: whoever follows the same one buys the same, once
+    """
     if session.analyst is not None:
         raise NotAllowed("a survey is the owner's to buy.", hint="ask the owner to run `curador survey study.toml`.")
     limits, schema = session.limits, session.engine.schema
@@ -224,9 +234,8 @@ def price_survey(session: Session) -> tuple[SurveyPurchase, list[tuple[int, ...]
     kind, amount = grant_of(limits, SURVEY_SHARE)
     tables = tuple(dict.fromkeys(one.table for one in wanted))
     made = priced_counts([(one.counting, amount * one.part) for one in wanted], kind, tables, schema)
-    bought = session.ledger.surveyed(session.study.name)
     text = f"{SURVEY} {bought_text(wanted)}"
-    question = counted_question(session, text, [one for one, _ in made], after=None if bought is None else bought.id)
+    question = counted_question(session, text, [one for one, _ in made], after=None if before is None else before.id)
     return SurveyPurchase(question), [tops for _, tops in made]
 
 
@@ -254,13 +263,14 @@ def grant_of(limits: Limits, share: Fraction) -> tuple[GrantKind, Fraction]:
     return ("pure", amounts.epsilon) if limits.kind == "pure" else ("concentrated", amounts.rho)
 
 
-def buy_survey(session: Session) -> SurveyReport:
+def buy_survey(session: Session, before: Survey | None) -> SurveyReport:
     """Buy the survey of a study, let its caps hold from here on, and return what was found.
+
+    before   the survey that was in force when it was decided to buy the next: who decided at the same time buys with others
 
     Claim   What holds afterwards is a function of what was released and of the study.
     """
-    purchase, tops = price_survey(session)
-    before = session.survey
+    purchase, tops = price_survey(session, before)
     bought = spend(session, purchase)
     tables = found_tables(session, [Steps(top, *one) for top, one in zip(tops, bought.counts, strict=True)])
     commit = session.ledger.committed(purchase.request.question_key, session.version)
@@ -273,7 +283,7 @@ def buy_survey(session: Session) -> SurveyReport:
 
 def unsurveyed(session: Session, text: str, options: QuestionOptions) -> bool:
     """Whether a question is about a table for which nobody declared caps, and no survey found any yet."""
-    if not any(table.surveyed for table in session.study.tables) or session.survey is not None:
+    if not any(one.table.surveyed for one in session.schema.tables):
         return False
     question = parse_text(session, text, options.dialect)
     tables = {one.table.name for one in session.schema.tables if one.table.surveyed}

@@ -199,11 +199,12 @@ class Ledger:
 
     # ---- spending ---------------------------------------------------------------------------------------------------
 
-    def reserve(self, request: Request, *, once: bool = False) -> Spent:
+    def reserve(self, request: Request, *, once: bool = False, dead: str | None = None) -> Spent:
         """Charge a question before any data is read.
 
         once   refuse (AlreadyReserved, with the other entry) what is bought already on this data version: by a reservation of
                the same key that is open or committed. Whoever asks at the same time waits for that one instead.
+        dead   the id of an open reservation that will not be settled any more: with `once` it does not stand in the way
 
         Claim   If this returns, the charge is on disk and all charges together are within the limits, whoever else writes at
                 the same time. If it refuses, nothing was spent.
@@ -215,7 +216,7 @@ class Ledger:
             head = self._head(page)
             _admits(head, request.analyst, request.data_version)
             other = page.standing(request.question_key, request.data_version) if once else None
-            if other is not None:
+            if other is not None and other.id != dead:
                 raise AlreadyReserved(other)
             total, own = page.total(STUDY), page.total(holder)
             if total != head.after.spent:
@@ -385,7 +386,7 @@ class Ledger:
 
         commit   the entry that stored what was found; the owner's
         survey   what holds: `caps`, …; where several studies share the ledger, `study` says whose. `commit` is added
-        Nothing is written where the last one says the same of the same commit; that one is returned.
+        Nothing is written where one says the same of the same commit already; what is in force is returned.
         """
         paid = commit.kind is EntryKind.COMMITTED and commit.analyst is None
         require(paid, "commit", "the entry of an answer that the owner bought", commit.shown)
@@ -395,9 +396,8 @@ class Ledger:
         def follow(page: Page, head: Entry) -> Entry | None:
             if page.named(commit.id) != commit:
                 raise InvalidParameter.must_be("commit", "an entry of this ledger", commit.shown)
-            last = next((one for one in page.of_kind(EntryKind.SURVEYED) if _study_of(one) == held.get("study")), None)
-            if last is not None and last.survey == held:
-                return None
+            if any(one.survey == held for one in page.of_kind(EntryKind.SURVEYED)):
+                return None  # who bought it together with others, and comes last, brings nothing back
             made = next_entry(head, EntryKind.SURVEYED)
             return replace(made, study_digest=commit.study_digest, refers=commit.id, survey=held, note=why)
 
@@ -435,8 +435,8 @@ class Ledger:
             if last == seen:
                 return held
             newer = [(one.survey or {}).get("counts", {}) for one in page.of_kind(EntryKind.SURVEYED, after=seen)]
-        merged = {name: one for counts in reversed(newer) for name, one in counts.items()}
-        self._counted = last, {**held, **merged}
+        merged = {name: one for counts in newer for name, one in counts.items()}  # of two who counted, the first holds
+        self._counted = last, {**merged, **held}
         return self._counted[1]
 
     def committed(self, question_key: str, data_version: int) -> Entry:

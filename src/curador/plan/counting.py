@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from typing import Literal as OneOf
 
+from curador.errors import NotPrivate
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.plan.build import build_plan
@@ -69,6 +70,15 @@ def counting_plan(counting: Counting, schema: Schema, tables: tuple[str, ...]) -
         tops = doubling_tops(height)
         plan = build_plan(_question(counting, tops, tables), wide)
     return plan, tops
+
+
+def can_be_counted(counting: Counting, schema: Schema, tables: tuple[str, ...]) -> bool:
+    """Whether counting is within the work that one unit's rows may cause: where it is not, a cap must come from elsewhere."""
+    try:
+        counting_plan(counting, schema, tables)
+    except NotPrivate:
+        return False
+    return True
 
 
 def reads_one_table(relation: Relation) -> bool:
