@@ -48,17 +48,22 @@ def opened(data: DataSet, folder: Path, bounds: Mapping[str, Mapping[str, Any]])
         declared = data.tables[name]
         columns = {column: dict(one) for column, one in declared.get("columns", {}).items()}
         for column, (low, high) in bounds.get(name, {}).items():
-            columns.setdefault(column, {})["bounds"] = [_plain(low), _plain(high)]
+            kind = {"type": _type(low)} if column not in columns else {}
+            columns.setdefault(column, kind)["bounds"] = [_plain(low), _plain(high)]
         tables[name] = {**declared, "source": file, **({"columns": columns} if columns else {})}
     budget = {"epsilon": tasks.EPSILON, "delta": tasks.DELTA}
     document = {"version": 1, "name": "usable", "budget": budget, "ledger": "u.ledger", "unit": {"name": data.unit}}
     place = folder / "study.toml"
-    place.write_text(_toml({**document, "tables": tables, "engine": {"deadline": "600s"}}))
+    place.write_text(_toml({**document, "tables": tables, "engine": {"deadline": "600s", "worker": "inline"}}))
     return cu.open(place)
 
 
 def _plain(value: Any) -> str | int:
     return str(float(value)) if isinstance(value, Fraction) and value.denominator != 1 else int(value)
+
+
+def _type(value: Any) -> str:
+    return "integer" if isinstance(value, int) else "float"
 
 
 def _toml(document: Mapping[str, Any]) -> str:
@@ -175,66 +180,70 @@ Choice = tuple[Any, ...]
 
 
 class Hindsight:
-    """The best caps and bounds for a question, by looking: descent over powers of two, one coordinate at a time."""
+    """The best caps and bounds for a question, by looking: powers of two, one after the other, up and down while it gets better."""
 
     def __init__(self, session: Session, asked: Asked, truth: Groups) -> None:
         """Look at one question; columns with bounds are those that its text names."""
         self.session, self.asked, self.truth = session, asked, truth
-        schema = session.schema
         self.columns = [
             (table.table.name, one.name, [float(end) for end in one.declared.bounds])
-            for table in schema.tables
+            for table in session.schema.tables
             for one in table.fields
             if one.declared is not None and one.declared.bounds is not None and one.name in asked.text
         ]
         self.seen: dict[Choice, float] = {}
-        self.keyed = False
+        self.draws = max(4, 40 // len(truth))
+        self.keyed = "GROUP BY" in asked.text
+        self.single = all(table.table.public or table.table.single for table in session.schema.tables)
 
     def best(self) -> tuple[float, str]:
         """Return the least error, and where it is."""
         ends = tuple(end for *_, pair in self.columns for end in pair)
-        tops = [1 << power for power in range(0, 14)]
-        starts = [(rows, groups, each, *ends) for rows, groups, each in ((256, 256, 256), (16, 16, 16), (16, 4, 4), (256, 16, 8))]
-        best = min((self._descend(start, tops) for start in starts), key=lambda one: one[0])
-        sure = self.error(best[1], 8 * tasks.DRAWS)  # the least of many noisy figures is too small
-        return sure, "/".join(f"{one:g}" for one in best[1])
+        starts = ((1, 1, 1),) if self.single else ((64, 64, 64), (8, 4, 4)) if self.keyed else ((32, 32, 32),)
+        found = min((self._descend((*start, *ends)) for start in starts), key=lambda one: one[0])
+        self.draws *= 4  # the least of many noisy figures is too small
+        self.seen.clear()
+        return self.error(found[1]), "/".join(f"{one:g}" for one in found[1])
 
-    def _descend(self, start: Choice, tops: list[int]) -> tuple[float, Choice]:
+    def _descend(self, start: Choice) -> tuple[float, Choice]:
         now, error = start, self.error(start)
-        while True:
+        for _ in range(4):
             before = error
             for place in range(len(start)):
-                for choice in self._others(now, place, tops):
-                    other = self.error(choice)
-                    if other < error:
-                        now, error = choice, other
-            if error >= before * 0.999:
-                return error, now
+                for factor in (2, 0.5):
+                    for choice in self._along(now, place, factor):
+                        other = self.error(choice)
+                        if other > error * 1.3:
+                            break
+                        if other < error:
+                            now, error = choice, other
+            if error >= before * 0.98:
+                break
+        return error, now
 
-    def _others(self, now: Choice, place: int, tops: list[int]) -> list[Choice]:
-        if place < 3:
-            values: list[Any] = [top for top in tops if place == 0 or top <= now[0]]
-            values = values if place == 0 or self.keyed else []
-        elif place % 2:  # a lower bound
-            values = [0.0, *(-(2.0**power) for power in range(18))]
-        else:
-            values = [2.0**power for power in range(-4, 20)]
-        return [(*now[:place], value, *now[place + 1 :]) for value in values if value != now[place]]
+    def _along(self, now: Choice, place: int, factor: float) -> Iterator[Choice]:
+        """Yield choices in which one number is moved by a factor, on and on; a lower bound can be 0 too."""
+        if place < 3 and (self.single or (place and not self.keyed)):
+            return
+        value = now[place]
+        if place >= 3 and value and factor < 1 and place % 2:
+            yield (*now[:place], 0.0, *now[place + 1 :])
+        for _ in range(14 if value else 0):
+            value = int(value * factor) if place < 3 else value * factor
+            if place < 3 and not 1 <= value <= (1 << 13):
+                return
+            yield (*now[:place], value, *now[place + 1 :])
 
-    def error(self, choice: Choice, times: int = tasks.DRAWS) -> float:
+    def error(self, choice: Choice) -> float:
         """Return the root mean square error with these caps and bounds; infinite where there is no such plan."""
-        if times == tasks.DRAWS and choice in self.seen:
-            return self.seen[choice]
-        session = replace(self.session, trial=self._schema(choice))
-        try:
-            question = price_at(session, self.asked.text, QuestionOptions(spend=f"{tasks.SHARED}%"))
-        except CuradorError:
-            return math.inf
-        self.keyed = question.plan.blocks[0].contribution.keyed
-        found = math.sqrt(float(np.mean(at(question).errors(self.truth, times))))
-        if times == tasks.DRAWS:
-            self.seen[choice] = found
-        return found
+        if choice not in self.seen:
+            session = replace(self.session, trial=self._schema(choice))
+            try:
+                question = price_at(session, self.asked.text, QuestionOptions(spend=f"{tasks.SHARED}%"))
+                self.seen[choice] = math.sqrt(float(np.mean(at(question).errors(self.truth, self.draws))))
+            except CuradorError:
+                self.seen[choice] = math.inf
+        return self.seen[choice]
 
     def _schema(self, choice: Choice) -> Schema:
         rows, groups, each, *ends = choice

@@ -20,10 +20,10 @@ SURVEYS = 2
 SHARED = SPEND + SURVEYS / 10
 """Percent that a question in hindsight gets: it needs no survey."""
 
-TIMES = 4
+TIMES = 3
 """How often the surveys are bought again, each time on a new ledger."""
 
-FOUND = 5
+FOUND = 4
 """How often a question's own histogram is drawn again, for each survey."""
 
 DRAWS = 8

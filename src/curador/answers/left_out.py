@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from curador.mechanisms.gaussian import DiscreteGaussian
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from curador.plan.counting import Steps
 
@@ -65,7 +69,7 @@ def left_out(steps: Steps, cap: int, *, confidence: Fraction = CONFIDENCE) -> Le
     most = [max(count + reach, 0) for count in steps.counts]
     height = _height(steps, cap)
     ends = [(min(low, height), min(high, height)) for low, high in zip(steps.lows, steps.highs, strict=True)]
-    parts = list(zip(least, most, ends, strict=True))
+    parts = np.array([least, most, *zip(*ends, strict=True)], np.float64)
     low, high = (
         _bisect(lambda trial: _least_of(parts, cap, trial) > 0),
         _bisect(lambda trial: _most_of(parts, cap, trial) > 0),
@@ -113,21 +117,17 @@ def _about(steps: Steps, cap: int, height: int) -> float:
     return lost / total if total else 0.0
 
 
-def _most_of(parts: list[tuple[int, int, tuple[int, int]]], cap: int, trial: float) -> float:
-    found = 0.0
-    for least, most, ends in parts:
-        gain = max(max(value - cap, 0) - trial * value for value in ends)
-        found += (most if gain > 0 else least) * gain
-    return found
+def _most_of(parts: NDArray[np.float64], cap: int, trial: float) -> float:
+    least, most, low, high = parts
+    gain = np.maximum(*(np.maximum(value - cap, 0) - trial * value for value in (low, high)))
+    return float(np.where(gain > 0, most, least) @ gain)
 
 
-def _least_of(parts: list[tuple[int, int, tuple[int, int]]], cap: int, trial: float) -> float:
-    found = 0.0
-    for least, most, (low, high) in parts:
-        value = min(max(cap, low), high)
-        gain = max(value - cap, 0) - trial * value
-        found += (least if gain > 0 else most) * gain
-    return found
+def _least_of(parts: NDArray[np.float64], cap: int, trial: float) -> float:
+    least, most, low, high = parts
+    value = np.minimum(np.maximum(cap, low), high)
+    gain = np.maximum(value - cap, 0) - trial * value
+    return float(np.where(gain > 0, least, most) @ gain)
 
 
 def _bisect(above: Callable[[float], bool]) -> float:

@@ -196,22 +196,23 @@ class Steps:
 # ---- what is chosen --------------------------------------------------------------------------------------------------------
 
 
-def choose_rows(steps: Steps, spread: float, *, parts: float = 1.0) -> int:
+def choose_rows(steps: Steps, spread: float, *, whole: int | None = None) -> int:
     """Return the cap, a power of two, that makes noise and loss of a count together smallest.
 
     spread   the noise's deviation of a count to which one unit adds 1
-    parts    groups among which the loss is divided
+    whole    the cap of the whole table, where the steps are those of a part of it
 
     Where no step is occupied there are fewer units than noise hides. A cap m is then at most m times too noisy, or loses rows
-    of so many units: these two are made equal.
+    of so many units: these two are made equal. If those few have as many rows as others have in the whole table, its cap is
+    right. Nothing says which it is, so the cap is as many times above the one as it is below the other.
 
     A choice, no claim: any cap is private, as it is executed and noise follows from it.
     """
     if not any(steps.occupied):
-        hidden = max(steps.noise.half_width(1 - 2 * SELDOM) / spread / parts, 1.0)
-        return min(1 << int(math.log2(hidden)), steps.tops[-1])
-    best = min(steps.tops, key=lambda cap: math.hypot(cap * spread, lost_rows(steps, cap) / parts))
-    return int(best)
+        hidden = max(steps.noise.half_width(1 - 2 * SELDOM) / spread, 1.0)
+        between = hidden if whole is None else math.sqrt(hidden * max(whole, hidden))
+        return min(1 << round(math.log2(between)), steps.tops[-1])
+    return int(min(steps.tops, key=lambda cap: math.hypot(cap * spread, lost_rows(steps, cap))))
 
 
 def choose_groups(steps: Steps) -> int:
