@@ -180,7 +180,7 @@ Choice = tuple[Any, ...]
 
 
 class Hindsight:
-    """The best caps and bounds for a question, by looking: powers of two, one after the other, up and down while it gets better."""
+    """The best caps and bounds for a question, by looking: powers of two, up and down while it gets better."""
 
     def __init__(self, session: Session, asked: Asked, truth: Groups) -> None:
         """Look at one question; columns with bounds are those that its text names."""
@@ -193,8 +193,9 @@ class Hindsight:
         ]
         self.seen: dict[Choice, float] = {}
         self.draws = max(4, 40 // len(truth))
-        self.keyed = "GROUP BY" in asked.text
         self.single = all(table.table.public or table.table.single for table in session.schema.tables)
+        self.keyed = "GROUP BY" in asked.text
+        self.places = 0 if self.single else 3 if self.keyed else 2 if "DISTINCT" in asked.text else 1
 
     def best(self) -> tuple[float, str]:
         """Return the least error, and where it is."""
@@ -213,7 +214,7 @@ class Hindsight:
                 for factor in (2, 0.5):
                     for choice in self._along(now, place, factor):
                         other = self.error(choice)
-                        if other > error * 1.3:
+                        if other > error * 1.3 and choice[place]:
                             break
                         if other < error:
                             now, error = choice, other
@@ -223,12 +224,14 @@ class Hindsight:
 
     def _along(self, now: Choice, place: int, factor: float) -> Iterator[Choice]:
         """Yield choices in which one number is moved by a factor, on and on; a lower bound can be 0 too."""
-        if place < 3 and (self.single or (place and not self.keyed)):
+        if self.places <= place < 3:
             return
-        value = now[place]
-        if place >= 3 and value and factor < 1 and place % 2:
+        value, sign = now[place], -1.0 if place % 2 else 1.0
+        if not value:  # a bound at 0: away from it
+            value, factor = sign / 2, 2
+        elif place >= 3 and factor < 1 and (place % 2 or now[place - 1] < 0):
             yield (*now[:place], 0.0, *now[place + 1 :])
-        for _ in range(14 if value else 0):
+        for _ in range(16):
             value = int(value * factor) if place < 3 else value * factor
             if place < 3 and not 1 <= value <= (1 << 13):
                 return
@@ -250,7 +253,10 @@ class Hindsight:
         plain = self.session.schema
         caps = Caps(rows=rows, groups=min(groups, rows), rows_per_group=min(each, rows))
         schema = with_caps(plain, {one.table.name: caps for one in plain.tables})
-        pairs = {(table, column): pair for (table, column, _), pair in zip(self.columns, zip(ends[::2], ends[1::2], strict=True), strict=True)}
+        pairs = {
+            (table, column): pair
+            for (table, column, _), pair in zip(self.columns, zip(ends[::2], ends[1::2], strict=True), strict=True)
+        }
         return replace(schema, tables=tuple(_bounded(one, pairs) for one in schema.tables))
 
 

@@ -30,7 +30,10 @@ def run(folder: Path) -> int:
         if not (DATA / data.folder).is_dir():
             absent[data.name] = "skipped: the data are not here"
             continue
-        with tempfile.TemporaryDirectory(prefix="usable-") as place, CONSOLE.status(f"{data.name}: surveys and ten questions"):
+        with (
+            tempfile.TemporaryDirectory(prefix="usable-") as place,
+            CONSOLE.status(f"{data.name}: surveys and ten questions"),
+        ):
             arguments = [str(SCRIPT), data.folder, str(DATA), str(Path(place) / data.folder)]
             some, reason = lines(environments.ours(), arguments, limit=LIMIT)
         found += some
@@ -52,15 +55,17 @@ def show(found: list[dict[str, Any]], absent: dict[str, str], folder: Path) -> i
     folder.mkdir(exist_ok=True)
     place = folder / "usable.md"
     place.write_text(page("First answers by defaults", [ABOUT, machine()], tables))
-    place.with_suffix(".json").write_text(json.dumps({"machine": machine(), "absent": absent, "rows": found}, indent=1) + "\n")
+    place.with_suffix(".json").write_text(
+        json.dumps({"machine": machine(), "absent": absent, "rows": found}, indent=1) + "\n"
+    )
     CONSOLE.print(f"written: {place}")
     return int(any(check[-1] == FAIL for check in checks))
 
 
 COLUMNS = ("question", "kind", "groups", "truth", "ours", "hindsight", "ratio", "caps found", "caps and bounds in hindsight")
 ABOUT = (
-    f"ε = {tasks.EPSILON}, δ = {tasks.DELTA}; declared is who one unit is, and the bounds that the survey of columns proposed. "
-    f"Each question costs {tasks.SPEND} % of the budget, the surveys {tasks.SURVEYS} % together, of which a question in "
+    f"ε = {tasks.EPSILON}, δ = {tasks.DELTA}; declared is who one unit is, and the bounds that the survey of columns "
+    f"proposed. Each question costs {tasks.SPEND} % of the budget, the surveys {tasks.SURVEYS} % together, of which a question in "
     f"hindsight gets its part. Errors are to the truth of the uncapped table; a group that is not shown counts as 0. Where "
     f"there are groups, truth and errors are root mean squares over them. Caps are rows/groups/rows in a group, - where none "
     f"is executed."

@@ -47,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: its files, its study, and which of the proposed bounds its owner takes over: those of quantities, not of ids."""
+    """A data set: its files, its study, and whose proposed bounds its owner takes over: quantities, not ids."""
 
     name: str
     folder: str
@@ -75,7 +75,11 @@ RETAIL = DataSet(
         Asked("turnover", WHOLE, "SELECT SUM(quantity * unit_price) AS n FROM sales"),
         Asked("invoices", WHOLE, "SELECT COUNT(DISTINCT invoice_no) AS n FROM sales"),
         Asked("rows by country", WHOLE, "SELECT country, COUNT(*) AS n FROM sales GROUP BY country"),
-        Asked("customers by article", WHOLE, "SELECT stock_code, COUNT(DISTINCT customer_id) AS n FROM sales GROUP BY stock_code"),
+        Asked(
+            "customers by article",
+            WHOLE,
+            "SELECT stock_code, COUNT(DISTINCT customer_id) AS n FROM sales GROUP BY stock_code",
+        ),
         Asked("rows from Germany", FILTERED, "SELECT COUNT(*) AS n FROM sales WHERE country = 'Germany'"),
         Asked("pieces returned", FILTERED, "SELECT SUM(quantity) AS n FROM sales WHERE quantity < 0"),
     ),
@@ -103,7 +107,9 @@ TAXI = DataSet(
     ),
 )
 
-_PUMS = {name: {"type": "integer"} for name in ("age", "sex", "educ", "race", "married", "pid")} | {"income": {"type": "float"}}
+_PUMS = {name: {"type": "integer"} for name in ("age", "sex", "educ", "race", "married", "pid")} | {
+    "income": {"type": "float"}
+}
 PUMS = DataSet(
     "PUMS",
     "pums",

@@ -203,7 +203,7 @@ def propose(one: MeasuredColumn, counts: Counts, spread: float, rows: float, cap
     """Return the bounds that follow from noisy numbers of units: a choice that any owner may make otherwise."""
     reach = counts.noise.half_width(1 - 2 * SELDOM)
     there = [number if number > reach else 0 for number in counts.numbers]
-    nulls, values = there[0], _with_tails(there[1:], counts.numbers[1:])
+    nulls, values = there[0], _with_tails(there[1:], [number - reach / 4 for number in counts.numbers[1:]])
     total = sum(values)
     share = nulls / max(nulls + total, 1)
     if not total:
@@ -235,17 +235,19 @@ def propose(one: MeasuredColumn, counts: Counts, spread: float, rows: float, cap
     return ColumnProposal(one.table, one.column, one.type, (one.ends[down], one.ends[up]), outside, share, gives)
 
 
-def _with_tails(values: list[int], numbers: Sequence[int]) -> list[int]:
+def _with_tails(values: list[int], numbers: Sequence[float]) -> list[int]:
     """Return numbers of units with what lies beyond the first and the last step that is surely occupied.
 
-    There a quarter of the step before is believed, if the step's own noisy number says so much: as a tail with a finite
-    variance has it, which noise hides as long as units are few, and which sums consist of.
+    numbers   noisy ones, less about a deviation of their noise
+
+    There a quarter of the step before is believed, if the step's own number says so much: as a tail with a finite variance
+    has it, which noise hides as long as units are few, and which sums consist of.
     """
     out = list(values)
     for order in (range(1, len(out)), range(len(out) - 2, -1, -1)):
         sure = [place for place in order if values[place - order.step]]
         for place in order[order.index(sure[-1]) :] if sure else ():
-            out[place] = out[place] or min(out[place - order.step] // 4, max(numbers[place], 0))
+            out[place] = out[place] or min(out[place - order.step] // 4, max(int(numbers[place]), 0))
     return out
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from typing import Literal as OneOf
 
@@ -41,6 +42,10 @@ CountedKind: TypeAlias = OneOf["rows", "groups", "in_group"]
 
 SELDOM = Fraction(1, 10_000)
 """How often noise alone may make a step look occupied."""
+
+_NEARLY = 1.25
+_NEIGHBOURS = 3
+"""Steps that are looked at together, where none of them is occupied by itself."""
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------------
@@ -169,8 +174,12 @@ class Steps:
     @property
     def occupied(self) -> tuple[bool, ...]:
         """Whether each step holds more units than noise alone would show once in ten thousand."""
-        reach = self.noise.half_width(1 - 2 * SELDOM)
-        return tuple(count > reach for count in self.counts)
+        return tuple(count > self.reach for count in self.counts)
+
+    @property
+    def reach(self) -> float:
+        """What noise alone exceeds once in ten thousand."""
+        return _reach(self.noise)
 
     def record(self) -> dict[str, Any]:
         """Return plain values, as the ledger keeps them."""
@@ -193,6 +202,11 @@ class Steps:
         return cls(tuple(held["tops"]), tuple(held["counts"]), made)
 
 
+@lru_cache(maxsize=64)
+def _reach(noise: StepNoise) -> float:
+    return noise.half_width(1 - 2 * SELDOM)
+
+
 # ---- what is chosen --------------------------------------------------------------------------------------------------------
 
 
@@ -208,25 +222,28 @@ def choose_rows(steps: Steps, spread: float, *, whole: int | None = None) -> int
 
     A choice, no claim: any cap is private, as it is executed and noise follows from it.
     """
-    if not any(steps.occupied):
-        hidden = max(steps.noise.half_width(1 - 2 * SELDOM) / spread, 1.0)
+    found = _occupied_steps(steps)
+    if not found:
+        hidden = max(steps.reach / spread, 1.0)
         between = hidden if whole is None else math.sqrt(hidden * max(whole, hidden))
         return min(1 << round(math.log2(between)), steps.tops[-1])
-    return int(min(steps.tops, key=lambda cap: math.hypot(cap * spread, lost_rows(steps, cap))))
+    return int(min(steps.tops, key=lambda cap: math.hypot(cap * spread, _lost(found, cap))))
 
 
 def choose_groups(steps: Steps) -> int:
-    """Return the cap on groups with which the smallest group that is shown is smallest.
+    """Return the cap on groups with which the smallest group that is shown is about smallest.
 
     A group is shown if its noisy number of units passes a threshold which grows with √g; of a group of n units, n · s(g) are
-    left where s(g) is the share of all memberships that the cap keeps. So it is √g / s(g) that must be small.
+    left where s(g) is the share of all memberships that the cap keeps. So it is √g / s(g) that must be small. Near its least
+    it hardly changes, while groups that are shown lose less: of the caps within a quarter of the least the largest is taken.
     """
     found = [*_occupied_steps(steps)]
     whole = sum(count * value for count, value in found)
     if not whole:
         return 1
     kept = {cap: sum(count * min(value, cap) for count, value in found) / whole for cap in steps.tops}
-    return int(min(steps.tops, key=lambda cap: math.sqrt(cap) / kept[cap]))
+    smallest = {cap: math.sqrt(cap) / kept[cap] for cap in steps.tops}
+    return int(max(cap for cap in steps.tops if smallest[cap] <= _NEARLY * min(smallest.values())))
 
 
 def choose_in_group(steps: Steps, rows: int, groups: int, spread: float, *, parts: float) -> int:
@@ -247,14 +264,36 @@ def choose_in_group(steps: Steps, rows: int, groups: int, spread: float, *, part
 
 def lost_rows(steps: Steps, cap: int) -> float:
     """Return about how many rows lie beyond a cap, by the steps that are occupied."""
-    return sum(count * max(value - cap, 0.0) for count, value in _occupied_steps(steps))
+    return _lost(_occupied_steps(steps), cap)
+
+
+def _lost(found: list[tuple[int, float]], cap: int) -> float:
+    return sum(count * max(value - cap, 0.0) for count, value in found)
 
 
 def _occupied_steps(steps: Steps) -> list[tuple[int, float]]:
-    """Numbers of units, with what one of them has about: the mean of a step in which double is half as likely."""
+    """Numbers of units, with what one of them has about: the mean of a step in which double is half as likely.
+
+    Neighbours that are not occupied each by itself are, if their sum is more than noise alone would show once in ten
+    thousand: the noise of J steps together reaches √J times as far. Which of them units are in is not seen: they count as
+    in the lowest.
+    """
     out: list[tuple[int, float]] = []
-    for count, low, high, there in zip(steps.counts, steps.lows, steps.highs, steps.occupied, strict=True):
-        if there:
-            mean = float(low) if high <= low else (high + 1 - low) / math.log((high + 1) / low)
-            out.append((count, mean))
+    alone, place = steps.occupied, 0
+    while place < len(alone):
+        width, number = 1, steps.counts[place]
+        if not alone[place]:
+            sums = ((wide, sum(steps.counts[place : place + wide])) for wide in range(2, _NEIGHBOURS + 1))
+            width, number = next(
+                (
+                    (wide, total)
+                    for wide, total in sums
+                    if not any(alone[place : place + wide]) and total > steps.reach * math.sqrt(wide)
+                ),
+                (1, 0),
+            )
+        if number > 0:
+            low, high = steps.lows[place], steps.highs[place]
+            out.append((number, float(low) if high <= low else (high + 1 - low) / math.log((high + 1) / low)))
+        place += width
     return out

@@ -24,7 +24,10 @@ GAUSSIAN = DiscreteGaussian(sigma=10, sensitivity=Sensitivity(Fraction(1), Norm.
 LAPLACE = DiscreteLaplace(scale=10, sensitivity=Sensitivity(Fraction(1), Norm.L1, ADJACENCY))
 
 
-def steps(units, tops=doubling_tops(1024), noise=GAUSSIAN):
+TOPS = doubling_tops(1024)
+
+
+def steps(units, tops=TOPS, noise=GAUSSIAN):
     """Steps with these numbers of units, by the rows they have, and no noise in them."""
     blank = Steps(tops, (0,) * (len(tops) + 1), noise)
     counts = [0] * len(blank.lows)
@@ -99,3 +102,12 @@ def test_the_cap_on_rows_of_one_group():
     assert choose_in_group(steps({1: 5_000}), 64, 8, 10.0, parts=8) == 1
     assert choose_in_group(steps({64: 5_000}), 64, 2, 10.0, parts=2) == 64
     assert choose_in_group(steps({1_024: 5_000}), 16, 4, 10.0, parts=4) <= 16
+
+
+def test_neighbours_are_occupied_together():
+    """Each below the limit, together above √2 of it: they count; with a third part of them they do not."""
+    limit = GAUSSIAN.half_width(1 - 2 * SELDOM)
+    each = math.floor(limit)
+    assert 2 * each * 60 < lost_rows(steps({100: each, 200: each}), 1) < 2 * each * 128
+    assert lost_rows(steps({100: each // 3, 200: each // 3}), 1) == 0
+    assert lost_rows(steps({100: each, 1_000: each}), 1) == 0, "no neighbours"
