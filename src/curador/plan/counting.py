@@ -278,22 +278,14 @@ def _occupied_steps(steps: Steps) -> list[tuple[int, float]]:
     thousand: the noise of J steps together reaches √J times as far. Which of them units are in is not seen: they count as
     in the lowest.
     """
+    taken = [False] * len(steps.counts)
     out: list[tuple[int, float]] = []
-    alone, place = steps.occupied, 0
-    while place < len(alone):
-        width, number = 1, steps.counts[place]
-        if not alone[place]:
-            sums = ((wide, sum(steps.counts[place : place + wide])) for wide in range(2, _NEIGHBOURS + 1))
-            width, number = next(
-                (
-                    (wide, total)
-                    for wide, total in sums
-                    if not any(alone[place : place + wide]) and total > steps.reach * math.sqrt(wide)
-                ),
-                (1, 0),
-            )
-        if number > 0:
-            low, high = steps.lows[place], steps.highs[place]
-            out.append((number, float(low) if high <= low else (high + 1 - low) / math.log((high + 1) / low)))
-        place += width
+    for width in range(1, _NEIGHBOURS + 1):
+        for place in range(len(taken) - width + 1):
+            window = slice(place, place + width)
+            number = sum(steps.counts[window])
+            if number > steps.reach * math.sqrt(width) and not any(taken[window]):
+                taken[window] = [True] * width
+                low, high = steps.lows[place], steps.highs[place]
+                out.append((number, float(low) if high <= low else (high + 1 - low) / math.log((high + 1) / low)))
     return out
