@@ -100,6 +100,7 @@ FILES = {
         "engines/test_coverage_on_data.py",
         "engines/test_curator_duckdb.py",
         "statistical/test_coverage_of_intervals.py",
+        "statistical/test_left_out.py",
     ],
     "learn": [
         "engines/test_training.py",

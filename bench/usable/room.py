@@ -65,10 +65,10 @@ def show(found: list[dict[str, Any]], absent: dict[str, str], folder: Path) -> i
 COLUMNS = ("question", "kind", "groups", "truth", "ours", "hindsight", "ratio", "caps found", "caps and bounds in hindsight")
 ABOUT = (
     f"ε = {tasks.EPSILON}, δ = {tasks.DELTA}; declared is who one unit is, and the bounds that the survey of columns "
-    f"proposed. Each question costs {tasks.SPEND} % of the budget, the surveys {tasks.SURVEYS} % together, of which a question "
-    f"in hindsight gets its part. Errors are to the truth of the uncapped table; a group that is not shown counts as 0. Where "
-    f"there are groups, truth and errors are root mean squares over them. Caps are rows/groups/rows in a group, - where none "
-    f"is executed."
+    f"proposed. Each question costs {tasks.SPEND} % of the budget, the surveys {tasks.SURVEYS} % together, of which a "
+    "question in hindsight gets its part. Errors are to the truth of the uncapped table; a group that is not shown counts as "
+    "0. Where there are groups, truth and errors are root mean squares over them. Caps are rows/groups/rows in a group, - "
+    "where none is executed; in hindsight bounds follow them."
 )
 
 
