@@ -114,7 +114,7 @@ def squared(truth: Groups, answer: Groups) -> float:
 
 
 @dataclass
-class Drawn:
+class Redrawing:
     """Exact tallies of a question at some caps and bounds, and answers drawn on them."""
 
     question: PricedQuestion
@@ -132,9 +132,9 @@ class Drawn:
         return dict(zip(map(tuple, keys), values, strict=True))
 
 
-def at(question: PricedQuestion) -> Drawn:
+def at(question: PricedQuestion) -> Redrawing:
     """Return a priced question with its tallies."""
-    return Drawn(question, question.session.engine.tally(question.compiled))
+    return Redrawing(question, question.session.engine.tally(question.compiled))
 
 
 # ---- ours ------------------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def defaults(session: Session, asked: Asked, truth: Groups) -> tuple[list[float]
     question = price_at(session, asked.text, QuestionOptions(spend=f"{tasks.SPEND}%"))
     if isinstance(question, PricedQuestion):
         return at(question).errors(truth, tasks.DRAWS * tasks.FOUND), [_caps(question)]
-    errors, caps, known = list[float](), list[str](), dict[str, Drawn]()
+    errors, caps, known = list[float](), list[str](), dict[str, Redrawing]()
     for resolved in found_questions(question, tasks.FOUND):
         name = _caps(resolved)
         if name not in known:
