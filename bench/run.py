@@ -1,4 +1,4 @@
-"""Benchmarks: `python bench/run.py --task A|A1..A5|AG|B|C|D|F|G|L|S --peers some|all`.
+"""Benchmarks: `python bench/run.py --task A|A1..A5|AG|B|C|D|F|G|L|S|U --peers some|all`.
 
 Ends with 1 if a target that could be measured was missed, otherwise with 0.
 """
@@ -19,6 +19,7 @@ from local import room as local
 from query import room as query
 from sampling import room as sampling
 from states import room as states
+from usable import room as usable
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -26,7 +27,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> int:
     """Read the command line and run one room."""
     parser = argparse.ArgumentParser(description="Ratios against the peers, side by side in one run.")
-    parser.add_argument("--task", default="A", choices=["A", *TASKS, "AG", "B", "C", "D", "F", "G", "L", "S"])
+    parser.add_argument("--task", default="A", choices=["A", *TASKS, "AG", "B", "C", "D", "F", "G", "L", "S", "U"])
     parser.add_argument("--peers", default="some", choices=["some", "all"])
     parser.add_argument("--long", action="store_true", help="task L: the largest sizes too")
     parser.add_argument("--before", default="HEAD~1", help="task B: the revision that the sources are compared with")
@@ -43,6 +44,8 @@ def main() -> int:
         return growth.run(RESULTS)
     if chosen.task == "L":
         return learn.run(folder=RESULTS, long=chosen.long)
+    if chosen.task == "U":
+        return usable.run(RESULTS)
     everyone = chosen.peers == "all"
     if chosen.task == "C":
         return query.run(everyone=everyone, folder=RESULTS)

@@ -101,6 +101,7 @@ FILES = {
         "engines/test_curator_duckdb.py",
         "engines/test_sandbox.py",
         "statistical/test_coverage_of_intervals.py",
+        "statistical/test_left_out.py",
     ],
     "learn": [
         "engines/test_training.py",

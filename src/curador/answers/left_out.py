@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from curador.mechanisms.gaussian import DiscreteGaussian
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from numpy.typing import NDArray
 
     from curador.plan.counting import Steps
 
 CONFIDENCE = Fraction(95, 100)
-_HALVINGS = 60
+_TRIALS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,53 +57,105 @@ def left_out(steps: Steps, cap: int, *, confidence: Fraction = CONFIDENCE) -> Le
     Needs   The steps count each unit once, in the step of its number of rows; independent noise of the stated law was added.
     Rounds  Outwards: half of what may miss is for each step's own number, all together, half for sums of steps.
     Source  Where all numbers of units lie in their intervals and each unit's rows lie in its step, the share is between the
-            least and the largest value of a ratio of sums, found by halving: for a trial λ the sum of n((v − m)⁺ − λv) is
+            least and the largest value of a ratio of sums, found by trials: for a trial λ the sum of n((v − m)⁺ − λv) is
             largest, or least, step by step, as v ↦ (v − m)⁺ − λv is convex. The height is chosen from the released numbers,
-            which is allowed as the intervals hold for all heights at once.
+            which is allowed as the intervals hold for all heights at once. Sums of steps say more: of units beyond a height,
+            half of their part over all heights; of a share and of rows, three sums for each cap and height among the tops,
+            for the other half. Both intervals hold together, so what lies in both is told.
     """
     miss = (1 - confidence) / 2
     reach = math.ceil(steps.noise.half_width(1 - miss, together=len(steps.counts)))
     least = [max(count - reach, 0) for count in steps.counts]
     most = [max(count + reach, 0) for count in steps.counts]
     height = _height(steps, cap)
-    ends = [(min(low, height), min(high, height)) for low, high in zip(steps.lows, steps.highs, strict=True)]
-    parts = list(zip(least, most, ends, strict=True))
-    low, high = (
-        _bisect(lambda trial: _least_of(parts, cap, trial) > 0),
-        _bisect(lambda trial: _most_of(parts, cap, trial) > 0),
-    )
-    if all(high_end <= cap for _, high_end in ends):
+    ends = np.minimum([steps.lows, steps.highs], height).astype(np.float64)
+    beyond = np.array([low > height or place == len(steps.lows) - 1 for place, low in enumerate(steps.lows)], np.float64)
+    low, high = _share_by_steps(np.array([least, most], np.float64), cap, ends)
+    lost = np.maximum(ends[1] - cap, 0)
+    rows, many = float(lost @ most), float(beyond @ most)
+    if isinstance(steps.noise, DiscreteGaussian):
+        counts, sigma = np.array(steps.counts, np.float64), float(steps.noise.sigma)
+        heights, choices = len(steps.tops), len(steps.tops) * (len(steps.tops) + 1) // 2
+        many = min(many, _most_sum(counts, beyond, sigma, float(miss) / 2 / heights))
+        if cap in steps.tops:
+            chance = float(miss) / 2 / (3 * choices)
+            rows = min(rows, _most_sum(counts, lost, sigma, chance))
+            least_share, most_share = _share_by_sums(counts, cap, ends, sigma, chance)
+            low, high = max(low, least_share), min(high, most_share)
+    if not lost.any():
         low = high = 0.0
-    rows = sum(most_units * max(last - cap, 0) for most_units, (_, last) in zip(most, ends, strict=True))
     return LeftOut(
         cap=cap,
         height=height,
         share=min(max(_about(steps, cap, height), low), high),
         low=low,
         high=high,
-        rows=rows,
-        beyond=_beyond(steps, height, miss, most) + 1,
+        rows=math.floor(rows),
+        beyond=math.floor(many) + 1,
     )
+
+
+def _most_sum(counts: NDArray[np.float64], weights: NDArray[np.float64], sigma: float, chance: float) -> float:
+    """Return what a sum of units with these weights is at most, but for a chance.
+
+    Source  A discrete Gaussian is sub-Gaussian with its σ [CKS20], so a sum with weights w exceeds its own value by
+            σ‖w‖√(2 ln(1/p)) with chance p at most.
+    """
+    return max(float(weights @ counts) + _sum_reach(sigma, chance) * float(np.linalg.norm(weights)), 0.0)
+
+
+def _sum_reach(sigma: float, chance: float) -> float:
+    return sigma * math.sqrt(2 * math.log(1 / chance))
+
+
+def _share_by_sums(
+    counts: NDArray[np.float64], cap: int, ends: NDArray[np.float64], sigma: float, chance: float
+) -> tuple[float, float]:
+    """Return between what the share lies, by tests of whether sums of steps can be 0: each end fails with the chance.
+
+    Source  Let the share s be in [k/K, (k + 1)/K]. Over units the sum of (v − m)⁺ − sv is 0. It falls in s, so at k/K it is 0
+            or more, and at (k + 1)/K 0 or less; so are the sums of n times the largest, and the least, value in each step.
+            These are two sums known before noise, as k is: a k that fails one of the two tests is not the share's.
+    Rounds  Outwards, to 1/K, and by more than floating point can be off.
+    """
+    smallest, largest = _gains(cap, ends)
+    reach = _sum_reach(sigma, chance)
+    slack = 1e-9 * (1 + float(np.abs(counts).sum())) * float(ends.max())
+    return _between(
+        smallest @ counts - reach * np.linalg.norm(smallest, axis=1) - slack,
+        largest @ counts + reach * np.linalg.norm(largest, axis=1) + slack,
+    )
+
+
+def _share_by_steps(units: NDArray[np.float64], cap: int, ends: NDArray[np.float64]) -> tuple[float, float]:
+    """Return between what the share lies, where the numbers of units in each step do: the least, and the most. As above."""
+    smallest, largest = _gains(cap, ends)
+    least, most = units
+    slack = 1e-9 * (1 + float(most.sum())) * float(ends.max())
+    return _between(
+        (np.where(smallest > 0, least, most) * smallest).sum(axis=1) - slack,
+        (np.where(largest > 0, most, least) * largest).sum(axis=1) + slack,
+    )
+
+
+def _gains(cap: int, ends: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the largest (v − m)⁺ − λv in each step, for every trial λ = k/K: a convex function of v."""
+    trials = np.linspace(0, 1, _TRIALS + 1)[:, None]
+    middle = np.clip(cap, *ends)
+    largest = np.maximum(*(np.maximum(value - cap, 0) - trials * value for value in ends))
+    return np.maximum(middle - cap, 0) - trials * middle, largest
+
+
+def _between(least: NDArray[np.float64], most: NDArray[np.float64]) -> tuple[float, float]:
+    """From the first to the last k for which the sum can be 0 or less at (k + 1)/K, and 0 or more at k/K."""
+    lows, highs = np.flatnonzero(least[1:] <= 0), np.flatnonzero(most[:-1] >= 0)
+    return (lows[0] / _TRIALS if len(lows) else 0.0), ((highs[-1] + 1) / _TRIALS if len(highs) else 1.0)
 
 
 def _height(steps: Steps, cap: int) -> int:
     """Twice the cap, or the top of the last step that is surely occupied: as far as numbers of units say something."""
     tops = [high for high, there in zip(steps.highs, steps.occupied, strict=True) if there]
     return max([cap, *(min(1 << (top - 1).bit_length(), steps.tops[-1]) for top in (2 * cap, *tops))])
-
-
-def _beyond(steps: Steps, height: int, miss: Fraction, most: list[int]) -> int:
-    """Units with more than the height at most: their numbers added, with the noise of the sum.
-
-    Source  A discrete Gaussian is sub-Gaussian with its σ, and so is a sum of J of them with √J σ.
-    """
-    places = [place for place, low in enumerate(steps.lows) if low > height or place == len(steps.lows) - 1]
-    apart = sum(most[place] for place in places)
-    if not isinstance(steps.noise, DiscreteGaussian):
-        return apart
-    each = float(miss) / len(steps.counts)  # for every height that could have been chosen
-    spread = float(steps.noise.sigma) * math.sqrt(2 * len(places) * math.log(1 / each))
-    return min(apart, max(math.ceil(sum(steps.counts[place] for place in places) + spread), 0))
 
 
 def _about(steps: Steps, cap: int, height: int) -> float:
@@ -111,32 +165,6 @@ def _about(steps: Steps, cap: int, height: int) -> float:
             value = min(math.sqrt(low * high), height)
             total, lost = total + count * value, lost + count * max(value - cap, 0.0)
     return lost / total if total else 0.0
-
-
-def _most_of(parts: list[tuple[int, int, tuple[int, int]]], cap: int, trial: float) -> float:
-    found = 0.0
-    for least, most, ends in parts:
-        gain = max(max(value - cap, 0) - trial * value for value in ends)
-        found += (most if gain > 0 else least) * gain
-    return found
-
-
-def _least_of(parts: list[tuple[int, int, tuple[int, int]]], cap: int, trial: float) -> float:
-    found = 0.0
-    for least, most, (low, high) in parts:
-        value = min(max(cap, low), high)
-        gain = max(value - cap, 0) - trial * value
-        found += (least if gain > 0 else most) * gain
-    return found
-
-
-def _bisect(above: Callable[[float], bool]) -> float:
-    """The trial, from 0 to 1, up to which it is above."""
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if above(middle) else (low, middle)
-    return high
 
 
 # ---- in words --------------------------------------------------------------------------------------------------------------

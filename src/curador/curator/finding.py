@@ -164,7 +164,7 @@ def counting_name(session: Session, counting: Counting) -> str:
 def caps_found(session: Session, planned: BlockPlan, found: Mapping[str, Steps]) -> RequestedCaps:
     """Return the caps that follow from what was released: a function of it, the plan and the study."""
     spread = reference_spread(session.limits)
-    rows = choose_rows(found["rows"], spread) if "rows" in found else None
+    rows = choose_rows(found["rows"], spread, whole=planned.contribution.rows) if "rows" in found else None
     most = planned.contribution.rows if rows is None else rows
     groups = touched = None
     if "groups" in found:

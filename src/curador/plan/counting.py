@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from typing import Literal as OneOf
 
@@ -42,6 +43,10 @@ CountedKind: TypeAlias = OneOf["rows", "groups", "in_group"]
 
 SELDOM = Fraction(1, 10_000)
 """How often noise alone may make a step look occupied."""
+
+_NEARLY = 1.25
+_NEIGHBOURS = 3
+"""Steps that are looked at together, where none of them is occupied by itself."""
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------------
@@ -179,8 +184,12 @@ class Steps:
     @property
     def occupied(self) -> tuple[bool, ...]:
         """Whether each step holds more units than noise alone would show once in ten thousand."""
-        reach = self.noise.half_width(1 - 2 * SELDOM)
-        return tuple(count > reach for count in self.counts)
+        return tuple(count > self.reach for count in self.counts)
+
+    @property
+    def reach(self) -> float:
+        """What noise alone exceeds once in ten thousand."""
+        return _reach(self.noise)
 
     def record(self) -> dict[str, Any]:
         """Return plain values, as the ledger keeps them."""
@@ -203,39 +212,48 @@ class Steps:
         return cls(tuple(held["tops"]), tuple(held["counts"]), made)
 
 
+@lru_cache(maxsize=64)
+def _reach(noise: StepNoise) -> float:
+    return noise.half_width(1 - 2 * SELDOM)
+
+
 # ---- what is chosen --------------------------------------------------------------------------------------------------------
 
 
-def choose_rows(steps: Steps, spread: float, *, parts: float = 1.0) -> int:
+def choose_rows(steps: Steps, spread: float, *, whole: int | None = None) -> int:
     """Return the cap, a power of two, that makes noise and loss of a count together smallest.
 
     spread   the noise's deviation of a count to which one unit adds 1
-    parts    groups among which the loss is divided
+    whole    the cap of the whole table, where the steps are those of a part of it
 
     Where no step is occupied there are fewer units than noise hides. A cap m is then at most m times too noisy, or loses rows
-    of so many units: these two are made equal.
+    of so many units: these two are made equal. If those few have as many rows as others have in the whole table, its cap is
+    right. Nothing says which it is, so the cap is as many times above the one as it is below the other.
 
     A choice, no claim: any cap is private, as it is executed and noise follows from it.
     """
-    if not any(steps.occupied):
-        hidden = max(steps.noise.half_width(1 - 2 * SELDOM) / spread / parts, 1.0)
-        return min(1 << int(math.log2(hidden)), steps.tops[-1])
-    best = min(steps.tops, key=lambda cap: math.hypot(cap * spread, lost_rows(steps, cap) / parts))
-    return int(best)
+    found = _occupied_steps(steps)
+    if not found:
+        hidden = max(steps.reach / spread, 1.0)
+        between = hidden if whole is None else math.sqrt(hidden * max(whole, hidden))
+        return min(1 << round(math.log2(between)), steps.tops[-1])
+    return int(min(steps.tops, key=lambda cap: math.hypot(cap * spread, _lost(found, cap))))
 
 
 def choose_groups(steps: Steps) -> int:
-    """Return the cap on groups with which the smallest group that is shown is smallest.
+    """Return the cap on groups with which the smallest group that is shown is about smallest.
 
     A group is shown if its noisy number of units passes a threshold which grows with √g; of a group of n units, n · s(g) are
-    left where s(g) is the share of all memberships that the cap keeps. So it is √g / s(g) that must be small.
+    left where s(g) is the share of all memberships that the cap keeps. So it is √g / s(g) that must be small. Near its least
+    it hardly changes, while groups that are shown lose less: of the caps within a quarter of the least the largest is taken.
     """
     found = [*_occupied_steps(steps)]
     whole = sum(count * value for count, value in found)
     if not whole:
         return 1
     kept = {cap: sum(count * min(value, cap) for count, value in found) / whole for cap in steps.tops}
-    return int(min(steps.tops, key=lambda cap: math.sqrt(cap) / kept[cap]))
+    smallest = {cap: math.sqrt(cap) / kept[cap] for cap in steps.tops}
+    return int(max(cap for cap in steps.tops if smallest[cap] <= _NEARLY * min(smallest.values())))
 
 
 def choose_in_group(steps: Steps, rows: int, groups: int, spread: float, *, parts: float) -> int:
@@ -256,14 +274,28 @@ def choose_in_group(steps: Steps, rows: int, groups: int, spread: float, *, part
 
 def lost_rows(steps: Steps, cap: int) -> float:
     """Return about how many rows lie beyond a cap, by the steps that are occupied."""
-    return sum(count * max(value - cap, 0.0) for count, value in _occupied_steps(steps))
+    return _lost(_occupied_steps(steps), cap)
+
+
+def _lost(found: list[tuple[int, float]], cap: int) -> float:
+    return sum(count * max(value - cap, 0.0) for count, value in found)
 
 
 def _occupied_steps(steps: Steps) -> list[tuple[int, float]]:
-    """Numbers of units, with what one of them has about: the mean of a step in which double is half as likely."""
+    """Numbers of units, with what one of them has about: the mean of a step in which double is half as likely.
+
+    Neighbours that are not occupied each by itself are, if their sum is more than noise alone would show once in ten
+    thousand: the noise of J steps together reaches √J times as far. Which of them units are in is not seen: they count as
+    in the lowest.
+    """
+    taken = [False] * len(steps.counts)
     out: list[tuple[int, float]] = []
-    for count, low, high, there in zip(steps.counts, steps.lows, steps.highs, steps.occupied, strict=True):
-        if there:
-            mean = float(low) if high <= low else (high + 1 - low) / math.log((high + 1) / low)
-            out.append((count, mean))
+    for width in range(1, _NEIGHBOURS + 1):
+        for place in range(len(taken) - width + 1):
+            window = slice(place, place + width)
+            number = sum(steps.counts[window])
+            if number > steps.reach * math.sqrt(width) and not any(taken[window]):
+                taken[window] = [True] * width
+                low, high = steps.lows[place], steps.highs[place]
+                out.append((number, float(low) if high <= low else (high + 1 - low) / math.log((high + 1) / low)))
     return out
