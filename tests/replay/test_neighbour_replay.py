@@ -17,6 +17,12 @@ pytestmark = pytest.mark.slow
 CHUNKS, WORLDS, QUESTIONS = 10, 4, 25
 MORE = [pytest.param(seed, marks=pytest.mark.long) for seed in range(CHUNKS, 50)]
 
+ONE_KEY = [
+    *(f"SELECT {key}, COUNT(DISTINCT id) AS n FROM visits GROUP BY {key}" for key in ("kind", "city", "good")),
+    "SELECT city, COUNT(*) AS n FROM visits GROUP BY city",
+]
+"""Groups chosen by the stored numbers of values, and units counted by first rows: random questions are seldom so plain."""
+
 
 def cases(seed, folder, worlds=WORLDS, questions=QUESTIONS):
     """Yield (question, engine, engine of the neighbour)."""
@@ -28,6 +34,8 @@ def cases(seed, folder, worlds=WORLDS, questions=QUESTIONS):
         try:
             for _ in range(questions):
                 yield about(random_question(dice, world.tables), world, beside), one, other
+            for question in ONE_KEY:
+                yield question, one, other
         finally:
             one.close()
             other.close()
