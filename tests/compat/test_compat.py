@@ -19,8 +19,8 @@ import sample_inputs as given
 
 import curador as cu
 from curador import learn, local
-from curador.engines.base import PrivateSource
 from curador.curator.finding import split_parts
+from curador.engines.base import PrivateSource
 from curador.learn.model_file import from_json, to_json
 from curador.ledger import checkpoint
 from curador.ledger.chain import ChainReplay
