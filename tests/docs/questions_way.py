@@ -33,6 +33,7 @@ def opened(folder):
         unit="user_id",
         budget=cu.Budget(epsilon=300, delta=1e-6),
         bounds={"spent": (0, 500)},
+        caps={"rows": 10, "groups": 4},
         ledger=folder / "visits.ledger",
         engine={"worker": "inline"},
     )

@@ -82,7 +82,9 @@ class PricedQuestion:
             return {}
         schema = self.session.schema
         caps = {
-            one.table.name: one.table.caps.rows for one in schema.tables if one.table.name in schema.found and one.table.caps
+            known.table.name: known.table.caps.rows
+            for known in schema.tables
+            if known.table.name in schema.found and known.table.caps
         }
         return {"survey": {"id": self.survey, "caps": caps}}
 

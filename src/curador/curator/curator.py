@@ -26,7 +26,7 @@ from curador.curator.pace import Pace
 from curador.curator.preview import Preview, Previews, preview_by_cap, preview_of, previews_of
 from curador.curator.price import FIND, plan_question, price_question
 from curador.curator.session import Session, schema_for_analyst
-from curador.curator.survey import SurveyReport, buy_survey, needs_survey, unsurveyed
+from curador.curator.survey import SurveyReport, buy_survey, lacks_survey, needs_survey
 from curador.curator.survey_columns import ColumnsReport, buy_columns
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
 from curador.curator.training import TrainingRows, rows_of
@@ -212,7 +212,7 @@ class Curator(Asker):
 
 
 def _preview(session: Session, text: str, options: QuestionOptions) -> Preview:
-    if unsurveyed(session, text, options):
+    if lacks_survey(session, text, options):
         return preview_by_cap(session, text, options)
     question = price_question(session, text, options)
     try_question_out(question)

@@ -56,10 +56,10 @@ class Survey:
         """Return the schema with the caps that were found, where none are declared."""
         found = {one.table.name: self.tables[one.table.name] for one in schema.tables if one.table.name in self.tables}
         tables = tuple(
-            replace(one, table=replace(one.table, caps=Caps(rows=found[one.table.name].cap)))
-            if one.table.surveyed and one.table.name in found
-            else one
-            for one in schema.tables
+            replace(known, table=replace(known.table, caps=Caps(rows=found[known.table.name].cap)))
+            if known.table.surveyed and known.table.name in found
+            else known
+            for known in schema.tables
         )
         names = {one.table.name for one in schema.tables if one.table.surveyed and one.table.name in found}
         return replace(schema, tables=tables, found=frozenset(names))
@@ -82,13 +82,13 @@ def read_survey(entry: Entry, adjacency: Adjacency) -> Survey:
     held = entry.survey or {}
     tables = {
         name: TableSurvey(
-            Steps.from_record(one["rows"], adjacency),
-            int(one["cap"]),
+            Steps.from_record(parts_of["rows"], adjacency),
+            int(parts_of["cap"]),
             {
                 column: ColumnSurvey(*(Steps.from_record(parts[kind], adjacency) for kind in ("groups", "in_group")))
-                for column, parts in one["columns"].items()
+                for column, parts in parts_of["columns"].items()
             },
         )
-        for name, one in held["tables"].items()
+        for name, parts_of in held["tables"].items()
     }
     return Survey(entry.shown, entry.time, entry.data_version, tables, held["before"])

@@ -269,7 +269,8 @@ def preview_by_cap(session: Session, text: str, options: QuestionOptions) -> Pre
         f"{whose}; an error of a mean is that of 1,000 rows",
     )
     by_cap = tuple(
-        (cap, tuple(expected_errors(one.priced[0], one.confidence))) for cap, one in zip(CAPS_SHOWN, found, strict=True)
+        (cap, tuple(expected_errors(question.priced[0], question.confidence)))
+        for cap, question in zip(CAPS_SHOWN, found, strict=True)
     )
     return replace(shown, by_cap=by_cap, errors=(), notes=notes, explanation="")
 

@@ -289,8 +289,6 @@ def price_at(
 
     Claim   What is charged is never below the least, however little of a grant the noise needs.
     """
-    from curador.curator.finding import caps_known, needs_of, price_finding
-
     confidence = confidence_level(options.confidence)
     options = replace(options, caps=None) if options.caps == FIND else options
     question, plan, compiled = plan_question(session, text, options)
@@ -298,15 +296,19 @@ def price_at(
     if not options.given:
         raise _cost_not_given(session, plan, options, confidence)
     chosen = options.caps is not None or question.options.rows is not None or question.options.groups is not None
-    needs = [] if chosen else needs_of(session, plan)
-    if any(needs) and options.accuracy is None:
-        finding = price_finding(session, plan, options, needs, text, confidence)
-        given = session.stored(finding.key, finding.version) is not None
-        if (given and not raised) or (finding.enough and finding.missing):
-            return finding
-    caps = caps_known(session, plan, needs)
-    if caps is not None:
-        question, plan, compiled = plan_question(session, text, options, caps=caps)
+    needs: list[BlockNeeds] = []
+    if session.schema.found and not chosen:
+        from curador.curator.finding import caps_known, needs_of, price_finding
+
+        needs = needs_of(session, plan)
+        if any(needs) and options.accuracy is None:
+            finding = price_finding(session, plan, options, needs, text, confidence)
+            given = session.stored(finding.key, finding.version) is not None
+            if (given and not raised) or (finding.enough and finding.missing):
+                return finding
+        caps = caps_known(session, plan, needs)
+        if caps is not None:
+            question, plan, compiled = plan_question(session, text, options, caps=caps)
     main = priced_plan(plan, options, session.limits, session.share)
     notes: tuple[str, ...] = ()
     enough = is_enough(main, session.least)
@@ -327,17 +329,18 @@ def put_together(
     confidence: Fraction,
 ) -> PricedQuestion:
     """Return a priced plan as a question to spend on: with bias estimates, identity, cost and what is known of its caps."""
-    from curador.curator.finding import left_out_lines, survey_of
-
     version = session.version
     priced = (main,) if not options.bias else _with_bias(session, question, main, options)
     if len(priced) > 1:
         compiled = session.engine.compile([block for one in priced for block in one.plan.blocks])
     identities = tuple(identity(one) for one in priced)
-    survey = survey_of(session, main.plan)
+    survey, left = None, ()
+    if session.schema.found:
+        from curador.curator.finding import left_out_lines, survey_of
+
+        survey, left = survey_of(session, main.plan), left_out_lines(session, main.plan, needs)
     key = question_key(identities, study_digest=session.study.digest, data_version=version, survey=survey)
     cost = cost_of(priced).most(session.least)
-    left = left_out_lines(session, main.plan, needs)
     return PricedQuestion(
         session, text, priced, identities, key, cost, confidence, version, compiled, survey=survey, left=left
     )

@@ -81,14 +81,14 @@ def wanted_counts(schema: Schema, *, pure: bool) -> list[Wanted]:
     """Return what a survey counts: rows of every table without declared caps, and its columns that may be private keys."""
     tables = [one for one in schema.tables if one.table.surveyed]
     out: list[Wanted] = []
-    for one in tables:
-        share, scan = Fraction(1, len(tables)), whole_table(one)
-        columns = [] if pure else _key_columns(one, schema)
+    for table in tables:
+        share, scan = Fraction(1, len(tables)), whole_table(table)
+        columns = [] if pure else _key_columns(table, schema)
         own = share * ROWS_SHARE if columns else share
-        out.append(Wanted(one.table.name, None, Counting("rows", scan), own))
+        out.append(Wanted(table.table.name, None, Counting("rows", scan), own))
         for place, name in columns:
-            key, part = (Ref(place, one.fields[place].type),), (share - own) / (2 * len(columns))
-            out += [Wanted(one.table.name, name, Counting(kind, scan, key), part) for kind in ("groups", "in_group")]
+            key, part = (Ref(place, table.fields[place].type),), (share - own) / (2 * len(columns))
+            out += [Wanted(table.table.name, name, Counting(kind, scan, key), part) for kind in ("groups", "in_group")]
     return out
 
 
@@ -120,21 +120,21 @@ def priced_counts(
     return out
 
 
-class Counts(NamedTuple):
+class StepCounts(NamedTuple):
     """Noisy numbers of units by step, in their order, and the noise of each."""
 
     numbers: tuple[int, ...]
     noise: StepNoise
 
 
-def released_counts(priced: Priced, released: Sequence[ReleasedBlock]) -> Counts:
+def released_counts(priced: Priced, released: Sequence[ReleasedBlock]) -> StepCounts:
     """Return the numbers of one counted plan."""
     block, noise = released[0], priced.noises[0][0]
     values = block.values[0]
     if isinstance(noise, QuantileNoise) or isinstance(values, Ends):
         raise TypeError("units are counted with additive noise")
     numbers = dict(zip(block.keys[0], values.tolist(), strict=True))
-    return Counts(tuple(int(numbers[place]) for place in range(len(numbers))), noise)
+    return StepCounts(tuple(int(numbers[place]) for place in range(len(numbers))), noise)
 
 
 # ---- buying ----------------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def released_counts(priced: Priced, released: Sequence[ReleasedBlock]) -> Counts
 class BoughtSurvey(NamedTuple):
     """What was measured, with its receipt."""
 
-    counts: tuple[Counts, ...]
+    counts: tuple[StepCounts, ...]
     receipt: Receipt
     cost: Amounts
 
@@ -174,16 +174,16 @@ class SurveyPurchase:
         """Count, and draw the noise."""
         return self.question.compute(rehearsal=rehearsal)
 
-    def restore(self, content: bytes) -> tuple[Counts, ...]:
+    def restore(self, content: bytes) -> tuple[StepCounts, ...]:
         """Return the numbers."""
         released, _ = self.question.restore(content)
         return tuple(released_counts(*part) for part in zip(self.question.priced, released, strict=True))
 
-    def digest(self, restored: tuple[Counts, ...]) -> str:
+    def digest(self, restored: tuple[StepCounts, ...]) -> str:
         """Return the digest of the numbers."""
         return canonical_digest({"version": 1, "counts": [one.numbers for one in restored]})
 
-    def show(self, restored: tuple[Counts, ...], digest: str, spent: Spent) -> BoughtSurvey:
+    def show(self, restored: tuple[StepCounts, ...], digest: str, spent: Spent) -> BoughtSurvey:
         """Return the numbers with the receipt."""
         session = self.question.session
         receipt = answer_receipt(session.study, session.limits, spent, self.question.terms, answer_digest=digest)
@@ -208,11 +208,11 @@ class SurveyReport:
         """Return the survey in words."""
         unit = self.unit
         out = [f"survey: cost {amounts_text(self.cost, pure=self.pure, up=True)}"]
-        for name, one in self.tables.items():
+        for name, found in self.tables.items():
             had = self.before.get(name)
             changed = "" if had is None else f" (was {had:,})"
-            out.append(f"table {name}: at most {one.cap:,} rows per {unit} are counted{changed}")
-            out.append(f"  {table_sentence(left_out(one.rows, one.cap), unit, f'in {name}')}")
+            out.append(f"table {name}: at most {found.cap:,} rows per {unit} are counted{changed}")
+            out.append(f"  {table_sentence(left_out(found.rows, found.cap), unit, f'in {name}')}")
         return out
 
 
@@ -281,7 +281,7 @@ def buy_survey(session: Session, before: Survey | None) -> SurveyReport:
     return SurveyReport(bought.cost, tables, changed, session.study.unit_name, pure, bought.receipt)
 
 
-def unsurveyed(session: Session, text: str, options: QuestionOptions) -> bool:
+def lacks_survey(session: Session, text: str, options: QuestionOptions) -> bool:
     """Whether a question is about a table for which nobody declared caps, and no survey found any yet."""
     if not any(one.table.surveyed for one in session.schema.tables):
         return False
@@ -295,7 +295,7 @@ def needs_survey(session: Session, text: str, options: QuestionOptions) -> bool:
 
     An analyst's question is refused instead (`plan/ownership.py`), and never buys one.
     """
-    if session.analyst is not None or not unsurveyed(session, text, options):
+    if session.analyst is not None or not lacks_survey(session, text, options):
         return False
     try_question_out(price_question(trial_session(session, 1), text, options))
     return True
@@ -312,11 +312,11 @@ def found_tables(session: Session, steps: Sequence[Steps]) -> dict[str, TableSur
     wanted = wanted_counts(session.engine.schema, pure=session.limits.kind == "pure")
     rows: dict[str, Steps] = {}
     columns: dict[str, dict[tuple[str, str], Steps]] = {}
-    for one, found in zip(wanted, steps, strict=True):
-        if one.column is None:
-            rows[one.table] = found
+    for want, found in zip(wanted, steps, strict=True):
+        if want.column is None:
+            rows[want.table] = found
         else:
-            columns.setdefault(one.table, {})[one.column, one.counting.kind] = found
+            columns.setdefault(want.table, {})[want.column, want.counting.kind] = found
     spread = reference_spread(session.limits)
     out: dict[str, TableSurvey] = {}
     for name, found in rows.items():

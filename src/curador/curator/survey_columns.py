@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
-    from curador.curator.survey import Counts
+    from curador.curator.survey import StepCounts
     from curador.ledger.amounts import Amounts
     from curador.query.tree import Expression
     from curador.study.model import Schema, TableSchema
@@ -128,7 +128,8 @@ def buy_columns(session: Session) -> ColumnsReport:
     question = counted_question(session, text, priced, after=None if bought is None else bought.id)
     found = spend(session, SurveyPurchase(question))
     proposals = tuple(
-        propose(one, counts, *_rows_of(session, one.table)) for one, counts in zip(measured, found.counts, strict=True)
+        propose(column, counts, *_rows_of(session, column.table))
+        for column, counts in zip(measured, found.counts, strict=True)
     )
     return ColumnsReport(found.cost, proposals, session.limits.kind == "pure", found.receipt)
 
@@ -199,7 +200,7 @@ def _rows_of(session: Session, table: str) -> tuple[float, float, int]:
     return reference_spread(session.limits), sum(count * rows for count, rows in units) / total if total else 1.0, cap
 
 
-def propose(one: MeasuredColumn, counts: Counts, spread: float, rows: float, cap: int) -> ColumnProposal:
+def propose(one: MeasuredColumn, counts: StepCounts, spread: float, rows: float, cap: int) -> ColumnProposal:
     """Return the bounds that follow from noisy numbers of units: a choice that any owner may make otherwise."""
     reach = counts.noise.half_width(1 - 2 * SELDOM)
     there = [number if number > reach else 0 for number in counts.numbers]
@@ -269,7 +270,7 @@ def _written(value: Value) -> object:
 def proposed_bounds(report: ColumnsReport) -> Mapping[str, Mapping[str, tuple[Value, Value]]]:
     """Return the proposed bounds by table and column."""
     out: dict[str, dict[str, tuple[Value, Value]]] = {}
-    for one in report.proposals:
-        if one.bounds is not None:
-            out.setdefault(one.table, {})[one.column] = one.bounds
+    for proposal in report.proposals:
+        if proposal.bounds is not None:
+            out.setdefault(proposal.table, {})[proposal.column] = proposal.bounds
     return out
