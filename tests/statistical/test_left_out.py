@@ -1,7 +1,8 @@
 """What is printed of rows that a cap left out holds as often as it says: on tables made to break it, and on real ones.
 
 Of 1,000 redraws of the survey's noise everything that is printed must be true together so often that fewer would happen with
-probability 1e-8 at most if it were true 95 % of the time (908 times). Thirty checks are a false alarm in 3e-7 of runs. What
+probability 1e-8 at most if it were true 95 % of the time (907 times). Thirty checks are a false alarm in 3e-7 of runs.
+The intervals are wide: twice the noise that they know still leaves them true 98 % of the time, three times is caught. What
 is compared are the numbers of the printed sentence, read back. Nothing is seeded, nothing is tried again.
 """
 

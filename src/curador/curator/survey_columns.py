@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 COLUMNS = "SURVEY COLUMNS"
 _POWERS = {Type.INTEGER: range(41), Type.DECIMAL: range(-7, 41), Type.FLOAT: range(-7, 41)}
+_NEARLY = 1.25
 _YEARS = (*range(1900, 1970, 10), *range(1970, 2041), *range(2050, 2101, 10))
 
 
@@ -225,12 +226,13 @@ def propose(one: MeasuredColumn, counts: StepCounts, spread: float, rows: float,
         )
         return math.hypot(cap * width * spread, rows * lost)
 
-    best = min(
-        ((error(down, up), down, up) for down in range(low, high) for up in range(down + 1, high + 1)),
-        default=(0.0, low, max(high, low)),
-    )
     zero = one.ends.index(0)
-    _, down, up = best[0], min(best[1], zero), max(best[2], zero)  # noise is that of the farther end: 0 costs nothing
+    choices = [(error(down, up), down, up) for down in range(low, high) for up in range(down + 1, high + 1)]
+    least, *best = min(choices, default=(0.0, low, max(high, low)))
+    wider = best[0], min(best[1] + 1, high)
+    if error(*wider) <= _NEARLY * least:  # means, and larger spends, have less noise than this sum
+        best = [*wider]
+    down, up = min(best[0], zero), max(best[1], zero)  # noise is that of the farther end: 0 costs nothing
     outside = sum(number for place, number in enumerate(values) if not down < place <= up) / total
     gives = 1.96 * cap * max(abs(ends[down]), abs(ends[up])) * spread
     return ColumnProposal(one.table, one.column, one.type, (one.ends[down], one.ends[up]), outside, share, gives)
