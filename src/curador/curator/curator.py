@@ -91,7 +91,7 @@ class Asker(QuestionVerbs):
         with session.still():
             session.require_admitted(session.version)
         before = session.survey
-        if needs_survey(session, question, options):
+        if session.surveyed and needs_survey(session, question, options):
             report = buy_survey(session, before)
             for line in ("this question needs caps that nobody declared: the survey finds them", *report.lines()):
                 print(f"curador: {line}", file=sys.stderr)  # noqa: T201 -- what the owner pays is never silent

@@ -148,7 +148,7 @@ class Session:
 
     def at_one_survey(self) -> Session:
         """Return the session with the survey that is in force now, and no other: for one question."""
-        if self.trial is not None or self.pinned is not None:
+        if self.trial is not None or self.pinned is not None or not self.surveyed:
             return self
         survey = self.survey
         return replace(self, pinned=(self._schema_with(survey), survey))
@@ -174,9 +174,14 @@ class Session:
         return self.engine.version
 
     @property
+    def surveyed(self) -> bool:
+        """Whether caps of a table are found by a survey, as nobody declared them."""
+        return any(table.surveyed for table in self.study.tables)
+
+    @property
     def survey(self) -> Survey | None:
         """The survey in force; None where none was bought, or nothing of the study needs one."""
-        if self.trial is not None or not any(table.surveyed for table in self.study.tables):
+        if self.trial is not None or not self.surveyed:
             return None
         if self.pinned is not None:
             return self.pinned[1]
