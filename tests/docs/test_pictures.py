@@ -19,6 +19,7 @@ OTHERS = {
     "learn.md",
     "local.md",
     "play-the-game.md",
+    "sandbox.md",
     "several-analysts.md",
     "sql.md",
     "test-your-own-parts.md",

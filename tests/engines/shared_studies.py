@@ -1,6 +1,7 @@
 """The reference schemas as studies, with their data: only where the reference material is present."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,9 @@ spent = { type = "float", bounds = [0, 500] }
 
 def written(name: str, folder: Path, shared: Path) -> Path:
     """Write the study of one reference schema, and its synthetic data where it has any; return its file."""
-    data = shared / "data"
+    data = folder / "data"  # a copy: the ledger of rows leaves its marker beside them
+    for used in {"pums": ["pums"], "visits": ["sql_fixture"], "tpch": ["tpch_sf0.02"]}.get(name, []):
+        shutil.copytree(shared / "data" / used, data / used)
     head = HEAD.format(name=name)
     if name == "pums":
         body = "".join(

@@ -18,7 +18,7 @@ from curador.engines.duckdb.schema import describe
 from curador.engines.duckdb.versions import Folder, have_sources_changed, prepared_folder
 from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import InvalidStudy
-from curador.study.model import Column, Table, UnitColumn
+from curador.study.model import Caps, Column, Table, UnitColumn
 from curador.study.values import Type
 
 TABLE = pa.table({"user": [1, 2, 3], "spent": [1.0, 2.0, 3.0], "city": ["a", "b", "c"]})
@@ -119,7 +119,7 @@ def test_other_declarations_need_another_preparation(tmp_path):
     engine_of(study).close()
     table = study.tables[0]
     other_bounds = dataclasses.replace(table, columns=(Column("spent", Type.FLOAT, bounds=(0, 9)),))
-    more_rows = dataclasses.replace(table, caps=dataclasses.replace(table.caps, rows=3))
+    more_rows = dataclasses.replace(table, caps=Caps(rows=3))
 
     assert not DuckDBEngine(dataclasses.replace(study, tables=(other_bounds,)), 1).ready
     assert DuckDBEngine(dataclasses.replace(study, tables=(more_rows,)), 1).ready

@@ -114,7 +114,7 @@ def test_a_function_is_added_in_three_places(tmp_path, monkeypatch):
     monkeypatch.setitem(ENCLOSURES, "cbrt", lambda call, walk: on.monotone(np.cbrt, 4)(walk.number(call.arguments[0])))
     monkeypatch.setitem(LOWERED, "cbrt", LOWERED["abs"])  # engines/lower/expression.py
     pq.write_table(pa.table({"who": np.arange(3000), "spent": np.full(3000, 8.0)}), tmp_path / "visits.parquet")
-    options = {"unit": "who", "budget": cu.Budget(epsilon=10, delta=1e-6), "bounds": {"spent": (0, 64)}}
+    options = {"unit": "who", "budget": cu.Budget(epsilon=10, delta=1e-6), "bounds": {"spent": (0, 64)}, "caps": {"rows": 10}}
     question = "SELECT AVG(CBRT(spent)) AS inside, CBRT(AVG(spent)) AS after FROM visits"
     with cu.open(tmp_path / "visits.parquet", **options, engine={"worker": "inline", "threads": 1}) as curator:
         assert "cbrt(spent) in [0, 4]" in curator.explain(question)

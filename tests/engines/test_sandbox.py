@@ -128,7 +128,9 @@ def test_no_private_source_is_looked_for(shop, monkeypatch):
     """Whether or not it exists: the engine is never asked for the file, and no canary comes out."""
     looked = []
     plain = sources.from_path
-    monkeypatch.setattr(sources, "from_path", lambda source, *rest: looked.append(source) or plain(source, *rest))
+    monkeypatch.setattr(
+        sources, "from_path", lambda source, *rest, **how: looked.append(source) or plain(source, *rest, **how)
+    )
     assert not holds_the_canary(shop)
     assert looked
     assert all("cities.csv" in source for source in looked)
@@ -364,7 +366,8 @@ def test_the_command_line_previews_in_a_sandbox(shop):
     with cu.open(shop) as curator:
         cost = curator.preview(BY_RATING, spend="5%").to_dict()["cost"]
     shutil.rmtree("shop.ledger.prepared")
-    for name in ("visits.parquet", "cities.csv", "shop.ledger", "shop.ledger.head", ".shop.ledger-id"):
+    markers = [path.name for path in Path().glob(".curador-*")]
+    for name in ("visits.parquet", "cities.csv", "shop.ledger", "shop.ledger.head", *markers):
         Path(name).unlink()
     done = run("preview", "study.toml", BY_RATING, "--sandbox", "--spend", "5%", "--json")
     assert done.exit_code == 0, done.output

@@ -23,6 +23,7 @@ from curador.engines.duckdb.versions import prepared_folder
 from curador.errors import CuradorError, Failed, Refused
 from curador.ledger import entry as ledger_entry
 from curador.plan.aggregates import Ends
+from registers import another_register
 
 ANALYSTS = '\n[analysts]\nana = { share = "50%" }\nleo = { share = "40%" }\n'
 COUNTS = ("SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS n FROM visits WHERE spent > 100")
@@ -68,6 +69,7 @@ class Seen:
 
 def played(world, folder, acts, patch, key=bytes(range(32))):
     """Return what every act shows on a world, with releases forced to what their plans alone determine."""
+    another_register()  # the neighbour may be an equal table: it is another world, not another study of this one
     study = world.written(folder)
     prepared = prepared_folder(study)
     prepared.mkdir(mode=0o700)

@@ -26,6 +26,7 @@ from curador.ledger.ledger import Ledger
 from curador.ledger.markers import leave_markers, marked_ledgers
 from curador.ledger.opening import read_marker
 from curador.ledger.register import KnownLedger, Register, SeenSource, open_register, register_path
+from curador.study.check import FRAME
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -210,9 +211,22 @@ def unknown_ledgers(data: DataSet) -> list[KnownLedger]:
         for marker in sorted(folder.glob(".*.ledger-id")):
             study = marker.name.removeprefix(".").removesuffix(".ledger-id")
             own = read_marker(folder, study)
-            if own is not None and study != data.study.name and data.register.place_of(own) is None:
-                found.append(KnownLedger(own, folder / f"{study}.ledger", study, frozenset()))
+            if own is None or study == data.study.name or data.register.place_of(own) is not None:
+                continue
+            place = folder / f"{study}.ledger"
+            if not _about_frames(place, own):
+                found.append(KnownLedger(own, place, study, frozenset()))
     return found
+
+
+def _about_frames(place: Path, own: str) -> bool:
+    """Whether a ledger was made for tables in memory alone: it is about no file, whatever lies beside it."""
+    try:
+        with Ledger.reach(place) as ledger:
+            declared = ((ledger.first.details or {}).get("declarations") or {}).get("tables") or {}
+            return ledger.id == own and bool(declared) and all(one.get("source") == FRAME for one in declared.values())
+    except (CuradorError, OSError):
+        return False
 
 
 def warn(text: str) -> None:

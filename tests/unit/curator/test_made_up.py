@@ -209,7 +209,7 @@ def test_a_table_of_which_no_column_is_known_has_rows():
 def test_caps_that_nobody_declared_are_said():
     """They are assumed in one function; declared caps, unique tables and rows as units need none."""
     bare = Table("bare", "bare.parquet", UnitColumn("id"))
-    assert "assumes at most 10 rows per customer in bare" in with_assumed_caps(bare, "customer")[1]
+    assert "assumes at most 16 rows per customer in bare" in with_assumed_caps(bare, "customer")[1]
     for table in (VISITS, ORDERS[0], Table("t", "t", UnitRow()), Table("p", "p", None)):
         assert with_assumed_caps(table, "customer") == (table, None)
 

@@ -529,7 +529,7 @@ def test_what_is_declared_otherwise_becomes_an_entry(home):
     from curador.study.model import Analyst, Caps, Column
 
     def declaring(*columns, caps=None, analysts=()):
-        table = Table("visits", "visits.csv", UnitColumn("user_id"), columns, caps=caps or Caps())
+        table = Table("visits", "visits.csv", UnitColumn("user_id"), columns, caps=caps or Caps(rows=10))
         return Study(name="first", tables=(table,), budget=THREE, ledger=Path("first.ledger"), folder=home, analysts=analysts)
 
     begin(declaring())
@@ -585,7 +585,7 @@ def test_many_changes_are_cut_in_the_note_and_whole_in_the_details(home):
 @pytest.mark.slow
 def test_two_studies_ask_from_one_budget(home, tmp_path):
     """Each has a prepared copy and answers of its own; a data version that one declares does not shut the other out."""
-    options = {"unit": "user_id", "budget": Budget(epsilon=3), "engine": {"worker": "inline"}}
+    options = {"unit": "user_id", "budget": Budget(epsilon=3), "caps": {"rows": 10}, "engine": {"worker": "inline"}}
     files = {"first": tmp_path / "first.ledger", "second": tmp_path / "second.ledger"}
 
     def ask(name, **more):

@@ -26,6 +26,7 @@ from curador.curator.survey import SURVEY_SHARE, buy_survey, price_survey, trial
 from curador.curator.survey_columns import buy_columns
 from curador.errors import InvalidParameter, InvalidStudy, NotAllowed, Refused
 from curador.ledger.entry import AlreadyReserved
+from registers import another_register
 
 
 def in_force(curator):
@@ -124,6 +125,7 @@ def test_tables_with_one_row_a_unit_or_declared_caps_need_none(tmp_path, capsys)
         assert (answer.receipt["version"], "survey" in answer.receipt.record) == (2, False)
         assert kinds(curator) == ["created", "reserved", "committed"]
     (tmp_path / "declared").mkdir()
+    another_register()
     with opened(tmp_path / "declared", caps="caps = { rows = 5 }") as curator:
         assert curator.ask(FILTERED, spend="2%").receipt["version"] == 2
         with pytest.raises(InvalidStudy, match="something to find"):
@@ -408,6 +410,7 @@ def test_pure_budgets_and_replaced_units_are_surveyed_too(tmp_path):
     for place, changes in enumerate(({"budget": '{ epsilon = "3" }'}, {"adjacency": "replace_one"})):
         folder = tmp_path / str(place)
         folder.mkdir()
+        another_register()
         with opened(folder, **changes) as curator:
             report = curator.survey()
             purchase, _ = price_survey(session_of(curator), None)
