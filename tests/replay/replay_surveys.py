@@ -131,7 +131,7 @@ class Judge:
         except CuradorError as error:
             shown = (type(error).__name__, str(error))
         entries = list(curator.ledger.entries(start))
-        self.check_entries(entries, who, surveyed)
+        self.check_entries(entries, who, surveyed, {table.name for table in curator.study.tables if table.surveyed})
         self.check_costs(entries)
         self.check_caps(curator)
         return Seen(shown, [_written(entry) for entry in entries], self.measured, self.wrong)
@@ -145,12 +145,12 @@ class Judge:
             return first.lines()[1:], second.lines()[1:]
         return (curator if who == "owner" else curator.analyst(who)).ask(text, **options)
 
-    def check_entries(self, entries, who, surveyed):
+    def check_entries(self, entries, who, surveyed, found):
         """Surveys are the owner's, and bought once by all who decided at the same time."""
         bought = [one for one in entries if str(one.kind) == "reserved" and (one.question or "").startswith("SURVEY")]
         if who in {"ana", "leo"} and (bought or any("tables" in (one.survey or {}) for one in entries)):
             self.wrong.append("an analyst's question bought a survey")
-        if who in {"ana", "leo"} and surveyed is None and entries:
+        if who in {"ana", "leo"} and surveyed is None and any(found.intersection(one.tables) for one in entries):
             self.wrong.append("an analyst was answered before anybody declared or found caps")
         if len(bought) > 1:
             self.wrong.append("a survey was bought twice")
