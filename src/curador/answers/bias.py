@@ -16,10 +16,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from curador.errors import InvalidParameter
+from curador.plan.counting import group_by_unit, with_caps
 from curador.plan.model import aggregates_of
 from curador.plan.words import expression_text
 from curador.query.functions import AGGREGATES
-from curador.query.tree import Aggregate, Block, Call, Item, Literal, Out, Question, Ref, UnitGroup
+from curador.query.tree import Aggregate, Block, Call, Item, Literal, Question, Ref
 from curador.study.model import Caps
 from curador.study.values import Type
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from curador.answers.table import AnswerColumn
     from curador.plan.model import BlockPlan, Plan
-    from curador.query.tree import Expression, Node, Relation
+    from curador.query.tree import Expression, Node
     from curador.study.model import Schema
 
 
@@ -119,18 +120,14 @@ def with_wider_caps(schema: Schema, plan: Plan) -> Schema:
     A cap is not a promise to anybody: what a plan proves follows from the caps that it executes.
     """
     most = max(FURTHEST * block.cap.rows for block in plan.blocks)
-    tables = tuple(
-        table if table.table.public else replace(table, table=replace(table.table, caps=Caps(rows=most), caps_max=None))
-        for table in schema.tables
-    )
-    return replace(schema, tables=tables)
+    return with_caps(schema, {table.table.name: Caps(rows=most) for table in schema.tables})
 
 
 def _rows_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     if planned.cap.by == "none":
         return []
     cap = planned.cap.rows
-    counted = _by_unit(block.relation)
+    counted = group_by_unit(block.relation)
     rows = Ref(len(counted.keys), Type.INTEGER)
     kept = _sum(Call("least", (rows, _whole(cap)), Type.INTEGER))
     share = Call("-", (_whole(1), Call("/", (kept, _sum(rows)), Type.FLOAT)), Type.FLOAT)
@@ -141,8 +138,8 @@ def _groups_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     groups = planned.cap.groups
     if groups is None:
         return []
-    each = _by_unit(block.relation, block.keys)
-    counted = _by_unit(each)
+    each = group_by_unit(block.relation, block.keys)
+    counted = group_by_unit(each)
     many = Call(">", (Ref(len(counted.keys), Type.INTEGER), _whole(groups)), Type.BOOLEAN)
     return [Block(counted, (), (Item(f"{unit}s in more than {groups:,} groups", _share_of(many, None)),))]
 
@@ -171,16 +168,6 @@ def _bounds(planned: BlockPlan, one: Aggregate) -> tuple[Fraction, Fraction] | N
         if tally.argument == one.argument and tally.filter == one.filter and tally.grid is not None:
             return tally.grid.value(0), tally.grid.value(tally.grid.steps)
     return None
-
-
-def _by_unit(relation: Relation, keys: tuple[Expression, ...] = ()) -> UnitGroup:
-    """One row for each unit (and other keys) with its number of rows."""
-    place = next((place for place, column in enumerate(relation.columns) if column.unit), None)
-    own = () if place is None else (Ref(place, relation.columns[place].type),)
-    held = () if place is None else (relation.columns[place],)
-    others = tuple(Out(f"key {number + 1}", key.type or Type.STRING, nullable=True) for number, key in enumerate(keys))
-    count = Aggregate("count", None, Type.INTEGER)
-    return UnitGroup(relation, (*own, *keys), (count,), (*held, *others, Out("rows", Type.INTEGER, nullable=False)))
 
 
 def _sum(argument: Expression) -> Aggregate:
