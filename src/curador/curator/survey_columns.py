@@ -29,8 +29,7 @@ from curador.plan.price import price
 from curador.query.context import whole_table
 from curador.query.tree import Aggregate, Block, Call, Item, Key, Literal, Question, Ref
 from curador.study.model import Caps
-from curador.study.values import Type, value_text
-from curador.text import rounded_text
+from curador.study.values import Type, key_text, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,7 +82,7 @@ class ColumnProposal:
         written = value_text({"type": str(self.type), "bounds": [_written(one) for one in self.bounds]})
         gains = "" if self.gives is None else f"; a SUM at 2 % of the budget would be ± {self.gives:,.3g}"
         lost = f"about {100 * self.outside:.2g} % of values outside, which would count as the nearer end"
-        return f"{self.column} = {written}  # {lost}; NULL in about {100 * self.nulls:.0f} %{gains}"
+        return f"{key_text(self.column)} = {written}  # {lost}; NULL in about {100 * self.nulls:.0f} %{gains}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ class ColumnsReport:
             "these lines are proposals: put those that fit what you know of the world into the study file",
         ]
         for table in dict.fromkeys(one.table for one in self.proposals):
-            out.append(f"[tables.{table}.columns]")
+            out.append(f"[tables.{key_text(table)}.columns]")
             out += [one.line() for one in self.proposals if one.table == table]
         return out
 
@@ -264,8 +263,6 @@ def _typical(ends: Sequence[float], place: int) -> float:
 
 
 def _written(value: Value) -> object:
-    if isinstance(value, Fraction):
-        return rounded_text(value, up=True) if value.denominator != 1 else str(value.numerator)
     return value.isoformat() if isinstance(value, dt.date) else value
 
 

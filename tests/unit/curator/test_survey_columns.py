@@ -1,11 +1,12 @@
 """What the survey of columns proposes: bounds that follow from noisy numbers of units, and lines for the study file."""
 
+import tomllib
 from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 
-from curador.curator.survey_columns import MeasuredColumn, propose
+from curador.curator.survey_columns import ColumnProposal, MeasuredColumn, propose
 from curador.curator.survey_columns import _ends as ends_of
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.privacy.adjacency import Adjacency
@@ -77,3 +78,9 @@ def test_dates_get_whole_years():
 
     low, high = proposed({dt.date(2011, 5, 1): 500, dt.date(2013, 5, 1): 500}, Type.DATE).bounds
     assert (low, high) == (dt.date(2011, 1, 1), dt.date(2014, 1, 1))
+
+
+def test_a_proposed_line_is_one_of_a_study_file():
+    """Names with blanks are quoted, numbers are numbers: what is printed can be put into the file as it stands."""
+    line = ColumnProposal("sales", "Unit Price", Type.DECIMAL, (Fraction(-1, 4), Fraction(32)), 0.0, 0.0, 1.0).line()
+    assert tomllib.loads(line) == {"Unit Price": {"type": "decimal", "bounds": [-0.25, 32]}}
