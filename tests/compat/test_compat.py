@@ -339,7 +339,7 @@ def test_a_stored_answer_of_two_parts_has_a_sample():
     assert len(parts) >= 3
     for first, second in parts:
         held = json.loads(zlib.decompress(first))
-        assert set(held) == {"bought", "steps"}
+        assert set(held) == {"bought", "caps", "steps"}
         assert set(held["bought"]) <= set(held["steps"])
         assert json.loads(zlib.decompress(second))["version"] == 1
 

@@ -35,7 +35,6 @@ class LeftOut:
     share, low, high   the share that is missing: about, and between; with the confidence, all of this together
     rows               how many rows are missing at most
     beyond             fewer units than this have more than `height` rows
-    open_ended         whether a unit can have more than `height` rows at all
     """
 
     cap: int
@@ -45,7 +44,6 @@ class LeftOut:
     high: float
     rows: int
     beyond: int
-    open_ended: bool = True
 
 
 def left_out(steps: Steps, cap: int, *, confidence: Fraction = CONFIDENCE) -> LeftOut:

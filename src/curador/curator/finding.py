@@ -291,17 +291,21 @@ class FindingQuestion:
             parts = zip(counts.priced, self.missing, released, strict=True)
             known |= {name: Steps(tops, *released_counts(priced, own)) for priced, (name, tops), own in parts}
         bought = [name for name, _ in self.missing]
-        held = {"bought": bought, "steps": {name: one.record() for name, one in known.items()}}
+        caps = caps_known(self.session, self.main.plan, self._known_needs(known))
+        written = None if caps is None else [[one.rows, one.groups, one.rows_per_group] for one in caps]
+        steps = {name: one.record() for name, one in known.items()}
+        # the caps themselves are kept: how they are chosen may change, what was measured with them does not
+        held = {"bought": bought, "steps": steps, "caps": written}
         first = zlib.compress(canonical_text(held).encode("ascii"), 6)
-        question = replace(self._resolve(known), by_engine=self.by_engine)
+        question = replace(self._resolve(known, caps), by_engine=self.by_engine)
         if not _within(question, self.promised):
             raise Failed("what a question measures must cost what was reserved for it")
         return join_parts(first, question.compute(rehearsal=rehearsal))
 
     def restore(self, content: bytes) -> RestoredFinding:
         """Return the question at the caps that followed from what was counted, and what it gave."""
-        bought, steps = self._read(content)
-        question = self._resolve(steps)
+        bought, steps, caps = self._read(content)
+        question = self._resolve(steps, caps)
         counted = tuple(priced for priced, _ in self.count(bought))
         return question, question.restore(split_parts(content)[1]), counted
 
@@ -323,18 +327,21 @@ class FindingQuestion:
         """Return what was counted, under the names by which the next question finds it."""
         return {name: steps.record() for name, steps in self._read(content)[1].items()}
 
-    def _read(self, content: bytes) -> tuple[list[str], dict[str, Steps]]:
+    def _read(self, content: bytes) -> tuple[list[str], dict[str, Steps], tuple[RequestedCaps, ...] | None]:
         held = json.loads(zlib.decompress(split_parts(content)[0]))
         adjacency = self.session.study.adjacency
-        return held["bought"], {name: Steps.from_record(one, adjacency) for name, one in held["steps"].items()}
+        steps = {name: Steps.from_record(one, adjacency) for name, one in held["steps"].items()}
+        caps = None if held["caps"] is None else tuple(RequestedCaps(*one) for one in held["caps"])
+        return held["bought"], steps, caps
 
-    def _resolve(self, known: Mapping[str, Steps]) -> PricedQuestion:
-        needs = [
+    def _known_needs(self, known: Mapping[str, Steps]) -> list[BlockNeeds]:
+        return [
             {kind: replace(need, steps=known[need.name] if need.name else need.steps) for kind, need in own.items()}
             for own in self.needs
         ]
-        caps = caps_known(self.session, self.main.plan, needs)
-        return self.main if caps is None else self.make(caps, needs)
+
+    def _resolve(self, known: Mapping[str, Steps], caps: tuple[RequestedCaps, ...] | None) -> PricedQuestion:
+        return self.main if caps is None else self.make(caps, self._known_needs(known))
 
 
 def price_finding(

@@ -76,10 +76,11 @@ def test_the_caps_follow_from_the_numbers_that_were_released(curator):
     assert isinstance(question, FindingQuestion)
     ask(question)
     stored = curator.ledger.stored(question.key, 1)
-    bought, steps = question._read(stored.answer)  # noqa: SLF001 -- what is stored
+    bought, steps, caps = question._read(stored.answer)  # noqa: SLF001 -- what is stored
     assert [name for name, _ in question.missing] == bought == list(steps)
-    made = question._resolve(steps)  # noqa: SLF001
+    made = question._resolve(steps, caps)  # noqa: SLF001
     asked = finding_module.caps_found(session_of(curator), question.plan.blocks[0], {"rows": steps[bought[0]]})
+    assert (asked,) == caps
     assert made.plan.blocks[0].cap.rows == asked.rows
 
 
@@ -149,6 +150,15 @@ def test_bias_estimates_are_part_of_it(curator):
     apart = "SELECT SUM(spent) AS s, COUNT(*) AS x FROM visits WHERE spent > 300"
     curator.ask(apart, spend="4%", bias=True)  # the same measurements or others: never a failure
     assert "failed" not in kinds(curator)
+
+
+def test_a_stored_answer_keeps_its_caps_when_the_rule_of_choosing_changes(curator, monkeypatch):
+    """How caps are chosen is no part of what is stored: an old answer is read by the caps that it was measured with."""
+    first = curator.ask(FILTERED, spend="5%")
+    monkeypatch.setattr(finding_module, "choose_rows", lambda *_, **__: 2 * first.receipt["caps"][0]["rows"])
+    again = curator.ask(FILTERED, spend="5%")
+    assert again.stored
+    assert (again.rows, again.receipt["caps"]) == (first.rows, first.receipt["caps"])
 
 
 def test_fresh_pays_again_for_what_is_left_of_the_grant(curator):
