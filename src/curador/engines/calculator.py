@@ -58,15 +58,18 @@ if hasattr(os, "register_at_fork"):
 
 
 def calculate(statement: GeneratedSQL, table: Any) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement over an Arrow table, in its order, as Python's own values."""
+    """Return the rows of a statement over an Arrow table, in its order, as Python's own values; or over several, by name."""
     if type(statement) is not GeneratedSQL:
         raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
     connection = CALCULATORS.taken()
     finished = False
     try:
-        connection.register(TABLE, table)
+        tables: dict[str, Any] = table if isinstance(table, dict) else {TABLE: table}
+        for name, held in tables.items():
+            connection.register(name, held)
         found: list[tuple[Any, ...]] = connection.execute(statement).fetchall()
-        connection.unregister(TABLE)
+        for name in tables:
+            connection.unregister(name)
         finished = True
     finally:
         if finished:

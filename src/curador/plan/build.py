@@ -6,7 +6,6 @@ Everything is a function of the question and the study.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
-from curador.plan.domains import Ranges, can_be_null, domain_of
+from curador.plan.domains import Ranges, domains_of
 from curador.plan.intervals import narrow_range
 from curador.plan.model import (
     BlockPlan,
@@ -22,6 +21,7 @@ from curador.plan.model import (
     Contribution,
     ItemPlan,
     KeyPlan,
+    KeyTuples,
     Measurement,
     OrderPlan,
     Plan,
@@ -29,8 +29,10 @@ from curador.plan.model import (
     Tally,
     aggregates_of,
     both_ends,
+    count_combinations,
     grid_between,
 )
+from curador.plan.nulls import can_be_null
 from curador.plan.ownership import AS_DECLARED, Owners, RequestedCaps, bound_contribution, caps_of, is_unit
 from curador.plan.words import expression_text, key_names, range_text
 from curador.plan.work import cutting_height, fit_height, most_stored
@@ -159,9 +161,9 @@ class _Builder:
         aggregates += [
             aggregate for node in (self.block.having, *order) if node is not None for aggregate in aggregates_of(node)
         ]
-        keys = self._keys(only_keys=not aggregates)
+        keys, joint = self._keys(only_keys=not aggregates)
         private = any(key.values is None for key in keys)
-        self.known_groups = None if private else math.prod(len(key.values or ()) for key in keys)
+        self.known_groups = None if private else count_combinations(keys, joint)
         self.only_key = keys[0].expression if len(keys) == 1 else None
         self.counts_units = any(AGGREGATES[aggregate.function].presence for aggregate in aggregates)
         self.cap, self.contribution = self.bounded(Owners(self.schema, height))
@@ -182,27 +184,27 @@ class _Builder:
             having=having,
             units=units,
             notes=tuple(self.notes),
+            joint=joint,
         )
         return planned, ordering
 
-    def _keys(self, *, only_keys: bool) -> tuple[KeyPlan, ...]:
-        names = key_names(self.block)
-        found: list[KeyPlan] = []
+    def _keys(self, *, only_keys: bool) -> tuple[tuple[KeyPlan, ...], tuple[KeyTuples, ...]]:
+        names, keys = key_names(self.block), self.block.keys
         selectable = only_keys and not self.schema.study.budget.pure
-        for place, expression in enumerate(self.block.keys):
-            domain = None if selectable else domain_of(expression, self.relation, self.ranges)
-            if domain is None:
-                found.append(KeyPlan(names[place], expression, expression.type or Type.STRING, None, "selected privately"))
-                continue
-            values = (*domain.values, None) if domain.null else domain.values
-            found.append(KeyPlan(names[place], domain.expression, expression.type or Type.STRING, values, domain.why))
-        known = [key for key in found if key.values is not None]
-        combinations = math.prod(len(key.values or ()) for key in known)
+        domains, joint = ((None,) * len(keys), ()) if selectable else domains_of(keys, self.relation, self.ranges)
+        found = tuple(
+            KeyPlan(name, key, key.type or Type.STRING, None, "selected privately")
+            if domain is None
+            else KeyPlan(name, domain.expression, key.type or Type.STRING, domain.values, domain.why)
+            for name, key, domain in zip(names, keys, domains, strict=True)
+        )
+        combinations = count_combinations(found, joint)
         if combinations > MOST_GROUPS:
+            known = [key for key in found if key.values is not None]
             counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
             rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
             raise NotPrivate(rule, hint="group by fewer columns, or restrict them with WHERE … IN.", place=self.block.place)
-        return tuple(found)
+        return found, joint
 
     def bounded(self, owners: Owners) -> tuple[Cap, Contribution]:
         """Return the caps where base tables are cut at the owners' height."""

@@ -297,7 +297,7 @@ def narrow_range(known: Range, index: int, predicate: Node) -> Range:
             numbers = [written_range(literal) for literal in literals]
             if any(number.lower is None for number in numbers):
                 continue
-            found = _is_allowed(function, numbers)
+            found = _is_allowed(function, numbers, whole=known.integer)
             if found is not None:
                 reasons = [reason for reason in (known.why, "WHERE") if reason and reason not in known.why.split("; ")[1:]]
                 known = replace(meet(known, found), why="; ".join(reasons))
@@ -326,15 +326,20 @@ def _is_column(expression: Node, index: int) -> bool:
     return isinstance(expression, Ref) and expression.index == index
 
 
-def _is_allowed(function: str, numbers: list[Range]) -> Range | None:
-    if not numbers:
+def _is_allowed(function: str, numbers: list[Range], *, whole: bool) -> Range | None:
+    """Where a comparison with literals is true. A whole number below x is at most ⌈x⌉ − 1, one above it ⌊x⌋ + 1 or more."""
+    first = numbers[0].lower if numbers else None
+    if first is None:
         return None
-    first = numbers[0].lower
     match function:
-        case "<" | "<=":
-            return Range(None, first)
-        case ">" | ">=":
-            return Range(first, None)
+        case "<":
+            return Range(None, Fraction(math.ceil(first) - 1) if whole else first)
+        case "<=":
+            return Range(None, Fraction(math.floor(first)) if whole else first)
+        case ">":
+            return Range(Fraction(math.floor(first) + 1) if whole else first, None)
+        case ">=":
+            return Range(Fraction(math.ceil(first)) if whole else first, None)
         case "=":
             return Range(first, first)
         case _:
@@ -342,9 +347,9 @@ def _is_allowed(function: str, numbers: list[Range]) -> Range | None:
 
 
 def narrow_times(
-    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node
+    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node, *, daily: bool
 ) -> tuple[dt.datetime, dt.datetime] | None:
-    """Return the earliest and latest time of a column where the predicate is true."""
+    """Return the earliest and latest time of a column where the predicate is true. daily: it holds dates."""
     earliest, latest = known or (None, None)
     for conjunct in conjuncts(predicate):
         if not isinstance(conjunct, Call):
@@ -355,14 +360,33 @@ def narrow_times(
             ]
             if not values or len(values) != len(literals):
                 continue
-            low, high = min(map(moment_of, values)), max(map(last_moment, values))
-            if function in {">", ">=", "=", "in"}:
+            low, high = _times_allowed(function, [moment_of(value) for value in values], daily=daily)
+            if low is not None:
                 earliest = low if earliest is None else max(earliest, low)
-            if function in {"<", "<=", "=", "in"}:
+            if high is not None:
                 latest = high if latest is None else min(latest, high)
     if earliest is None or latest is None:
         return None
     return earliest, max(earliest, latest)
+
+
+_MOMENT = dt.timedelta(microseconds=1)
+
+
+def _times_allowed(
+    function: str, moments: list[dt.datetime], *, daily: bool
+) -> tuple[dt.datetime | None, dt.datetime | None]:
+    """The first and last moment for which a comparison is true; a date is compared as its midnight and lasts a day."""
+    low, high = min(moments), max(moments)
+    if function == ">":
+        low = low + _MOMENT if low < LATEST else low
+    if function == "<":
+        high = high - _MOMENT if high > EARLIEST else high
+    if daily:
+        late = low > truncate_moment(low, "day") and low.date() < LATEST.date()
+        low = moment_of(low.date() + dt.timedelta(days=1)) if late else truncate_moment(low, "day")
+        high = last_moment(high.date())
+    return low if function in {">", ">=", "=", "in"} else None, high if function in {"<", "<=", "=", "in"} else None
 
 
 def written_range(expression: Node) -> Range:
