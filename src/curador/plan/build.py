@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
-from curador.plan.domains import Ranges, domains_of
-from curador.plan.intervals import narrow_range
+from curador.plan.domains import Ranges, domains_of, image_range
 from curador.plan.model import (
     BlockPlan,
     Cap,
@@ -135,6 +134,7 @@ class _Builder:
     known_groups: int | None = field(init=False)
     counts_units: bool = field(init=False)
     only_key: Expression | None = field(init=False)
+    bare: bool = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -164,6 +164,7 @@ class _Builder:
         keys, joint = self._keys(only_keys=not aggregates)
         private = any(key.values is None for key in keys)
         self.known_groups = None if private else count_combinations(keys, joint)
+        self.bare = all(key.expression == own for key, own in zip(keys, self.block.keys, strict=True))
         self.only_key = keys[0].expression if len(keys) == 1 else None
         self.counts_units = any(AGGREGATES[aggregate.function].presence for aggregate in aggregates)
         self.cap, self.contribution = self.bounded(Owners(self.schema, height))
@@ -219,6 +220,8 @@ class _Builder:
             counts_units=self.counts_units,
             height=cutting_height(owners.height or 0, self.most, self.schema.study),
             key=self.only_key,
+            fixed=frozenset(key.index for key in self.block.keys if isinstance(key, Ref)),
+            bare=self.bare,
         )
 
     # ---- expressions -----------------------------------------------------------------------------------------------
@@ -292,12 +295,9 @@ class _Builder:
         return argument, known
 
     def _range(self, argument: Expression, where: Expression | None) -> Range:
-        known = self.ranges.of(argument, self.relation)
-        if where is None:
-            return known
-        if isinstance(argument, Ref):
-            return narrow_range(known, argument.index, where)
-        return self.ranges.of(argument, Filter(self.relation, where))
+        relation = self.relation if where is None else Filter(self.relation, where)
+        known = self.ranges.of(argument, relation)
+        return known if known.bounded else image_range(argument, relation, self.ranges) or known
 
     def grid(self, known: Range) -> Grid:
         lower, upper = both_ends(known)

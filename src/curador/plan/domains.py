@@ -90,9 +90,16 @@ class Ranges:
             case Ref():
                 return self.column(relation, expression.index)
             case Call():
-                return self._call(expression, relation)
+                return self._narrowed(expression, relation)
             case _:
                 return EVERYTHING
+
+    def _narrowed(self, call: Call, relation: Relation) -> Range:
+        """The range of a function where the filters below hold, which may be about the very expression."""
+        found = self._call(call, relation)
+        while isinstance(relation, Filter) and call.type.numeric:
+            found, relation = narrow_range(found, call, relation.predicate), relation.input
+        return found
 
     # ---- columns ---------------------------------------------------------------------------------------------------
 
@@ -102,7 +109,8 @@ class Ranges:
             case Scan():
                 return self._declared(relation, index)
             case Filter():
-                return narrow_range(self.column(relation.input, index), index, relation.predicate)
+                column = Ref(index, relation.columns[index].type)
+                return narrow_range(self.column(relation.input, index), column, relation.predicate)
             case Project():
                 return self.of(relation.expressions[index], relation.input)
             case Distinct():
@@ -245,6 +253,15 @@ def domains_of(
         for key, found in zip(keys, lists.keys, strict=True)
     )
     return domains, tuple(KeyTuples(places, rows) for places, rows in lists.joint)
+
+
+def image_range(expression: Expression, relation: Relation, ranges: Ranges) -> Range | None:
+    """Return the range of numbers that are made of finite columns, such as CAST of declared texts; None of all others."""
+    (domain,), _ = domains_of((expression,), relation, ranges)
+    numbers = [] if domain is None else [Fraction(value) for value in domain.values if isinstance(value, (int, Fraction))]
+    if domain is None or not numbers:
+        return None
+    return Range(min(numbers), max(numbers), expression.type is Type.INTEGER, domain.why)
 
 
 def _most_values(key: Expression, promised: bool) -> int:  # noqa: FBT001 -- one of two things that decide
