@@ -38,7 +38,7 @@ from curador.plan.ownership import (
     scans_of,
 )
 from curador.query.tree import Literal, Place, Project, Ref
-from curador.study.model import Caps, Table
+from curador.study.model import Caps, Column, Table, UnitColumn
 from curador.study.values import Type
 
 S = schema()
@@ -468,9 +468,9 @@ def test_public_rows_that_one_row_matches():
 # ---- caps ------------------------------------------------------------------------------------------------------------
 
 
-def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None, height=None):
+def cap_of(relation, asked=None, *, known=S, keyed=False, private=False, units=False, groups=None, height=None, **more):
     wanted = asked or RequestedCaps()
-    needs = {"keyed": keyed, "private_keys": private, "counts_units": units, "known_groups": groups, "height": height}
+    needs = {"keyed": keyed, "private_keys": private, "counts_units": units, "known_groups": groups, "height": height, **more}
     return bound_contribution(relation, Owners(known), caps_of(relation, known, wanted), wanted, **needs)
 
 
@@ -508,6 +508,42 @@ def test_groups_are_capped_where_it_helps():
     assert cap_of(VISITS, keyed=True, units=True, groups=3)[0].groups is None
     known = schema(caps=Caps(10, groups=2, rows_per_group=3))
     assert cap_of(scan(known, "visits"), known=known, keyed=True, groups=50)[0] == Cap(10, "rank", 2, 3)
+
+
+def test_an_inner_group_by_proves_one_row_in_a_group():
+    """Proved where the key is a column as it stands; executed where keys are moved to ends, or a cap is narrower."""
+    inner = by_unit(VISITS, "city")
+    key = frozenset({1})
+    assert cap_of(inner, keyed=True, groups=50, fixed=key) == (Cap(10, "window"), Contribution(10, 10, 1, keyed=True))
+    assert cap_of(inner, keyed=True, groups=50, fixed=key, bare=False)[0] == Cap(10, "window", in_group=1)
+    assert cap_of(inner, keyed=True, groups=50)[1].in_group == 10
+    two = by_unit(VISITS, "city", "kind")
+    assert cap_of(two, keyed=True, groups=50, fixed=key)[1].in_group == 4  # three declared values and NULL
+    few = schema(caps=Caps(10, groups=4, rows_per_group=2))
+    again = by_unit(scan(few, "visits"), "city", "kind")
+    assert cap_of(again, known=few, keyed=True, groups=50, fixed=key)[0] == Cap(10, "window", 4, 2)
+
+
+def test_rows_without_a_key_are_one_group():
+    """No two rows share a value of a verified key, but several may have none."""
+    orders = scan(S, "orders")
+    assert Owners(S, 5).fans(joined(scan(S, "lines"), orders, on=("order", "order"))) == (5, 1)
+    assert Owners(S, 5).agreeing(orders, frozenset({1})) == 5
+
+
+def test_what_is_only_promised_is_executed():
+    """A column that is declared to hold no NULL may hold some: its values are capped, not counted on."""
+    table = Table(
+        "t", "t.parquet", UnitColumn("id"), (Column("s", STRING, values=("f", "m"), nullable=False),), caps=Caps(10)
+    )
+    known = schema([(table, {"id": Type.INTEGER, "s": STRING, "b": Type.BOOLEAN})])
+    rows_ = scan(known, "t")
+    assert Owners(known).rows(distinct(projected(rows_, "id", "s"))) == 3
+    assert cap_of(distinct(projected(rows_, "id", "s")), known=known) == (
+        Cap(2, "window"),
+        Contribution(2, 1, 2, keyed=False),
+    )
+    assert cap_of(distinct(projected(rows_, "id", "b")), known=known)[0] == Cap(3, "none")
 
 
 def test_an_analyst_lowers_caps_and_raises_them_only_as_the_owner_allows():
