@@ -272,7 +272,7 @@ def null_tuple_forgotten(patch):
     """After LEFT JOIN public keys are listed as if every row had a match."""
 
     def alone(_lister, way, join, *_, **_side):
-        nothing = (Literal(None, Type.STRING),) * len(join.columns)
+        nothing = tuple(Literal(None, column.type) for column in join.columns)
         return dataclasses.replace(way, columns=nothing, conditions=(Literal(False, Type.BOOLEAN),))
 
     patch.setattr(listing.Lister, "_alone", alone)

@@ -36,7 +36,12 @@ def compute_images(
         tables[f"s{place}"] = _finite_table(source) if isinstance(source, FiniteColumn) else read(source, most)
     if any(table is None for table in tables.values()):
         return None
-    rows = calculate(lower_listing(listing, most), tables)
+    import duckdb
+
+    try:
+        rows = calculate(lower_listing(listing, most), tables)
+    except duckdb.Error:  # more than memory holds, say: what cannot be listed is not known
+        return None
     if sum(row[-1] for row in rows) > most:
         return None
     if any(isinstance(value, float) and math.isinf(value) for row in rows for value in row):
