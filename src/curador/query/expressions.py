@@ -18,6 +18,7 @@ from curador.query.messages import invalid, not_private, quote_name, suggest_nam
 from curador.query.text import function_name, name_node
 from curador.query.tree import Aggregate
 from curador.query.typed_terms import TypedTerm, call_term, conjoin, connect, literal_term, negate_term, not_null
+from curador.query.unit_counts import condition_of_unit
 from curador.query.windows import read_window
 from curador.study.values import Type
 
@@ -503,6 +504,9 @@ def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading
             raise invalid(place, "COUNT(DISTINCT unit) inside a unit is 1")
         present = [] if out.unit else [not_null(term)]
         return _aggregate_term("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
+    chosen = condition_of_unit(term, rows.scope.rows.columns) if term.unit else None
+    if chosen is not None and not (distinct and where == "unit"):
+        return _aggregate_term("count_units" if distinct else "count", None, [*filters, chosen], None, Type.INTEGER, place)
     _refuse_unit(term, rows, place)
     if distinct:
         if typed_terms.value_of(term) is not None:
