@@ -24,7 +24,7 @@ def condition_of_unit(term: TypedTerm, columns: Sequence[Out]) -> TypedTerm | No
     Needs   A column marked as the unit holds the row's own unit, or that or NULL, in every row: `query/tree.py:Out`.
     """
     condition = _condition(term.node, columns)
-    if not isinstance(condition, Call):
+    if condition is None or isinstance(condition, Literal):
         return None
     return replace(term, node=condition, type=Type.BOOLEAN, nullable=True, unit=False, column=None)
 

@@ -13,6 +13,7 @@ def item(text, name="people", dialect="duckdb", rows="visits"):
 COUNTS = {
     "COUNT(DISTINCT CASE WHEN spent > 3 THEN user_id END)": "count_units(| >(#4, 3))",
     "COUNT(DISTINCT CASE WHEN spent > 3 THEN user_id ELSE NULL END)": "count_units(| >(#4, 3))",
+    "COUNT(DISTINCT CASE WHEN returned THEN user_id END)": "count_units(| #7)",
     "COUNT(DISTINCT IF(spent > 3, user_id, NULL))": "count_units(| >(#4, 3))",
     "COUNT(DISTINCT CASE place WHEN 'web' THEN user_id END)": "count_units(| =(#3, 'web'))",
     "COUNT(CASE WHEN spent > 3 THEN user_id END)": "count(| >(#4, 3))",
