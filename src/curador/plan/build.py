@@ -284,7 +284,9 @@ class _Builder:
         name = expression_text(argument, self.relation)
         if not known.bounded:
             text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {range_text(known)}."
-            hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
+            hint = f"the owner can declare `bounds`; or restrict it: WHERE {name} BETWEEN 0 AND 100, with your ends"
+            if not isinstance(argument, Ref):
+                hint = "name it x in a subquery in FROM, then restrict that: WHERE x BETWEEN 0 AND 100, with your ends"
             raise NotPrivate(str(text), hint=f"{hint}.", place=one.place)
         self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known

@@ -16,7 +16,9 @@ from sqlglot import exp
 from curador.query import typed_terms
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATE_NAMES, FUNCTIONS, UNITS, Function, Reads, Takes
-from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.replacements import replace_function
+from curador.query.spellings import DATE_TEXTS, read_date_text
 from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
 
@@ -571,6 +573,8 @@ def read_by_name(node: exp.Anonymous, reading: Reading) -> TypedTerm:
     entry = FUNCTIONS.get(name)
     if entry is not None and entry.reads is not None and not entry.reads.parsed:
         return reader_of(entry, entry.reads)(node, reading)
+    if name.upper() in DATE_TEXTS:
+        return read_date_text(node, reading)
     arguments: list[exp.Expr] = take_arguments(node, reading.context, "this", "expressions")[1] or []
     if name in {"date_part", "datepart"} and len(arguments) == 2:
         return read_part(arguments[0], arguments[1], node, reading)
@@ -588,11 +592,9 @@ def read_by_name(node: exp.Anonymous, reading: Reading) -> TypedTerm:
         raise not_private(
             place,
             f"{name}() gives back values of single rows, which no noise covers",
-            "COUNT, SUM, AVG, MEDIAN, …; GROUP BY for keys.",
+            replace_function(name, ()) or "COUNT(*), SUM(x), AVG(x), MEDIAN(x); GROUP BY shows keys.",
         )
-    raise invalid(
-        place, f"the function {quote_name(name)} does not exist here", suggest_names(name, FUNCTION_NAMES, "there are")
-    )
+    raise invalid(place, f"the function {quote_name(name)} does not exist here", replace_function(name, FUNCTION_NAMES))
 
 
 _RAW = {

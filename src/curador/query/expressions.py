@@ -14,10 +14,13 @@ from sqlglot import exp
 from curador.query import calls, typed_terms
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATES, CALLED_AGGREGATES
-from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.replacements import replace_function
+from curador.query.spellings import SPELLED_HANDLERS
 from curador.query.text import function_name, name_node
 from curador.query.tree import Aggregate
 from curador.query.typed_terms import TypedTerm, call_term, conjoin, connect, literal_term, negate_term, not_null
+from curador.query.unit_counts import condition_of_unit
 from curador.query.windows import read_window
 from curador.study.values import Type
 
@@ -49,7 +52,7 @@ def _unknown_refusal(node: exp.Expr, reading: Reading) -> Exception:
         return not_private(
             place,
             "a subquery must stand in FROM, or be a condition of its own in WHERE",
-            "x IN (SELECT y FROM a public table), EXISTS (SELECT 1 FROM t WHERE t.unit = unit); join it otherwise.",
+            "ask for that number first, then write it: WHERE x > 100. EXISTS and IN (SELECT …) are conditions of their own.",
         )
     if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.Localtime | exp.Localtimestamp):
         return invalid(place, "the time of asking is not part of the language", "write the date: DATE '2024-12-31'.")
@@ -65,13 +68,14 @@ def _unknown_refusal(node: exp.Expr, reading: Reading) -> Exception:
         return not_private(
             place,
             f"{name_node(node, reading.context.text)} must be an aggregate with a known sensitivity; it is none",
-            "COUNT, COUNT(DISTINCT), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN, MAX.",
+            replace_function(function_name(node, reading.context.text), ())
+            or "COUNT(*), COUNT(DISTINCT x), SUM(x), AVG(x), VARIANCE(x), MEDIAN(x), QUANTILE(x, 0.9), MIN(x), MAX(x).",
         )
     if isinstance(node, exp.Func):
         return invalid(
             place,
             f"the function {name_node(node, reading.context.text)} does not exist here",
-            suggest_names(function_name(node, reading.context.text), calls.FUNCTION_NAMES, "there are"),
+            replace_function(function_name(node, reading.context.text), calls.FUNCTION_NAMES),
         )
     return invalid(place, f"{name_node(node, reading.context.text)} is not part of the language")
 
@@ -503,6 +507,9 @@ def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading
             raise invalid(place, "COUNT(DISTINCT unit) inside a unit is 1")
         present = [] if out.unit else [not_null(term)]
         return _aggregate_term("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
+    chosen = condition_of_unit(term, rows.scope.rows.columns) if term.unit else None
+    if chosen is not None and not (distinct and where == "unit"):
+        return _aggregate_term("count_units" if distinct else "count", None, [*filters, chosen], None, Type.INTEGER, place)
     _refuse_unit(term, rows, place)
     if distinct:
         if typed_terms.value_of(term) is not None:
@@ -517,7 +524,7 @@ def _quantile(
 ) -> tuple[TypedTerm, Fraction | None]:
     place = reading.place(core)
     if name == "quantile_cont" and reading.aggregates == "unit":
-        raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, q) or MEDIAN(x).")
+        raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, 0.9) or MEDIAN(x).")
     if name == "median":
         return _argument(core, rows), Fraction(1, 2)
     if order is not None:
@@ -641,5 +648,6 @@ HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     **calls.CALL_HANDLERS,
     **calls.CAST_HANDLERS,
     **calls.TIME_HANDLERS,
+    **SPELLED_HANDLERS,
 }
 """The allow-list of scalar expressions."""

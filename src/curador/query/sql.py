@@ -9,6 +9,8 @@ A SELECT gives rows of a subquery, rows of a per-unit subquery, or what is relea
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -56,6 +58,7 @@ from curador.query.release import (
     unite_selects,
 )
 from curador.query.sources import read_alias, read_filtered, read_from, read_from_item
+from curador.query.spellings import DATE_TEXTS
 from curador.query.text import ends_before_stars, name_node, options_of, place_at, take_out_clause, tokens_of
 from curador.query.tree import (
     Aggregate,
@@ -79,8 +82,9 @@ from curador.query.typed_terms import TypedTerm, column_term, unify_types
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from sqlglot.parser import Parser
     from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Place, Relation
@@ -88,7 +92,7 @@ if TYPE_CHECKING:
 
 
 UNEXPECTED = "the text is SQL of a shape that was not expected"
-DIALECTS = ("duckdb", "postgres", "bigquery", "spark")
+DIALECTS = ("duckdb", "postgres", "bigquery", "spark", "snowflake")
 
 
 def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
@@ -113,7 +117,9 @@ def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
 
 def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr:
     try:
-        statements = language.parser().parse(tokens, text)
+        parser = language.parser()
+        parser.FUNCTIONS = _functions_of(type(parser))
+        statements = parser.parse(tokens, text)
     except ParseError as problem:
         raise _unreadable_refusal(problem, text) from problem
     except RecursionError:
@@ -125,6 +131,12 @@ def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr
     return statements[0]
 
 
+@functools.cache
+def _functions_of(parser: type[Parser]) -> dict[str, Callable[..., exp.Expr]]:
+    """Return the functions that a parser has classes for, less those whose formats we read ourselves."""
+    return {name: made for name, made in parser.FUNCTIONS.items() if name not in DATE_TEXTS}
+
+
 def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
     where = problem.errors[0] if problem.errors else {}
     line, end, word = where.get("line"), where.get("col"), str(where.get("highlight") or "")
@@ -134,9 +146,9 @@ def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
     before = sum(len(one) + 1 for one in lines[: line - 1])
     offset = max(before, min(before + end - len(word), len(text)))
     near = f" near {quote_name(word)}" if word else ""
-    return invalid(
-        place_at(text, offset), f"the text cannot be read as SQL{near}", "a word is missing or too many around here."
-    )
+    top = re.search(r"\bSELECT\s+(DISTINCT\s+)?TOP\s+\(?\d", text, re.IGNORECASE)
+    hint = "a word is missing or too many around here." if top is None else "LIMIT 3 at the end stands for TOP 3."
+    return invalid(place_at(text, offset), f"the text cannot be read as SQL{near}", hint)
 
 
 # ---- statements --------------------------------------------------------------------------------------------------------
@@ -230,7 +242,12 @@ def _read_union(node: exp.Union, environment: Environment, context: Context, *, 
             current, context, "this", "expression", "distinct", "order", "limit", "offset", ignored=("with_",)
         )
         if distinct:
-            raise not_private(place, "UNION must be UNION ALL: without ALL it merges what different people have", "UNION ALL")
+            unit = context.unit
+            raise not_private(
+                place,
+                "UNION must be UNION ALL: without ALL it merges what different people have",
+                f"UNION ALL keeps all rows; SELECT COUNT(DISTINCT {unit}) over it counts each once.",
+            )
         if current is node:
             order, limit, offset = modifiers
         elif any(modifier is not None for modifier in modifiers) or current.args.get("with_") is not None:
