@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 
 _SQUARE_BITS = 30
 
+_EXACT = 2.0**53
+"""Whole numbers up to it are doubles."""
+
 
 # ---- what an estimate says of itself -------------------------------------------------------------------------------
 
@@ -148,9 +151,28 @@ class Linear(PlannedEstimate):
         return above // below
 
     def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
+        """± the reach; of whole numbers, the outermost ones that lie within it.
+
+        Claim   The number before noise differs from the released one by a multiple of the coefficients' greatest common
+                divisor, as measurements are integers. If that is whole, the ends are whole numbers, exact below 2⁵³.
+        """
         reach = linear_reach(self, noises, confidence)
         value, nowhere = self.value(released)
-        return round_outward(value - reach, value + reach, nowhere, ulps=2)
+        apart = self._apart
+        if apart is None or not math.isfinite(reach):
+            return round_outward(value - reach, value + reach, nowhere, ulps=2)
+        whole, _ = self._exact(released)
+        most = apart * (Fraction(reach) // apart)
+        low, high = (whole - most).astype(np.float64), (whole + most).astype(np.float64)
+        far = max(float(np.max(np.abs(low), initial=0.0)), float(np.max(np.abs(high), initial=0.0))) >= _EXACT
+        return round_outward(low, high, nowhere, ulps=int(far))
+
+    @property
+    def _apart(self) -> int | None:
+        """How far two values of the form are apart at least, where all of them are whole; None where they need not be."""
+        if self.constant.denominator != 1 or any(c.denominator != 1 for _, c in self.terms):
+            return None
+        return math.gcd(*(c.numerator for _, c in self.terms)) or None
 
     def _exact(self, released: Released) -> tuple[NDArray[Any], int]:
         """The form as integers over one denominator: exact before the one division."""

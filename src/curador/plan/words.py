@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.plan.model import Plan
+from curador.plan.model import Plan, measurements_of
 from curador.plan.ownership import Owners, scans_of
 from curador.plan.work import nanoseconds_of, rows_read
 from curador.query.functions import FUNCTIONS
@@ -244,9 +244,26 @@ def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
     for block in plan.blocks:
         own = block.contribution
         groups = "" if block.cap.groups is None else f" in at most {block.cap.groups:,} groups"
+        within = "" if block.cap.in_group is None else f", at most {block.cap.in_group:,} in one group"
         rows = f"{own.rows:,} row{'' if own.rows == 1 else 's'}"
-        lines.append(f"± noise only, after at most {rows} a {unit}{groups}")
+        lines.append(f"± noise only, after at most {rows} a {unit}{groups}{within}")
+        lines += [
+            f"{', '.join(names)}: of at most {most:,} different value{'' if most == 1 else 's'} per {unit}"
+            for most, names in distinct_caps(block).items()
+        ]
         if (most := rows_read(block, schema)) is not None:
             lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
         lines += [f"bounds: {note}" for note in block.notes]
     return tuple(dict.fromkeys(lines))
+
+
+def distinct_caps(block: BlockPlan) -> dict[int, list[str]]:
+    """Return by each cap on a unit's different values which columns it cuts; not where its rows are no more than that."""
+    found: dict[int, list[str]] = {}
+    for item in block.items:
+        for index in sorted(measurements_of(block, item.expression)):
+            for tally, _ in block.measurements[index].combination:
+                most = block.tallies[tally].most
+                if 0 < most < block.contribution.rows and item.name not in found.get(most, []):
+                    found.setdefault(most, []).append(item.name)
+    return found
