@@ -1,0 +1,1 @@
+def entries_by_schema(): return {}
