@@ -71,7 +71,7 @@ name = { type = "string", length = 40, nullable = false }
 [tables.visits]
 source = "visits.parquet"
 unit = "customer_id"
-caps = { rows = 12, groups = 12 }
+caps = { rows = 16, groups = 16 }
 [tables.visits.columns]
 moment = { type = "timestamp", bounds = ["2023-01-01", "2023-12-31 23:59:59"], nullable = false }
 day = { type = "date", bounds = ["2023-01-01", "2023-12-31"], nullable = false }
