@@ -53,6 +53,7 @@ max_units = 100_000
 [engine]
 worker = "inline"
 threads = 1
+unit_work = "100ms"
 
 [tables.customers]
 source = "customers.parquet"
@@ -84,7 +85,7 @@ note = { type = "string", length = 20, nullable = true }
 [tables.orders]
 source = "orders.parquet"
 unit = { column = "o_customer", references = "customers" }
-caps = { rows = 4, groups = 4 }
+caps = { rows = 6, groups = 6 }
 [tables.orders.columns]
 status = { type = "string", values = ["done", "lost", "open"] }
 total = { type = "decimal", bounds = [0, 4000], nullable = false }
