@@ -53,6 +53,7 @@ max_units = 100_000
 [engine]
 worker = "inline"
 threads = 1
+unit_work = "100ms"
 
 [tables.customers]
 source = "customers.parquet"
@@ -71,7 +72,7 @@ name = { type = "string", length = 40, nullable = false }
 [tables.visits]
 source = "visits.parquet"
 unit = "customer_id"
-caps = { rows = 12, groups = 12 }
+caps = { rows = 16, groups = 16 }
 [tables.visits.columns]
 moment = { type = "timestamp", bounds = ["2023-01-01", "2023-12-31 23:59:59"], nullable = false }
 day = { type = "date", bounds = ["2023-01-01", "2023-12-31"], nullable = false }
@@ -84,7 +85,7 @@ note = { type = "string", length = 20, nullable = true }
 [tables.orders]
 source = "orders.parquet"
 unit = { column = "o_customer", references = "customers" }
-caps = { rows = 4, groups = 4 }
+caps = { rows = 6, groups = 6 }
 [tables.orders.columns]
 status = { type = "string", values = ["done", "lost", "open"] }
 total = { type = "decimal", bounds = [0, 4000], nullable = false }

@@ -10,7 +10,12 @@ within    the most that a number may be off; unless told, half a percent of the 
 days      the same for dates; 0 unless told
 loose     its interval may be wide: quantiles at such a level
 rows      how many rows are wanted, where a reader should see it
+whole     the ends of its intervals are whole numbers
+says      words of the printed answer
+narrow    a statement of the same, perhaps under caps: the bars before data must not be wider than its
+options   more of what is asked; ρ is RHO unless another cost is told
 refuse    instead of all these: words of the refusal or its hint, small letters or capital ones
+avoid     words that it must not have
 needs     which part of the product it stands on, for who reads a failure
 why       what it shows
 
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RHO = 20_000
+LITTLE = 100
 LEVEL = "0.9999999999"
 SHARE = Fraction(1, 200)
 EACH = 40
@@ -53,8 +59,8 @@ MARKET = Path(__file__).parent / "market.jsonl"
 
 def entries(path: Path = MARKET) -> list[dict[str, Any]]:
     """Return the statements of a file, with what is not told in them."""
-    usual = {"dialect": "duckdb", "by": 0, "within": None, "days": 0, "loose": False, "needs": None, "refuse": None, "rows": None}
-    usual["options"] = {}
+    usual = {"dialect": "duckdb", "by": 0, "within": None, "days": 0, "loose": False, "rows": None}
+    usual |= {"whole": False, "says": None, "narrow": None, "refuse": None, "avoid": None, "needs": None, "options": {}}
     found = [{**usual, **json.loads(line)} for line in path.read_text(encoding="utf-8").splitlines()]
     return [{"truth": one["sql"], **one} for one in found]
 
@@ -107,7 +113,7 @@ class Asking:
         """Ask one entry and compare it with what is wanted."""
         curator, plain = self.pair()
         options = dict(entry["options"])
-        if not {"rho", "epsilon", "spend"} & set(options) and "epsilon" not in entry["sql"].lower():
+        if not {"rho", "epsilon", "accuracy"} & set(options) and "epsilon" not in entry["sql"].lower():
             options["rho"] = RHO
         begun = time.perf_counter()
         try:
@@ -120,13 +126,27 @@ class Asking:
             truth = plain.execute(entry["truth"]).fetchall()
         except duckdb.Error as error:
             return Asked(entry, "the truth is no statement", str(error), entry["truth"])
-        return judge_rows(entry, answer, truth)
+        found = judge_rows(entry, answer, truth)
+        if found.problem is None and entry["says"] and entry["says"] not in str(answer):
+            found = Asked(entry, "words are missing", str(answer), entry["says"])
+        return _judged_bars(curator, entry) if found.problem is None and entry["narrow"] else found
+
+
+def _judged_bars(curator: Any, entry: dict[str, Any]) -> Asked:
+    """Compare the bars that are expected of two statements for the same cost."""
+    other = dict(entry["narrow"])
+    wide, narrow = curator.preview(entry["sql"], rho=LITTLE), curator.preview(other.pop("sql"), rho=LITTLE, **other)
+    reaches = [[one.reach or one.at[-1][1] for one in made.errors] for made in (wide, narrow)]
+    wrong = any(mine > 1.001 * its for mine, its in zip(*reaches, strict=True))
+    return Asked(entry, "its bar is wider than need be" if wrong else None, str(reaches[0]), str(reaches[1]))
 
 
 def _judged_refusal(entry: dict[str, Any], said: str, seconds: float) -> Asked:
     if entry["refuse"] is None:
         return Asked(entry, "refused", said, "an answer", seconds)
     wrong = None if entry["refuse"].lower() in said.lower() else "refused in other words"
+    if entry["avoid"] and entry["avoid"].lower() in said.lower():
+        wrong = f"the refusal says {entry['avoid']!r}"
     return Asked(entry, wrong, said, f"a refusal with {entry['refuse']!r}", seconds)
 
 
@@ -178,11 +198,13 @@ def _judged_cell(got: Any, true: Any, ends: tuple[Any, Any] | None, reach: float
         return f"{got!r} for {true!r} ± {reach:g}"
     if ends is None or None in ends:
         return None
+    if entry["whole"] and not all(float(end).is_integer() for end in ends):
+        return f"the interval {ends[0]} … {ends[1]} has ends that are not whole"
     slack = 1e-9 * max(1.0, abs(true))
     if not ends[0] - slack <= true <= ends[1] + slack:
         return f"the interval {ends[0]} … {ends[1]} does not hold {true!r}"
-    if not entry["loose"] and max(true - ends[0], ends[1] - true) > 2 * reach:
-        return f"the interval {ends[0]} … {ends[1]} is wider than {reach:g} around {true!r}"
+    if not entry["loose"] and max(got - ends[0], ends[1] - got) > reach + slack:
+        return f"the interval {ends[0]} … {ends[1]} is wider than {reach:g} around {got!r}"
     return None
 
 
