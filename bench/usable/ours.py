@@ -280,14 +280,15 @@ def main() -> None:
     data = next(one for one in tasks.SETS if one.folder == sys.argv[1])
     files, folder = Path(sys.argv[2]) / data.folder, Path(sys.argv[3])
     hindsight = "--quick" not in sys.argv
-    truths = {asked.name: truth_of(data, asked, files) for asked in data.questions}
-    errors: dict[str, list[float]] = {asked.name: [] for asked in data.questions}
-    caps: dict[str, list[str]] = {asked.name: [] for asked in data.questions}
+    questions = (*data.questions, *data.held)
+    truths = {asked.name: truth_of(data, asked, files) for asked in questions}
+    errors: dict[str, list[float]] = {asked.name: [] for asked in questions}
+    caps: dict[str, list[str]] = {asked.name: [] for asked in questions}
     best: dict[str, tuple[float, str]] = {}
     for number in range(tasks.TIMES):
         with surveyed(data, folder / str(number), files) as curator:
             session = curator._session  # noqa: SLF001 - what ask works with
-            for asked in data.questions:
+            for asked in questions:
                 try:
                     found, chosen = defaults(session, asked, truths[asked.name])
                 except CuradorError as error:  # no bounds were proposed: the sum is refused, and 0 is all that is known
@@ -296,12 +297,13 @@ def main() -> None:
                 caps[asked.name] += chosen
                 if number == 0 and hindsight:
                     best[asked.name] = Hindsight(session, asked, truths[asked.name]).best()
-    for asked in data.questions:
+    for asked in questions:
         truth = list(truths[asked.name].values())
         line = {
             "set": data.name,
             "question": asked.name,
             "kind": asked.kind,
+            "held": asked in data.held,
             "groups": len(truth),
             "truth": math.sqrt(float(np.mean(np.square(truth)))),
             "ours": math.sqrt(float(np.mean(errors[asked.name]))),
