@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ import curador as cu
 from curador.answers.release import release
 from curador.answers.table import answer_columns
 from curador.curator.asking import PricedQuestion
-from curador.curator.finding import FindingQuestion
+from curador.curator.finding import FindingQuestion, caps_known
 from curador.curator.options import QuestionOptions
 from curador.curator.price import price_at
 from curador.curator.session import Session
@@ -85,6 +86,7 @@ def _value(one: Any) -> str:
 def surveyed(data: DataSet, folder: Path, files: Path) -> cu.Curator:
     """Return a curator on a new ledger that bought both surveys and took over the bounds of quantities."""
     folder.mkdir(parents=True)
+    os.environ["CURADOR_REGISTER"] = str(folder / "register")  # the same public rows, again and again: nobody's to remember
     for file in data.files.values():
         shutil.copy(files / file, folder / file)
     with opened(data, folder, {}) as curator:
@@ -165,7 +167,9 @@ def found_questions(question: FindingQuestion, times: int) -> Iterator[PricedQue
         if counts is not None:
             for place, (priced, (name, tops)) in enumerate(zip(counts.priced, question.missing, strict=True)):
                 known[name] = Steps(tops, *released_counts(priced, release(priced, tallied[place : place + 1])))
-        yield question._resolve(known)  # noqa: SLF001 - what compute does between its two releases
+        needs = question._known_needs(known)  # noqa: SLF001 - what compute does between its two releases
+        caps = caps_known(question.session, question.main.plan, needs)
+        yield question._resolve(known, caps)  # noqa: SLF001 - likewise
 
 
 def _caps(question: PricedQuestion) -> str:
