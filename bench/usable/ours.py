@@ -34,6 +34,7 @@ from curador.errors import CuradorError
 from curador.plan.counting import Steps, with_caps
 from curador.study.model import Caps, Schema
 from usable import tasks
+from usable.scores import squared
 from usable.tasks import Asked, DataSet
 
 Groups = dict[tuple[Any, ...], float]
@@ -107,12 +108,6 @@ def truth_of(data: DataSet, asked: Asked, files: Path) -> Groups:
             where = f" WHERE {data.real[name]}" if name in data.real else ""
             plain.execute(f"CREATE VIEW {name} AS SELECT * FROM '{files / file}'{where}")
         return {tuple(row[:-1]): float(row[-1]) for row in plain.execute(asked.text).fetchall()}
-
-
-def squared(truth: Groups, answer: Groups) -> float:
-    """Return the mean over groups of squared errors; a group that is not shown counts as 0."""
-    names = truth.keys() | answer.keys()
-    return sum((answer.get(name, 0.0) - truth.get(name, 0.0)) ** 2 for name in names) / len(names)
 
 
 @dataclass

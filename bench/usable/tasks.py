@@ -31,6 +31,9 @@ FOUND = 4
 DRAWS = 8
 """How often the noise of an answer is drawn again, for each choice of caps."""
 
+PEER_RUNS, PEER_SECONDS = 12, 20
+"""How often a peer answers a question, bounds and all; no more once so many seconds are over, but three times at least."""
+
 WHOLE, FILTERED, JOINED = "whole", "filtered", "joined"
 MOST = {WHOLE: 2.0, "filtered and joined": 4.0}
 
