@@ -1,4 +1,4 @@
-"""The reference data as studies whose caps cut nothing, for statements with true values; only where the reference material is.
+"""The reference data as studies whose caps cut nothing, for statements with true values; only where that material is.
 
 Truths are asked of the same rows, with every number clamped to its declared bounds, which the curator does, too.
 """
