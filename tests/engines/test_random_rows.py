@@ -73,13 +73,15 @@ def narrow(answer, by):
     return len(cells), sum(width <= 0.02 * abs(value) for value, width in cells)
 
 
-def asked(seed, many):
-    """Ask random questions until `many` were answered; yield each with its refusal, what differs, and how narrow it is."""
+def asked(seed, many, words=""):
+    """Ask random questions with some words until `many` were answered; yield each, its refusal, what differs, how narrow."""
     dice, asking = random.Random(seed), Asking(market.opened)
     with contextlib.closing(asking):
         while many:
-            curator, plain = asking.pair()
             sql, by = random_question(dice)
+            if words not in sql:
+                continue
+            curator, plain = asking.pair()
             try:
                 answer = curator.ask(sql, rho=RHO, confidence=LEVEL)
             except cu.Refused as refusal:
@@ -132,21 +134,20 @@ def lost_rows(_, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"),
+    ("name", "seed", "words"),
     [
-        ("not", changed("COALESCE({}, TRUE)")),
-        ("in", changed("COALESCE({}, FALSE)")),
-        (">", changed("COALESCE({}, FALSE)")),
-        ("coalesce", changed("({} + 0.25)")),
-        ("round", changed("trunc({} - 0.25)")),
-        ("like", changed("COALESCE({}, TRUE)")),
-        ("month", months_from_zero),
-        ("left", lost_rows),
+        ("not", changed("COALESCE({}, TRUE)"), "NOT ("),
+        ("in", changed("COALESCE({}, TRUE)"), " IN ("),
+        ("=", changed("COALESCE({}, TRUE)"), " = "),
+        ("coalesce", changed("NULLIF({}, 7)"), "COALESCE("),
+        ("round", changed("trunc({} - 0.25)"), "ROUND("),
+        ("month", months_from_zero, "month"),
+        ("left", lost_rows, "LEFT JOIN"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda one: one if isinstance(one, str) and one.isalpha() else "",
 )
-def test_a_wrong_meaning_is_caught(name, seed, monkeypatch):
-    """Each makes one function mean something else in the rows where it is NULL, or in all."""
+def test_a_wrong_meaning_is_caught(name, seed, words, monkeypatch):
+    """Each makes something mean something else, most of them only in rows where it is NULL; of 60 questions one tells."""
     seed(name, monkeypatch)
 
-    assert any(differs for *_, differs, _ in asked(0, MANY // PARTS))
+    assert any(differs for *_, differs, _ in asked(0, 60, words))
