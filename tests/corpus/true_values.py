@@ -67,7 +67,7 @@ def entries(path: Path = MARKET) -> list[dict[str, Any]]:
 
 @dataclass
 class Asked:
-    """What became of an entry: nothing, or what is wrong with it; the seconds are those of a refusal."""
+    """What became of an entry: nothing, or what is wrong with it; the seconds are those of a processor for a refusal."""
 
     entry: dict[str, Any]
     problem: str | None
@@ -115,11 +115,11 @@ class Asking:
         options = dict(entry["options"])
         if not {"rho", "epsilon", "accuracy"} & set(options) and "epsilon" not in entry["sql"].lower():
             options["rho"] = RHO
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             answer = curator.ask(entry["sql"], dialect=entry["dialect"], confidence=LEVEL, **options)
         except cu.Refused as refusal:
-            return _judged_refusal(entry, str(refusal), time.perf_counter() - begun)
+            return _judged_refusal(entry, str(refusal), time.process_time() - begun)
         if entry["refuse"] is not None:
             return Asked(entry, "answered", f"{len(answer)} rows", f"a refusal with {entry['refuse']!r}")
         try:
