@@ -90,7 +90,9 @@ FILES = {
     "study": ["laws/test_study_laws.py"],
     "query": [
         "engines/test_corpus_asked.py",
+        "engines/test_random_rows.py",
         "engines/test_reference_statements.py",
+        "engines/test_true_values.py",
         "laws/test_query_laws.py",
         "oracle/test_query_oracle.py",
     ],

@@ -3,8 +3,9 @@
 customers   one row a person, the unit; visits, orders and lines are theirs, the last by a path of keys
 countries, regions, products, suppliers are public
 
-Every value lies within its bounds and the ends are taken, every person within the caps, every declared value and every public row is somebody's: so a
-plain DuckDB's answer on these tables is the true one, group by group. Amounts are quarters, which doubles hold exactly.
+Every value lies within its bounds and the ends are taken, every person within the caps, every declared value and every public
+row is somebody's: so a plain DuckDB's answer on these tables is the true one, group by group. Amounts are quarters, which
+doubles hold exactly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The reference data as studies whose caps cut nothing, for statements with true values; only where the reference material is.
+"""The reference data as studies whose caps cut nothing, for statements with true values; only where that material is.
 
-Truths are asked of the same rows, with every number clamped to its declared bounds, which the curator does, too.
+Truths are asked of the same rows with numbers clamped to their declared bounds, as the curator clamps what it sums. It clamps
+arguments, not columns: where that differs, the truth is asked of raw_visits and says the clamp.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def opened(name: str, folder: Path) -> Iterator[tuple[cu.Curator, duckdb.DuckDBP
         for table in curator.study.tables:
             columns = TEXTS[name] if table.name in {"PUMS", "visits"} else "*"
             plain.execute(f"CREATE TABLE {table.name} AS SELECT {columns} FROM '{folder / table.source}'")
+            plain.execute(f"CREATE TABLE raw_{table.name} AS SELECT * FROM '{folder / table.source}'")
         yield curator, plain
 
 

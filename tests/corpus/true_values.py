@@ -1,10 +1,10 @@
-"""What must become of a statement, and whether it did: the true value at a budget so high that noise hardly shows, or a refusal.
+"""What must become of a statement, and whether it did: the true value at a budget that hardly leaves noise, or a refusal.
 
 An entry is a line of JSON:
 
 id        its name
 sql       the statement, in its `dialect` (duckdb unless told)
-truth     the same question as a plain DuckDB answers it over the rows, with every group that is wanted; `sql` itself unless told
+truth     the same question to a plain DuckDB over the rows, with every group that is wanted; `sql` itself unless told
 by        how many columns, from the left, are keys: rows are compared by them; 0 unless told
 within    the most that a number may be off; unless told, half a percent of the largest of its column
 days      the same for dates; 0 unless told
@@ -19,12 +19,12 @@ avoid     words that it must not have
 needs     which part of the product it stands on, for who reads a failure
 why       what it shows
 
-A number passes if it is within `within` of the truth, and if the interval at LEVEL holds the truth where there is one and is
-itself no wider than `within` on either side. So luck fails a cell with probability 1 - LEVEL = 1e-10 at most: at most 2e-7 for
-the 2,000 cells of the whole corpus. Quantiles, whose intervals are not made for such levels, are drawn by the exponential
-mechanism: with ρ/6 = 3,300 at least for the point, ε = √(8 · 3,300) = 160, and at most 12 rows a person in one of 2¹⁶ cells, one is
-off by more than t ranks with probability 2¹⁶ exp(-160 t / 24) < 1e-12 for t = 6, which is two cells of 2,001. Columns that are
-computed from released ones without an interval are made of such numbers.
+A number passes if it is within `within` of the truth, and if the interval at LEVEL, where there is one, holds the truth and
+reaches no further than `within` on either side. So luck fails a cell with probability 1 - LEVEL = 1e-11 at most, and the
+2,000 cells of the whole corpus with 2e-8. Quantiles, whose intervals are not made for such levels, are drawn by the
+exponential mechanism: with ρ/6 = 3,300 at least for the point, ε = √(8 · 3,300) = 160, and at most 16 rows a person in one of
+2¹⁶ cells, one is off by more than t ranks with probability 2¹⁶ exp(-160 t / 32) < 1e-12 for t = 8, which is three cells of
+2,001. Columns that are computed from released ones without an interval are made of such numbers.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-from registers import another_register, quick_folder
 
 import curador as cu
+from registers import another_register, quick_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 RHO = 20_000
 LITTLE = 100
-LEVEL = "0.9999999999"
+LEVEL = "0.99999999999"
 SHARE = Fraction(1, 200)
 EACH = 40
 """Questions of one ledger, whose limit is a million."""
@@ -67,7 +67,7 @@ def entries(path: Path = MARKET) -> list[dict[str, Any]]:
 
 @dataclass
 class Asked:
-    """What became of an entry: nothing, or what is wrong with it; the seconds are those of a refusal."""
+    """What became of an entry: nothing, or what is wrong with it; the seconds are those of a processor for a refusal."""
 
     entry: dict[str, Any]
     problem: str | None
@@ -115,11 +115,11 @@ class Asking:
         options = dict(entry["options"])
         if not {"rho", "epsilon", "accuracy"} & set(options) and "epsilon" not in entry["sql"].lower():
             options["rho"] = RHO
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             answer = curator.ask(entry["sql"], dialect=entry["dialect"], confidence=LEVEL, **options)
         except cu.Refused as refusal:
-            return _judged_refusal(entry, str(refusal), time.perf_counter() - begun)
+            return _judged_refusal(entry, str(refusal), time.process_time() - begun)
         if entry["refuse"] is not None:
             return Asked(entry, "answered", f"{len(answer)} rows", f"a refusal with {entry['refuse']!r}")
         try:
@@ -154,7 +154,7 @@ def _judged_refusal(entry: dict[str, Any], said: str, seconds: float) -> Asked:
 
 
 def judge_rows(entry: dict[str, Any], answer: Any, truth: list[tuple[Any, ...]]) -> Asked:
-    """Compare the rows of an answer with the true ones: the same groups, in order where one is asked for, and every number."""
+    """Compare the rows of an answer with the true ones: the same groups, in order where it matters, and every number."""
     parts, by = answer.parts, entry["by"]
     rows = [tuple(plain_value(part.values[row]) for part in parts) for row in range(len(answer))]
     true = [tuple(plain_value(value) for value in row) for row in truth]
@@ -166,7 +166,7 @@ def judge_rows(entry: dict[str, Any], answer: Any, truth: list[tuple[Any, ...]])
     keys, wanted = [row[:by] for row in rows], [row[:by] for row in true]
     if sorted(map(repr, keys)) != sorted(map(repr, wanted)):
         return Asked(entry, f"other groups: {len(keys)} for {len(wanted)}", **shown)
-    if by and "ORDER BY" in entry["truth"].rpartition(")")[2] + entry["truth"].rpartition("FROM")[2] and keys != wanted:
+    if by and "ORDER BY" in entry["truth"].rpartition(" FROM ")[2] and keys != wanted:
         return Asked(entry, "another order", **shown)
     found = {repr(key): place for place, key in enumerate(keys)}
     order = [found[repr(key)] if by else place for place, key in enumerate(wanted)]
