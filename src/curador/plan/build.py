@@ -93,7 +93,9 @@ def build_plan(
             subject="bounds", rule="must be of columns of the answer", got=", ".join(sorted(map(str, unknown)))
         )
     adjacency = schema.study.adjacency
-    return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
+    return Plan(
+        tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables, most_delta=options.delta
+    )
 
 
 def _build_block(

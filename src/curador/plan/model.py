@@ -220,7 +220,7 @@ class OrderPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole question, planned."""
+    """A whole question, planned. most_delta: what the statement lets the selection of its keys cost at most."""
 
     blocks: tuple[BlockPlan, ...]
     order: tuple[OrderPlan, ...]
@@ -228,6 +228,7 @@ class Plan:
     offset: int
     adjacency: Adjacency
     tables: tuple[str, ...]
+    most_delta: Fraction | None = None
 
 
 # ---- grid ------------------------------------------------------------------------------------------------------------------
