@@ -131,11 +131,15 @@ def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> N
 def _delta(plan: Plan, kind: GrantKind, part: Fraction, limits: Limits, share: Fraction) -> Fraction:
     """Return what is granted for private keys: the amount's part of delta_keys, at most a tenth of the asker's.
 
+    A delta that the statement itself gives is a further maximum.
+
     part: of the study's whole limit, so that the same amount is the same question whoever asks.
     """
     if kind == "pure" or not any(block.private_keys for block in plan.blocks):
         return Fraction(0)
     keys = down_to_tick(min(part, MOST_KEYS * share) * limits.delta_keys, DELTA_TICK)
+    if plan.most_delta is not None:
+        keys = min(keys, down_to_tick(plan.most_delta, DELTA_TICK))
     if keys <= 0:
         hint = "declare `values` for the columns of GROUP BY: keys that are known cost no delta"
         raise NotPrivate("keys that are selected privately need delta, and this study keeps none for them.", hint=f"{hint}.")

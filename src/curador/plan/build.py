@@ -96,7 +96,16 @@ def build_plan(
     adjacency = schema.study.adjacency
     above = question.above
     planned = None if above is None else plan_above(above, question.blocks, blocks, schema.study.max_units)
-    return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables, planned)
+    return Plan(
+        tuple(blocks),
+        tuple(orders),
+        question.limit,
+        question.offset,
+        adjacency,
+        question.tables,
+        planned,
+        most_delta=options.delta,
+    )
 
 
 def _build_block(

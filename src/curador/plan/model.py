@@ -221,7 +221,7 @@ class OrderPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole question, planned."""
+    """A whole question, planned. most_delta: what the statement lets the selection of its keys cost at most."""
 
     blocks: tuple[BlockPlan, ...]
     order: tuple[OrderPlan, ...]
@@ -231,6 +231,7 @@ class Plan:
     tables: tuple[str, ...]
     above: AbovePlan | None = None
     """What is computed from the blocks; None: they are shown as they are."""
+    most_delta: Fraction | None = None
 
 
 # ---- grid ------------------------------------------------------------------------------------------------------------------

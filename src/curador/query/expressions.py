@@ -16,7 +16,7 @@ from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATES, CALLED_AGGREGATES
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.replacements import replace_function
-from curador.query.spellings import SPELLED_HANDLERS
+from curador.query.spellings import SPELLED_HANDLERS, is_whole
 from curador.query.text import function_name, name_node
 from curador.query.tree import Aggregate
 from curador.query.typed_terms import TypedTerm, call_term, conjoin, connect, literal_term, negate_term, not_null
@@ -306,8 +306,7 @@ def _read_arithmetic(node: exp.Expr, reading: Reading) -> TypedTerm:
     if difference is not None:
         return difference
     left, right = (typed_terms.require_number(one, f"each side of {function}") for one in (left, right))
-    integers = left.type is right.type is Type.INTEGER
-    if function == "/" and integers and node.args.get("typed"):
+    if function == "/" and node.args.get("typed") and is_whole(left.node) and is_whole(right.node):
         function = "//"  # dialects in which 7 / 2 is 3
     return apply_arithmetic(function, left, right, reading.place(node))
 
@@ -484,7 +483,7 @@ def _refuse_unit(term: TypedTerm, rows: Reading, place: Place | None) -> TypedTe
 def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
     place = reading.place(core)
     where = cast("AggregateScope", reading.aggregates)
-    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int",))[0]
+    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int", "zero_on_all_null"))[0]
     if name == "count_if":
         if isinstance(inner, exp.Distinct):
             raise invalid(place, "COUNT_IF must be of a condition, without DISTINCT")

@@ -120,7 +120,8 @@ def _real(name: str, parsed: str | None, row: float) -> Function:
 
 
 def _text(name: str, parsed: str, row: float, byte: float, type_: Type = Type.STRING) -> Function:
-    return Function(name, "string", str(type_), row, byte, reads=Reads(parsed, (Takes("text"),), type_))
+    reads = Reads(parsed, (Takes("text"),), type_, ignored=("binary",))  # of LENGTH: no binary texts exist here
+    return Function(name, "string", str(type_), row, byte, reads=reads)
 
 
 _WHOLE_OR_FLOAT = "integer if both are, else float"

@@ -42,7 +42,7 @@ REPLACEMENTS: dict[str, str] = {
     **dict.fromkeys(
         ("lpad", "rpad", "ltrim", "rtrim", "reverse", "repeat", "initcap", "concat_ws", "format", "printf"), _ROOM
     ),
-    **dict.fromkeys(("nvl2", "decode"), "CASE WHEN x IS NOT NULL THEN 1 ELSE 0 END."),
+    **dict.fromkeys(("decode",), "CASE WHEN x IS NOT NULL THEN 1 ELSE 0 END."),
     **dict.fromkeys(("months_between", "age", "timestampdiff", "datediff_big"), _MONTHS),
     **dict.fromkeys(("last_day", "make_date", "date_from_parts"), "DATE_TRUNC('month', x) is the first day of a month."),
     **dict.fromkeys(("str_to_date", "parse_date", "parse_timestamp", "strptime", "to_date"), "CAST(x AS DATE)."),

@@ -14,11 +14,14 @@ from sqlglot import exp
 from curador.query import date_texts, typed_terms
 from curador.query.context import Reading, take_arguments
 from curador.query.messages import invalid
+from curador.query.tree import Aggregate, Call
 from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from curador.query.tree import Node
 
 MOST_BUCKETS = 100_000
 
@@ -97,6 +100,25 @@ def _safe_divide(node: exp.SafeDivide, reading: Reading) -> TypedTerm:
     return divide_terms(reading.of(this), reading.of(expression), reading.place(node))
 
 
+def is_whole(node: Node) -> bool:
+    """Whether a number is whole by its type in SQL: a released SUM, MIN or MAX of whole numbers, too."""
+    if node.type is Type.INTEGER:
+        return True
+    if isinstance(node, Aggregate):
+        extreme = node.function == "quantile" and node.q in {0, 1}
+        return (node.function == "sum" or extreme) and node.argument is not None and node.argument.type is Type.INTEGER
+    return isinstance(node, Call) and node.function in _WHOLE_OF_WHOLES and all(map(is_whole, node.arguments))
+
+
+_WHOLE_OF_WHOLES = {"+", "-", "*", "//", "%", "neg", "abs", "coalesce", "nullif", "least", "greatest"}
+
+
+def _nvl2(node: exp.Nvl2, reading: Reading) -> TypedTerm:
+    this, true, false = take_arguments(node, reading.context, "this", "true", "false")
+    there = exp.Not(this=exp.Is(this=this, expression=exp.Null()))
+    return reading.of(exp.If(this=there, true=true, false=false))
+
+
 def divide_terms(above: TypedTerm, below: TypedTerm, place: Any) -> TypedTerm:
     """Return a quotient in floats, NULL where the divisor is 0."""
     sides = tuple(typed_terms.require_number(one, "each side of a quotient") for one in (above, below))
@@ -110,4 +132,5 @@ SPELLED_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     exp.Monthname: _name_of_part,
     exp.WidthBucket: _width_bucket,
     exp.SafeDivide: _safe_divide,
+    exp.Nvl2: _nvl2,
 }

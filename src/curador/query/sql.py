@@ -46,6 +46,7 @@ from curador.query.expressions import holds_aggregate, read_expression
 from curador.query.functions import AGGREGATES
 from curador.query.lifting import cut_released, is_released, lift_scope, unite_released
 from curador.query.messages import invalid, not_private, quote_name
+from curador.query.privacy_clause import aggregate_per_unit
 from curador.query.release import (
     add_key,
     aliases_of,
@@ -170,9 +171,13 @@ def _read_question(statement: exp.Expr, context: Context) -> Question:
         released = question_above(released)
     if not isinstance(released, Question):
         raise not_private(None, "a question must ask for aggregates or keys")
-    blocks = released.blocks if released.above is not None else name_blocks(released.blocks)
+    if released.above is None:
+        released = replace(released, blocks=name_blocks(released.blocks))
+    if context.marks.stands:
+        released = aggregate_per_unit(released, context.marks, context.schema)
+    blocks = released.blocks
     tables = tuple(sorted({name for block in blocks for name in tables_in(block.relation)}))
-    return replace(released, blocks=blocks, options=options_of(context.marks, blocks, tables, context.schema), tables=tables)
+    return replace(released, options=options_of(context.marks, blocks, tables, context.schema), tables=tables)
 
 
 def _read_subquery(node: exp.Expr, environment: Environment, context: Context) -> Scope:

@@ -278,8 +278,15 @@ def test_dialects_say_what_their_words_mean():
     assert key("log(items)", "duckdb") == "log10(#5)"
     assert key("log(items)", "bigquery") == "ln(#5)"
     assert key("DATE_TRUNC(at, ISOWEEK)", "bigquery") == "date_trunc('week', #2)"
+    assert key("DATE_TRUNC(at, WEEK(MONDAY))", "bigquery") == "date_trunc('week', #2)"
+    sunday = "date_add(date_trunc('week', date_add(#2, -6, 'day')), 6, 'day')"
+    assert key("DATE_TRUNC(at, WEEK)", "bigquery") == key("DATE_TRUNC(at, WEEK(SUNDAY))", "bigquery") == sunday
+    assert key("CAST(spent AS INT)", "spark") == "cast(//(#4, 1))"
+    assert key("CAST(spent AS INT)", "duckdb") == "cast(#4)"
+    assert key("CAST(2.7 AS INT) + items", "spark") == "+(2, #5)"
+    assert key("spent::NUMBER", "snowflake") == "round(cast(#4), 0)"
     with pytest.raises(InvalidQuery, match="begin on Monday"):
-        key("DATE_TRUNC(at, WEEK)", "bigquery")
+        key("EXTRACT(WEEK FROM at)", "bigquery")
     with pytest.raises(InvalidQuery, match="never NULL"):
         key("GREATEST(spent, 1)", "bigquery")
     with pytest.raises(InvalidQuery, match="in days"):
