@@ -43,13 +43,16 @@ MANY = 0.05
 _ROWS_BEYOND, _OUTSIDE = "rows beyond ", " outside "
 
 
-def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Question]:
-    """Return the questions whose answers estimate what was lost; refused where nothing can be."""
+def bias_questions(question: Question, plan: Plan, schema: Schema, *, values: bool = True) -> list[Question]:
+    """Return the questions whose answers estimate what was lost; refused where nothing can be.
+
+    values   False: without what COUNT(DISTINCT x) lost, as it was before: for the keys of answers that were paid for then
+    """
     found: list[Question] = []
     for block, planned in zip(question.blocks, plan.blocks, strict=True):
         unit = schema.study.unit_name
         about_units = [*_rows_lost(block, planned, unit)]
-        about_groups = [*_groups_lost(block, planned, unit), *_values_lost(block, planned, unit)]
+        about_groups = [*_groups_lost(block, planned, unit), *(_values_lost(block, planned, unit) if values else ())]
         about_rows = _share_clamped(block, planned)
         for part in (*about_units, *about_groups, *([about_rows] if about_rows is not None else [])):
             one = Question(blocks=(part,), tables=question.tables)

@@ -16,7 +16,7 @@ estimate    value                                   interval
 Linear      exact sum of integers, one division     ± the reach of its noises
 Mean        centre + step · total/count, clamped    Fieller's set, clamped to the bounds
 Variance    second moment − squared mean, clamped   both moments', each with its share of the miss
-Point       the point drawn                         the two ends drawn; beyond 95 %, the bounds
+Point       the point drawn                         the two ends found for it; beyond their level, the bounds
 
 An interval covers the number before noise: after caps, clamps and dropped rows, whether the row is shown or not.
 
@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from curador.errors import InvalidQuery, NotPrivate
+from curador.mechanisms.bracket import QuantileNoise
 from curador.numerics.rounding import FloatArray, float_down, float_up
 from curador.plan.enclosure import ColumnEnclosure, round_outward, unknown
 from curador.plan.error import RatioLaw, ratio_law, sum_reach, weighted_noises
 from curador.plan.model import CELL_STEPS, Measurement, Range, Tally, both_ends, grid_between
-from curador.plan.price import END_MISSES
 from curador.plan.sensitivity import moves, presence_moves
 from curador.privacy.adjacency import Adjacency
 
@@ -396,13 +396,11 @@ class Point(PlannedEstimate):
     def value(self, released: Released) -> tuple[FloatArray, BoolArray]:
         return self._clip(self._ends(released).point), np.zeros(released.rows, np.bool_)
 
-    def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:  # noqa: ARG002
-        """The two ends drawn, which miss with END_MISSES each; wider where they cross or leave the point out.
-
-        Needs   The ends were priced to miss with END_MISSES each.
-        """
+    def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
+        """The two ends, which were made to miss together with what their noise says; the bounds where less may be missed."""
         drawn, rows = self._ends(released), released.rows
-        if confidence > 1 - 2 * END_MISSES:
+        noise = noises[self.measurement]
+        if not isinstance(noise, QuantileNoise) or confidence > 1 - noise.miss:
             bounds = float_down(self.lower), float_up(self.upper)
             return ColumnEnclosure(np.full(rows, bounds[0]), np.full(rows, bounds[1]), np.ones(rows, np.bool_))
         low = np.minimum(np.minimum(drawn.low, drawn.high), drawn.point)

@@ -221,7 +221,7 @@ def selection_note(selection: KeyNoise, unit: str, *, empty: bool) -> str:
 def _measurement(one: Measurement, noise: Noise | None) -> str:
     if one.kind == "quantile":
         weight = f"a unit weighs at most {one.unit_weight} rows"
-        return f"measures   {one.text}, {weight}; exponential mechanism, three draws: the value and both ends"
+        return f"measures   {one.text}, {weight}; drawn by the exponential mechanism, its error bar by tests"
     step = 1.0 if one.grid is None else float(one.grid.step)
     moved = f"one unit moves it by at most {_moved_words(one, noise, step)}"
     match noise:

@@ -226,12 +226,14 @@ def test_a_receipt_of_private_keys_shows_threshold_and_delta(curator):
     assert keys["loss"]["kind"] == "KeySelection"
 
 
-def test_a_receipt_of_a_quantile_shows_its_three_draws(curator):
-    """The point and both ends are paid for, and named."""
+def test_a_receipt_of_a_quantile_shows_its_draws_and_tests(curator):
+    """The point, both ends and their tests are paid for, and named."""
     receipt = curator.ask("SELECT MEDIAN(spent) AS m FROM visits", spend="5%").receipt
     (one,) = receipt["measurements"]
     assert one["mechanism"] == "Quantile"
-    assert set(one["parameters"]) == {"point", "low", "high"}
+    assert set(one["parameters"]) == {"point", "low", "high", "tests", "miss"}
+    assert [set(test) for test in one["parameters"]["tests"]] == [{"sigma", "squared", "relation", "dimension"}] * 3
+    assert sum(part["count"] for part in one["loss"]["parts"]) == 9
     assert receipt["bounds"][0]["upper"] == "500"
 
 
