@@ -161,7 +161,7 @@ CLAUSES = [
     ("AVG(spent) AS a, COUNT(DISTINCT user_id) AS u FROM visits", f"SELECT AVG(a), COUNT(*) FROM {UNITS}"),
     (
         f"EXTRACT(MONTH FROM day) AS m, SUM(spent, {PER} (0, 100)) AS s FROM visits GROUP BY m",
-        "SELECT m, SUM(IF(s>100, 100, s)) FROM (SELECT MONTH(day) m, SUM(spent) s FROM visits GROUP BY user_id, m) GROUP BY 1",
+        "SELECT m, SUM(IF(s>100, 100, s)) FROM (SELECT MONTH(day) m, SUM(spent) s FROM visits GROUP BY user_id,m) GROUP BY 1",
     ),
     ("SUM(n) AS s, COUNT(*) AS c FROM visits", "SELECT SUM(n), COUNT(*) FROM visits"),
 ]

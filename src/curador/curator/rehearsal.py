@@ -62,7 +62,7 @@ def shape_of(priced: Priced) -> Hashable:
     """
     plan = priced.plan
     blocks = [
-        (block.items, block.having, block.keys, _shape((block.estimates, block.measurements, noises, selection)))
+        (block.items, block.having, block.keys, block.joint, _shape((block.estimates, block.measurements, noises, selection)))
         for block, noises, selection in zip(plan.blocks, priced.noises, priced.selections, strict=True)
     ]
     return tuple(blocks), plan.order, plan.limit, plan.offset, plan.above
@@ -104,7 +104,7 @@ def _block(
     block: BlockPlan, tallied: Tallied, noises: Sequence[Noise], selection: KeyNoise | None, thrown: Entropy
 ) -> ReleasedBlock:
     made_up = tuple(_MADE_UP[block.keys[place].type] for place in block.private_keys)
-    rows = cross_keys(block.keys, [made_up])
+    rows = cross_keys(block, [made_up])
     places = group_rows(block, tallied, rows)
     values: list[Any] = []
     for measurement, noise in zip(block.measurements, noises, strict=True):

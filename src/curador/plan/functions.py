@@ -23,7 +23,7 @@ from curador.plan import intervals
 from curador.plan.enclosure import ColumnEnclosure, Truth
 from curador.plan.intervals import EVERYTHING, units_apart, written_range
 from curador.plan.model import Range, estimates_of
-from curador.query.tree import Literal, Ref
+from curador.query.tree import Call, Filter, Literal, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -110,6 +110,22 @@ def _chosen(places: Callable[[Call], list[int]]) -> RangeRule:
     return chosen
 
 
+def _case(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    """The hull of the arms, each where its condition is true and no condition before it is."""
+    *pairs, last = call.arguments
+    arms: list[tuple[Node, list[Node]]] = []
+    denied: list[Node] = []
+    for condition, arm in zip(pairs[::2], pairs[1::2], strict=True):
+        arms.append((arm, [*denied, condition]))
+        denied += intervals.denials(condition)
+    arms.append((last, denied))
+    return intervals.hull([ranges.of(arm, _where(relation, held)) for arm, held in arms if not _null(arm)])
+
+
+def _where(relation: Relation, conditions: list[Node]) -> Relation:
+    return Filter(relation, Call("and", tuple(conditions), Type.BOOLEAN)) if conditions else relation
+
+
 def _extreme(call: Call, ranges: Ranges, relation: Relation) -> Range:
     """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
     held = [argument for argument in call.arguments if not _null(argument)]
@@ -190,12 +206,6 @@ def _null(expression: Node) -> bool:
     return isinstance(expression, Literal) and expression.value is None
 
 
-def _arms(call: Call) -> list[int]:
-    """Places of the values of a CASE: after each condition, and the last one."""
-    count = len(call.arguments)
-    return [*range(1, count - 1, 2), count - 1]
-
-
 def _all(call: Call) -> list[int]:
     return list(range(len(call.arguments)))
 
@@ -242,7 +252,7 @@ def _decimal_logarithm(one: Range) -> Range:
 RANGES: dict[str, RangeRule] = {
     **dict.fromkeys(("and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in"), _anything),
     **dict.fromkeys(("like", "ilike", "starts_with"), _anything),
-    "case": _chosen(_arms),
+    "case": _case,
     "coalesce": _chosen(_all),
     "nullif": _of_first(_itself),
     **dict.fromkeys(("least", "greatest"), _extreme),

@@ -94,7 +94,7 @@ def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: N
 
 def all_rows(block: BlockPlan, tallied: Tallied) -> KeyRows:
     """Return every group that could be released: all private keys there are, crossed with the known ones."""
-    return cross_keys(block.keys, sort_rows(list(private_units(block, tallied))) if block.private_keys else [()])
+    return cross_keys(block, sort_rows(list(private_units(block, tallied))) if block.private_keys else [()])
 
 
 def _all(block: BlockPlan, noises: Sequence[Noise], tallied: Tallied, rows: KeyRows, times: int | None) -> tuple[Noisy, ...]:

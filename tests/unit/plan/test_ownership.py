@@ -71,7 +71,20 @@ def in_short(value):
         (joined(VISITS, PEOPLE, "anti"), None, 5),
         (union(VISITS, VISITS), None, 10),
         (by_unit(VISITS), 1, 1),
-        (by_unit(VISITS, "kind"), None, 5),
+        (by_unit(VISITS, "kind"), 4, 4),  # three declared values and NULL
+        (by_unit(VISITS, "rating"), None, 5),
+        (distinct(projected(VISITS, "id")), 1, 1),
+        (distinct(projected(VISITS, "id", "kind")), 4, 4),
+        (distinct(projected(VISITS, "id", "kind", "spent")), None, 5),
+        (
+            distinct(
+                where(
+                    projected(VISITS, "id", "rating"), equal(column(projected(VISITS, "id", "rating"), "rating"), number(3))
+                )
+            ),
+            1,
+            1,
+        ),
         (union(by_unit(VISITS), by_unit(VISITS)), 2, 2),
         (joined(VISITS, REGIONS, on=("city", "city")), None, 5),
     ],
@@ -234,7 +247,7 @@ def windows(name):
         (joined(ORDERS, VISITS, on=("id", "id")), (5, 5)),
         (joined(ORDERS, VISITS, on=("order", "rating")), (1, 5)),
         (joined(LINES, where(ORDERS, equal(column(ORDERS, "id"), number(3))), on=ON_ORDER), (5, 1)),
-        (joined(LINES, distinct(ORDERS), on=ON_ORDER), (5, 5)),
+        (joined(LINES, distinct(ORDERS), on=ON_ORDER), (5, 1)),
         (windows("order"), (5, 1)),
         (windows("number"), (5, 5)),
         (joined(LINES, RENAMED, on=ON_ORDER), (5, 1)),
@@ -242,7 +255,7 @@ def windows(name):
         (joined(LINES, computed(ORDERS), on=ON_ORDER), (5, 1)),
         (joined(LINES, computed(ORDERS), on=("order", "more")), (5, 5)),
         (joined(VISITS, by_unit(VISITS, "kind"), on=("kind", "kind")), (5, 1)),
-        (joined(VISITS, by_unit(VISITS, "kind")), (5, 5)),
+        (joined(VISITS, by_unit(VISITS, "kind")), (5, 4)),
         (joined(VISITS, by_unit(VISITS, "kind", "rating"), on=("kind", "kind")), (5, 5)),
         (joined(VISITS, by_unit(VISITS)), (5, 1)),
         (joined(VISITS, by_unit(VISITS), on=("rating", "id")), (5, 1)),
