@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from curador.plan.domains import Ranges
-    from curador.query.tree import Call, Node, Relation
+    from curador.query.tree import Node, Relation
     from curador.study.model import Column
 
 PARTS = {
