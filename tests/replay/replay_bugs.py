@@ -260,7 +260,7 @@ def key_list_from_data(patch):
         found = plain(facts, listing, most)
         connection = facts._opened()  # noqa: SLF001 -- what a careless author would do
         try:
-            rows = sum(connection.execute(f"SELECT count(*) FROM t{place}").fetchall()[0][0] for place in range(2))  # noqa: S608
+            rows = sum(connection.execute(f"SELECT count(*) FROM t{place}").fetchall()[0][0] for place in range(2))
         finally:
             connection.close()
         return found if found is None else tuple(sorted(found, key=str))[: 1 + rows % 4]
