@@ -136,9 +136,14 @@ def _judged_bars(curator: Any, entry: dict[str, Any]) -> Asked:
     """Compare the bars that are expected of two statements for the same cost."""
     other = dict(entry["narrow"])
     wide, narrow = curator.preview(entry["sql"], rho=LITTLE), curator.preview(other.pop("sql"), rho=LITTLE, **other)
-    reaches = [[one.reach or one.at[-1][1] for one in made.errors] for made in (wide, narrow)]
+    reaches = [[_expected(one) for one in made.errors] for made in (wide, narrow)]
     wrong = any(mine > 1.001 * its for mine, its in zip(*reaches, strict=True))
     return Asked(entry, "its bar is wider than need be" if wrong else None, str(reaches[0]), str(reaches[1]))
+
+
+def _expected(error: Any) -> float:
+    """Return the ± of a column, of a mean that of the largest group that is told."""
+    return error.at[-1][1] if error.reach is None else error.reach
 
 
 def _judged_refusal(entry: dict[str, Any], said: str, seconds: float) -> Asked:
