@@ -84,6 +84,7 @@ FILES = {
         "unit/test_keys.py",
         "unit/test_mechanisms.py",
         "unit/test_release.py",
+        "unit/test_bracket.py",
         "unit/test_selection.py",
         "unit/test_staircase_truncated.py",
     ],

@@ -2,27 +2,30 @@
 
 An interval covers the number before noise: after caps, clamps and dropped rows, whether the row is shown or not. What an
 estimate is and where it lies, each says of itself in `plan/aggregates.py`. Parts of an expression that are sums of
-measurements, ratios of two such sums, or single estimates have a law of their own. If there are k different ones, each gets
-an interval that misses with (1 − confidence)/k, so that all hold at once with the confidence asked for; the functions above
-them map these intervals to all that can come out.
+measurements, ratios of two such sums, smooth functions of several estimates, or single estimates have a law of their own. If
+there are k different ones, each gets an interval that misses with (1 − confidence)/k, so that all hold at once with the
+confidence asked for; the functions above them map these intervals to all that can come out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from curador.answers.computed import ReleasedFrame, Vector, evaluate, numbers, settle_types
+from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan import enclosure as on
-from curador.plan.aggregates import Linear
+from curador.plan.aggregates import Ends, Linear, linear_reach
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.error import ratio_law
 from curador.plan.functions import ENCLOSURES, TRUTHS
-from curador.plan.model import estimates_of
-from curador.plan.parts import PartWithLaw, Quotient, part_of, parts_of
+from curador.plan.model import estimates_of, measurements_of
+from curador.plan.parts import PartWithLaw, Quotient, RatioSum, Smooth, jet_of, part_of, parts_of
+from curador.plan.ratio_sums import ReleasedRatio, ratio_sum_reach
+from curador.plan.smooth import BOX_SHARE, smooth_interval
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.answers.release import ReleasedBlock
+    from curador.numerics.rounding import FloatArray
     from curador.plan.aggregates import PlannedEstimate
     from curador.plan.enclosure import Truth
     from curador.plan.model import BlockPlan
@@ -91,13 +95,15 @@ def quotient_interval(
 class Sight(ReleasedFrame):
     """All that intervals are computed from: keys and values of the rows, the plan, its noises, and what was released.
 
-    laws   where the parts of one expression lie that have a law of their own: from them it goes upward
+    laws      where the parts of one expression lie that have a law of their own: from them it goes upward
+    in_parts  smooth expressions are taken in their parts
     """
 
     block: BlockPlan
     noises: Sequence[Noise]
     released: ReleasedBlock
     laws: Mapping[PartWithLaw, ColumnEnclosure] = field(default_factory=dict["PartWithLaw", "ColumnEnclosure"], kw_only=True)
+    in_parts: bool = field(default=False, kw_only=True)
 
     def number(self, node: Node) -> ColumnEnclosure:
         """Where a number can lie; a whole one that is computed has 64 bits or is NULL."""
@@ -106,7 +112,7 @@ class Sight(ReleasedFrame):
         if not estimates_of(node):
             known = evaluate(node, self)
             return on.exactly(known.values, known.null)
-        part = part_of(node, self.block)
+        part = part_of(node, self.block, smooth=not self.in_parts)
         if not isinstance(node, Call):
             return on.unknown(self.rows) if part is None else self.laws[part]
         found = ENCLOSURES[node.function](node, self) if part is None else self.laws[part]
@@ -143,3 +149,72 @@ def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
                 return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.rows)
         case Estimated():
             return sight.block.estimates[part.index].interval(sight.noises, sight.released, level)
+        case Smooth():
+            with np.errstate(all="ignore"):
+                return _smooth_law(part.node, sight, 1 - level)
+        case RatioSum():
+            with np.errstate(all="ignore"):
+                return _ratio_sum_law(part, sight, 1 - level) or _smooth_law(part.node, sight, 1 - level)
+
+
+def _ratio_sum_law(part: RatioSum, sight: Sight, miss: Fraction) -> ColumnEnclosure | None:
+    """By the turn of its noise, within what its parts allow; None where noises are not Gaussian.
+
+    Of the miss the parts, the ratios and the divisors may take a part each, and the sum has the rest.
+    """
+    ratios, rest = part.ratios, part.rest
+    held = sorted({index for form in (rest, *(f for r in ratios for f in (r.above, r.below))) for index in form.measurements})
+    laws = [sight.noises[index] for index in held]
+    if not all(isinstance(law, DiscreteGaussian) for law in laws):
+        return None
+    each = BOX_SHARE * miss / (2 * len(ratios))
+    found: list[ReleasedRatio] = []
+    value: FloatArray = rest.value(sight.released)[0]
+    size: FloatArray = np.abs(value)
+    for ratio in ratios:
+        where = quotient_interval(ratio, sight.noises, sight.released, 1 - each)
+        if where is None:
+            return None
+        above, below = ratio.above.value(sight.released)[0], ratio.below.value(sight.released)[0]
+        reach = linear_reach(ratio.below, sight.noises, 1 - each)
+        found.append(
+            ReleasedRatio(_along(ratio.above, held), _along(ratio.below, held), below, reach, (where.low, where.high))
+        )
+        value, size = value + above / below, size + np.abs(above / below)
+    main = (1 - 2 * BOX_SHARE) * miss
+    half = ratio_sum_reach(found, _along(rest, held), cast("list[DiscreteGaussian]", laws), main) + 1e-14 * size
+    return _within(value, half, _by_parts(part.node, sight, miss))
+
+
+def _along(form: Linear, held: Sequence[int]) -> FloatArray:
+    terms = dict(form.terms)
+    return np.array([float(terms.get(index, 0)) for index in held])
+
+
+def _within(value: FloatArray, half: FloatArray, rough: ColumnEnclosure) -> ColumnEnclosure:
+    """value ± half inside another interval of the same number; that one where there is no half."""
+    sure = np.isfinite(value) & np.isfinite(half)
+    low, high = np.maximum(value - half, rough.low), np.minimum(value + half, rough.high)
+    sure &= low <= high
+    return ColumnEnclosure(np.where(sure, low, rough.low), np.where(sure, high, rough.high), rough.null & ~sure)
+
+
+def _by_parts(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
+    """Return what the parts of a smooth expression allow, which takes its part of the miss."""
+    parts = parts_of(node, sight.block, smooth=False)
+    level = 1 - BOX_SHARE * miss / len(parts)
+    return replace(sight, laws={part: _law(part, sight, level) for part in parts}, in_parts=True).number(node)
+
+
+def _smooth_law(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
+    """By its slopes; where it has none, as where a divisor may be 0, by its parts."""
+    rough = _by_parts(node, sight, miss)
+    measured = {index: _floats(sight.released, index) for index in measurements_of(sight.block, node)}
+    return smooth_interval(lambda box: jet_of(node, sight.block, box, sight.rows), measured, sight.noises, miss, rough)
+
+
+def _floats(released: ReleasedBlock, index: int) -> FloatArray:
+    values = released.values[index]
+    if isinstance(values, Ends):
+        raise TypeError("a quantile is no integer")
+    return values.astype(np.float64)

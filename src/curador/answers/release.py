@@ -190,7 +190,9 @@ def _quantiles(noise: QuantileNoise, measurement: Measurement, histograms: Histo
         found[:] = [held.score(q, cell) for held, cell in zip(ranked, cells.tolist(), strict=True)]
         return found
 
-    return ends_of(noise, drawn[0], *bracket(noise, scores, drawn, weight)) if count else ends_of(noise, *([drawn[0]] * 3))
+    return (
+        ends_of(noise, drawn[0], *bracket(noise, scores, list(drawn), weight)) if count else ends_of(noise, *([drawn[0]] * 3))
+    )
 
 
 def ends_of(noise: QuantileNoise, *cells: NDArray[np.int64]) -> Ends:

@@ -176,8 +176,9 @@ class _Seen:
         sizes = np.maximum.accumulate(sizes, axis=0)
         after = np.minimum((sizes < target).sum(axis=0), len(steps) - 1)[None]
         before = np.maximum(after - 1, 0)
-        ends = [np.take_along_axis(array, place, 0)[0] for array in (steps, sizes) for place in (before, after)]
-        at = _between(*ends, target)
+        first, last = (np.take_along_axis(steps, place, 0)[0] for place in (before, after))
+        low, high = (np.take_along_axis(sizes, place, 0)[0] for place in (before, after))
+        at = _between(first, last, low, high, target)
         return np.clip(np.rint(at), 1, np.maximum(far - 1, 1)).astype(np.int64)
 
 

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
-from curador.plan.aggregates import Linear
+from curador.plan import smooth as jets
+from curador.plan.aggregates import Linear, Mean
 from curador.plan.model import estimates_of, measurements_of
 from curador.query.tree import Call, Estimated, Literal
 from curador.study.values import Type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from curador.plan.error import Combination
     from curador.plan.model import BlockPlan
+    from curador.plan.smooth import Box, Jet
     from curador.query.tree import Node
 
 
@@ -161,29 +165,45 @@ def _bare(divisor: Node) -> Node:
 # ---- parts ---------------------------------------------------------------------------------------------------------
 
 
-PartWithLaw: TypeAlias = Linear | Quotient | Estimated
+@dataclass(frozen=True, slots=True)
+class Smooth:
+    """An expression of several estimates that has slopes: sums, products, quotients and roots of them."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class RatioSum:
+    """An expression that is a sum of ratios with different divisors, and of a form."""
+
+    node: Node
+    ratios: tuple[Quotient, ...]
+    rest: Linear
+
+
+PartWithLaw: TypeAlias = Linear | Quotient | Estimated | RatioSum | Smooth
 """What has a law of its own."""
 
 
-def parts_of(node: Node, block: BlockPlan) -> tuple[PartWithLaw, ...]:
-    """Return the different parts of an expression that have a law of their own."""
+def parts_of(node: Node, block: BlockPlan, *, smooth: bool = True) -> tuple[PartWithLaw, ...]:
+    """Return the different parts of an expression that have a law of their own; smooth=False: smooth ones in their parts."""
     found: dict[PartWithLaw, None] = {}
-    _collect(node, block, found)
+    _collect(node, block, found, smooth=smooth)
     return tuple(found)
 
 
-def _collect(node: Node, block: BlockPlan, found: dict[PartWithLaw, None]) -> None:
+def _collect(node: Node, block: BlockPlan, found: dict[PartWithLaw, None], *, smooth: bool) -> None:
     if not estimates_of(node):
         return
-    part = part_of(node, block)
+    part = part_of(node, block, smooth=smooth)
     if part is not None:
         found[part] = None
     elif isinstance(node, Call):
         for argument in node.arguments:
-            _collect(argument, block, found)
+            _collect(argument, block, found, smooth=smooth)
 
 
-def part_of(node: Node, block: BlockPlan) -> PartWithLaw | None:
+def part_of(node: Node, block: BlockPlan, *, smooth: bool = True) -> PartWithLaw | None:
     """Return the expression itself as such a part, if it is one."""
     form = affine_form(node, block)
     if form is not None:
@@ -191,7 +211,15 @@ def part_of(node: Node, block: BlockPlan) -> PartWithLaw | None:
     ratio = quotient_of_forms(node, block)
     if ratio is not None and _apart(ratio):
         return ratio
-    return Estimated(node.index, Type.FLOAT) if isinstance(node, Estimated) else None
+    if isinstance(node, Estimated):
+        return Estimated(node.index, Type.FLOAT)
+    if not (smooth and is_smooth(node, block) and len(parts_of(node, block, smooth=False)) > 1):
+        return None
+    found = _ratio_sum(node, block)
+    if found is None or not all(_moderate(form) for form in _forms_of(found)):
+        return Smooth(node)
+    ratios, rest = found
+    return RatioSum(node, tuple(Quotient(above, below) for below, above in ratios.items()), rest)
 
 
 def _apart(ratio: Quotient) -> bool:
@@ -199,6 +227,126 @@ def _apart(ratio: Quotient) -> bool:
     above, below = dict(ratio.above.terms), dict(ratio.below.terms)
     factors = {above.get(index, Fraction(0)) / c for index, c in below.items()}
     return bool(above) and (len(factors) > 1 or set(above) != set(below))
+
+
+# ---- sums of ratios ------------------------------------------------------------------------------------------------
+
+
+_Ratios: TypeAlias = "tuple[dict[Linear, Linear], Linear]"
+"""Numerators by divisor, and what is no ratio."""
+
+
+def _ratio_sum(node: Node, block: BlockPlan) -> _Ratios | None:
+    """The expression as a sum of ratios and of a form; None where it is none."""
+    form = affine_form(node, block)
+    if form is not None:
+        return {}, form
+    ratio = _mean_ratio(node, block) or quotient_of_forms(node, block)
+    if ratio is not None:
+        return {ratio.below: ratio.above}, Linear(())
+    match node:
+        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
+            return _ratio_sum(inner, block)
+        case Call(function="neg", arguments=(inner,)):
+            return _scale_ratios(_ratio_sum(inner, block), Fraction(-1))
+        case Call(function="+" | "-", arguments=(one, other)):
+            sign = Fraction(1 if node.function == "+" else -1)
+            return _add_ratios(_ratio_sum(one, block), _scale_ratios(_ratio_sum(other, block), sign))
+        case Call(function="*" | "/", arguments=(one, other)):
+            factor = affine_form(other, block)
+            if factor is None or factor.terms or not factor.constant:
+                one, factor = other, affine_form(one, block) if node.function == "*" else None
+            if factor is None or factor.terms or not factor.constant:
+                return None
+            return _scale_ratios(_ratio_sum(one, block), factor.constant if node.function == "*" else 1 / factor.constant)
+        case _:
+            return None
+
+
+def _mean_ratio(node: Node, block: BlockPlan) -> Quotient | None:
+    """A mean, without its clamps, as a ratio."""
+    estimate = block.estimates[node.index] if isinstance(node, Estimated) else None
+    if not isinstance(estimate, Mean):
+        return None
+    above = _form({estimate.total: estimate.step, estimate.count: estimate.centre}, Fraction(0))
+    return Quotient(above, Linear(((estimate.count, Fraction(1)),)))
+
+
+def _scale_ratios(held: _Ratios | None, factor: Fraction) -> _Ratios | None:
+    if held is None:
+        return None
+    ratios, rest = held
+    return {below: _times(above, factor) for below, above in ratios.items()}, _times(rest, factor)
+
+
+def _add_ratios(one: _Ratios | None, other: _Ratios | None) -> _Ratios | None:
+    if one is None or other is None:
+        return None
+    ratios = dict(one[0])
+    for below, above in other[0].items():
+        ratios[below] = _plus(ratios[below], above) if below in ratios else above
+    return ratios, _plus(one[1], other[1])
+
+
+def _forms_of(held: _Ratios) -> list[Linear]:
+    return [*held[0], *held[0].values(), held[1]]
+
+
+# ---- smooth expressions --------------------------------------------------------------------------------------------
+
+
+def is_smooth(node: Node, block: BlockPlan) -> bool:
+    """Whether an expression is made of numbers and smooth estimates by arithmetic and roots alone."""
+    match node:
+        case Literal(value=bool()):
+            return False
+        case Literal(value=int() | Fraction()):
+            return True
+        case Estimated():
+            return block.estimates[node.index].smooth
+        case Call(function="/", arguments=(above, below)):
+            divisor = affine_form(below, block)
+            if divisor is not None and not divisor.terms:
+                return bool(divisor.constant) and is_smooth(above, block)
+            return is_smooth(above, block) and is_smooth(_bare(below), block)
+        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
+            return inner.type is not None and inner.type.numeric and is_smooth(inner, block)
+        case Call(function="+" | "-" | "*" | "neg" | "sqrt"):
+            return all(is_smooth(argument, block) for argument in node.arguments)
+        case _:
+            return False
+
+
+def jet_of(node: Node, block: BlockPlan, box: Box, rows: int) -> Jet:
+    """Return a smooth expression as a function of the measurements. Needs: is_smooth."""
+    match node:
+        case Literal(value=int() | Fraction() as value):
+            return jets.constant(Fraction(value), rows)
+        case Estimated():
+            return block.estimates[node.index].jet(box, rows)
+        case Call(function="cast", arguments=(inner,)):
+            return jet_of(inner, block, box, rows)
+        case Call(function="/", arguments=(above, below)):
+            divisor = affine_form(below, block)
+            if divisor is not None and not divisor.terms:
+                return jets.times(jet_of(above, block, box, rows), jets.constant(1 / divisor.constant, rows))
+            return jets.over(jet_of(above, block, box, rows), jet_of(_bare(below), block, box, rows))
+        case Call():
+            return _COMPUTED[node.function](*(jet_of(argument, block, box, rows) for argument in node.arguments))
+        case _:
+            raise TypeError("an expression that is not smooth")
+
+
+_COMPUTED: dict[str, Callable[..., Jet]] = {
+    "+": jets.plus,
+    "-": jets.minus,
+    "*": jets.times,
+    "neg": jets.negative,
+    "sqrt": jets.root,
+}
+
+
+# ---- before data ---------------------------------------------------------------------------------------------------
 
 
 def most_parts(block: BlockPlan, measurement: int) -> int:

@@ -55,7 +55,7 @@ class Coverage:
     held    by group: in how many redraws the interval, of any length, held it; a NULL is held by any
     whole   by group: in how many redraws the interval had both ends
     width   by group: the mean length of those
-    error   by group: what 95 % of the redrawn numbers were off by at most; NaN where there is no number to be off from
+    off     by group: by how much the redrawn numbers were off, ascending; NaN where there is no number to be off from
     """
 
     block: int
@@ -65,8 +65,19 @@ class Coverage:
     held: list[int]
     whole: list[int]
     width: list[float]
-    error: list[float]
+    off: NDArray[np.float64]
     times: int
+
+    @property
+    def error(self) -> list[float]:
+        """By group: what 95 % of the redrawn numbers were off by at most."""
+        return self.off[:, max(math.ceil(0.95 * self.times) - 1, 0)].tolist()
+
+    def most_error(self, alarm: float) -> list[float]:
+        """Return by group a number that the error of 95 % of all draws exceeds with probability at most `alarm`."""
+        from scipy.stats import binom
+
+        return self.off[:, min(int(binom.isf(alarm, self.times, 0.95)), self.times - 1)].tolist()
 
     @property
     def excess(self) -> list[float]:
@@ -150,7 +161,7 @@ def _count_held(block: int, column: AnswerColumn, rows: KeyRows, truths: list[An
     whole = np.isfinite(low) & np.isfinite(high)
     width = np.where(whole, high - np.where(whole, low, 0), 0).sum(axis=0) / np.maximum(whole.sum(axis=0), 1)
     off = np.abs(_ends(column.values, times, np.nan) - truth)
-    error = np.sort(np.where(np.isnan(off), np.inf, off), axis=0)[max(math.ceil(0.95 * times) - 1, 0)]
+    ascending = np.sort(np.where(np.isnan(off), np.inf, off), axis=0)
     return Coverage(
         block,
         column.name,
@@ -159,7 +170,7 @@ def _count_held(block: int, column: AnswerColumn, rows: KeyRows, truths: list[An
         held.sum(axis=0).tolist(),
         whole.sum(axis=0).tolist(),
         width.tolist(),
-        np.where(np.isnan(truth), np.nan, error).tolist(),
+        np.where(np.isnan(truth), np.nan, ascending).T,
         times,
     )
 
