@@ -173,7 +173,7 @@ def _match_cost(pattern: str) -> float:
     Engines walk a table of what may come next; where it would grow without end they follow every place of the pattern.
     """
     steps = count_steps(pattern)
-    return 20.0 if steps == 1 else 20.0 + 250.0 * steps
+    return 12.0 if steps == 1 else 12.0 + 250.0 * steps
 
 
 def _text(node: Node) -> str:

@@ -163,7 +163,7 @@ _CATALOGUE = (
     Function("in", "x, then literals of its kind", "boolean", row=1, byte=0.2, words="{0} IN ({rest})"),
     Function("like", _PATTERN, "boolean", row=30),
     Function("ilike", _PATTERN, "boolean", row=40),
-    Function("matches", "string, literal regular expression of `patterns.py`, written anew", "boolean", row=150),
+    Function("matches", "string, literal regular expression of `patterns.py`, written anew", "boolean", row=200),
     Function("case", "condition, value, condition, value …, else", "type of the values", row=3, byte=0.1, follows=True),
     Function("coalesce", "two or more of one kind", "that type", row=2, byte=0.1, follows=True),
     Function("nullif", "two of one kind", "type of the first", row=3, byte=0.3, follows=True),
