@@ -251,7 +251,7 @@ def _decimal_logarithm(one: Range) -> Range:
 
 RANGES: dict[str, RangeRule] = {
     **dict.fromkeys(("and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in"), _anything),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _anything),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _anything),
     "case": _case,
     "coalesce": _chosen(_all),
     "nullif": _of_first(_itself),
@@ -431,6 +431,6 @@ TRUTHS: dict[str, TruthRule] = {
     "is_null": _of_numbers(_is_null),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_numbers(_compared)),
     "in": _of_numbers(_listed),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _doubtful),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _doubtful),
     **dict.fromkeys(("case", "coalesce", "nullif", "least", "greatest", "cast"), _doubtful),
 }

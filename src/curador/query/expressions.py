@@ -15,6 +15,7 @@ from curador.query import calls, typed_terms
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATES, CALLED_AGGREGATES
 from curador.query.messages import invalid, not_private, quote_name
+from curador.query.moments import PAIRED, both_there, relate_columns
 from curador.query.replacements import replace_function
 from curador.query.spellings import SPELLED_HANDLERS, is_whole
 from curador.query.text import function_name, name_node
@@ -374,6 +375,7 @@ _AGGREGATES_BY_CLASS: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "quantile",
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
+    **{getattr(exp, parsed): name for parsed, name in PAIRED.items()},
 }
 AGGREGATE_CLASSES = (*_AGGREGATES_BY_CLASS, exp.Filter, exp.WithinGroup)
 """The allow-list of aggregates, by class."""
@@ -411,6 +413,8 @@ def read_aggregate(node: exp.Expr, reading: Reading) -> TypedTerm:
         raise invalid(place, "WITHIN GROUP must follow PERCENTILE_CONT or PERCENTILE_DISC")
     if name.startswith("count") or name == "approx_count_distinct":
         return _count(core, name, filters, reading, rows)
+    if name in PAIRED.values():
+        return _pair(core, name, filters, reading, rows)
     q: Fraction | None = None
     if name.startswith(("quantile", "median")):
         argument, q = _quantile(core, name, order, reading, rows)
@@ -522,6 +526,21 @@ def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading
         return _aggregate_term("count_distinct", term, filters, None, Type.INTEGER, place)
     always = typed_terms.value_of(term) is not None  # COUNT(1)
     return _aggregate_term("count", None if always else term, filters, None, Type.INTEGER, place)
+
+
+def _pair(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
+    place = reading.place(core)
+    if reading.aggregates == "unit":
+        raise invalid(place, f"{name}() must be over all rows; it has no exact form inside a unit")
+    given = take_arguments(core, rows.context, "this", "expression")
+    y, x = (_refuse_unit(typed_terms.require_number(rows.of(one), f"what {name}() is of"), rows, place) for one in given)
+    both = [*filters, *both_there(y, x)]
+
+    def measure(function: str, argument: TypedTerm | None) -> TypedTerm:
+        type_ = Type.INTEGER if argument is None else Type.FLOAT
+        return _aggregate_term(function, argument, both, None, type_, place)
+
+    return relate_columns(name, y, x, measure, place)
 
 
 def _quantile(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid, not_private
 from curador.query.tree import Aggregate, Block, Call, Literal, Out, Question, Ref, UnitGroup
 from curador.query.typed_terms import replace_nodes
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 PER_GROUP = "contribution_bounds_per_group"
 PER_ROW = "contribution_bounds_per_row"
-_CLAMPED = {"sum", "avg", "count"}
 
 
 def aggregate_per_unit(question: Question, marks: PrivacyClause, schema: Schema) -> Question:
@@ -67,8 +67,8 @@ class _Rewriting:
         found = [one for item in self.block.items for one in _aggregates_of(item.expression)]
         found += [] if self.block.having is None else _aggregates_of(self.block.having)
         found += [one for sort in order for one in _aggregates_of(sort.expression)]
-        self.used |= {one.place for one in found if one.place in self.bounds and one.function in _CLAMPED}
-        return any(one.function == "avg" or one.place in self.bounds for one in found)
+        self.used |= {one.place for one in found if one.place in self.bounds and AGGREGATES[one.function].over_units}
+        return any(AGGREGATES[one.function].mean_of_units or one.place in self.bounds for one in found)
 
     @property
     def unit(self) -> Ref | None:
@@ -101,7 +101,7 @@ class _Rewriting:
             for number, key in enumerate(block.keys, 1)
         ]
         outs += [
-            Out(f"unit_{aggregate.function}_{number}", aggregate.type, aggregate.function != "count")
+            Out(f"unit_{aggregate.function}_{number}", aggregate.type, not AGGREGATES[aggregate.function].counts)
             for number, aggregate in enumerate(self.inside, 1)
         ]
         group = UnitGroup(block.relation, (unit, *block.keys), tuple(self.inside), tuple(outs), block.place)
@@ -117,33 +117,29 @@ class _Rewriting:
         bounds = self.bounds.get(place) if place is not None else None
         if self.inside is None:
             return self._per_row(one, bounds)
-        match one.function:
-            case "count":
-                held = self._keep(Aggregate("count", one.argument, Type.INTEGER, one.filter))
-                total = Aggregate("sum", _clamp(held, bounds, nullable=False), Type.FLOAT, place=place)
-                return Call("cast", (total,), Type.INTEGER, place)
-            case "sum" | "avg":
-                type_ = (one.argument.type if one.argument is not None and one.function == "sum" else None) or Type.FLOAT
-                held = self._keep(Aggregate(one.function, one.argument, type_, one.filter))
-                return Aggregate(one.function, _clamp(held, bounds, nullable=True), Type.FLOAT, place=place)
-            case "count_units":
-                if one.filter is None and one.argument is None:
-                    return Aggregate("count_units", None, Type.INTEGER, place=place)
-                held = self._keep(Aggregate("count", one.argument, Type.INTEGER, one.filter))
-                some = Call(">", (held, Literal(0, Type.INTEGER)), Type.BOOLEAN)
-                return Aggregate("count_units", None, Type.INTEGER, some, place=place)
-            case _:
-                raise invalid(
-                    place,
-                    f"beside an AVG or {PER_GROUP} only SUM, COUNT, AVG and COUNT(DISTINCT unit) may stand",
-                    "ask for the others in a question of their own.",
-                )
+        entry = AGGREGATES[one.function]
+        if entry.over_units:
+            given = one.argument.type if one.argument is not None and entry.keeps else None
+            type_ = Type.INTEGER if entry.counts else given or Type.FLOAT
+            held = self._keep(Aggregate(one.function, one.argument, type_, one.filter))
+            outer = Aggregate(entry.over_units, _clamp(held, bounds, nullable=not entry.counts), Type.FLOAT, place=place)
+            return Call("cast", (outer,), Type.INTEGER, place) if entry.counts else outer
+        if not entry.presence or one.argument is not None:
+            raise invalid(
+                place,
+                f"beside an AVG or {PER_GROUP} only SUM, COUNT, AVG and COUNT(DISTINCT unit) may stand",
+                "ask for the others in a question of their own.",
+            )
+        if one.filter is None:
+            return one
+        held = self._keep(Aggregate("count", None, Type.INTEGER, one.filter))
+        return replace(one, filter=Call(">", (held, Literal(0, Type.INTEGER)), Type.BOOLEAN))
 
     def _per_row(self, one: Aggregate, bounds: NarrowedBounds | None) -> Node:
         """Every row is a unit: its sum and its mean are its value, and it is one row or none."""
-        if bounds is None or one.function not in _CLAMPED:
+        if bounds is None:
             return one
-        if one.function == "count" or one.argument is None:
+        if AGGREGATES[one.function].counts or one.argument is None:
             raise invalid(one.place, f"{PER_GROUP} of a COUNT is about units with many rows; here each has one")
         return replace(one, argument=_clamp(one.argument, bounds, nullable=True))
 

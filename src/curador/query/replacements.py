@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _PIECES = "SUBSTRING(x, 1, 3) is a part by its place; CASE WHEN x LIKE 'a-%' THEN 'a' END one by its beginning."
-_MATCHES = "whether a text has a part: x LIKE '%part%'."
+_MATCHES = "whether a text matches: REGEXP_MATCHES(x, 'a[0-9]+')."
 _SINGLE = "COUNT(*), AVG(x) and GROUP BY tell of many rows at once; no list of single rows' values is released."
 _ROOM = "COALESCE(x, 'none') replaces a NULL, CAST(x AS VARCHAR) writes a value as a text."
 _MONTHS = "DATE_DIFF('month', x, y) counts the months that begin between two dates."

@@ -2,6 +2,7 @@
 
 texts of dates   STRFTIME, TO_CHAR, FORMAT_DATE, DATE_FORMAT, DAYNAME, MONTHNAME: `date_texts.py`
 buckets          WIDTH_BUCKET(x, low, high, n), of equal width
+patterns         REGEXP_MATCHES, REGEXP_LIKE, RLIKE, ~, SIMILAR TO: `patterns.py`
 quotients        SAFE_DIVIDE: NULL where the divisor is 0, as every quotient here
 """
 
@@ -13,7 +14,10 @@ from sqlglot import exp
 
 from curador.query import date_texts, typed_terms
 from curador.query.context import Reading, take_arguments
+from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid
+from curador.query.patterns import read_pattern
+from curador.query.text import function_name
 from curador.query.tree import Aggregate, Call
 from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
@@ -105,8 +109,8 @@ def is_whole(node: Node) -> bool:
     if node.type is Type.INTEGER:
         return True
     if isinstance(node, Aggregate):
-        extreme = node.function == "quantile" and node.q in {0, 1}
-        return (node.function == "sum" or extreme) and node.argument is not None and node.argument.type is Type.INTEGER
+        of_its_type = AGGREGATES[node.function].keeps or node.q in {0, 1}
+        return of_its_type and node.argument is not None and node.argument.type is Type.INTEGER
     return isinstance(node, Call) and node.function in _WHOLE_OF_WHOLES and all(map(is_whole, node.arguments))
 
 
@@ -117,6 +121,42 @@ def _nvl2(node: exp.Nvl2, reading: Reading) -> TypedTerm:
     this, true, false = take_arguments(node, reading.context, "this", "true", "false")
     there = exp.Not(this=exp.Is(this=this, expression=exp.Null()))
     return reading.of(exp.If(this=there, true=true, false=false))
+
+
+# ---- regular expressions ---------------------------------------------------------------------------------------------------
+
+
+def _regular(node: exp.RegexpLike | exp.RegexpILike, reading: Reading) -> TypedTerm:
+    """REGEXP_MATCHES, REGEXP_LIKE, REGEXP_CONTAINS, RLIKE, ~ and ~*."""
+    this, expression, flag, whole = take_arguments(
+        node, reading.context, "this", "expression", "flag", "full_match", ignored=("function",)
+    )
+    flags = "" if flag is None else flag.name
+    if flag is not None and (not isinstance(flag, exp.Literal) or set(flags) - {"i", "c"}):
+        raise invalid(reading.place(node), "the flags of a regular expression must be 'i', or nothing")
+    operator = reading.context.dialect == "duckdb" and function_name(node, reading.context.text) != "regexp_matches"
+    fold = isinstance(node, exp.RegexpILike) or "i" in flags
+    return _match_text(this, expression, node, reading, fold=fold, whole=bool(whole) or operator)
+
+
+def _whole_match(node: exp.RegexpFullMatch | exp.SimilarTo, reading: Reading) -> TypedTerm:
+    this, expression = take_arguments(node, reading.context, "this", "expression")
+    if isinstance(node, exp.SimilarTo) and reading.context.dialect != "duckdb":
+        raise invalid(reading.place(node), "SIMILAR TO is not part of the language in this dialect", "x LIKE 'a%'.")
+    return _match_text(this, expression, node, reading, fold=False, whole=True)
+
+
+def _match_text(
+    this: exp.Expr, expression: exp.Expr, node: exp.Expr, reading: Reading, *, fold: bool, whole: bool
+) -> TypedTerm:
+    term = typed_terms.require_text(reading.of(this), "what a regular expression is said of")
+    written = reading.of(expression)
+    text, place = typed_terms.value_of(written), reading.place(node)
+    if not isinstance(text, str):
+        raise invalid(place, "a regular expression must be a string written here, not a column or an expression")
+    lines = reading.context.dialect == "postgres"
+    pattern = read_pattern(text, written.place or place, fold=fold, whole=whole, lines=lines)
+    return call_term("matches", Type.BOOLEAN, (term, literal_term(pattern, Type.STRING)), place=place)
 
 
 def divide_terms(above: TypedTerm, below: TypedTerm, place: Any) -> TypedTerm:
@@ -133,4 +173,8 @@ SPELLED_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     exp.WidthBucket: _width_bucket,
     exp.SafeDivide: _safe_divide,
     exp.Nvl2: _nvl2,
+    exp.RegexpLike: _regular,
+    exp.RegexpILike: _regular,
+    exp.RegexpFullMatch: _whole_match,
+    exp.SimilarTo: _whole_match,
 }

@@ -513,6 +513,8 @@ def options_of(marks: PrivacyClause, blocks: Sequence[Block], tables: Sequence[s
                 if units
                 else "the unit has no column here: leave the option out.",
             )
+    if not marks.row_bounds:
+        return marks.options
     narrowed = _row_bounds_of(marks, blocks)
     return replace(marks.options, bounds=tuple((name, *ends) for name, ends in narrowed.items()))
 
@@ -527,7 +529,7 @@ def _row_bounds_of(marks: PrivacyClause, blocks: Sequence[Block]) -> dict[str, N
                 if aggregate.place is None or aggregate.place not in marks.row_bounds:
                     continue
                 unused.discard(aggregate.place)
-                if aggregate.function != "quantile":
+                if aggregate.q is None:
                     raise invalid(
                         aggregate.place, f"{name} must stand in a quantile", f"SUM, AVG and COUNT have {_BOUNDS[0]}."
                     )

@@ -124,6 +124,9 @@ class DuckDB:
     def matches(self, x: str, pattern: str) -> str:
         return f"regexp_full_match({x}, {self.string(pattern)})"
 
+    def searches(self, x: str, pattern: str) -> str:
+        return f"regexp_matches({x}, {self.string(pattern)})"
+
     def text(self, name: str, x: str) -> str:
         return f"trim({x}, ' ')" if name == "trim" else f"{name}({x})"
 

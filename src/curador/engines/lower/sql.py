@@ -179,6 +179,10 @@ class Dialect(Protocol):
         """Return whether a whole string matches one of our regular expressions."""
         ...
 
+    def searches(self, x: str, pattern: str) -> str:
+        """Return whether a part of a string matches a regular expression of `query/patterns.py`, in linear time."""
+        ...
+
     def text(self, name: str, x: str) -> str:
         """Return lower, upper, length (in code points) or trim (of blanks) of a string."""
         ...
