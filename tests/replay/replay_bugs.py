@@ -270,39 +270,34 @@ def key_list_from_data(patch):
 
 def null_tuple_forgotten(patch):
     """After LEFT JOIN public keys are listed as if every row had a match."""
-    patch.setattr(
-        listing.Lister,
-        "_alone",
-        lambda self, way, join, *_, left: dataclasses.replace(
-            way, columns=(Literal(None, Type.STRING),) * len(join.columns), conditions=(Literal(False, Type.BOOLEAN),)
-        ),
-    )
+
+    def alone(_lister, way, join, *_, **_side):
+        nothing = (Literal(None, Type.STRING),) * len(join.columns)
+        return dataclasses.replace(way, columns=nothing, conditions=(Literal(False, Type.BOOLEAN),))
+
+    patch.setattr(listing.Lister, "_alone", alone)
 
 
 def _without_clamp(patch, when):
-    """Values are put on the grid of some blocks without being clamped to it."""
-    clamp, steps, plain = lowered_aggregates.clamp_to_ends, lowered_aggregates.scale_to_steps, lowered_block._columns_of  # noqa: SLF001
+    """Blocks with such a tally put values on grids without clamping them."""
+    clamp, steps, plain = lowered_aggregates.clamp_to_ends, lowered_aggregates.scale_to_steps, lowered_block._lower_kept  # noqa: SLF001
     off = []
-    patch.setattr(lowered_aggregates, "clamp_to_ends", lambda s, *given: s if off else clamp(s, *given))
-    patch.setattr(
-        lowered_aggregates,
-        "scale_to_steps",
-        lambda x, grid, lowest, dialect, **named: (
-            dialect.whole(f"floor({x} / {float(grid.step)!r}) - {grid.start}")
-            if off
-            else steps(x, grid, lowest, dialect, **named)
-        ),
-    )
 
-    def columns(tally, stored, layers):
-        if when(tally):
-            off.append(tally)
+    def scale(x, grid, lowest, dialect, **named):
+        if off:
+            return dialect.whole(f"floor({x} / {float(grid.step)!r}) - ({grid.start})")
+        return steps(x, grid, lowest, dialect, **named)
+
+    def kept(block, *given, **named):
+        off.extend(tally for tally in block.tallies if when(tally))
         try:
-            return plain(tally, stored, layers)
+            return plain(block, *given, **named)
         finally:
             off.clear()
 
-    patch.setattr(lowered_block, "_columns_of", columns)
+    patch.setattr(lowered_aggregates, "clamp_to_ends", lambda text, *given: text if off else clamp(text, *given))
+    patch.setattr(lowered_aggregates, "scale_to_steps", scale)
+    patch.setattr(lowered_block, "_lower_kept", kept)
 
 
 def _is_clamp(node):
@@ -355,9 +350,9 @@ def moved_keys_stay_apart(patch):
     _wrapped(patch, build, "bound_contribution", lambda plain, *given, **named: plain(*given, **{**named, "bare": True}))
 
 
-def null_is_no_value(patch):
-    """Rows that are told apart by declared values are thought to be as many as these."""
-    _wrapped(patch, ownership, "most_values", lambda plain, *given, **named: plain(*given, **{**named, "nullable": False}))
+def told_apart_by_nothing(patch):
+    """Rows that are told apart are thought to be one of a unit, whatever tells them apart."""
+    patch.setattr(Owners, "_different", lambda *_: 1)
 
 
 BUGS = [
@@ -367,7 +362,7 @@ BUGS = [
     root_of_groups_forgotten,
     case_arm_is_believed,
     moved_keys_stay_apart,
-    null_is_no_value,
+    told_apart_by_nothing,
     heights_off,
     multiplied_for_nothing,
     other_rows_are_counted,

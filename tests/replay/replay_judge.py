@@ -99,7 +99,7 @@ def _is_listed(block, group):
 
 
 def _unlisted(block, one):
-    """Groups of public rows that the plan does not list: people in no group. Columns of people may hold what is not declared."""
+    """Groups of public rows that the plan does not list: people in no group. Their own columns may hold anything."""
     columns = [block.relation.columns[key.expression.index] for key in block.keys if isinstance(key.expression, Ref)]
     public = len(columns) == len(block.keys) and all(
         column.source is not None and column.source[0] == "regions" for column in columns
