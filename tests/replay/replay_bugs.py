@@ -157,7 +157,7 @@ def _passing_changed(patch, change):
 
 def one_passing_row_too_many(patch):
     """An off-by-one in how far back the row stands that must be somebody else's."""
-    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, source, most, part: plain(source, most + 1, part))
+    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, source, most: plain(source, most + 1))
 
 
 def passing_rows_out_of_order(patch):

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curador.errors import Failed
+from curador.mechanisms.bracket import QuantileNoise, RankedCells, bracket
 from curador.mechanisms.quantile import Ranks
 from curador.mechanisms.seam import perform, refresh
 from curador.plan.aggregates import Ends
-from curador.plan.price import QuantileNoise
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ReleasedBlock:
     """A block's released numbers, one row for each group, in an order that the plan and the released keys determine.
 
     keys    one list for each key, aligned
-    values  by measurement: noisy integers, or the three draws of a quantile
+    values  by measurement: noisy integers, or a quantile with its two ends
     units   the noisy number of units of the row's private key; None where all keys are known
     """
 
@@ -176,15 +176,29 @@ def narrow_to_int64(drawn: NDArray[Any]) -> NDArray[Any]:
 
 
 def _quantiles(noise: QuantileNoise, measurement: Measurement, histograms: Histograms, count: int) -> Ends:
-    """Three draws a row, whatever the row holds."""
-    weight, mechanisms = measurement.unit_weight, (noise.point, noise.low, noise.high)
-    drawn = np.empty((count, 3), np.int64)
+    """As many draws and tests a row, whatever the row holds; a test is one draw for all rows."""
+    weight, q = measurement.unit_weight, noise.point.q
+    drawn, ranked = np.empty((len(noise.drawn), count), np.int64), list[RankedCells]()
     for row in range(count):
         counts = dense_histogram(histograms, row, noise.point.cells)
-        for end, mechanism in enumerate(mechanisms):
-            drawn[row, end] = perform(mechanism, Ranks(mechanism.scores(counts, weight), weight))
-    point, low, high = (mechanism.points.astype(np.float64)[drawn[:, end]] for end, mechanism in enumerate(mechanisms))
-    return Ends(point, low, high)
+        ranked.append(RankedCells.of(counts))
+        for place, mechanism in enumerate(noise.drawn):
+            drawn[place, row] = perform(mechanism, Ranks(mechanism.scores(counts, weight), weight))
+
+    def scores(cells: NDArray[np.int64]) -> NDArray[np.object_]:
+        found = np.empty(count, object)
+        found[:] = [held.score(q, cell) for held, cell in zip(ranked, cells.tolist(), strict=True)]
+        return found
+
+    return (
+        ends_of(noise, drawn[0], *bracket(noise, scores, list(drawn), weight)) if count else ends_of(noise, *([drawn[0]] * 3))
+    )
+
+
+def ends_of(noise: QuantileNoise, *cells: NDArray[np.int64]) -> Ends:
+    """Return the values of the cells of a point and its two ends."""
+    points = noise.point.points.astype(np.float64)
+    return Ends(*(points[one] for one in cells))
 
 
 def dense_histogram(histograms: Histograms, row: int, cells: int) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
+from curador.plan.above import plan_above
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
 from curador.plan.domains import Ranges, domains_of, image_range
 from curador.plan.model import (
@@ -94,7 +95,18 @@ def build_plan(
             subject="bounds", rule="must be of columns of the answer", got=", ".join(sorted(map(str, unknown)))
         )
     adjacency = schema.study.adjacency
-    return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
+    above = question.above
+    planned = None if above is None else plan_above(above, question.blocks, blocks, schema.study.max_units)
+    return Plan(
+        tuple(blocks),
+        tuple(orders),
+        question.limit,
+        question.offset,
+        adjacency,
+        question.tables,
+        planned,
+        most_delta=options.delta,
+    )
 
 
 def _build_block(
@@ -289,7 +301,9 @@ class _Builder:
         name = expression_text(argument, self.relation)
         if not known.bounded:
             text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {range_text(known)}."
-            hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
+            hint = f"the owner can declare `bounds`; or restrict it: WHERE {name} BETWEEN 0 AND 100, with your ends"
+            if not isinstance(argument, Ref):
+                hint = "name it x in a subquery in FROM, then restrict that: WHERE x BETWEEN 0 AND 100, with your ends"
             raise NotPrivate(str(text), hint=f"{hint}.", place=one.place)
         self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known

@@ -10,6 +10,8 @@ truths      the same of what is true or false
 from __future__ import annotations
 
 import math
+import re
+import string
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from curador.plan.domains import Ranges
     from curador.query.tree import Node, Relation
+    from curador.study.model import Column
 
 PARTS = {
     "quarter": (1, 4),
@@ -138,21 +141,43 @@ def _cast(call: Call, ranges: Ranges, relation: Relation) -> Range:
     inner = call.arguments[0]
     if inner.type is Type.BOOLEAN:
         return Range(Fraction(0), Fraction(1), integer=True)
+    if inner.type is Type.STRING and isinstance(inner, Ref):
+        return _spelled(inner, call.type, ranges, relation)
     if inner.type is None or not inner.type.numeric:
         return EVERYTHING
     below = ranges.of(inner, relation)
     return intervals.round_range(below, 0) if call.type is Type.INTEGER else below
 
 
+def _spelled(column: Ref, type_: Type, ranges: Ranges, relation: Relation) -> Range:
+    """Where numbers lie that declared texts spell; a text that spells none is NULL."""
+    declared = _declared(column, ranges, relation)
+    values = () if declared is None or not type_.numeric else declared.values or ()
+    pattern = _WHOLE if type_ is Type.INTEGER else _DECIMAL
+    texts = [str(value).strip(" ") for value in values]
+    found = [Fraction(text) for text in texts if pattern.fullmatch(text)]
+    if declared is None or not found or any(not pattern.fullmatch(text) and set(text) & set(string.digits) for text in texts):
+        return EVERYTHING  # of a text with digits that is no plain number, such as 1e3, nothing is said
+    whole = all(one.denominator == 1 for one in found)
+    return Range(min(found), max(found), integer=whole, why=f"{declared.name} has declared values")
+
+
+_WHOLE = re.compile("[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,18}[.]?[0-9]{0,18}|[.][0-9]{1,18})")
+
+
+def _declared(column: Ref, ranges: Ranges, relation: Relation) -> Column | None:
+    source = relation.columns[column.index].source
+    table = None if source is None else ranges.schema.table(source[0])
+    return None if table is None or source is None else table.table.column(source[1])
+
+
 def _length(call: Call, ranges: Ranges, relation: Relation) -> Range:
     argument = call.arguments[0]
-    if isinstance(argument, Ref):
-        source = relation.columns[argument.index].source
-        table = None if source is None else ranges.schema.table(source[0])
-        declared = None if table is None or source is None else table.table.column(source[1])
-        if declared is not None and declared.length is not None:
-            why = f"{declared.name} has a declared length"
-            return Range(Fraction(0), Fraction(declared.length), integer=True, why=why)
+    declared = _declared(argument, ranges, relation) if isinstance(argument, Ref) else None
+    if declared is not None and declared.length is not None:
+        why = f"{declared.name} has a declared length"
+        return Range(Fraction(0), Fraction(declared.length), integer=True, why=why)
     return Range(Fraction(0), None, integer=True)
 
 
@@ -226,7 +251,7 @@ def _decimal_logarithm(one: Range) -> Range:
 
 RANGES: dict[str, RangeRule] = {
     **dict.fromkeys(("and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in"), _anything),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _anything),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _anything),
     "case": _case,
     "coalesce": _chosen(_all),
     "nullif": _of_first(_itself),
@@ -406,6 +431,6 @@ TRUTHS: dict[str, TruthRule] = {
     "is_null": _of_numbers(_is_null),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_numbers(_compared)),
     "in": _of_numbers(_listed),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _doubtful),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _doubtful),
     **dict.fromkeys(("case", "coalesce", "nullif", "least", "greatest", "cast"), _doubtful),
 }

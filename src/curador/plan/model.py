@@ -31,6 +31,7 @@ from curador.study.values import Type, Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from curador.plan.above import AbovePlan
     from curador.plan.aggregates import PlannedEstimate
     from curador.study.model import Column
 
@@ -232,7 +233,7 @@ class OrderPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole question, planned."""
+    """A whole question, planned. most_delta: what the statement lets the selection of its keys cost at most."""
 
     blocks: tuple[BlockPlan, ...]
     order: tuple[OrderPlan, ...]
@@ -240,6 +241,9 @@ class Plan:
     offset: int
     adjacency: Adjacency
     tables: tuple[str, ...]
+    above: AbovePlan | None = None
+    """What is computed from the blocks; None: they are shown as they are."""
+    most_delta: Fraction | None = None
 
 
 # ---- grid ------------------------------------------------------------------------------------------------------------------
