@@ -276,7 +276,7 @@ def price_question(
     """
     session = session.at_one_survey()
     question = price_at(session, text, options)
-    if not fresh and session.stored(question.key, question.version) is None and _has_older_form(question, options):
+    if not fresh and _has_older_form(question, options) and session.stored(question.key, question.version) is None:
         older = price_at(session, text, options, older=True)
         if session.stored(older.key, older.version) is not None:
             return older

@@ -100,7 +100,7 @@ def corpus_hints():
 
 REFUSED = {
     "SELECT SPLIT_PART(name, '-', 1), COUNT(*) FROM people GROUP BY 1": "SUBSTRING(x, 1, 3)",
-    "SELECT COUNT(*) FROM people WHERE income > (SELECT AVG(income) FROM people)": "ask for that number first, then write it",
+    "SELECT COUNT(*) FROM people WHERE income > (SELECT AVG(income) FROM people)": "ask for it, then write the number",
     "SELECT user_id FROM people UNION SELECT user_id FROM visits": "COUNT(DISTINCT user_id)",
     "SELECT TOP 3 city, COUNT(*) FROM people GROUP BY 1": "LIMIT 3",
     "SELECT AVG(LENGTH(city)) FROM people": "WHERE x BETWEEN 0 AND 100",
