@@ -108,7 +108,7 @@ def test_a_study_keeps_its_fingerprint(path, name, case):
 
 
 REPLANNED = ("FROM (SELECT DISTINCT user_id, city", "GROUP BY user_id, city)")
-"""What is measured with less noise from version 3 of the samples on, as fewer rows of a person are proved: other questions."""
+"""What is measured with less noise from version 3 of the samples on, as fewer rows per person are proved."""
 
 
 @cases("questions.json")

@@ -303,7 +303,8 @@ class _Builder:
             text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {range_text(known)}."
             hint = f"the owner can declare `bounds`; or restrict it: WHERE {name} BETWEEN 0 AND 100, with your ends"
             if not isinstance(argument, Ref):
-                hint = "the owner can declare `bounds` of what it is made of; or name it x in a subquery in FROM and restrict that: WHERE x BETWEEN 0 AND 100"
+                hint = "the owner can declare `bounds` of what it is made of; or name it x in a subquery in FROM"
+                hint += " and restrict that: WHERE x BETWEEN 0 AND 100"
             raise NotPrivate(str(text), hint=f"{hint}.", place=one.place)
         self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known

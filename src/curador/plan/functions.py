@@ -10,8 +10,6 @@ truths      the same of what is true or false
 from __future__ import annotations
 
 import math
-import re
-import string
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -141,29 +139,10 @@ def _cast(call: Call, ranges: Ranges, relation: Relation) -> Range:
     inner = call.arguments[0]
     if inner.type is Type.BOOLEAN:
         return Range(Fraction(0), Fraction(1), integer=True)
-    if inner.type is Type.STRING and isinstance(inner, Ref):
-        return _spelled(inner, call.type, ranges, relation)
     if inner.type is None or not inner.type.numeric:
         return EVERYTHING
     below = ranges.of(inner, relation)
     return intervals.round_range(below, 0) if call.type is Type.INTEGER else below
-
-
-def _spelled(column: Ref, type_: Type, ranges: Ranges, relation: Relation) -> Range:
-    """Where numbers lie that declared texts spell; a text that spells none is NULL."""
-    declared = _declared(column, ranges, relation)
-    values = () if declared is None or not type_.numeric else declared.values or ()
-    pattern = _WHOLE if type_ is Type.INTEGER else _DECIMAL
-    texts = [str(value).strip(" ") for value in values]
-    found = [Fraction(text) for text in texts if pattern.fullmatch(text)]
-    if declared is None or not found or any(not pattern.fullmatch(text) and set(text) & set(string.digits) for text in texts):
-        return EVERYTHING  # of a text with digits that is no plain number, such as 1e3, nothing is said
-    whole = all(one.denominator == 1 for one in found)
-    return Range(min(found), max(found), integer=whole, why=f"{declared.name} has declared values")
-
-
-_WHOLE = re.compile("[+-]?[0-9]{1,18}")
-_DECIMAL = re.compile(r"[+-]?([0-9]{1,18}[.]?[0-9]{0,18}|[.][0-9]{1,18})")
 
 
 def _declared(column: Ref, ranges: Ranges, relation: Relation) -> Column | None:
