@@ -315,6 +315,10 @@ def _like(node, text, pattern):
     return re.fullmatch("".join(parts.get(one, re.escape(one)) for one in pattern), text, re.DOTALL) is not None
 
 
+def _matches(node, text, pattern):
+    return re.search(pattern.replace("(?:$)", r"\Z"), text, re.ASCII) is not None
+
+
 def _replace(node, text, old, new):
     if not old:
         return text
@@ -407,6 +411,7 @@ def _date_add(node, value, amount, unit):
 _OTHERS = {
     "like": _like,
     "ilike": _like,
+    "matches": _matches,
     "starts_with": lambda _, text, start: text.startswith(start),
     "lower": lambda _, text: text.lower(),
     "upper": lambda _, text: text.upper(),

@@ -27,6 +27,7 @@ CALLED = {
     "neg": "−",
     "-": "−",
     "date_add": "± INTERVAL",
+    "matches": "REGEXP_MATCHES",
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), "comparisons"),
 }
 """What the page calls functions that have no name in SQL."""

@@ -131,11 +131,15 @@ def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> N
 def _delta(plan: Plan, kind: GrantKind, part: Fraction, limits: Limits, share: Fraction) -> Fraction:
     """Return what is granted for private keys: the amount's part of delta_keys, at most a tenth of the asker's.
 
+    A delta that the statement itself gives is a further maximum.
+
     part: of the study's whole limit, so that the same amount is the same question whoever asks.
     """
     if kind == "pure" or not any(block.private_keys for block in plan.blocks):
         return Fraction(0)
     keys = down_to_tick(min(part, MOST_KEYS * share) * limits.delta_keys, DELTA_TICK)
+    if plan.most_delta is not None:
+        keys = min(keys, down_to_tick(plan.most_delta, DELTA_TICK))
     if keys <= 0:
         hint = "declare `values` for the columns of GROUP BY: keys that are known cost no delta"
         raise NotPrivate("keys that are selected privately need delta, and this study keeps none for them.", hint=f"{hint}.")
@@ -272,17 +276,29 @@ def price_question(
     """
     session = session.at_one_survey()
     question = price_at(session, text, options)
+    if not fresh and _has_older_form(question, options) and session.stored(question.key, question.version) is None:
+        older = price_at(session, text, options, older=True)
+        if session.stored(older.key, older.version) is not None:
+            return older
     if not question.enough and (fresh or session.stored(question.key, question.version) is None):
         question = price_at(session, text, options, raised=True)
     return question
 
 
+def _has_older_form(question: PricedQuestion | FindingQuestion, options: QuestionOptions) -> bool:
+    """Whether the question was priced otherwise once: its quantiles, or what COUNT(DISTINCT x) lost."""
+    blocks = question.priced[0].plan.blocks
+    quantiles = any(one.kind == "quantile" for block in blocks for one in block.measurements)
+    return quantiles or (options.bias and any(tally.most for block in blocks for tally in block.tallies))
+
+
 def price_at(
-    session: Session, text: str, options: QuestionOptions, *, raised: bool = False
+    session: Session, text: str, options: QuestionOptions, *, raised: bool = False, older: bool = False
 ) -> PricedQuestion | FindingQuestion:
     """Return the question with its price, or refuse.
 
     raised   refuse a cost below the least spend, and raise an accuracy to it; otherwise the price says that it is too low
+    older    as it was priced before quantiles' ends were tested: an answer that was paid for then is given again for nothing
 
     Where its caps follow from its own rows, which nobody counted yet, a tenth of the spend counts them first. An accuracy
     speaks of the caps of its tables then, as a price must be known before anything is counted.
@@ -310,11 +326,13 @@ def price_at(
         if caps is not None:
             question, plan, compiled = plan_question(session, text, options, caps=caps)
     main = priced_plan(plan, options, session.limits, session.share)
+    if older:
+        main = price(plan, main.kind, main.amount, main.delta, _weights(plan, options.weights), tested=False)
     notes: tuple[str, ...] = ()
     enough = is_enough(main, session.least)
     if raised and not enough:
         main, notes = _raise_to_least(session, plan, options, confidence)
-    made = put_together(session, question, main, compiled, options, needs, text, confidence)
+    made = put_together(session, question, main, compiled, options, needs, text, confidence, older=older)
     return replace(made, enough=enough or raised, notes=notes)
 
 
@@ -327,10 +345,12 @@ def put_together(
     needs: Sequence[BlockNeeds],
     text: str,
     confidence: Fraction,
+    *,
+    older: bool = False,
 ) -> PricedQuestion:
     """Return a priced plan as a question to spend on: with bias estimates, identity, cost and what is known of its caps."""
     version = session.version
-    priced = (main,) if not options.bias else _with_bias(session, question, main, options)
+    priced = (main,) if not options.bias else _with_bias(session, question, main, options, older=older)
     if len(priced) > 1:
         compiled = session.engine.compile([block for one in priced for block in one.plan.blocks])
     identities = tuple(identity(one) for one in priced)
@@ -381,7 +401,9 @@ def parse_text(session: Session, text: str, dialect: str) -> Question:
     return parse(text, session.visible_schema, dialect=dialect)  # another table is one that does not exist
 
 
-def _with_bias(session: Session, question: Question, main: Priced, options: QuestionOptions) -> tuple[Priced, ...]:
+def _with_bias(
+    session: Session, question: Question, main: Priced, options: QuestionOptions, *, older: bool
+) -> tuple[Priced, ...]:
     """Return the question with 95 % of its grant and the bias estimates with 5 %; an accuracy keeps all of its own."""
     from curador.answers.bias import bias_questions, with_wider_caps
     from curador.plan.build import build_plan
@@ -390,13 +412,13 @@ def _with_bias(session: Session, question: Question, main: Priced, options: Ques
     capped = RequestedCaps(rows=main.plan.blocks[0].cap.rows)
     plans = [
         build_plan(bias_question, wider, asked=None if isinstance(bias_question.blocks[0].relation, UnitGroup) else capped)
-        for bias_question in bias_questions(question, main.plan, session.schema)
+        for bias_question in bias_questions(question, main.plan, session.schema, values=not older)
     ]
     kind, amount = main.kind, main.amount
     if options.accuracy is None:
         extra = amount * BIAS_SHARE
         weights = {name: rational(value, "weights") for name, value in (options.weights or {}).items()}
-        main = price(main.plan, kind, down_to_tick(amount - extra), main.delta, weights)
+        main = price(main.plan, kind, down_to_tick(amount - extra), main.delta, weights, tested=not older)
     else:
         extra = amount * BIAS_SHARE / (1 - BIAS_SHARE)
     counts = [sum(len(block.measurements) for block in plan.blocks) for plan in plans]

@@ -363,7 +363,7 @@ def _ratio_law(
     each = np.abs(_COSINES * across / rest - _SINES * below / size)
     worst = np.maximum(each[:-1], each[1:]) / math.cos(math.pi / (2 * CELLS))
     reaches = _reaches(laws, worst, 1 - confidence, level=True)
-    return RatioLaw(slope, rest / size, size, rest, _maxima(np.tile(reaches, 3)))
+    return RatioLaw(slope, rest / size, size, rest, arc_maxima(np.tile(reaches, 3)))
 
 
 def ratio_reach(
@@ -377,6 +377,17 @@ def ratio_reach(
     held = sorted({index for index, _ in (*numerator, *denominator)})
     coefficients = np.abs(_along(numerator, held) - np.asarray(ratios, np.float64)[:, None] * _along(denominator, held))
     return _reaches([_additive(noises[index]) for index in held], coefficients, 1 - confidence, level=False)
+
+
+def combined_reaches(held: Sequence[int], coefficients: FloatArray, noises: Sequence[Noise], miss: Fraction) -> FloatArray:
+    """Return for each row of coefficients t with P[|Σ c · noise| > t] ≤ miss, one coefficient for each place held.
+
+    Claim   t grows with each |c|. Gaussian: z √Σ(cσ)² and the lattice's slack. Laplace: adding an independent symmetric
+            variable widens a symmetric unimodal law. Otherwise, and for a miss below SMALLEST_MISS, a sum of single reaches.
+    Needs   Coefficients at least 0; independent noises.
+    Rounds  Up.
+    """
+    return _reaches([_additive(noises[index]) for index in held], coefficients, miss, level=False)
 
 
 def _reaches(laws: Sequence[Additive], coefficients: FloatArray, miss: Fraction, *, level: bool) -> FloatArray:
@@ -406,8 +417,8 @@ def _additive(noise: Noise) -> Additive:
     return noise  # type: ignore[return-value]
 
 
-def _maxima(reaches: FloatArray) -> FloatArray:
-    """Row l holds the maximum over 2^l neighbours from each place on."""
+def arc_maxima(reaches: FloatArray) -> FloatArray:
+    """Return rows of which row l holds the maximum over 2^l neighbours from each place on."""
     rows = np.full((CELLS.bit_length(), len(reaches)), reaches.max())  # what lies beyond the end is as large as any
     rows[0] = reaches
     for level in range(1, len(rows)):

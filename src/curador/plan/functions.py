@@ -10,6 +10,8 @@ truths      the same of what is true or false
 from __future__ import annotations
 
 import math
+import re
+import string
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -21,14 +23,15 @@ from curador.plan import intervals
 from curador.plan.enclosure import ColumnEnclosure, Truth
 from curador.plan.intervals import EVERYTHING, units_apart, written_range
 from curador.plan.model import Range, estimates_of
-from curador.query.tree import Literal, Ref
+from curador.query.tree import Call, Filter, Literal, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from curador.plan.domains import Ranges
-    from curador.query.tree import Call, Node, Relation
+    from curador.query.tree import Node, Relation
+    from curador.study.model import Column
 
 PARTS = {
     "quarter": (1, 4),
@@ -107,6 +110,22 @@ def _chosen(places: Callable[[Call], list[int]]) -> RangeRule:
     return chosen
 
 
+def _case(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    """The hull of the arms, each where its condition is true and no condition before it is."""
+    *pairs, last = call.arguments
+    arms: list[tuple[Node, list[Node]]] = []
+    denied: list[Node] = []
+    for condition, arm in zip(pairs[::2], pairs[1::2], strict=True):
+        arms.append((arm, [*denied, condition]))
+        denied += intervals.denials(condition)
+    arms.append((last, denied))
+    return intervals.hull([ranges.of(arm, _where(relation, held)) for arm, held in arms if not _null(arm)])
+
+
+def _where(relation: Relation, conditions: list[Node]) -> Relation:
+    return Filter(relation, Call("and", tuple(conditions), Type.BOOLEAN)) if conditions else relation
+
+
 def _extreme(call: Call, ranges: Ranges, relation: Relation) -> Range:
     """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
     held = [argument for argument in call.arguments if not _null(argument)]
@@ -122,21 +141,43 @@ def _cast(call: Call, ranges: Ranges, relation: Relation) -> Range:
     inner = call.arguments[0]
     if inner.type is Type.BOOLEAN:
         return Range(Fraction(0), Fraction(1), integer=True)
+    if inner.type is Type.STRING and isinstance(inner, Ref):
+        return _spelled(inner, call.type, ranges, relation)
     if inner.type is None or not inner.type.numeric:
         return EVERYTHING
     below = ranges.of(inner, relation)
     return intervals.round_range(below, 0) if call.type is Type.INTEGER else below
 
 
+def _spelled(column: Ref, type_: Type, ranges: Ranges, relation: Relation) -> Range:
+    """Where numbers lie that declared texts spell; a text that spells none is NULL."""
+    declared = _declared(column, ranges, relation)
+    values = () if declared is None or not type_.numeric else declared.values or ()
+    pattern = _WHOLE if type_ is Type.INTEGER else _DECIMAL
+    texts = [str(value).strip(" ") for value in values]
+    found = [Fraction(text) for text in texts if pattern.fullmatch(text)]
+    if declared is None or not found or any(not pattern.fullmatch(text) and set(text) & set(string.digits) for text in texts):
+        return EVERYTHING  # of a text with digits that is no plain number, such as 1e3, nothing is said
+    whole = all(one.denominator == 1 for one in found)
+    return Range(min(found), max(found), integer=whole, why=f"{declared.name} has declared values")
+
+
+_WHOLE = re.compile("[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,18}[.]?[0-9]{0,18}|[.][0-9]{1,18})")
+
+
+def _declared(column: Ref, ranges: Ranges, relation: Relation) -> Column | None:
+    source = relation.columns[column.index].source
+    table = None if source is None else ranges.schema.table(source[0])
+    return None if table is None or source is None else table.table.column(source[1])
+
+
 def _length(call: Call, ranges: Ranges, relation: Relation) -> Range:
     argument = call.arguments[0]
-    if isinstance(argument, Ref):
-        source = relation.columns[argument.index].source
-        table = None if source is None else ranges.schema.table(source[0])
-        declared = None if table is None or source is None else table.table.column(source[1])
-        if declared is not None and declared.length is not None:
-            why = f"{declared.name} has a declared length"
-            return Range(Fraction(0), Fraction(declared.length), integer=True, why=why)
+    declared = _declared(argument, ranges, relation) if isinstance(argument, Ref) else None
+    if declared is not None and declared.length is not None:
+        why = f"{declared.name} has a declared length"
+        return Range(Fraction(0), Fraction(declared.length), integer=True, why=why)
     return Range(Fraction(0), None, integer=True)
 
 
@@ -163,12 +204,6 @@ def _distance(call: Call, ranges: Ranges, relation: Relation) -> Range:
 
 def _null(expression: Node) -> bool:
     return isinstance(expression, Literal) and expression.value is None
-
-
-def _arms(call: Call) -> list[int]:
-    """Places of the values of a CASE: after each condition, and the last one."""
-    count = len(call.arguments)
-    return [*range(1, count - 1, 2), count - 1]
 
 
 def _all(call: Call) -> list[int]:
@@ -216,8 +251,8 @@ def _decimal_logarithm(one: Range) -> Range:
 
 RANGES: dict[str, RangeRule] = {
     **dict.fromkeys(("and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in"), _anything),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _anything),
-    "case": _chosen(_arms),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _anything),
+    "case": _case,
     "coalesce": _chosen(_all),
     "nullif": _of_first(_itself),
     **dict.fromkeys(("least", "greatest"), _extreme),
@@ -396,6 +431,6 @@ TRUTHS: dict[str, TruthRule] = {
     "is_null": _of_numbers(_is_null),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_numbers(_compared)),
     "in": _of_numbers(_listed),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _doubtful),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _doubtful),
     **dict.fromkeys(("case", "coalesce", "nullif", "least", "greatest", "cast"), _doubtful),
 }

@@ -14,10 +14,14 @@ from sqlglot import exp
 from curador.query import calls, typed_terms
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATES, CALLED_AGGREGATES
-from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.moments import PAIRED, both_there, relate_columns
+from curador.query.replacements import replace_function
+from curador.query.spellings import SPELLED_HANDLERS, is_whole
 from curador.query.text import function_name, name_node
 from curador.query.tree import Aggregate
 from curador.query.typed_terms import TypedTerm, call_term, conjoin, connect, literal_term, negate_term, not_null
+from curador.query.unit_counts import condition_of_unit
 from curador.query.windows import read_window
 from curador.study.values import Type
 
@@ -46,10 +50,16 @@ def _unknown_refusal(node: exp.Expr, reading: Reading) -> Exception:
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Expr):
         node = node.this  # how ANY_VALUE arrives
     if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
+        if isinstance(node, exp.Exists):
+            return not_private(
+                place,
+                "EXISTS must be a condition of its own in WHERE",
+                "EXISTS (SELECT 1 FROM t WHERE t.unit = unit), after WHERE or AND; or join it.",
+            )
         return not_private(
             place,
-            "a subquery must stand in FROM, or be a condition of its own in WHERE",
-            "x IN (SELECT y FROM a public table), EXISTS (SELECT 1 FROM t WHERE t.unit = unit); join it otherwise.",
+            "a scalar subquery must not be compared with people's rows: it would need its exact value",
+            "ask for it, then write the number.",
         )
     if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.Localtime | exp.Localtimestamp):
         return invalid(place, "the time of asking is not part of the language", "write the date: DATE '2024-12-31'.")
@@ -65,13 +75,14 @@ def _unknown_refusal(node: exp.Expr, reading: Reading) -> Exception:
         return not_private(
             place,
             f"{name_node(node, reading.context.text)} must be an aggregate with a known sensitivity; it is none",
-            "COUNT, COUNT(DISTINCT), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN, MAX.",
+            replace_function(function_name(node, reading.context.text), ())
+            or "COUNT(*), COUNT(DISTINCT x), SUM(x), AVG(x), VARIANCE(x), MEDIAN(x), QUANTILE(x, 0.9), MIN(x), MAX(x).",
         )
     if isinstance(node, exp.Func):
         return invalid(
             place,
             f"the function {name_node(node, reading.context.text)} does not exist here",
-            suggest_names(function_name(node, reading.context.text), calls.FUNCTION_NAMES, "there are"),
+            replace_function(function_name(node, reading.context.text), calls.FUNCTION_NAMES),
         )
     return invalid(place, f"{name_node(node, reading.context.text)} is not part of the language")
 
@@ -296,8 +307,7 @@ def _read_arithmetic(node: exp.Expr, reading: Reading) -> TypedTerm:
     if difference is not None:
         return difference
     left, right = (typed_terms.require_number(one, f"each side of {function}") for one in (left, right))
-    integers = left.type is right.type is Type.INTEGER
-    if function == "/" and integers and node.args.get("typed"):
+    if function == "/" and node.args.get("typed") and is_whole(left.node) and is_whole(right.node):
         function = "//"  # dialects in which 7 / 2 is 3
     return apply_arithmetic(function, left, right, reading.place(node))
 
@@ -346,7 +356,7 @@ def _grouping(node: exp.Grouping, reading: Reading) -> TypedTerm:
 # ---- aggregates ------------------------------------------------------------------------------------------------------------
 
 
-AggregateScope = Literal["released", "unit"]
+AggregateScope = Literal["released", "unit", "above"]
 
 _AGGREGATES_BY_CLASS: dict[type[exp.Expr], str] = {
     exp.Count: "count",
@@ -365,6 +375,7 @@ _AGGREGATES_BY_CLASS: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "quantile",
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
+    **{getattr(exp, parsed): name for parsed, name in PAIRED.items()},
 }
 AGGREGATE_CLASSES = (*_AGGREGATES_BY_CLASS, exp.Filter, exp.WithinGroup)
 """The allow-list of aggregates, by class."""
@@ -402,6 +413,8 @@ def read_aggregate(node: exp.Expr, reading: Reading) -> TypedTerm:
         raise invalid(place, "WITHIN GROUP must follow PERCENTILE_CONT or PERCENTILE_DISC")
     if name.startswith("count") or name == "approx_count_distinct":
         return _count(core, name, filters, reading, rows)
+    if name in PAIRED.values():
+        return _pair(core, name, filters, reading, rows)
     q: Fraction | None = None
     if name.startswith(("quantile", "median")):
         argument, q = _quantile(core, name, order, reading, rows)
@@ -474,7 +487,7 @@ def _refuse_unit(term: TypedTerm, rows: Reading, place: Place | None) -> TypedTe
 def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
     place = reading.place(core)
     where = cast("AggregateScope", reading.aggregates)
-    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int",))[0]
+    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int", "zero_on_all_null"))[0]
     if name == "count_if":
         if isinstance(inner, exp.Distinct):
             raise invalid(place, "COUNT_IF must be of a condition, without DISTINCT")
@@ -503,6 +516,9 @@ def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading
             raise invalid(place, "COUNT(DISTINCT unit) inside a unit is 1")
         present = [] if out.unit else [not_null(term)]
         return _aggregate_term("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
+    chosen = condition_of_unit(term, rows.scope.rows.columns) if term.unit else None
+    if chosen is not None and not (distinct and where == "unit"):
+        return _aggregate_term("count_units" if distinct else "count", None, [*filters, chosen], None, Type.INTEGER, place)
     _refuse_unit(term, rows, place)
     if distinct:
         if typed_terms.value_of(term) is not None:
@@ -512,12 +528,27 @@ def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading
     return _aggregate_term("count", None if always else term, filters, None, Type.INTEGER, place)
 
 
+def _pair(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
+    place = reading.place(core)
+    if reading.aggregates == "unit":
+        raise invalid(place, f"{name}() must be over all rows; it has no exact form inside a unit")
+    given = take_arguments(core, rows.context, "this", "expression")
+    y, x = (_refuse_unit(typed_terms.require_number(rows.of(one), f"what {name}() is of"), rows, place) for one in given)
+    both = [*filters, *both_there(y, x)]
+
+    def measure(function: str, argument: TypedTerm | None) -> TypedTerm:
+        type_ = Type.INTEGER if argument is None else Type.FLOAT
+        return _aggregate_term(function, argument, both, None, type_, place)
+
+    return relate_columns(name, y, x, measure, place)
+
+
 def _quantile(
     core: exp.Expr, name: str, order: exp.Order | None, reading: Reading, rows: Reading
 ) -> tuple[TypedTerm, Fraction | None]:
     place = reading.place(core)
     if name == "quantile_cont" and reading.aggregates == "unit":
-        raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, q) or MEDIAN(x).")
+        raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, 0.9) or MEDIAN(x).")
     if name == "median":
         return _argument(core, rows), Fraction(1, 2)
     if order is not None:
@@ -555,6 +586,16 @@ def _measure(
             )
         condition = typed_terms.require_boolean(argument, f"what {name}() is of")
         return _aggregate_term(name, condition, filters, None, Type.BOOLEAN, place)
+    if where == "above" and name not in {"sum", "avg", "min", "max"}:
+        raise invalid(
+            place,
+            f"{name}() must not be over released rows",
+            "COUNT, SUM, AVG, MIN and MAX of released values; or ask for it.",
+        )
+    if where == "above" and name == "avg":
+        return _aggregate_term(
+            name, typed_terms.require_number(argument, "what avg() is of"), filters, None, Type.FLOAT, place
+        )
     if name in {"min", "max"} or q is not None:
         return _order_statistic(name, argument, q, filters, place, released=released)
     number = typed_terms.require_number(argument, f"what {name}() is of")
@@ -641,5 +682,6 @@ HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     **calls.CALL_HANDLERS,
     **calls.CAST_HANDLERS,
     **calls.TIME_HANDLERS,
+    **SPELLED_HANDLERS,
 }
 """The allow-list of scalar expressions."""

@@ -26,7 +26,7 @@ from curador.query.typed_terms import TypedTerm, columns_in, conjoin, replace_no
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from curador.query.tree import Place
 
@@ -117,17 +117,21 @@ def number_repeated(names: Sequence[str]) -> list[str]:
 
 def check_clashes(items: Sequence[Item]) -> None:
     """Refuse a name that an interval of another column will have: x is followed by x_low and x_high."""
-    names = {one.name.lower(): one for one in items}
-    for item in items:
-        if not is_released_number(item.expression):
-            continue
+    released = {item.name for item in items if is_released_number(item.expression)}
+    check_endings([(item.name, item.place) for item in items], released)
+
+
+def check_endings(columns: Sequence[tuple[str, Place | None]], released: Collection[str]) -> None:
+    """Refuse a column, given with its place, whose name is that of an end of a released column's interval."""
+    names = {name.lower(): (name, place) for name, place in columns}
+    for name in (one for one, _ in columns if one in released):
         for ending in ("_low", "_high"):
-            other = names.get(f"{item.name.lower()}{ending}")
+            other = names.get(f"{name.lower()}{ending}")
             if other is not None:
                 raise invalid(
-                    other.place,
-                    f"the columns {quote_name(item.name)} and {quote_name(other.name)} clash: the interval of "
-                    f"{quote_name(item.name)} is in {quote_name(item.name + '_low')} and {quote_name(item.name + '_high')}",
+                    other[1],
+                    f"the columns {quote_name(name)} and {quote_name(other[0])} clash: the interval of "
+                    f"{quote_name(name)} is in {quote_name(name + '_low')} and {quote_name(name + '_high')}",
                     "give one of them another name with AS.",
                 )
 
@@ -153,6 +157,39 @@ def name_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
         check_clashes(items)
         done.append(Block(block.relation, block.keys, items, block.having, block.place))
     return tuple(done)
+
+
+# ---- the SELECT list -------------------------------------------------------------------------------------------------------
+
+
+def star_of(node: exp.Expr) -> exp.Star | None:
+    """Return the star of * or table.*, None where a node is none."""
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return node.this
+    return node if isinstance(node, exp.Star) else None
+
+
+def read_items(node: exp.Select, reading: Reading) -> tuple[list[TypedTerm], TypedTerm | None]:
+    """Return the SELECT list and HAVING; the aliases of the list are known to the reading from then on."""
+    terms: list[TypedTerm] = []
+    for item in node.expressions:
+        inner = strip_alias(item)
+        if star_of(inner) is not None:
+            raise not_private(
+                reading.place(item),
+                "* must not stand beside aggregates or keys: it means every column of single rows",
+                "name the keys.",
+            )
+        term = reading.of(inner)
+        terms.append(term)
+        if isinstance(item, exp.Alias):
+            reading.known[item.alias.lower()] = term
+    having = node.args.get("having")
+    if having is None:
+        return terms, None
+    condition = take_arguments(having, reading.context, "this")[0]
+    about = replace(reading, clause="HAVING", windows=None, first="unless key")
+    return terms, typed_terms.require_boolean(about.of(condition), "what follows HAVING")
 
 
 # ---- grouping --------------------------------------------------------------------------------------------------------------
@@ -418,34 +455,14 @@ def _read_whole(node: exp.Expr, what: str, context: Context) -> int | None:
 
 
 def reshape_select(node: exp.Select, inner: Question, first: Scope, context: Context) -> Scope:
-    """Return an outer SELECT as part of the aggregated one below it: all it does is done to released values."""
-    items, where, order, limit, offset, distinct, group, having = take_arguments(
-        node,
-        context,
-        "expressions",
-        "where",
-        "order",
-        "limit",
-        "offset",
-        "distinct",
-        "group",
-        "having",
-        ignored=("from_", "with_"),
+    """Return an outer SELECT as part of the aggregated one below it: columns, rows and order of released values.
+
+    What does more to them, or more than once, stands above the result instead (`above.py`).
+    """
+    items, where, order, limit, offset = take_arguments(
+        node, context, "expressions", "where", "order", "limit", "offset", ignored=("from_", "with_")
     )
-    if distinct is not None or group is not None or having is not None or any(holds_aggregate(item) for item in items):
-        asked = next((one for one in (group, having, distinct) if one is not None), None)
-        raise not_private(
-            context.place(asked or next((item for item in items if holds_aggregate(item)), node)),
-            "an aggregated subquery must not be aggregated again: that would need its exact rows",
-            "group the subquery by the unit; or ask for its result and compute from that.",
-        )
     cut = inner.limit is not None or inner.offset > 0
-    if cut and (where is not None or order is not None or limit is not None or offset is not None):
-        raise invalid(
-            context.place(where or order or limit or offset),
-            "a subquery with LIMIT must not be filtered, sorted or cut again",
-            "put WHERE, ORDER BY and LIMIT into the outer SELECT.",
-        )
     blocks: list[Block] = []
     terms: list[tuple[TypedTerm, ...]] = []
     readings: list[Reading] = []

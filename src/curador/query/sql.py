@@ -9,6 +9,8 @@ A SELECT gives rows of a subquery, rows of a per-unit subquery, or what is relea
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,15 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 
 from curador.errors import CuradorError, require
-from curador.query import typed_terms
+from curador.query.above import (
+    aggregates_under_windows,
+    beside_scalars,
+    folds,
+    lifts,
+    question_above,
+    read_above,
+    read_without_from,
+)
 from curador.query.calls import cast_term
 from curador.query.context import (
     MOST_COLUMNS,
@@ -29,13 +39,16 @@ from curador.query.context import (
     Windows,
     check_size,
     identities_of,
+    is_released,
     scope_of,
     scope_of_release,
     take_arguments,
 )
 from curador.query.expressions import holds_aggregate, read_expression
 from curador.query.functions import AGGREGATES
+from curador.query.lifting import cut_released, lift_scope, unite_released
 from curador.query.messages import invalid, not_private, quote_name
+from curador.query.privacy_clause import aggregate_per_unit
 from curador.query.release import (
     add_key,
     aliases_of,
@@ -46,16 +59,19 @@ from curador.query.release import (
     keys_of,
     name_blocks,
     order_select,
+    read_items,
     read_limits,
     read_ordering,
     released_keys,
     replace_keys,
     require_columns,
     reshape_select,
+    star_of,
     strip_alias,
     unite_selects,
 )
 from curador.query.sources import read_alias, read_filtered, read_from, read_from_item
+from curador.query.spellings import DATE_TEXTS
 from curador.query.text import ends_before_stars, name_node, options_of, place_at, take_out_clause, tokens_of
 from curador.query.tree import (
     Aggregate,
@@ -73,14 +89,16 @@ from curador.query.tree import (
     UnionAll,
     UnitGroup,
     Window,
+    WindowCall,
     tables_in,
 )
 from curador.query.typed_terms import TypedTerm, column_term, unify_types
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from sqlglot.parser import Parser
     from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Place, Relation
@@ -88,7 +106,7 @@ if TYPE_CHECKING:
 
 
 UNEXPECTED = "the text is SQL of a shape that was not expected"
-DIALECTS = ("duckdb", "postgres", "bigquery", "spark")
+DIALECTS = ("duckdb", "postgres", "bigquery", "spark", "snowflake")
 
 
 def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
@@ -113,7 +131,9 @@ def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
 
 def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr:
     try:
-        statements = language.parser().parse(tokens, text)
+        parser = language.parser()
+        parser.FUNCTIONS = _functions_of(type(parser))
+        statements = parser.parse(tokens, text)
     except ParseError as problem:
         raise _unreadable_refusal(problem, text) from problem
     except RecursionError:
@@ -125,6 +145,12 @@ def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr
     return statements[0]
 
 
+@functools.cache
+def _functions_of(parser: type[Parser]) -> dict[str, Callable[..., exp.Expr]]:
+    """Return the functions that a parser has classes for, less those whose formats we read ourselves."""
+    return {name: made for name, made in parser.FUNCTIONS.items() if name not in DATE_TEXTS}
+
+
 def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
     where = problem.errors[0] if problem.errors else {}
     line, end, word = where.get("line"), where.get("col"), str(where.get("highlight") or "")
@@ -134,9 +160,9 @@ def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
     before = sum(len(one) + 1 for one in lines[: line - 1])
     offset = max(before, min(before + end - len(word), len(text)))
     near = f" near {quote_name(word)}" if word else ""
-    return invalid(
-        place_at(text, offset), f"the text cannot be read as SQL{near}", "a word is missing or too many around here."
-    )
+    top = re.search(r"\bSELECT\s+(DISTINCT\s+)?TOP\s+\(?\d", text, re.IGNORECASE)
+    hint = "a word is missing or too many around here." if top is None else "LIMIT 3 at the end stands for TOP 3."
+    return invalid(place_at(text, offset), f"the text cannot be read as SQL{near}", hint)
 
 
 # ---- statements --------------------------------------------------------------------------------------------------------
@@ -144,11 +170,17 @@ def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
 
 def _read_question(statement: exp.Expr, context: Context) -> Question:
     released = _read_query(statement, {}, context, top=True).content
+    if not isinstance(released, Question) and is_released(released):
+        released = question_above(released)
     if not isinstance(released, Question):
         raise not_private(None, "a question must ask for aggregates or keys")
-    blocks = name_blocks(released.blocks)
+    if released.above is None:
+        released = replace(released, blocks=name_blocks(released.blocks))
+    if context.marks.stands:
+        released = aggregate_per_unit(released, context.marks, context.schema)
+    blocks = released.blocks
     tables = tuple(sorted({name for block in blocks for name in tables_in(block.relation)}))
-    return replace(released, blocks=blocks, options=options_of(context.marks, blocks, tables, context.schema), tables=tables)
+    return replace(released, options=options_of(context.marks, blocks, tables, context.schema), tables=tables)
 
 
 def _read_subquery(node: exp.Expr, environment: Environment, context: Context) -> Scope:
@@ -163,6 +195,8 @@ def _read_query(node: exp.Expr, environment: Environment, context: Context, *, t
         inner = _read_query(this, _read_with(node, environment, context), context, top=top)
         if isinstance(inner.content, Question):
             return order_select(inner, order, limit, offset, context)
+        if is_released(inner.rows):
+            return cut_released(inner, order, limit, offset, context)
         if limit is not None or offset is not None:
             raise not_private(context.place(limit or offset), "LIMIT must not stand in a subquery over rows")
         return inner
@@ -230,7 +264,12 @@ def _read_union(node: exp.Union, environment: Environment, context: Context, *, 
             current, context, "this", "expression", "distinct", "order", "limit", "offset", ignored=("with_",)
         )
         if distinct:
-            raise not_private(place, "UNION must be UNION ALL: without ALL it merges what different people have", "UNION ALL")
+            unit = context.unit
+            raise not_private(
+                place,
+                "UNION must be UNION ALL: without ALL it merges what different people have",
+                f"UNION ALL keeps all rows; SELECT COUNT(DISTINCT {unit}) over it counts each once.",
+            )
         if current is node:
             order, limit, offset = modifiers
         elif any(modifier is not None for modifier in modifiers) or current.args.get("with_") is not None:
@@ -244,7 +283,15 @@ def _read_union(node: exp.Union, environment: Environment, context: Context, *, 
     aggregated = [one for one in found if isinstance(one.content, Question)]
     if len(aggregated) == len(found):
         return order_select(unite_selects(aggregated, place), order, limit, offset, context)
-    if aggregated:
+    released = [lift_scope(one) for one in found]
+    if all(is_released(one.rows) for one in released):
+        united = unite_released(released, place)
+        return (
+            united
+            if order is None and limit is None and offset is None
+            else cut_released(united, order, limit, offset, context)
+        )
+    if aggregated or any(is_released(one.rows) for one in released):
         raise not_private(place, "UNION ALL must be of aggregated SELECTs only, or of rows only")
     if limit is not None or offset is not None:
         raise not_private(context.place(limit or offset), "LIMIT must not stand in a subquery over rows")
@@ -292,7 +339,7 @@ def _unite_column(name: str, terms: list[TypedTerm], place: Place | None) -> Out
 
 def read_select(node: exp.Select, environment: Environment, context: Context, *, top: bool) -> Scope:
     """Return what a SELECT gives: at the top only what is released."""
-    later = ("group", "having", "order", "limit", "offset")
+    later = ("group", "having", "qualify", "order", "limit", "offset")
     items, from_, joins, where, distinct = take_arguments(
         node, context, "expressions", "from_", "joins", "where", "distinct", ignored=("with_", *later)
     )
@@ -301,19 +348,59 @@ def read_select(node: exp.Select, environment: Environment, context: Context, *,
     if not items:
         raise invalid(context.place(node), "a SELECT must list what it asks for", "SELECT COUNT(*) FROM a_table")
     if from_ is None:
-        raise invalid(context.place(node), "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
+        found = read_without_from(node, environment, context)
+        if found is None:
+            raise invalid(context.place(node), "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
+        return found
     first = read_from_item(take_arguments(from_, context, "this")[0], environment, context)
-    if isinstance(first.content, Question) and not joins:
+    if isinstance(first.content, Question) and not joins and folds(node, first.content):
         return reshape_select(node, first.content, first, context)
+    if isinstance(first.content, Question):
+        first = lift_scope(first)
     whole, sides = read_from(first, joins or [], environment, context)
+    if is_released(first.rows):
+        whole = beside_scalars(node, whole, sides, environment, context)
     scope = read_filtered(whole, sides, where, aliases_of(items), environment, context)
     grouped = any(node.args.get(one) is not None for one in ("group", "having")) or any(map(holds_aggregate, items))
+    more = _does_more(node)
+    grouped = grouped or (more and any(map(aggregates_under_windows, items)))
+    if is_released(scope.rows):
+        return _read_over_released(node, scope, environment, context, grouped=grouped)
+    if grouped and more and lifts(node):
+        return _read_lifted(node, scope, environment, context, top=top)
+    take_arguments(node, context, ignored=tuple(one for one in node.args if one != "qualify"))
     if grouped or (distinct is not None and _gives_keys(node, scope, context, top=top)):
         return _read_grouped(node, scope, context, grouped=grouped, top=top)
     if top:
         _list_columns(node, scope, context, Windows(len(scope.rows.columns)))  # what is wrong in the list is said first
         raise _row_level_refusal(node, scope, context)
     return scope_of(_read_rows(node, scope, context))
+
+
+def _does_more(node: exp.Select) -> bool:
+    """Whether a SELECT has windows, subqueries or QUALIFY outside of FROM and WHERE."""
+    parts = [*node.expressions, *(node.args.get(one) for one in ("having", "qualify", "order"))]
+    return any(part is not None and part.find(exp.Window, exp.Subquery, exp.Qualify) is not None for part in parts)
+
+
+def _read_over_released(
+    node: exp.Select, scope: Scope, environment: Environment, context: Context, *, grouped: bool
+) -> Scope:
+    """Return a SELECT over results."""
+    if not grouped:
+        return read_above(node, scope, environment, context)
+    reading = Reading(context, scope, "GROUP BY", aliases=aliases_of(node.expressions))
+    keys, sets = keys_of(node.args.get("group"), node.expressions, reading)
+    return read_above(node, scope, environment, context, keys, sets)
+
+
+def _read_lifted(node: exp.Select, scope: Scope, environment: Environment, context: Context, *, top: bool) -> Scope:
+    """Return a SELECT with aggregates over rows, and with windows or scalar subqueries over those."""
+    _check_private(node, scope, context)
+    reading = Reading(context, scope, "GROUP BY", aliases=aliases_of(node.expressions))
+    keys, sets = keys_of(node.args.get("group"), node.expressions, reading)
+    check_released_keys(keys, context, top=top)
+    return read_above(node, scope, environment, context, keys, sets)
 
 
 def _row_level_refusal(node: exp.Select, scope: Scope, context: Context) -> Exception:
@@ -349,7 +436,8 @@ def _read_rows(node: exp.Select, scope: Scope, context: Context) -> Relation:
         if not context.is_private(rows):
             raise invalid(place, "a window function must be over a private table")
         outs = tuple(Out(call.function, call.type, nullable=True) for call in windows.calls)
-        rows = check_size(Window(rows, tuple(windows.calls), (*rows.columns, *outs), place))
+        calls = tuple(call for call in windows.calls if isinstance(call, WindowCall))
+        rows = check_size(Window(rows, calls, (*rows.columns, *outs), place))
     _check_order(node, scope, context)
     return _read_distinct(node, project_rows(rows, listed, place), context)
 
@@ -381,7 +469,7 @@ def _list_columns(node: exp.Select, scope: Scope, context: Context, windows: Win
     found: list[tuple[str, TypedTerm]] = []
     for item in node.expressions:
         inner = strip_alias(item)
-        star = _star(inner)
+        star = star_of(inner)
         if star is not None:
             if isinstance(item, exp.Alias):
                 raise invalid(context.place(item), "* must have no alias")
@@ -404,12 +492,6 @@ def _list_columns(node: exp.Select, scope: Scope, context: Context, windows: Win
         if isinstance(item, exp.Alias):
             reading.known[item.alias.lower()] = term
     return found
-
-
-def _star(node: exp.Expr) -> exp.Star | None:
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        return node.this
-    return node if isinstance(node, exp.Star) else None
 
 
 def _without(star: exp.Star, table: str | None, scope: Scope, context: Context) -> list[tuple[str, TypedTerm]]:
@@ -455,18 +537,13 @@ def _gives_keys(node: exp.Select, scope: Scope, context: Context, *, top: bool) 
 
 
 def _read_grouped(node: exp.Select, scope: Scope, context: Context, *, grouped: bool, top: bool) -> Scope:
-    if not context.is_private(scope.rows):
-        raise invalid(
-            context.place(node),
-            "an aggregate must be over a private table; this is over public ones",
-            "read public tables directly, without us.",
-        )
+    _check_private(node, scope, context)
     reading = Reading(context, scope, "GROUP BY", aliases=aliases_of(node.expressions))
     if grouped:
         keys, sets = keys_of(node.args.get("group"), node.expressions, reading)
     else:
         items = [strip_alias(item) for item in node.expressions]
-        if any(_star(item) is not None for item in items):
+        if any(star_of(item) is not None for item in items):
             raise _row_level_refusal(node, scope, context)
         keys = []
         sets = [tuple(dict.fromkeys(add_key(require_columns(reading.of(item)), keys) for item in items))]
@@ -478,27 +555,13 @@ def _read_grouped(node: exp.Select, scope: Scope, context: Context, *, grouped: 
     return _read_released(node, scope, keys, sets, context, grouped=grouped)
 
 
-def _read_items(node: exp.Select, reading: Reading) -> tuple[list[TypedTerm], TypedTerm | None]:
-    """Return the SELECT list and HAVING; the aliases of the list are known to the reading from then on."""
-    terms: list[TypedTerm] = []
-    for item in node.expressions:
-        inner = strip_alias(item)
-        if _star(inner) is not None:
-            raise not_private(
-                reading.place(item),
-                "* must not stand beside aggregates or keys: it means every column of single rows",
-                "name the keys.",
-            )
-        term = reading.of(inner)
-        terms.append(term)
-        if isinstance(item, exp.Alias):
-            reading.known[item.alias.lower()] = term
-    having = node.args.get("having")
-    if having is None:
-        return terms, None
-    condition = take_arguments(having, reading.context, "this")[0]
-    about = replace(reading, clause="HAVING", first="unless key")
-    return terms, typed_terms.require_boolean(about.of(condition), "what follows HAVING")
+def _check_private(node: exp.Select, scope: Scope, context: Context) -> None:
+    if not context.is_private(scope.rows):
+        raise invalid(
+            context.place(node),
+            "an aggregate must be over a private table; this is over public ones",
+            "read public tables directly, without us.",
+        )
 
 
 def _read_released(
@@ -514,7 +577,7 @@ def _read_released(
     if len(sets) * len(node.expressions) > MOST_COLUMNS:
         raise invalid(place, f"an answer must have at most {MOST_COLUMNS:,} columns over all its grouping sets")
     reading = Reading(context, scope, "SELECT", aggregates="released", keys=index_keys(keys))
-    items, having = _read_items(node, reading)
+    items, having = read_items(node, reading)
     sorting = replace(reading, clause="ORDER BY", first="always")
     release = released_keys(keys, sets[0])
     order = read_ordering(node.args.get("order"), sorting, items, lambda term: release(term.node), several=several)
@@ -526,7 +589,7 @@ def _read_released(
     for chosen in sets:
         if tells:  # GROUPING(key) is another number in each set
             left_out = [index for index in range(len(keys)) if index not in chosen]
-            items, having = _read_items(node, replace(reading, absent=left_out, known={}))
+            items, having = read_items(node, replace(reading, absent=left_out, known={}))
         release = released_keys(keys, chosen)
         made = tuple(_released_term(term, release(term.node)) for term in items)
         if not several and not any(item.aggregated for item in items):
@@ -575,7 +638,7 @@ def _unit_group(node: exp.Select, scope: Scope, keys: list[TypedTerm], context: 
     if limit is not None or offset is not None:
         raise not_private(context.place(limit or offset), "LIMIT must not choose among units")
     reading = Reading(context, scope, "SELECT", aggregates="unit", keys=index_keys(keys))
-    mixed, having = _read_items(node, reading)
+    mixed, having = read_items(node, reading)
     measured: dict[Aggregate, int] = {}
     find = key_finder(keys)
 

@@ -15,7 +15,8 @@ cast         To integer: nearest, halves away from 0. Number to boolean: x <> 0.
              timestamp a date, then a blank or T, HH:MM, :SS and up to six decimals. To a string: integers in digits, floats
              in the fewest that read back, true or false, dates and timestamps as above with a blank. Else NULL.
 strings      Characters are code points. concat and replace give at most 4,096; replace reads no more than that allows.
-             trim takes blanks only. lower and upper map single characters.
+             trim takes blanks only. lower and upper map single characters. matches: a part of the text does, by the
+             language of `query/patterns.py`; $ is its end.
 times        Years 1 to 9999, clamped. date_trunc to a Monday for weeks. date_diff counts how many units begin after the
              first moment up to the second. date_add keeps the day of the month or its last day.
 
@@ -282,6 +283,10 @@ def _like(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowered
     return LoweredTerm(dialect.like(_text(arguments[0], dialect), pattern, fold=call.function == "ilike"), Type.BOOLEAN)
 
 
+def _matched(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
+    return LoweredTerm(dialect.searches(_text(arguments[0], dialect), _string_literal(call.arguments[1])), Type.BOOLEAN)
+
+
 def _starts_with(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     return LoweredTerm(dialect.starts_with(_text(arguments[0], dialect), _string_literal(call.arguments[1])), Type.BOOLEAN)
 
@@ -378,6 +383,7 @@ def _integer_literal(node: Node) -> int:
 
 TEXT_FUNCTIONS: dict[str, CallLowering] = {
     **dict.fromkeys(("like", "ilike"), _like),
+    "matches": _matched,
     "starts_with": _starts_with,
     **dict.fromkeys(("lower", "upper", "trim", "length"), _plain_text),
     "concat": _concat,
