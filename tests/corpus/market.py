@@ -146,18 +146,18 @@ def tables() -> dict[str, pa.Table]:
 
 
 def _customers(dice: np.random.Generator) -> dict[str, object]:
-    ids = np.arange(1, PEOPLE + 1)
+    ids, ages = np.arange(1, PEOPLE + 1), dice.permutation(PEOPLE) % 100
     tiers = np.array(["bronze", "bronze", "silver", "gold"])[dice.integers(0, 4, PEOPLE)]
     days = dice.permutation(PEOPLE) * 1460 // (PEOPLE - 1)
     return {
         "customer_id": ids,
-        "age": dice.permutation(PEOPLE) % 100,
+        "age": ages,
         "sex": np.array(["f", "m"])[(dice.random(PEOPLE) < 0.4).astype(int)],
         "tier": pa.array(tiers, mask=dice.random(PEOPLE) < 0.1),
         "code": [str(one) for one in 1 + dice.permutation(PEOPLE) % 16],
         "country": [list(COUNTRIES)[one] for one in np.minimum(dice.geometric(0.15, PEOPLE) - 1, 11)],
         "city": [CITIES[one] for one in dice.integers(0, 6, PEOPLE)],
-        "income": pa.array(dice.integers(20, 380, PEOPLE) * 250.0, mask=dice.random(PEOPLE) < 0.05),
+        "income": pa.array((dice.integers(20, 200, PEOPLE) + 2 * ages) * 250.0, mask=dice.random(PEOPLE) < 0.05),
         "joined": [dt.date(2020, 1, 1) + dt.timedelta(days=int(one)) for one in days],
         "active": dice.random(PEOPLE) < 0.7,
         "name": [f"{'Ana' if one % 3 else 'Bo'} {one:04d}" for one in ids],
