@@ -9,7 +9,8 @@ spend="5%"          of the asker's whole limit (the study's, or the share's), ne
                     costs the same, and twenty times 5 % fit
 rho=x               refused under a pure budget
 epsilon=x           a question that is x-DP by itself: Laplace noise
-accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50
+accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50; where that depends on
+                    the rows of a group (means, ratios, variances, quantiles), in groups of `at` rows: `plan/ahead.py`
 
 Amounts are rounded down to the ledger's tick. None may be below the owner's least spend, a part of the asker's whole limit;
 an accuracy that costs less is raised to it. Everything is a function of the question, the study and the share; nothing
@@ -28,10 +29,13 @@ from curador.curator.asking import PricedQuestion
 from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
+from curador.plan.aggregates import Point
+from curador.plan.ahead import is_sized, reach_ahead
+from curador.plan.model import estimates_of
 from curador.plan.ownership import RequestedCaps
 from curador.plan.price import GrantKind, Priced, check_weights, price
 from curador.privacy.losses import LaplaceLoss
-from curador.query.tree import Estimated, UnitGroup
+from curador.query.tree import UnitGroup
 from curador.study.model import Caps
 from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share_text
 from curador.text import rounded_text
@@ -42,9 +46,8 @@ if TYPE_CHECKING:
     from curador.curator.session import Session
     from curador.engines.base import Compiled
     from curador.ledger.limits import Limits
-    from curador.plan.aggregates import PlannedEstimate
-    from curador.plan.model import BlockPlan, ItemPlan, Plan
-    from curador.query.tree import Question
+    from curador.plan.model import ItemPlan, Plan
+    from curador.query.tree import Node, Question
 
 
 # ---- grant -----------------------------------------------------------------------------------------------------------------
@@ -58,6 +61,7 @@ FINENESS = Fraction(1, 1 << 20)
 """How far above the smallest amount that keeps an accuracy the grant may be, relatively."""
 
 _MOST_ROWS = 1 << 62
+_LARGE = 1 << 40  # rows of a group in which noise is nothing
 _WHOLES = 1 << 20  # what needs more than so many times the whole limit is out of reach
 
 
@@ -193,15 +197,16 @@ def _accurate(
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """One column's error; of a mean, in a group of so many rows."""
+    """One column's error; where it depends on that, in a group of so many rows."""
 
     block: int
-    estimate: PlannedEstimate
+    node: Node
     error: Fraction
     rows: int
 
     def reached(self, priced: Priced) -> bool:
-        reach = self.estimate.reach_at(priced.noises[self.block], self.rows, ACCURACY_CONFIDENCE)
+        block, noises = priced.plan.blocks[self.block], priced.noises[self.block]
+        reach = reach_ahead(block, self.node, noises, self.rows, ACCURACY_CONFIDENCE)
         return reach is not None and reach <= self.error
 
 
@@ -217,24 +222,38 @@ def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> lis
             raise InvalidParameter.must_be("accuracy", f"of released columns ({', '.join(names)})", name)
         for place, block in enumerate(plan.blocks):
             own = [item for item in block.items if item.name == name and item.released]
-            goals += [_goal(place, _estimate(block, item), name, error, rows) for item in own]
+            goals += [_goal(plan, place, item, error, rows) for item in own]
     return goals
 
 
-def _estimate(block: BlockPlan, item: ItemPlan) -> PlannedEstimate | None:
-    return block.estimates[item.expression.index] if isinstance(item.expression, Estimated) else None
-
-
-def _goal(place: int, estimate: PlannedEstimate | None, name: str, error: Fraction, rows: int | None) -> _Goal:
-    if estimate is None or not estimate.calibrated:
-        hint = "only counts, sums and means have an error that is known without data; give spend= instead"
-        raise InvalidParameter.must_be("accuracy", "of a count, a sum or a mean", name, hint)
-    if not estimate.sized:
-        return _Goal(place, estimate, error, 0)
-    if rows is None:
+def _goal(plan: Plan, place: int, item: ItemPlan, error: Fraction, rows: int | None) -> _Goal:
+    """Refuse an error that no amount would tell before data: tried with one that is as good as any."""
+    block, node, name = plan.blocks[place], item.expression, item.name
+    tried = price(replace(plan, blocks=(block,)), "concentrated", Fraction(1), Fraction(1, 2))
+    if reach_ahead(block, node, tried.noises[0], _LARGE, ACCURACY_CONFIDENCE) is None:
+        hint = (
+            "counts, sums, means, ratios by counts, variances, quantiles, and sums and products of them have an error "
+            "that is known without data; give spend= instead"
+        )
+        raise InvalidParameter.must_be("accuracy", "of a column whose error is known without data", name, hint)
+    if rows is None and is_sized(node, block):
         hint = f"the error of {name} depends on how many rows a group has: at=1000 says for which size it is meant"
-        raise InvalidParameter.must_be("at", "given with the accuracy of a mean", Plain("nothing"), hint)
-    return _Goal(place, estimate, error, rows)
+        raise InvalidParameter.must_be("at", "given with this accuracy", Plain("nothing"), hint)
+    return _Goal(place, node, error, rows or 0)
+
+
+def _accuracy_notes(plan: Plan, options: QuestionOptions) -> tuple[str, ...]:
+    """Return what an accuracy refers to where data decide: of quantiles, how rows lie."""
+    wanted = [item for block in plan.blocks for item in block.items if item.name in (options.accuracy or {})]
+    points = {
+        item.name
+        for block in plan.blocks
+        for item in wanted
+        if item in block.items and any(isinstance(block.estimates[one], Point) for one in estimates_of(item.expression))
+    }
+    return tuple(
+        f"{name}: the accuracy is that of {options.at} rows spread evenly between its bounds" for name in sorted(points)
+    )
 
 
 def smallest(kept: Callable[[Fraction], bool], *, start: Fraction, most: Fraction) -> Fraction:
@@ -328,10 +347,11 @@ def price_at(
     main = priced_plan(plan, options, session.limits, session.share)
     if older:
         main = price(plan, main.kind, main.amount, main.delta, _weights(plan, options.weights), tested=False)
-    notes: tuple[str, ...] = ()
+    notes = _accuracy_notes(plan, options)
     enough = is_enough(main, session.least)
     if raised and not enough:
-        main, notes = _raise_to_least(session, plan, options, confidence)
+        main, told = _raise_to_least(session, plan, options, confidence)
+        notes = (*notes, *told)
     made = put_together(session, question, main, compiled, options, needs, text, confidence, older=older)
     return replace(made, enough=enough or raised, notes=notes)
 

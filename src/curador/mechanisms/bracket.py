@@ -40,7 +40,7 @@ DRAWN_MISS = Fraction(1, 50)
 EARLY_MISS = Fraction(1, 25)
 """What each test but the last may take of it; the last has what is left."""
 
-_AIM = 4 / 3
+AIM = 4 / 3
 """A test is made where |G| is guessed to be so many times what it must pass."""
 
 
@@ -169,7 +169,7 @@ class _Seen:
 
     def guess(self, reach: int, far: IntArray) -> IntArray:
         """Return how many steps outward the next test is, from 1 to one less than an end that is known."""
-        target = _AIM * reach
+        target = AIM * reach
         steps, sizes = np.array(self.steps), np.array(self.sizes)
         order = np.argsort(steps, axis=0, kind="stable")
         steps, sizes = np.take_along_axis(steps, order, 0), np.take_along_axis(sizes, order, 0)

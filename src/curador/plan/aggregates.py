@@ -92,16 +92,12 @@ class Released(Protocol):
 class PlannedEstimate(ABC):
     """What is computed from measurements in place of one aggregate.
 
-    sized       its ± depends on how many rows a group has
-    calibrated  `accuracy=` may be asked of it: its ± before data is what its interval will be, and no mere bound
-    smooth      it has slopes, as a function of its measurements
+    smooth   it has slopes, as a function of its measurements
     """
 
     __slots__ = ()
 
-    sized: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
-    calibrated: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -139,9 +135,6 @@ class Linear(PlannedEstimate):
     terms: tuple[tuple[int, Fraction], ...]
     constant: Fraction = Fraction(0)
     whole: bool = False
-
-    sized = False
-    calibrated = True
 
     @property
     def measurements(self) -> tuple[int, ...]:
@@ -233,8 +226,6 @@ class Mean(PlannedEstimate):
     centre: Fraction
     lower: Fraction
     upper: Fraction
-
-    calibrated = True
 
     @property
     def measurements(self) -> tuple[int, ...]:
@@ -400,19 +391,23 @@ def second_moment_law(variance: Variance, noises: Sequence[Noise], confidence: F
 
 
 def variance_reach_at(variance: Variance, noises: Sequence[Noise], rows: int, confidence: Fraction) -> float:
-    """Return a bound of half the length of a variance's interval if the released count is `rows`.
+    """Return half the length of a variance's interval if the released count is `rows`, at moments where it is longest.
 
-    Claim   The interval is that of the second moment less that of the squared mean, each with half of the miss; the square of
-            a mean m ± w, |m| ≤ range/2, is as long as 2w · range at most. Rounds: up.
+    Claim   No values between the bounds have a longer interval at that count: its reaches grow as the moments may lie
+            further apart, and here they may lie anywhere. Rounds: up; at most half of what a variance can be.
     """
-    level = 1 - (1 - confidence) / (3 if variance.sample else 2)
-    total = Mean(variance.total, variance.count, variance.step, Fraction(0), Fraction(0), Fraction(0))
-    reach = Fraction(_root_up(variance.most))  # half of the bounds' distance
-    squares = variance.square_step * (variance.square_centre + 1)
-    first = _half(mean_law(total, noises, level), reach, rows, reach)
-    second = _half(second_moment_law(variance, noises, level), squares, rows, variance.most)
-    factor = Fraction(rows, rows - 1) if variance.sample and rows > 1 else Fraction(1)
-    return float_up(min(Fraction(second) + 2 * reach * Fraction(first), variance.most / 2) * factor)
+    furthest = _root_up(variance.most) + float(variance.step)
+    centre = float(variance.square_step * variance.square_centre)
+    moments = (np.array([-furthest]), np.array([furthest])), (np.array([-centre]), np.array([furthest**2 - centre]))
+    places, steps = (variance.squares, variance.total, variance.count), (float(variance.square_step), float(variance.step))
+    less, more = variance_reaches(places, steps, np.array([float(rows)]), moments, noises, 1 - confidence)
+    factor = Fraction(1)
+    if variance.sample:
+        level = 1 - MOMENTS_SHARE * (1 - confidence) / 3
+        fewest = max(rows - linear_reach(Linear(((variance.count, Fraction(1)),)), noises, level), 2.0)
+        factor = Fraction(fewest) / (Fraction(fewest) - 1)
+    half = Fraction(float(less[0] + more[0]) / 2 * (1 + 1e-12))
+    return float_up(min(half, variance.most / 2) * factor)
 
 
 def _root_up(value: Fraction) -> float:
