@@ -100,6 +100,7 @@ def numeric():
             yield function, (one,), Call(function, refs((one,)), I)
         for digits in (-15, -3, -1, 0, 1, 2, 15):
             yield "round", (one,), call("round", Ref(0, one), digits, type_=one)
+        yield "from_days", (one,), Call("from_days", refs((one,)), D)
         for function in ("sqrt", "ln", "log10", "exp"):
             yield function, (one,), Call(function, refs((one,)), F)
         for exponent in (0, 2, -1, Fraction(1, 2), Fraction(-5, 2), 300):

@@ -28,6 +28,7 @@ CALLED = {
     "-": "−",
     "date_add": "± INTERVAL",
     "matches": "REGEXP_MATCHES",
+    "from_days": "MIN and MAX of dates",
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), "comparisons"),
 }
 """What the page calls functions that have no name in SQL."""

@@ -255,7 +255,7 @@ RANGES: dict[str, RangeRule] = {
     "power": _power,
     **dict.fromkeys(("lower", "upper", "trim", "concat", "substring", "replace"), _anything),
     "length": _length,
-    **dict.fromkeys(("date_trunc", "date_add"), _anything),
+    **dict.fromkeys(("date_trunc", "date_add", "from_days"), _anything),
     "extract": _part,
     "date_diff": _distance,
 }
@@ -373,7 +373,7 @@ ENCLOSURES: dict[str, NumberRule] = {
     "exp": _image(on.exponential),
     "power": _powers,
     **dict.fromkeys(("lower", "upper", "trim", "length", "concat", "substring", "replace"), _unknown),
-    **dict.fromkeys(("date_trunc", "extract", "date_diff", "date_add"), _unknown),
+    **dict.fromkeys(("date_trunc", "extract", "date_diff", "date_add", "from_days"), _unknown),
 }
 
 

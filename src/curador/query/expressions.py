@@ -5,6 +5,7 @@ Aggregates stand over the rows of a release, where noise will be added, or are e
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -12,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from sqlglot import exp
 
 from curador.query import calls, typed_terms
+from curador.query.choices import CHOICE_HANDLERS
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATES, CALLED_AGGREGATES
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.moments import PAIRED, both_there, relate_columns
+from curador.query.quantile_lists import pick_quantile
 from curador.query.replacements import replace_function
 from curador.query.spellings import SPELLED_HANDLERS, is_whole
 from curador.query.text import function_name, name_node
@@ -251,51 +254,6 @@ def _in(node: exp.In, reading: Reading) -> TypedTerm:
     return connect("or", [call_term("=", Type.BOOLEAN, pair) for pair in pairs])
 
 
-def _case(node: exp.Case, reading: Reading) -> TypedTerm:
-    this, ifs, default = take_arguments(node, reading.context, "this", "ifs", "default")
-    subject = None if this is None else reading.of(this)
-    conditions: list[TypedTerm] = []
-    values: list[TypedTerm] = []
-    for branch in ifs:
-        condition, value = take_arguments(branch, reading.context, "this", "true")
-        term = reading.of(condition)
-        if subject is None:
-            conditions.append(typed_terms.require_boolean(term, "what follows WHEN"))
-        else:
-            conditions.append(call_term("=", Type.BOOLEAN, typed_terms.align_types(subject, term, "CASE x WHEN y")))
-        values.append(reading.of(value))
-    values.append(literal_term(None, None) if default is None else reading.of(default))
-    return _choose(conditions, values, reading.place(node))
-
-
-def _if(node: exp.If, reading: Reading) -> TypedTerm:
-    this, true, false = take_arguments(node, reading.context, "this", "true", "false")
-    condition = typed_terms.require_boolean(reading.of(this), "the condition of IF")
-    values = [reading.of(true), literal_term(None, None) if false is None else reading.of(false)]
-    return _choose([condition], values, reading.place(node))
-
-
-def _choose(conditions: list[TypedTerm], values: list[TypedTerm], place: Place | None) -> TypedTerm:
-    type_, values = typed_terms.unify_types(values, "the values of CASE", place)
-    arguments = [one for pair in zip(conditions, values, strict=False) for one in pair]
-    return call_term("case", type_, [*arguments, values[-1]], nullable=any(value.nullable for value in values), place=place)
-
-
-def _coalesce(node: exp.Coalesce, reading: Reading) -> TypedTerm:
-    this, expressions = take_arguments(node, reading.context, "this", "expressions", ignored=("is_nvl", "is_null"))
-    terms = [reading.of(one) for one in (this, *(expressions or ()))]
-    type_, terms = typed_terms.unify_types(terms, "the values of COALESCE", reading.place(node))
-    if len(terms) == 1:
-        return terms[0]
-    return call_term("coalesce", type_, terms, nullable=all(term.nullable for term in terms), place=reading.place(node))
-
-
-def _nullif(node: exp.Nullif, reading: Reading) -> TypedTerm:
-    this, expression = take_arguments(node, reading.context, "this", "expression")
-    left, right = typed_terms.align_types(reading.of(this), reading.of(expression), "NULLIF")
-    return call_term("nullif", left.type or Type.STRING, (left, right), nullable=True, place=reading.place(node))
-
-
 def _read_arithmetic(node: exp.Expr, reading: Reading) -> TypedTerm:
     this, expression = take_arguments(node, reading.context, "this", "expression", ignored=("typed", "safe"))
     moved = calls.move_by_interval(node, this, expression, reading)
@@ -331,6 +289,13 @@ def apply_arithmetic(function: str, left: TypedTerm, right: TypedTerm, place: Pl
     type_ = Type.INTEGER if integers and function != "/" else Type.FLOAT
     nullable = True if function in {"/", "//", "%"} else None
     return call_term(function, type_, (left, right), nullable=nullable)
+
+
+def _bracket(node: exp.Bracket, reading: Reading) -> TypedTerm:
+    found = pick_quantile(node, reading)
+    if found is None:
+        raise _unknown_refusal(node, reading)
+    return found
 
 
 def _neg(node: exp.Neg, reading: Reading) -> TypedTerm:
@@ -620,6 +585,10 @@ def _order_statistic(
     if not released and q is None:
         return _aggregate_term(name, argument, filters, None, type_, place)
     share = q if q is not None else Fraction(int(name == "max"))
+    if released and type_.temporal:
+        days = calls.count_borders("day", literal_term(dt.date(1970, 1, 1), Type.DATE), argument, place)
+        found = _aggregate_term("quantile", days, filters, share, Type.FLOAT, place)
+        return call_term("from_days", Type.DATE, (found,), nullable=True, place=place)
     return _aggregate_term("quantile", argument, filters, share, Type.FLOAT if released and type_.numeric else type_, place)
 
 
@@ -670,11 +639,8 @@ HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     exp.Is: _is,
     exp.Between: _between,
     exp.In: _in,
-    exp.Case: _case,
-    exp.If: _if,
-    exp.Coalesce: _coalesce,
-    exp.Nullif: _nullif,
     exp.Neg: _neg,
+    exp.Bracket: _bracket,
     exp.Window: read_window,
     exp.Grouping: _grouping,
     **dict.fromkeys(_COMPARISONS, _comparison),
@@ -683,5 +649,6 @@ HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     **calls.CAST_HANDLERS,
     **calls.TIME_HANDLERS,
     **SPELLED_HANDLERS,
+    **CHOICE_HANDLERS,
 }
 """The allow-list of scalar expressions."""

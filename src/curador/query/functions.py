@@ -207,6 +207,7 @@ _CATALOGUE = (
     Function("date_trunc", f"literal unit, {_MOMENT}", "as the argument", row=30),
     Function("extract", f"literal part, {_MOMENT}", "integer", row=15),
     Function("date_diff", "literal unit, from, to", "integer", row=60),
+    Function("from_days", "number", "the date so many whole days after 1970-01-01; clamped to years 1 … 9999", row=20),
     Function("date_add", f"{_MOMENT}, literal integer, literal unit", "as the argument; clamped to years 1 … 9999", row=40),
 )
 

@@ -49,6 +49,7 @@ from curador.query.functions import AGGREGATES
 from curador.query.lifting import cut_released, lift_scope, unite_released
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.privacy_clause import aggregate_per_unit
+from curador.query.quantile_lists import spread_lists
 from curador.query.release import (
     add_key,
     aliases_of,
@@ -345,6 +346,9 @@ def read_select(node: exp.Select, environment: Environment, context: Context, *,
     )
     if distinct is not None:
         take_arguments(distinct, context)
+    if any(item.find(exp.Array, exp.ApproxQuantiles) is not None for item in items or ()):
+        items = spread_lists(items, context)
+        node.set("expressions", items)
     if not items:
         raise invalid(context.place(node), "a SELECT must list what it asks for", "SELECT COUNT(*) FROM a_table")
     if from_ is None:

@@ -3,7 +3,7 @@
 import pytest
 from query_words import read, words
 
-from curador.errors import NotPrivate
+from curador.errors import InvalidQuery, NotPrivate
 
 
 def item(text, name="people", dialect="duckdb", rows="visits"):
@@ -47,3 +47,33 @@ def test_another_value_beside_the_unit_is_refused(other):
     """What is the unit in some rows and something else in others tells of single units."""
     with pytest.raises(NotPrivate, match="unit must not be measured"):
         read(f"SELECT COUNT(DISTINCT CASE WHEN spent > 3 THEN user_id ELSE {other} END) FROM visits")
+
+
+LISTS = {
+    ("duckdb", "QUANTILE_CONT(spent, [0.25, 0.999]) AS q"): {"q_25": "1/4", "q_99_9": "999/1000"},
+    ("duckdb", "QUANTILE(spent, [0.1, 0.5])"): {"quantile_10": "1/10", "quantile_50": "1/2"},
+    ("postgres", "PERCENTILE_CONT(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY spent) AS p"): {"p_10": "1/10", "p_90": "9/10"},
+    ("bigquery", "APPROX_QUANTILES(spent, 3) AS q"): {"q_0": "0", "q_33_3333": "1/3", "q_66_6667": "2/3", "q_100": "1"},
+    ("bigquery", "APPROX_QUANTILES(spent, 100)[OFFSET(90)] AS q"): {"q": "9/10"},
+    ("bigquery", "APPROX_QUANTILES(spent, 100)[ORDINAL(91)] AS q"): {"q": "9/10"},
+    ("spark", "percentile(spent, array(0.25, 0.5)) AS q"): {"q_25": "1/4", "q_50": "1/2"},
+}
+
+
+@pytest.mark.parametrize(("dialect", "text"), LISTS)
+def test_several_quantiles_are_several_columns(dialect, text):
+    """Named after the alias and the level."""
+    items = read(f"SELECT {text}, COUNT(*) AS n FROM visits", dialect=dialect).blocks[0].items
+
+    assert {one.name: words(one.expression) for one in items[:-1]} == {
+        name: f"quantile(#4 {level})" for name, level in LISTS[dialect, text].items()
+    }
+
+
+@pytest.mark.parametrize(
+    "levels", ["[]", "[0.5, 0.5]", "[1.5]", "[spent]", f"[{', '.join(f'0.{one:03}' for one in range(101))}]"]
+)
+def test_lists_of_quantiles_are_written_and_short(levels):
+    """A level is a number from 0 to 1 that stands in the question, once."""
+    with pytest.raises(InvalidQuery, match=r"different numbers|must be a number"):
+        read(f"SELECT QUANTILE_CONT(spent, {levels}) FROM visits")

@@ -124,6 +124,9 @@ class DuckDB:
     def matches(self, x: str, pattern: str) -> str:
         return f"regexp_full_match({x}, {self.string(pattern)})"
 
+    def day(self, x: str) -> str:
+        return f"(DATE '1970-01-01' + CAST({x} AS INTEGER))"
+
     def searches(self, x: str, pattern: str) -> str:
         return f"regexp_matches({x}, {self.string(pattern)})"
 

@@ -18,7 +18,8 @@ strings      Characters are code points. concat and replace give at most 4,096; 
              trim takes blanks only. lower and upper map single characters. matches: a part of the text does, by the
              language of `query/patterns.py`; $ is its end.
 times        Years 1 to 9999, clamped. date_trunc to a Monday for weeks. date_diff counts how many units begin after the
-             first moment up to the second. date_add keeps the day of the month or its last day.
+             first moment up to the second. date_add keeps the day of the month or its last day. from_days counts from
+             1970-01-01 and rounds down.
 
 What grows is cut: a string that doubles at every step would fail for one row's sake.
 
@@ -239,6 +240,15 @@ def _added(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowere
     return LoweredTerm(dialect.try_cast(clamped, call.type), call.type)
 
 
+def _from_days(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
+    days, first, last = dialect.function("floor", as_finite(arguments[0], dialect)), *map(dialect.double, _DAYS)
+    clamped = f"(CASE WHEN {days} < {first} THEN {first} WHEN {days} > {last} THEN {last} ELSE {days} END)"
+    return LoweredTerm(dialect.day(clamped), Type.DATE)
+
+
+_DAYS = tuple(float((one.date() - dt.date(1970, 1, 1)).days) for one in (_FIRST, _LAST))
+
+
 def _moment(term: LoweredTerm, dialect: Dialect) -> LoweredTerm:
     """The term as a date or timestamp; NULL of no type is a timestamp."""
     return as_type(term, term.type or Type.TIMESTAMP, dialect)
@@ -257,6 +267,7 @@ TIME_FUNCTIONS: dict[str, CallLowering] = {
     "extract": _part,
     "date_diff": _between,
     "date_add": _added,
+    "from_days": _from_days,
 }
 """Functions of dates and timestamps."""
 

@@ -179,6 +179,10 @@ class Dialect(Protocol):
         """Return whether a whole string matches one of our regular expressions."""
         ...
 
+    def day(self, x: str) -> str:
+        """Return the date that is so many days after 1970-01-01, of a whole double that is one of the years 1 to 9999."""
+        ...
+
     def searches(self, x: str, pattern: str) -> str:
         """Return whether a part of a string matches a regular expression of `query/patterns.py`, in linear time."""
         ...
