@@ -125,7 +125,10 @@ class Ranges:
             case UnitGroup():
                 if index < len(relation.keys):
                     return self.of(relation.keys[index], relation.input)
-                return self._inside(relation.aggregates[index - len(relation.keys)], relation.input)
+                aggregate = relation.aggregates[index - len(relation.keys)]
+                found = self._inside(aggregate, relation.input)
+                every = aggregate.function == "count" and aggregate.argument is None and aggregate.filter is None
+                return replace(found, lower=Fraction(1)) if every else found  # a group is there for a row of it
             case Window():
                 width = len(relation.input.columns)
                 if index < width:
@@ -218,12 +221,26 @@ class Ranges:
                 width = len(relation.left.columns)
                 side, place = (relation.left, index) if index < width else (relation.right, index - width)
                 return self._column_times(side, place)
-            case Window() if index < len(relation.input.columns):
-                return self._column_times(relation.input, index)
+            case Window():
+                return self._times_of_window(relation, index)
             case UnitGroup() if index < len(relation.keys):
                 return self.times(relation.keys[index], relation.input)
+            case UnitGroup():
+                return self._times_among(relation.aggregates[index - len(relation.keys)], relation.input)
             case _:
                 return None
+
+    def _times_of_window(self, relation: Window, index: int) -> tuple[dt.datetime, dt.datetime] | None:
+        width = len(relation.input.columns)
+        if index < width:
+            return self._column_times(relation.input, index)
+        return self._times_among(relation.calls[index - width], relation.input)
+
+    def _times_among(self, one: Aggregate | WindowCall, relation: Relation) -> tuple[dt.datetime, dt.datetime] | None:
+        """The first, the last or another of some rows' times lies where each of them does."""
+        if one.function not in {"min", "max", "lag", "lead", "first_value", "last_value"} or one.argument is None:
+            return None
+        return self.times(one.argument, relation)
 
 
 def _extremes(values: Sequence[Value]) -> tuple[Value, Value] | None:

@@ -93,7 +93,7 @@ from curador.query.tree import (
     WindowCall,
     tables_in,
 )
-from curador.query.typed_terms import TypedTerm, column_term, unify_types
+from curador.query.typed_terms import TypedTerm, column_term, require_boolean, unify_types
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -372,8 +372,8 @@ def read_select(node: exp.Select, environment: Environment, context: Context, *,
         return _read_over_released(node, scope, environment, context, grouped=grouped)
     if grouped and more and lifts(node):
         return _read_lifted(node, scope, environment, context, top=top)
-    take_arguments(node, context, ignored=tuple(one for one in node.args if one != "qualify"))
     if grouped or (distinct is not None and _gives_keys(node, scope, context, top=top)):
+        take_arguments(node, context, ignored=tuple(one for one in node.args if one != "qualify"))
         return _read_grouped(node, scope, context, grouped=grouped, top=top)
     if top:
         _list_columns(node, scope, context, Windows(len(scope.rows.columns)))  # what is wrong in the list is said first
@@ -429,6 +429,7 @@ def _read_rows(node: exp.Select, scope: Scope, context: Context) -> Relation:
     rows, place = scope.rows, context.place(node)
     windows = Windows(len(rows.columns))
     listed = _list_columns(node, scope, context, windows)
+    qualify = _read_qualify(node, scope, context, windows)
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is not None or offset is not None:
         raise not_private(
@@ -442,8 +443,19 @@ def _read_rows(node: exp.Select, scope: Scope, context: Context) -> Relation:
         outs = tuple(Out(call.function, call.type, nullable=True) for call in windows.calls)
         calls = tuple(call for call in windows.calls if isinstance(call, WindowCall))
         rows = check_size(Window(rows, calls, (*rows.columns, *outs), place))
+    rows = rows if qualify is None else check_size(Filter(rows, qualify, place))
     _check_order(node, scope, context)
     return _read_distinct(node, project_rows(rows, listed, place), context)
+
+
+def _read_qualify(node: exp.Select, scope: Scope, context: Context, windows: Windows) -> Expression | None:
+    """Return the condition of QUALIFY on the rows of a subquery: it may hold windows, and names of the SELECT list."""
+    qualify = node.args.get("qualify")
+    if qualify is None:
+        return None
+    reading = Reading(context, scope, "QUALIFY", windows=windows, aliases=aliases_of(node.expressions))
+    condition = reading.of(take_arguments(qualify, context, "this")[0])
+    return require_boolean(condition, "what follows QUALIFY").row
 
 
 def _check_order(node: exp.Select, scope: Scope, context: Context) -> None:

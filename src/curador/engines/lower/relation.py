@@ -587,7 +587,7 @@ def apply_caps(
     """
     parts = [(f"passing{place}", one) for place, one in enumerate(rows)]
     passing = dialect.first_rows([name for name, _ in parts], cap.rows) if streamed and cap.by == "window" else None
-    parts = [("owned", *rows)] if passing is None else [*parts, ("capped", passing)]
+    parts = [("owned", rows[0])] if passing is None else [*parts, ("capped", passing)]
     order = _order(shape, dialect)
     if cap.by == "window" and passing is None:
         sparse = cap.rows >= CROWDED_FROM and is_table(relation)
