@@ -8,7 +8,14 @@ import random
 
 ANSWERED_TABLES = ("customers", "visits", "orders", "lines")
 NUMBERS = {
-    "customers": ["age", "income", "LENGTH(name)", "EXTRACT(month FROM joined)", "CAST(active AS INTEGER)"],
+    "customers": [
+        "age",
+        "income",
+        "LENGTH(name)",
+        "EXTRACT(month FROM joined)",
+        "CAST(active AS INTEGER)",
+        "CAST(code AS INTEGER)",
+    ],
     "visits": ["spent", "items", "EXTRACT(hour FROM moment)", "DATE_DIFF('day', DATE '2022-12-31', day)", "LENGTH(note)"],
     "orders": ["total", "EXTRACT(month FROM placed)", "DATE_DIFF('month', placed, DATE '2024-01-10')"],
     "lines": ["quantity", "price", "discount"],
@@ -27,7 +34,7 @@ TRUTHS = {
         "income IS NOT NULL",
         "UPPER(city) = 'LIMA'",
         "tier IS DISTINCT FROM 'silver'",
-        "country IN (SELECT country FROM countries WHERE population > 10)",
+        "country IN (SELECT q.country FROM countries q WHERE q.population > 10)",
         "STARTS_WITH(city, 'L')",
         "CONCAT(sex, '-', tier) = 'f-gold'",
         "joined + INTERVAL 1 MONTH < DATE '2021-03-31'",
@@ -43,11 +50,12 @@ TRUTHS = {
         "EXTRACT(isodow FROM day) IN (6, 7)",
         "DATE_TRUNC('month', day) = DATE '2023-04-01'",
         "note = ''",
+        "REGEXP_MATCHES(note, '^[A-C]-[0-9]{1,2} ')",
         "LOWER(note) LIKE 'b-%'",
         "customer_id <= 600",
         "SUBSTR(note, 1, 1) = 'A'",
         "REPLACE(note, '-', '') LIKE 'A17%'",
-        "product IN (SELECT product FROM products WHERE list_price < 14)",
+        "product IN (SELECT q.product FROM products q WHERE q.list_price < 14)",
     ],
     "orders": [
         "status = 'done'",
@@ -73,6 +81,10 @@ KEYS = {
         "DATE_TRUNC('year', joined)",
         "CASE WHEN age < 18 THEN 'young' WHEN age < 65 THEN 'grown' END",
         "LEAST(age // 10, 6)",
+        "age - age % 10",
+        "sex || '-' || tier",
+        "CAST(code AS INTEGER) // 4",
+        "STRFTIME(joined, '%Y')",
         "income > 60000",
         "city",
     ],
@@ -86,6 +98,9 @@ KEYS = {
         "items % 3",
         "CASE WHEN spent IS NULL THEN 'none' WHEN spent < 200 THEN 'low' ELSE 'high' END",
         "EXTRACT(dow FROM day)",
+        "STRFTIME(day, '%Y-%m')",
+        "DAYNAME(day)",
+        "REGEXP_MATCHES(note, '[0-9]')",
         "note",
     ],
     "orders": [
@@ -189,7 +204,10 @@ def aggregate(dice, table, qualify=str, unit=None):
     """Return an aggregate, or arithmetic of two."""
     x, y = qualify(number(dice, table)), qualify(number(dice, table, 1))
     plain = [f"SUM({x})", f"AVG({x})", f"COUNT({x})", "COUNT(*)", f"COUNT_IF({qualify(truth(dice, table))})"]
-    rare = [f"VAR_POP({y})", f"STDDEV({y})", *([f"COUNT(DISTINCT {qualify(unit)})"] * 2 if unit else [])]
+    rare = [f"VAR_POP({y})", f"STDDEV({y})", f"COVAR_POP({y}, {x})", f"CORR({x}, {y})", f"REGR_SLOPE({y}, {x})"]
+    if unit:
+        some = qualify(truth(dice, table))
+        rare += [f"COUNT(DISTINCT {qualify(unit)})", f"COUNT(DISTINCT CASE WHEN {some} THEN {qualify(unit)} END)"] * 2
     found = dice.choice(plain * 2 + rare)
     if dice.random() < 0.3:
         found += f" FILTER (WHERE {qualify(truth(dice, table))})"
@@ -217,7 +235,7 @@ def qualified(prefix):
             if not quoted and (letter.isalnum() or letter == "_"):
                 word += letter
                 continue
-            out.append(f"{prefix}.{word}" if word in NAMES else word)
+            out.append(f"{prefix}.{word}" if word in NAMES and out[-1:] != ["."] else word)
             word = ""
             quoted ^= letter == "'"
             out.append(letter)
@@ -302,6 +320,7 @@ def each_unit(dice):
             "AVG(m)",
             "COUNT(m)",
             "AVG(LEAST(m, 50))",
+            "SUM(LEAST(GREATEST(m, 0), 30))",
             "COUNT(*) FILTER (WHERE m > 3)",
             "SUM(CASE WHEN m > 2 THEN m END)",
         ]

@@ -8,6 +8,7 @@ COUNT(*), which every question has. The 2,000 questions have some 30,000 numbers
 
 import contextlib
 import dataclasses
+import math
 import random
 
 import market
@@ -52,11 +53,9 @@ def keys_of(row, by):
 
 
 def holds(part, place, true):
-    """Whether an interval holds the true value; a sum of nothing is 0, any other NULL is of nothing and may be anything."""
+    """Whether an interval holds the true value, where one is stated; NULL and NaN are of nothing, of which noise may be left."""
     low, high = part.low[place], part.high[place]
-    if low is None or high is None:
-        return part.values[place] is None or true is None
-    if true is None:
+    if low is None or high is None or true is None or math.isnan(true):
         return True
     slack = 1e-9 * max(1.0, abs(float(true)))
     return low - slack <= float(true) <= high + slack
