@@ -27,6 +27,7 @@ NUMBERS = {
         "DATE_DIFF('day', day, DATE '2024-06-01')",
         "NULLIF(spent, 0)",
         "LN(rating)",
+        "WIDTH_BUCKET(spent, 0, 300, 6)",
     ],
     "people": [
         "income",
@@ -74,6 +75,8 @@ PREDICATES = {
         "id = 7 AND kind = 'a'",
         "spent > 499.9",
         "raw > 1e300",
+        "REGEXP_MATCHES(city, '^[A-P].*a')",
+        "STRFTIME(day, '%Y-%m') > '2024-03'",
     ],
     "people": [
         "age >= 18",
@@ -108,6 +111,9 @@ KEYS = {
         "raw",
         "LOWER(city)",
         "rating // 2",
+        "DAYNAME(day)",
+        "STRFTIME(day, '%Y-%m')",
+        "REGEXP_MATCHES(city, 'a')",
     ],
     "people": [
         "sex",
@@ -136,6 +142,9 @@ def aggregate(dice: random.Random, table: str, prefix="") -> str:
     plain = ["COUNT(*)", f"COUNT({number})", f"SUM({number})", f"AVG({number})", f"SUM({number})", f"AVG({number})"]
     rare = [f"VAR_POP({number})", f"STDDEV({number})", f"MEDIAN({number})", f"QUANTILE({number}, 0.9)", f"MAX({number})"]
     rare += [f"COUNT(DISTINCT {prefix}{column})"] + ([] if table in {"events", "lines"} else [f"COUNT(DISTINCT {prefix}id)"])
+    if table == "visits":
+        rare += [f"CORR({number}, {prefix}rating)", f"REGR_SLOPE({prefix}rating, {prefix}spent)", f"MAX({prefix}day)"]
+        rare += [f"COUNT(DISTINCT CASE WHEN {prefix}spent > 100 THEN {prefix}id END)"]
     found = dice.choice(plain if dice.random() < 0.6 else rare)
     if dice.random() < 0.2:
         found += f" FILTER (WHERE {qualified(dice.choice(PREDICATES[table][:3]), prefix)})"
