@@ -30,6 +30,7 @@ NUMBERS = {
         "CASE WHEN spent BETWEEN 10 AND 200 THEN spent END",
         "CASE WHEN rating > 3 THEN spent WHEN spent < 50 THEN -rating ELSE spent END",
         "CASE WHEN spent > 50 THEN 50 ELSE spent END",
+        "WIDTH_BUCKET(spent, 0, 300, 6)",
     ],
     "people": [
         "income",
@@ -81,6 +82,8 @@ PREDICATES = {
         "kind <> 'b'",
         "spent * rating < 100 AND spent * rating > -7",
         "LENGTH(kind) < 2 AND ABS(spent) <= 50",
+        "REGEXP_MATCHES(city, '^[A-P].*a')",
+        "STRFTIME(day, '%Y-%m') > '2024-03'",
     ],
     "people": [
         "age >= 18",
@@ -121,6 +124,9 @@ KEYS = {
         "COALESCE(kind, 'none')",
         "day",
         "EXTRACT(year FROM day) * 100 + EXTRACT(month FROM day)",
+        "DAYNAME(day)",
+        "STRFTIME(day, '%Y-%m')",
+        "REGEXP_MATCHES(city, 'a')",
     ],
     "people": [
         "sex",
@@ -152,6 +158,9 @@ def aggregate(dice: random.Random, table: str, prefix="") -> str:
     plain = ["COUNT(*)", f"COUNT({number})", f"SUM({number})", f"AVG({number})", f"SUM({number})", f"AVG({number})"]
     rare = [f"VAR_POP({number})", f"STDDEV({number})", f"MEDIAN({number})", f"QUANTILE({number}, 0.9)", f"MAX({number})"]
     rare += [f"COUNT(DISTINCT {prefix}{column})"] + ([] if table in {"events", "lines"} else [f"COUNT(DISTINCT {prefix}id)"])
+    if table == "visits":
+        rare += [f"CORR({number}, {prefix}rating)", f"REGR_SLOPE({prefix}rating, {prefix}spent)", f"MAX({prefix}day)"]
+        rare += [f"COUNT(DISTINCT CASE WHEN {prefix}spent > 100 THEN {prefix}id END)"]
     found = dice.choice(plain if dice.random() < 0.6 else rare)
     if dice.random() < 0.2:
         found += f" FILTER (WHERE {qualified(dice.choice(PREDICATES[table][:3]), prefix)})"

@@ -287,7 +287,7 @@ class _Builder:
     def bounded_argument(self, one: Aggregate) -> tuple[Expression, Range]:
         argument = one.argument
         if argument is None or argument.type is None or not argument.type.numeric:
-            hint = "ask for EXTRACT(year FROM …), or DATE_DIFF('day', DATE '2000-01-01', …), of a date"
+            hint = "EXTRACT(year FROM x) and DATE_DIFF('day', DATE '2024-01-01', x) are numbers"
             raise InvalidQuery(f"{one.function.upper()} needs numbers.", hint=f"{hint}.", place=one.place)
         known = self._range(argument, one.filter)
         if self.bounds is not None:
@@ -305,6 +305,11 @@ class _Builder:
             if not isinstance(argument, Ref):
                 hint = "the owner can declare `bounds` of what it is made of; or name it x in a subquery in FROM"
                 hint += " and restrict that: WHERE x BETWEEN 0 AND 100"
+            dated = [part for part in argument.arguments if isinstance(part, Ref)] if isinstance(argument, Call) else []
+            if dated and dated[0].type.temporal:
+                named = expression_text(dated[0], self.relation)
+                hint = "the owner can declare `bounds`; or restrict its dates: "
+                hint += f"WHERE {named} BETWEEN DATE '2024-01-01' AND DATE '2024-12-31', with your ends"
             raise NotPrivate(str(text), hint=f"{hint}.", place=one.place)
         self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known

@@ -306,10 +306,11 @@ class _Positions:
             bit = 1 << (len(self.spans) - 1)
             return False, bit, bit
         if piece.kind == "any":
-            found = [self.add(part) for part in piece.parts]
-            return any(one[0] for one in found), *(
-                functools.reduce(int.__or__, (one[end] for one in found)) for end in (1, 2)
-            )
+            empty, first, last = False, 0, 0
+            for part in piece.parts:
+                none, begin, end = self.add(part)
+                empty, first, last = empty or none, first | begin, last | end
+            return empty, first, last
         if piece.kind == "all":
             return self.chain([self.add(part) for part in piece.parts])
         least, most = piece.times

@@ -97,7 +97,7 @@ from curador.query.typed_terms import TypedTerm, column_term, require_boolean, u
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from sqlglot.parser import Parser
     from sqlglot.tokenizer_core import Token
@@ -132,9 +132,7 @@ def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
 
 def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr:
     try:
-        parser = language.parser()
-        parser.FUNCTIONS = _functions_of(type(parser))
-        statements = parser.parse(tokens, text)
+        statements = _parser_of(language.parser_class)(dialect=language).parse(tokens, text)
     except ParseError as problem:
         raise _unreadable_refusal(problem, text) from problem
     except RecursionError:
@@ -147,9 +145,10 @@ def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr
 
 
 @functools.cache
-def _functions_of(parser: type[Parser]) -> dict[str, Callable[..., exp.Expr]]:
-    """Return the functions that a parser has classes for, less those whose formats we read ourselves."""
-    return {name: made for name, made in parser.FUNCTIONS.items() if name not in DATE_TEXTS}
+def _parser_of(parser: type[Parser]) -> type[Parser]:
+    """Return the parser without classes for functions whose formats we read ourselves."""
+    known = {name: made for name, made in parser.FUNCTIONS.items() if name not in DATE_TEXTS}
+    return type(parser.__name__, (parser,), {"FUNCTIONS": known})
 
 
 def _unreadable_refusal(problem: ParseError, text: str) -> Exception:

@@ -104,6 +104,7 @@ REFUSED = {
     "SELECT user_id FROM people UNION SELECT user_id FROM visits": "COUNT(DISTINCT user_id)",
     "SELECT TOP 3 city, COUNT(*) FROM people GROUP BY 1": "LIMIT 3",
     "SELECT AVG(LENGTH(city)) FROM people": "WHERE x BETWEEN 0 AND 100",
+    "SELECT MAX(at) FROM visits": "WHERE at BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'",
     "SELECT AVG(raw) FROM visits": "WHERE raw BETWEEN 0 AND 100",
     (
         "SELECT COUNT(*) FROM people u WHERE EXISTS "
