@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from curador.answers.identity import identity, question_key
 from curador.curator.asking import PricedQuestion
-from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require
+from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, Refused, require
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
 from curador.plan.aggregates import Point
@@ -35,7 +35,7 @@ from curador.plan.model import estimates_of
 from curador.plan.ownership import RequestedCaps
 from curador.plan.price import GrantKind, Priced, check_weights, price
 from curador.privacy.losses import LaplaceLoss
-from curador.query.tree import UnitGroup
+from curador.query.tree import Call, Distinct, Filter, UnitGroup, inputs_of
 from curador.study.model import Caps
 from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share_text
 from curador.text import rounded_text
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from curador.curator.session import Session
     from curador.engines.base import Compiled
     from curador.ledger.limits import Limits
-    from curador.plan.model import ItemPlan, Plan
-    from curador.query.tree import Node, Question
+    from curador.plan.model import BlockPlan, ItemPlan, Plan
+    from curador.query.tree import AnyRelation, Node, Question
 
 
 # ---- grant -----------------------------------------------------------------------------------------------------------------
@@ -295,7 +295,10 @@ def price_question(
     """
     session = session.at_one_survey()
     question = price_at(session, text, options)
-    if not fresh and _has_older_form(question, options) and session.stored(question.key, question.version) is None:
+    formed = _has_older_form(question, options)
+    planned = any(_reads_conditions(block) for block in question.priced[0].plan.blocks)
+    known = fresh or not (formed or planned) or session.stored(question.key, question.version) is not None
+    if not known and (formed or _has_older_plan(session, text, options)):
         older = price_at(session, text, options, older=True)
         if session.stored(older.key, older.version) is not None:
             return older
@@ -311,13 +314,34 @@ def _has_older_form(question: PricedQuestion | FindingQuestion, options: Questio
     return quantiles or (options.bias and any(tally.most for block in blocks for tally in block.tallies))
 
 
+def _has_older_plan(session: Session, text: str, options: QuestionOptions) -> bool:
+    """Whether the question was planned otherwise once."""
+    try:
+        _, plan, _ = plan_question(session, text, options)
+        _, older, _ = plan_question(session, text, options, older=True)
+    except Refused:
+        return False
+    return older.blocks != plan.blocks
+
+
+def _reads_conditions(block: BlockPlan) -> bool:
+    """Whether rows are told apart, or conditions and arms stand in it: nothing else was ever planned otherwise."""
+    computed = any(isinstance(tally.argument, Call) or tally.filter is not None for tally in block.tallies)
+    return computed or _tells_apart(block.relation)
+
+
+def _tells_apart(relation: AnyRelation) -> bool:
+    return isinstance(relation, (Filter, Distinct, UnitGroup)) or any(_tells_apart(one) for one in inputs_of(relation))
+
+
 def price_at(
     session: Session, text: str, options: QuestionOptions, *, raised: bool = False, older: bool = False
 ) -> PricedQuestion | FindingQuestion:
     """Return the question with its price, or refuse.
 
     raised   refuse a cost below the least spend, and raise an accuracy to it; otherwise the price says that it is too low
-    older    as it was priced before quantiles' ends were tested: an answer that was paid for then is given again for nothing
+    older    as it was planned before caps were proved and expressions narrowed, and priced before quantiles' ends were
+             tested: an answer that was paid for then is given again for nothing
 
     Where its caps follow from its own rows, which nobody counted yet, a tenth of the spend counts them first. An accuracy
     speaks of the caps of its tables then, as a price must be known before anything is counted.
@@ -326,7 +350,7 @@ def price_at(
     """
     confidence = confidence_level(options.confidence)
     options = replace(options, caps=None) if options.caps == FIND else options
-    question, plan, compiled = plan_question(session, text, options)
+    question, plan, compiled = plan_question(session, text, options, older=older)
     options = _with_statement(options, question)
     if not options.given:
         raise _cost_not_given(session, plan, options, confidence)
@@ -343,7 +367,7 @@ def price_at(
                 return finding
         caps = caps_known(session, plan, needs)
         if caps is not None:
-            question, plan, compiled = plan_question(session, text, options, caps=caps)
+            question, plan, compiled = plan_question(session, text, options, caps=caps, older=older)
     main = priced_plan(plan, options, session.limits, session.share)
     if older:
         main = price(plan, main.kind, main.amount, main.delta, _weights(plan, options.weights), tested=False)
@@ -387,11 +411,17 @@ def put_together(
 
 
 def plan_question(
-    session: Session, text: str, options: QuestionOptions, *, caps: tuple[RequestedCaps, ...] | None = None
+    session: Session,
+    text: str,
+    options: QuestionOptions,
+    *,
+    caps: tuple[RequestedCaps, ...] | None = None,
+    older: bool = False,
 ) -> tuple[Question, Plan, Compiled]:
     """Return the question's tree, its plan and what the engine runs for it, or refuse; the latest ones are kept.
 
     caps   of each block, where they were found from its own rows
+    older  planned as once, for the key of what was paid for then
 
     Dashboards ask again. What the engine could not run is refused here, before it has a price.
     """
@@ -399,13 +429,13 @@ def plan_question(
 
     schema = session.schema
     plain = options.caps is None and options.bounds is None and type(text) is str and type(options.dialect) is str
-    key = (text, options.dialect, session.visible_tables, caps)
+    key = (text, options.dialect, session.visible_tables, caps, older)
     found = session.plans.get(schema, key) if plain else None
     if found is not None:
         return found
     question = parse_text(session, text, options.dialect)
     asked = _requested_caps(options.caps) if caps is None else caps
-    plan = build_plan(question, schema, asked=asked, bounds=_bounds(options.bounds))
+    plan = build_plan(question, replace(schema, older=older), asked=asked, bounds=_bounds(options.bounds))
     compiled = session.engine.compile(plan.blocks)
     if plain:
         session.plans.keep(schema, key, (question, plan, compiled))
@@ -428,7 +458,7 @@ def _with_bias(
     from curador.answers.bias import bias_questions, with_wider_caps
     from curador.plan.build import build_plan
 
-    wider = with_wider_caps(session.schema, main.plan)
+    wider = replace(with_wider_caps(session.schema, main.plan), older=older)
     capped = RequestedCaps(rows=main.plan.blocks[0].cap.rows)
     plans = [
         build_plan(bias_question, wider, asked=None if isinstance(bias_question.blocks[0].relation, UnitGroup) else capped)

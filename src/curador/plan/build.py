@@ -317,7 +317,8 @@ class _Builder:
     def _range(self, argument: Expression, where: Expression | None) -> Range:
         relation = self.relation if where is None else Filter(self.relation, where)
         known = self.ranges.of(argument, relation)
-        return known if known.bounded else image_range(argument, relation, self.ranges) or known
+        imageless = known.bounded or self.schema.older
+        return known if imageless else image_range(argument, relation, self.ranges) or known
 
     def grid(self, known: Range) -> Grid:
         lower, upper = both_ends(known)

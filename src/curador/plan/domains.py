@@ -97,7 +97,7 @@ class Ranges:
     def _narrowed(self, call: Call, relation: Relation) -> Range:
         """The range of a function where the filters below hold, which may be about the very expression."""
         found = self._call(call, relation)
-        while isinstance(relation, Filter) and call.type.numeric:
+        while isinstance(relation, Filter) and call.type.numeric and not self.schema.older:
             found, relation = narrow_range(found, call, relation.predicate), relation.input
         return found
 
@@ -110,7 +110,8 @@ class Ranges:
                 return self._declared(relation, index)
             case Filter():
                 column = Ref(index, relation.columns[index].type)
-                return narrow_range(self.column(relation.input, index), column, relation.predicate)
+                known, older = self.column(relation.input, index), self.schema.older
+                return narrow_range(known, column, relation.predicate, strict=not older)
             case Project():
                 return self.of(relation.expressions[index], relation.input)
             case Distinct():
@@ -212,7 +213,8 @@ class Ranges:
                 )
             case Filter():
                 daily = relation.columns[index].type is Type.DATE
-                return narrow_times(self._column_times(relation.input, index), index, relation.predicate, daily=daily)
+                known = self._column_times(relation.input, index)
+                return narrow_times(known, index, relation.predicate, daily=daily, strict=not self.schema.older)
             case Project():
                 return self.times(relation.expressions[index], relation.input)
             case Distinct():

@@ -114,8 +114,8 @@ def _case(call: Call, ranges: Ranges, relation: Relation) -> Range:
     arms: list[tuple[Node, list[Node]]] = []
     denied: list[Node] = []
     for condition, arm in zip(pairs[::2], pairs[1::2], strict=True):
-        arms.append((arm, [*denied, condition]))
-        denied += intervals.denials(condition)
+        arms.append((arm, [] if ranges.schema.older else [*denied, condition]))
+        denied += [] if ranges.schema.older else intervals.denials(condition)
     arms.append((last, denied))
     return intervals.hull([ranges.of(arm, _where(relation, held)) for arm, held in arms if not _null(arm)])
 

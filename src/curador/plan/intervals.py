@@ -289,8 +289,10 @@ def _outward(value: float, *, up: bool) -> Fraction:
 # ---- narrowing -------------------------------------------------------------------------------------------------------------
 
 
-def narrow_range(known: Range, what: Node, predicate: Node) -> Range:
+def narrow_range(known: Range, what: Node, predicate: Node, *, strict: bool = True) -> Range:
     """Return the range of a numeric column or expression where the predicate is true.
+
+    strict  a whole number below x is at most the one before it; else x itself, as plans were once made
 
     Claim   Where all conjuncts are true, or NULL because the expression is NULL, the expression lies in the range or is NULL.
     Needs   Both are over the same columns. What is measured is clamped to its range: if the claim failed, for an infinity
@@ -303,7 +305,7 @@ def narrow_range(known: Range, what: Node, predicate: Node) -> Range:
             numbers = [written_range(literal) for literal in literals]
             if any(number.lower is None for number in numbers):
                 continue
-            found = _is_allowed(function, numbers, whole=known.integer)
+            found = _is_allowed(function, numbers, whole=known.integer and strict)
             if found is not None:
                 reasons = dict.fromkeys(reason for reason in (*known.why.split("; "), "WHERE") if reason)
                 known = replace(meet(known, found), why="; ".join(reasons))
@@ -371,9 +373,12 @@ def _is_allowed(function: str, numbers: list[Range], *, whole: bool) -> Range | 
 
 
 def narrow_times(
-    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node, *, daily: bool
+    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node, *, daily: bool, strict: bool = True
 ) -> tuple[dt.datetime, dt.datetime] | None:
-    """Return the earliest and latest time of a column where the predicate is true. daily: it holds dates."""
+    """Return the earliest and latest time of a column where the predicate is true. daily: it holds dates.
+
+    strict  what is earlier than a moment ends before it; else with it, and a written date is a day long, as plans once were
+    """
     earliest, latest = known or (None, None)
     for conjunct in conjuncts(predicate):
         if not isinstance(conjunct, Call):
@@ -384,7 +389,11 @@ def narrow_times(
             ]
             if not values or len(values) != len(literals):
                 continue
-            low, high = _times_allowed(function, [moment_of(value) for value in values], daily=daily)
+            if strict:
+                low, high = _times_allowed(function, [moment_of(value) for value in values], daily=daily)
+            else:
+                low = min(map(moment_of, values)) if function in {">", ">=", "=", "in"} else None
+                high = max(map(last_moment, values)) if function in {"<", "<=", "=", "in"} else None
             if low is not None:
                 earliest = low if earliest is None else max(earliest, low)
             if high is not None:

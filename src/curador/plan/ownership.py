@@ -158,6 +158,8 @@ class Owners:
         Claim   At most as many as the other columns have combinations of values; the unit is one.
         """
         count = len(relation.keys) if isinstance(relation, UnitGroup) else len(relation.columns)
+        if self.schema.older and (isinstance(relation, Distinct) or self._has_other_keys(relation, fixed)):
+            return None
         most = 1
         for place in set(range(count)) - fixed:
             key = relation.keys[place] if isinstance(relation, UnitGroup) else Ref(place, relation.columns[place].type)
@@ -167,12 +169,15 @@ class Owners:
             most *= many
         return most
 
+    def _has_other_keys(self, relation: UnitGroup, fixed: frozenset[int]) -> bool:
+        return any(place not in fixed and not is_unit(key, relation.input) for place, key in enumerate(relation.keys))
+
     def agreeing(self, relation: Relation, fixed: frozenset[int]) -> int | None:
         """Return the most rows of one unit that a group by the fixed columns holds; None: no bound.
 
         NULLs are one group: a verified key says nothing of rows without one.
         """
-        return self._agreeing(relation, fixed, nulls=True)
+        return None if self.schema.older else self._agreeing(relation, fixed, nulls=True)
 
     def _agreeing(self, relation: Relation, fixed: frozenset[int], *, nulls: bool = False) -> int | None:
         key = id(relation), fixed, nulls

@@ -457,6 +457,8 @@ class Schema:
 
     found   the tables whose caps nobody declared and a survey found: the caps of these tables are its
     numbered  whether the data version stores the numbers of values in a unit (`plan/ownership.py:numbered_columns`)
+    older   plan as before rows that are told apart proved caps, and conditions narrowed expressions: answers that were paid
+            for then have the keys of such plans
     """
 
     study: Study
@@ -464,6 +466,7 @@ class Schema:
     public: PublicFacts
     found: frozenset[str] = frozenset()
     numbered: bool = False
+    older: bool = False
 
     def table(self, name: str) -> TableSchema | None:
         """Return the table of this exact name, else the only one of this name in other letter case."""
