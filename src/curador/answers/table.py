@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.answers.release import ReleasedBlock
+    from curador.plan.above import AbovePlan
     from curador.plan.model import BlockPlan, ItemPlan, OrderPlan
     from curador.plan.price import Noise, Priced
     from curador.query.tree import Node
@@ -40,6 +41,8 @@ class AnswerColumn:
     values: list[Any]
     low: list[Any] | None = None
     high: list[Any] | None = None
+    unproved: bool = False
+    """It is made of released numbers, and no interval of it is proved."""
 
 
 def answer_columns(
@@ -52,6 +55,8 @@ def answer_columns(
     level = confidence_level(confidence)
     plan = priced.plan
     sights = [sight_of(*one) for one in zip(plan.blocks, priced.noises, released, strict=True)]
+    if plan.above is not None:
+        return _columns_above(plan.above, sights, level)
     for sight in sights:
         compute(_wanted_expressions(sight, plan.order), sight)
     columns = [_join_column(place, sights, level) for place in range(len(plan.blocks[0].items))]
@@ -78,6 +83,26 @@ def answer_columns(
         )
         for column in columns
     ]
+
+
+def _columns_above(plan: AbovePlan, sights: Sequence[Sight], confidence: Fraction) -> list[AnswerColumn]:
+    """The answer of a question that computes from released rows."""
+    from curador.answers.above import compute_above
+    from curador.answers.bars import enclose_bar, is_proved
+
+    rows = compute_above(plan, sights)
+    found: list[AnswerColumn] = []
+    for out, kind, values, bar, noisy in zip(plan.tree.columns, rows.kinds, rows.columns, rows.bars, rows.noisy, strict=True):
+        if not (noisy and kind.numeric):
+            found.append(AnswerColumn(out.name, kind, values.listed()))
+        elif not is_proved(bar):
+            found.append(AnswerColumn(out.name, kind, values.listed(), unproved=True))
+        else:
+            where = enclose_bar(bar, 1 - confidence)
+            none = where.empty | values.null
+            ends = _low(where.low, none, kind), _high(where.high, none, kind)
+            found.append(AnswerColumn(out.name, kind, values.listed(), *ends))
+    return found
 
 
 def _kept_places(sight: Sight) -> NDArray[np.int64]:

@@ -65,7 +65,7 @@ def shape_of(priced: Priced) -> Hashable:
         (block.items, block.having, block.keys, _shape((block.estimates, block.measurements, noises, selection)))
         for block, noises, selection in zip(plan.blocks, priced.noises, priced.selections, strict=True)
     ]
-    return tuple(blocks), plan.order, plan.limit, plan.offset
+    return tuple(blocks), plan.order, plan.limit, plan.offset, plan.above
 
 
 def _shape(value: Any) -> Hashable:

@@ -1,4 +1,4 @@
-"""DuckDB as a calculator: one statement over one table that is handed in, where there is nothing else to reach.
+"""DuckDB as a calculator: one statement over one or two tables that are handed in, where there is nothing else to reach.
 
 What is computed from released values is computed here, by the same lowered SQL as over rows. A connection is a database of
 its own in memory: without data, files, extensions or settings that could be changed. Connections are kept and lent to one
@@ -18,8 +18,8 @@ from curador.errors import Failed
 if TYPE_CHECKING:
     import duckdb
 
-TABLE = "released"
-"""The name of the table that a statement reads."""
+TABLE, OTHER = "released", "other"
+"""The names of the tables that a statement reads."""
 
 _CLOSED = {"threads": 1, "memory_limit": "1GiB", "temp_directory": "", "max_temp_directory_size": "0KiB"}
 """One thread, so that rows come in the order in which they went in; no folder to spill to."""
@@ -57,16 +57,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=CALCULATORS.forget)
 
 
-def calculate(statement: GeneratedSQL, table: Any) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement over an Arrow table, in its order, as Python's own values."""
+def calculate(statement: GeneratedSQL, table: Any, other: Any = None) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement over an Arrow table, or over two, in its order, as Python's own values."""
     if type(statement) is not GeneratedSQL:
         raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
     connection = CALCULATORS.taken()
     finished = False
     try:
         connection.register(TABLE, table)
+        if other is not None:
+            connection.register(OTHER, other)
         found: list[tuple[Any, ...]] = connection.execute(statement).fetchall()
         connection.unregister(TABLE)
+        if other is not None:
+            connection.unregister(OTHER)
         finished = True
     finally:
         if finished:

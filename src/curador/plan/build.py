@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from curador.errors import InvalidQuery, NotPrivate
+from curador.plan.above import plan_above
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
 from curador.plan.domains import Ranges, can_be_null, domain_of
 from curador.plan.intervals import narrow_range
@@ -93,7 +94,9 @@ def build_plan(
             subject="bounds", rule="must be of columns of the answer", got=", ".join(sorted(map(str, unknown)))
         )
     adjacency = schema.study.adjacency
-    return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables)
+    above = question.above
+    planned = None if above is None else plan_above(above, question.blocks, blocks, schema.study.max_units)
+    return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables, planned)
 
 
 def _build_block(

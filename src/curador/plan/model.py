@@ -29,6 +29,7 @@ from curador.query.tree import Aggregate, Call, Estimated, Expression, Node, Pla
 from curador.study.values import Type, Value
 
 if TYPE_CHECKING:
+    from curador.plan.above import AbovePlan
     from curador.plan.aggregates import PlannedEstimate
     from curador.study.model import Column
 
@@ -228,6 +229,8 @@ class Plan:
     offset: int
     adjacency: Adjacency
     tables: tuple[str, ...]
+    above: AbovePlan | None = None
+    """What is computed from the blocks; None: they are shown as they are."""
 
 
 # ---- grid ------------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
+from curador.plan.above import notes_above, steps_text
 from curador.plan.model import Plan
 from curador.plan.ownership import Owners, scans_of
 from curador.plan.work import nanoseconds_of, rows_read
@@ -117,6 +118,8 @@ def explain(planned: Plan | Priced, schema: Schema) -> str:
             lines.append("having     on released values")
     if plan.order or plan.limit is not None:
         lines.append("order      on released values" + ("" if plan.limit is None else f", the first {plan.limit}"))
+    if plan.above is not None:
+        lines.append(f"then       over released rows: {steps_text(plan.above)}")
     lines.append(f"neighbours {str(plan.adjacency).replace('_', ' ')} {unit}, with all its rows in all tables")
     return "\n".join(lines)
 
@@ -249,4 +252,5 @@ def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
         if (most := rows_read(block, schema)) is not None:
             lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
         lines += [f"bounds: {note}" for note in block.notes]
+    lines += [] if plan.above is None else notes_above(plan.above, plan.blocks)
     return tuple(dict.fromkeys(lines))

@@ -16,14 +16,14 @@ from sqlglot import exp
 
 from curador.query.messages import invalid, not_private, quote_name, suggest_names
 from curador.query.text import name_node, place_of
-from curador.query.tree import Out, Question, Ref, Scan, steps_of, tables_in
+from curador.query.tree import Out, Question, Ref, Scan, releases_of, steps_of, tables_in
 from curador.query.typed_terms import TypedTerm, column_term, renumber_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from curador.query.text import PrivacyClause
-    from curador.query.tree import Node, Place, Relation, WindowCall
+    from curador.query.tree import Node, Place, Relation, ReleasedCall, WindowCall
     from curador.study.model import Schema, TableSchema
 
 
@@ -38,6 +38,9 @@ MOST_COLUMNS = 1_000
 
 WIDEST = 2_000
 """Columns of a table, and of a relation."""
+
+MOST_RELEASES = 64
+"""Results that a question reads."""
 
 MOST_STEPS = 100
 """Relations one above the other."""
@@ -113,6 +116,17 @@ def identities_of(schema: Schema) -> dict[tuple[str, str], KeyIdentity]:
 
 def check_size(relation: Relation) -> Relation:
     """Return the relation unless it has become too large to be planned."""
+    released = releases_of(relation)
+    if released and tables_in(relation):
+        raise not_private(
+            relation.place,
+            "a released result must stand beside released results only: rows of a table would need its exact values",
+            "group the subquery by the unit to use it with rows; or ask for it, then write the numbers.",
+        )
+    if len(released) > MOST_RELEASES:
+        raise invalid(
+            relation.place, f"a question must read at most {MOST_RELEASES} results; one that is used twice counts twice"
+        )
     if len(tables_in(relation)) > MOST_TABLES:
         raise invalid(
             relation.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice"
@@ -177,8 +191,8 @@ class Scope:
         if isinstance(self.content, Question):
             raise not_private(
                 self.place,
-                "an aggregated subquery must stand alone in FROM: a join would need its exact rows",
-                "group it by the unit to join it; or ask twice and combine the answers.",
+                "an aggregated subquery must not stand beside people's rows: that would need its exact values",
+                "group it by the unit to join it; or ask for it, then write the numbers.",
             )
         return self.content
 
@@ -290,10 +304,14 @@ def _place_column(name: str, term: TypedTerm, place: Place | None) -> TypedTerm:
 
 @dataclass(slots=True)
 class Windows:
-    """Window functions met so far. Each becomes a column after the `width` columns of the relation below."""
+    """Window functions met so far. Each becomes a column after the `width` columns of the relation below.
+
+    released  they are over released rows: no unit has to be among their partitions
+    """
 
     width: int
-    calls: list[WindowCall] = field(default_factory=list["WindowCall"])
+    calls: list[WindowCall | ReleasedCall] = field(default_factory=list["WindowCall | ReleasedCall"])
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +319,8 @@ class Reading:
     """What may stand in an expression.
 
     clause      the clause, as messages name it
-    aggregates  "released" where noise will be added, "unit" exact and inside a unit, "done" where names are released
-                values already, None where no aggregate may stand
+    aggregates  "released" where noise will be added, "unit" exact and inside a unit, "above" over released rows, "done"
+                where names are released values already, None where no aggregate may stand
     windows     None where no window function may stand
     aliases     names that the SELECT list gives, if the clause may use them, with what they stand for in the text
     known       such names that were read already; None while one is being read
@@ -314,7 +332,7 @@ class Reading:
     context: Context
     scope: Scope
     clause: str
-    aggregates: Literal["released", "unit", "done"] | None = None
+    aggregates: Literal["released", "unit", "above", "done"] | None = None
     windows: Windows | None = None
     aliases: Mapping[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
     known: dict[str, TypedTerm | None] = field(default_factory=dict[str, "TypedTerm | None"])

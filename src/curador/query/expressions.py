@@ -46,10 +46,16 @@ def _unknown_refusal(node: exp.Expr, reading: Reading) -> Exception:
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Expr):
         node = node.this  # how ANY_VALUE arrives
     if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
+        if isinstance(node, exp.Exists):
+            return not_private(
+                place,
+                "EXISTS must be a condition of its own in WHERE",
+                "EXISTS (SELECT 1 FROM t WHERE t.unit = unit), after WHERE or AND; or join it.",
+            )
         return not_private(
             place,
-            "a subquery must stand in FROM, or be a condition of its own in WHERE",
-            "x IN (SELECT y FROM a public table), EXISTS (SELECT 1 FROM t WHERE t.unit = unit); join it otherwise.",
+            "a scalar subquery must not be compared with people's rows: it would need its exact value",
+            "ask for it, then write the number.",
         )
     if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.Localtime | exp.Localtimestamp):
         return invalid(place, "the time of asking is not part of the language", "write the date: DATE '2024-12-31'.")
@@ -346,7 +352,7 @@ def _grouping(node: exp.Grouping, reading: Reading) -> TypedTerm:
 # ---- aggregates ------------------------------------------------------------------------------------------------------------
 
 
-AggregateScope = Literal["released", "unit"]
+AggregateScope = Literal["released", "unit", "above"]
 
 _AGGREGATES_BY_CLASS: dict[type[exp.Expr], str] = {
     exp.Count: "count",
@@ -555,6 +561,16 @@ def _measure(
             )
         condition = typed_terms.require_boolean(argument, f"what {name}() is of")
         return _aggregate_term(name, condition, filters, None, Type.BOOLEAN, place)
+    if where == "above" and name not in {"sum", "avg", "min", "max"}:
+        raise invalid(
+            place,
+            f"{name}() must not be over released rows",
+            "COUNT, SUM, AVG, MIN and MAX of released values; or ask for it.",
+        )
+    if where == "above" and name == "avg":
+        return _aggregate_term(
+            name, typed_terms.require_number(argument, "what avg() is of"), filters, None, Type.FLOAT, place
+        )
     if name in {"min", "max"} or q is not None:
         return _order_statistic(name, argument, q, filters, place, released=released)
     number = typed_terms.require_number(argument, f"what {name}() is of")

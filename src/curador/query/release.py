@@ -155,6 +155,39 @@ def name_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
     return tuple(done)
 
 
+# ---- the SELECT list -------------------------------------------------------------------------------------------------------
+
+
+def star_of(node: exp.Expr) -> exp.Star | None:
+    """Return the star of * or table.*, None where a node is none."""
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return node.this
+    return node if isinstance(node, exp.Star) else None
+
+
+def read_items(node: exp.Select, reading: Reading) -> tuple[list[TypedTerm], TypedTerm | None]:
+    """Return the SELECT list and HAVING; the aliases of the list are known to the reading from then on."""
+    terms: list[TypedTerm] = []
+    for item in node.expressions:
+        inner = strip_alias(item)
+        if star_of(inner) is not None:
+            raise not_private(
+                reading.place(item),
+                "* must not stand beside aggregates or keys: it means every column of single rows",
+                "name the keys.",
+            )
+        term = reading.of(inner)
+        terms.append(term)
+        if isinstance(item, exp.Alias):
+            reading.known[item.alias.lower()] = term
+    having = node.args.get("having")
+    if having is None:
+        return terms, None
+    condition = take_arguments(having, reading.context, "this")[0]
+    about = replace(reading, clause="HAVING", windows=None, first="unless key")
+    return terms, typed_terms.require_boolean(about.of(condition), "what follows HAVING")
+
+
 # ---- grouping --------------------------------------------------------------------------------------------------------------
 
 
@@ -418,34 +451,14 @@ def _read_whole(node: exp.Expr, what: str, context: Context) -> int | None:
 
 
 def reshape_select(node: exp.Select, inner: Question, first: Scope, context: Context) -> Scope:
-    """Return an outer SELECT as part of the aggregated one below it: all it does is done to released values."""
-    items, where, order, limit, offset, distinct, group, having = take_arguments(
-        node,
-        context,
-        "expressions",
-        "where",
-        "order",
-        "limit",
-        "offset",
-        "distinct",
-        "group",
-        "having",
-        ignored=("from_", "with_"),
+    """Return an outer SELECT as part of the aggregated one below it: columns, rows and order of released values.
+
+    What does more to them, or more than once, stands above the result instead (`above.py`).
+    """
+    items, where, order, limit, offset = take_arguments(
+        node, context, "expressions", "where", "order", "limit", "offset", ignored=("from_", "with_")
     )
-    if distinct is not None or group is not None or having is not None or any(holds_aggregate(item) for item in items):
-        asked = next((one for one in (group, having, distinct) if one is not None), None)
-        raise not_private(
-            context.place(asked or next((item for item in items if holds_aggregate(item)), node)),
-            "an aggregated subquery must not be aggregated again: that would need its exact rows",
-            "group the subquery by the unit; or ask for its result and compute from that.",
-        )
     cut = inner.limit is not None or inner.offset > 0
-    if cut and (where is not None or order is not None or limit is not None or offset is not None):
-        raise invalid(
-            context.place(where or order or limit or offset),
-            "a subquery with LIMIT must not be filtered, sorted or cut again",
-            "put WHERE, ORDER BY and LIMIT into the outer SELECT.",
-        )
     blocks: list[Block] = []
     terms: list[tuple[TypedTerm, ...]] = []
     readings: list[Reading] = []

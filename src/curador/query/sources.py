@@ -32,9 +32,10 @@ from curador.query.context import (
     take_arguments,
 )
 from curador.query.expressions import holds_aggregate, operands_of
+from curador.query.lifting import lift_scope
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.text import name_node
-from curador.query.tree import Call, Expression, Filter, Join, Out, Project, Question, Ref
+from curador.query.tree import Call, Expression, Filter, Join, Out, Project, Question, Ref, releases_of
 from curador.query.typed_terms import TypedTerm, column_term, columns_in, conjoin, equate, not_null, renumber_columns
 
 if TYPE_CHECKING:
@@ -242,6 +243,8 @@ def _merge_using(rows: Relation, side: JoinSide) -> Relation:
 def _join_checked(
     left: Relation, right: Relation, kind: JoinKind, on: list[TypedTerm], place: Place | None, context: Context
 ) -> Relation:
+    if releases_of(left) or releases_of(right):
+        return join_released(left, right, kind, on, place)
     left_private, right_private = context.is_private(left), context.is_private(right)
     if left_private and right_private:
         if not any(equates_units(term.node, left.columns, right.columns, context) for term in on):
@@ -250,6 +253,18 @@ def _join_checked(
         _check_public(kind, place, left_private=left_private)
     elif kind in {"right", "full"}:
         raise invalid(place, f"{kind.upper()} JOIN must not be of two public tables", "LEFT JOIN, with the tables exchanged.")
+    return join_pair(left, right, kind, conjoin(on).row if on else None, place)
+
+
+def join_released(left: Relation, right: Relation, kind: JoinKind, on: list[TypedTerm], place: Place | None) -> Relation:
+    """Return released rows joined with released rows; with rows of a table they must not be."""
+    for side in (left, right):
+        if not releases_of(side):
+            raise not_private(
+                place,
+                "a released result must be joined with released results only: rows of a table would need its exact values",
+                "group the subquery by the unit to join it with rows; or ask for it, then write the numbers.",
+            )
     return join_pair(left, right, kind, conjoin(on).row if on else None, place)
 
 
@@ -341,6 +356,7 @@ def read_alias(alias: exp.TableAlias, place: Place | None) -> tuple[str | None, 
 
 def _read_bracket(first: Scope, joins: list[exp.Join], environment: Environment, context: Context) -> Scope:
     """Return (a JOIN b ON …) as one relation that keeps the names inside."""
+    first = lift_scope(first)
     scope, rest, _ = join_from(*read_from(first, joins, environment, context), [], context)
     return replace(scope, content=_keep_rows(scope.rows, rest, first.place))
 
@@ -368,7 +384,7 @@ def _read_join(
 ) -> tuple[Scope, JoinSide]:
     """Return the names after one more join, and its side. `width` columns stand to the left, made by `before` joins."""
     this, on, using = take_arguments(node, context, "this", "on", "using", ignored=("side", "kind", "method"))
-    found = read_from_item(this, environment, context)
+    found = lift_scope(read_from_item(this, environment, context))
     rows = found.rows
     if before + 1 >= MOST_TABLES:
         raise invalid(found.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")
@@ -539,6 +555,8 @@ def _match_subquery(
         right, on = _correlate_rows(rows, scope, x, query, environment, context)
     else:
         right, on = _independent(rows, x, query, environment, context)
+    if releases_of(rows):
+        return join_released(rows, right, "anti" if condition.negated else "semi", on, condition.place)
     if context.is_private(right):
         tied = context.is_private(rows) and any(equates_units(term.node, rows.columns, right.columns, context) for term in on)
         if not tied:
@@ -571,6 +589,8 @@ def _correlate_rows(
         raise invalid(context.place(query), "a subquery must have FROM")
     width = len(rows.columns)
     first = read_from_item(take_arguments(from_, context, "this")[0], environment, context)
+    if releases_of(rows):
+        first = lift_scope(first)
     scope, sides = read_from(first, joins or [], environment, context)
     inside = scope.shifted(width, outside)
     terms: list[TypedTerm] = []
@@ -619,8 +639,9 @@ def _independent(
 ) -> tuple[Relation, list[TypedTerm]]:
     """Return the rows of any other subquery, which cannot name the rows outside."""
     place = context.place(query)
-    right = context.query(query, environment, context).content
-    if isinstance(right, Question):
+    found = context.query(query, environment, context)
+    right = lift_scope(found).rows if releases_of(rows) else found.content
+    if isinstance(right, Question) or (releases_of(right) and not releases_of(rows)):
         raise not_private(
             place,
             "an aggregated subquery must not decide about rows: it would need its exact values",

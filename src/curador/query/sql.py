@@ -17,7 +17,14 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 
 from curador.errors import CuradorError, require
-from curador.query import typed_terms
+from curador.query.above import (
+    aggregates_under_windows,
+    beside_scalars,
+    folds,
+    lifts,
+    question_above,
+    read_above,
+)
 from curador.query.calls import cast_term
 from curador.query.context import (
     MOST_COLUMNS,
@@ -35,6 +42,7 @@ from curador.query.context import (
 )
 from curador.query.expressions import holds_aggregate, read_expression
 from curador.query.functions import AGGREGATES
+from curador.query.lifting import cut_released, is_released, lift_scope, unite_released
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.release import (
     add_key,
@@ -46,12 +54,14 @@ from curador.query.release import (
     keys_of,
     name_blocks,
     order_select,
+    read_items,
     read_limits,
     read_ordering,
     released_keys,
     replace_keys,
     require_columns,
     reshape_select,
+    star_of,
     strip_alias,
     unite_selects,
 )
@@ -144,9 +154,11 @@ def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
 
 def _read_question(statement: exp.Expr, context: Context) -> Question:
     released = _read_query(statement, {}, context, top=True).content
+    if not isinstance(released, Question) and is_released(released):
+        released = question_above(released)
     if not isinstance(released, Question):
         raise not_private(None, "a question must ask for aggregates or keys")
-    blocks = name_blocks(released.blocks)
+    blocks = released.blocks if released.above is not None else name_blocks(released.blocks)
     tables = tuple(sorted({name for block in blocks for name in tables_in(block.relation)}))
     return replace(released, blocks=blocks, options=options_of(context.marks, blocks, tables, context.schema), tables=tables)
 
@@ -163,6 +175,8 @@ def _read_query(node: exp.Expr, environment: Environment, context: Context, *, t
         inner = _read_query(this, _read_with(node, environment, context), context, top=top)
         if isinstance(inner.content, Question):
             return order_select(inner, order, limit, offset, context)
+        if is_released(inner.rows):
+            return cut_released(inner, order, limit, offset, context)
         if limit is not None or offset is not None:
             raise not_private(context.place(limit or offset), "LIMIT must not stand in a subquery over rows")
         return inner
@@ -244,7 +258,15 @@ def _read_union(node: exp.Union, environment: Environment, context: Context, *, 
     aggregated = [one for one in found if isinstance(one.content, Question)]
     if len(aggregated) == len(found):
         return order_select(unite_selects(aggregated, place), order, limit, offset, context)
-    if aggregated:
+    released = [lift_scope(one) for one in found]
+    if all(is_released(one.rows) for one in released):
+        united = unite_released(released, place)
+        return (
+            united
+            if order is None and limit is None and offset is None
+            else cut_released(united, order, limit, offset, context)
+        )
+    if aggregated or any(is_released(one.rows) for one in released):
         raise not_private(place, "UNION ALL must be of aggregated SELECTs only, or of rows only")
     if limit is not None or offset is not None:
         raise not_private(context.place(limit or offset), "LIMIT must not stand in a subquery over rows")
@@ -292,7 +314,7 @@ def _unite_column(name: str, terms: list[TypedTerm], place: Place | None) -> Out
 
 def read_select(node: exp.Select, environment: Environment, context: Context, *, top: bool) -> Scope:
     """Return what a SELECT gives: at the top only what is released."""
-    later = ("group", "having", "order", "limit", "offset")
+    later = ("group", "having", "qualify", "order", "limit", "offset")
     items, from_, joins, where, distinct = take_arguments(
         node, context, "expressions", "from_", "joins", "where", "distinct", ignored=("with_", *later)
     )
@@ -303,17 +325,47 @@ def read_select(node: exp.Select, environment: Environment, context: Context, *,
     if from_ is None:
         raise invalid(context.place(node), "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
     first = read_from_item(take_arguments(from_, context, "this")[0], environment, context)
-    if isinstance(first.content, Question) and not joins:
+    if isinstance(first.content, Question) and not joins and folds(node, first.content):
         return reshape_select(node, first.content, first, context)
+    first = lift_scope(first)
     whole, sides = read_from(first, joins or [], environment, context)
+    if is_released(first.rows):
+        whole = beside_scalars(node, whole, sides, environment, context)
     scope = read_filtered(whole, sides, where, aliases_of(items), environment, context)
-    grouped = any(node.args.get(one) is not None for one in ("group", "having")) or any(map(holds_aggregate, items))
+    grouped = any(node.args.get(one) is not None for one in ("group", "having")) or any(
+        holds_aggregate(item) or aggregates_under_windows(item) for item in items
+    )
+    if is_released(scope.rows):
+        return _read_over_released(node, scope, environment, context, grouped=grouped)
+    if grouped and lifts(node):
+        return _read_lifted(node, scope, environment, context, top=top)
+    take_arguments(node, context, ignored=tuple(one for one in node.args if one != "qualify"))
     if grouped or (distinct is not None and _gives_keys(node, scope, context, top=top)):
         return _read_grouped(node, scope, context, grouped=grouped, top=top)
     if top:
         _list_columns(node, scope, context, Windows(len(scope.rows.columns)))  # what is wrong in the list is said first
         raise _row_level_refusal(node, scope, context)
     return scope_of(_read_rows(node, scope, context))
+
+
+def _read_over_released(
+    node: exp.Select, scope: Scope, environment: Environment, context: Context, *, grouped: bool
+) -> Scope:
+    """Return a SELECT over results."""
+    if not grouped:
+        return read_above(node, scope, environment, context)
+    reading = Reading(context, scope, "GROUP BY", aliases=aliases_of(node.expressions))
+    keys, sets = keys_of(node.args.get("group"), node.expressions, reading)
+    return read_above(node, scope, environment, context, keys, sets)
+
+
+def _read_lifted(node: exp.Select, scope: Scope, environment: Environment, context: Context, *, top: bool) -> Scope:
+    """Return a SELECT with aggregates over rows, and with windows or scalar subqueries over those."""
+    _check_private(node, scope, context)
+    reading = Reading(context, scope, "GROUP BY", aliases=aliases_of(node.expressions))
+    keys, sets = keys_of(node.args.get("group"), node.expressions, reading)
+    check_released_keys(keys, context, top=top)
+    return read_above(node, scope, environment, context, keys, sets)
 
 
 def _row_level_refusal(node: exp.Select, scope: Scope, context: Context) -> Exception:
@@ -381,7 +433,7 @@ def _list_columns(node: exp.Select, scope: Scope, context: Context, windows: Win
     found: list[tuple[str, TypedTerm]] = []
     for item in node.expressions:
         inner = strip_alias(item)
-        star = _star(inner)
+        star = star_of(inner)
         if star is not None:
             if isinstance(item, exp.Alias):
                 raise invalid(context.place(item), "* must have no alias")
@@ -404,12 +456,6 @@ def _list_columns(node: exp.Select, scope: Scope, context: Context, windows: Win
         if isinstance(item, exp.Alias):
             reading.known[item.alias.lower()] = term
     return found
-
-
-def _star(node: exp.Expr) -> exp.Star | None:
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        return node.this
-    return node if isinstance(node, exp.Star) else None
 
 
 def _without(star: exp.Star, table: str | None, scope: Scope, context: Context) -> list[tuple[str, TypedTerm]]:
@@ -455,18 +501,13 @@ def _gives_keys(node: exp.Select, scope: Scope, context: Context, *, top: bool) 
 
 
 def _read_grouped(node: exp.Select, scope: Scope, context: Context, *, grouped: bool, top: bool) -> Scope:
-    if not context.is_private(scope.rows):
-        raise invalid(
-            context.place(node),
-            "an aggregate must be over a private table; this is over public ones",
-            "read public tables directly, without us.",
-        )
+    _check_private(node, scope, context)
     reading = Reading(context, scope, "GROUP BY", aliases=aliases_of(node.expressions))
     if grouped:
         keys, sets = keys_of(node.args.get("group"), node.expressions, reading)
     else:
         items = [strip_alias(item) for item in node.expressions]
-        if any(_star(item) is not None for item in items):
+        if any(star_of(item) is not None for item in items):
             raise _row_level_refusal(node, scope, context)
         keys = []
         sets = [tuple(dict.fromkeys(add_key(require_columns(reading.of(item)), keys) for item in items))]
@@ -478,27 +519,13 @@ def _read_grouped(node: exp.Select, scope: Scope, context: Context, *, grouped: 
     return _read_released(node, scope, keys, sets, context, grouped=grouped)
 
 
-def _read_items(node: exp.Select, reading: Reading) -> tuple[list[TypedTerm], TypedTerm | None]:
-    """Return the SELECT list and HAVING; the aliases of the list are known to the reading from then on."""
-    terms: list[TypedTerm] = []
-    for item in node.expressions:
-        inner = strip_alias(item)
-        if _star(inner) is not None:
-            raise not_private(
-                reading.place(item),
-                "* must not stand beside aggregates or keys: it means every column of single rows",
-                "name the keys.",
-            )
-        term = reading.of(inner)
-        terms.append(term)
-        if isinstance(item, exp.Alias):
-            reading.known[item.alias.lower()] = term
-    having = node.args.get("having")
-    if having is None:
-        return terms, None
-    condition = take_arguments(having, reading.context, "this")[0]
-    about = replace(reading, clause="HAVING", first="unless key")
-    return terms, typed_terms.require_boolean(about.of(condition), "what follows HAVING")
+def _check_private(node: exp.Select, scope: Scope, context: Context) -> None:
+    if not context.is_private(scope.rows):
+        raise invalid(
+            context.place(node),
+            "an aggregate must be over a private table; this is over public ones",
+            "read public tables directly, without us.",
+        )
 
 
 def _read_released(
@@ -514,7 +541,7 @@ def _read_released(
     if len(sets) * len(node.expressions) > MOST_COLUMNS:
         raise invalid(place, f"an answer must have at most {MOST_COLUMNS:,} columns over all its grouping sets")
     reading = Reading(context, scope, "SELECT", aggregates="released", keys=index_keys(keys))
-    items, having = _read_items(node, reading)
+    items, having = read_items(node, reading)
     sorting = replace(reading, clause="ORDER BY", first="always")
     release = released_keys(keys, sets[0])
     order = read_ordering(node.args.get("order"), sorting, items, lambda term: release(term.node), several=several)
@@ -526,7 +553,7 @@ def _read_released(
     for chosen in sets:
         if tells:  # GROUPING(key) is another number in each set
             left_out = [index for index in range(len(keys)) if index not in chosen]
-            items, having = _read_items(node, replace(reading, absent=left_out, known={}))
+            items, having = read_items(node, replace(reading, absent=left_out, known={}))
         release = released_keys(keys, chosen)
         made = tuple(_released_term(term, release(term.node)) for term in items)
         if not several and not any(item.aggregated for item in items):
@@ -575,7 +602,7 @@ def _unit_group(node: exp.Select, scope: Scope, keys: list[TypedTerm], context: 
     if limit is not None or offset is not None:
         raise not_private(context.place(limit or offset), "LIMIT must not choose among units")
     reading = Reading(context, scope, "SELECT", aggregates="unit", keys=index_keys(keys))
-    mixed, having = _read_items(node, reading)
+    mixed, having = read_items(node, reading)
     measured: dict[Aggregate, int] = {}
     find = key_finder(keys)
 

@@ -7,7 +7,8 @@ SELECT with aggregates over one relation.
     Question ─ blocks ─ Block ─ relation:  Scan | Filter | Project | Join | UnionAll | UnitGroup | Window | Distinct
              │               ├ keys:      Expression over the relation's columns
              │               └ items:     expressions whose leaves are Aggregate, Key and Literal
-             └ order, limit
+             ├ order, limit
+             └ above:  what is computed from the released blocks, a tree of relations whose leaves are `Released`
 
 The names under which trees are stored, in canonical texts and so in the keys of paid answers, are a contract: those texts, at
 the end of this module, are for ever. Classes and attributes may be renamed; a new attribute is written only where it is not
@@ -248,13 +249,113 @@ class Distinct:
         return self.input.columns
 
 
-Relation: TypeAlias = Scan | Filter | Project | Join | UnionAll | UnitGroup | Window | Distinct
+# ---- relations of released rows ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What a block releases: its keys, then its aggregates. Above it stand relations of released rows and nothing else."""
+
+    block: Block
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedGroup:
+    """Released rows aggregated: the keys, then the aggregates. Without keys there is one row, whatever there was."""
+
+    input: Relation
+    keys: tuple[Expression, ...]
+    aggregates: tuple[Aggregate, ...]
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+ReleasedWindowName: TypeAlias = OneOf[
+    "row_number",
+    "rank",
+    "dense_rank",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "lag",
+    "lead",
+    "first_value",
+    "last_value",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Which rows of a partition an aggregate is over, from the row itself: None has no end. `rows`: else peers go along."""
+
+    rows: bool
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedCall:
+    """One window function over released rows. Rows that are equal in its order stand in the order of the rows below."""
+
+    function: ReleasedWindowName
+    argument: Expression | None
+    partition: tuple[Expression, ...]
+    order: tuple[Order, ...]
+    type: Type
+    frame: Frame | None = None
+    offset: int = 1
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedWindow:
+    """The input's columns, then one for each call."""
+
+    input: Relation
+    calls: tuple[ReleasedCall, ...]
+    columns: tuple[Out, ...]
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Released rows in an order, and of them those after `offset`, at most `limit`."""
+
+    input: Relation
+    order: tuple[Order, ...]
+    limit: int | None = None
+    offset: int = 0
+    place: Place | None = field(default=None, compare=False)
+
+    @property
+    def columns(self) -> tuple[Out, ...]:
+        return self.input.columns
+
+
+Relation: TypeAlias = (
+    Scan
+    | Filter
+    | Project
+    | Join
+    | UnionAll
+    | UnitGroup
+    | Window
+    | Distinct
+    | Released
+    | ReleasedGroup
+    | ReleasedWindow
+    | Cut
+)
 
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
     """Return the relations that one is made of, in the order of its text."""
     match relation:
-        case Scan():
+        case Scan() | Released():
             return ()
         case Join():
             return (relation.left, relation.right)
@@ -269,6 +370,13 @@ def tables_in(relation: Relation) -> tuple[str, ...]:
     if isinstance(relation, Scan):
         return (relation.table,)
     return tuple(name for one in inputs_of(relation) for name in tables_in(one))
+
+
+def releases_of(relation: Relation) -> tuple[Released, ...]:
+    """Return the released blocks that a relation reads, each as often as it does."""
+    if isinstance(relation, Released):
+        return (relation,)
+    return tuple(one for below in inputs_of(relation) for one in releases_of(below))
 
 
 def steps_of(relation: Relation) -> int:
@@ -333,6 +441,8 @@ class Question:
     options: Options = NOTHING_ASKED
     tables: tuple[str, ...] = ()
     """Every table of the study that is read, sorted."""
+    above: Relation | None = None
+    """What is computed from the blocks, which are then its `Released`; None: they are shown as they are."""
 
 
 # ---- how a tree is stored -----------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""Window functions. They must stay inside a unit: they are partitioned by it."""
+"""Window functions. Over people's rows they stay inside a unit, their partition; over released rows they are free."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
@@ -10,12 +11,13 @@ from curador.query import typed_terms
 from curador.query.context import UNIT, Reading, take_arguments
 from curador.query.messages import invalid, not_private
 from curador.query.text import name_node
-from curador.query.tree import Out, WindowCall
+from curador.query.tree import Frame, Order, Out, ReleasedCall, WindowCall
 from curador.query.typed_terms import TypedTerm, column_term
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from curador.query.tree import Expression, Place, WindowName
+    from curador.query.context import Windows
+    from curador.query.tree import Expression, Place, ReleasedWindowName, WindowName
 
 _WINDOW_FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.RowNumber: "row_number",
@@ -38,6 +40,8 @@ Ordering = tuple[tuple["Expression", bool, bool], ...]
 def read_window(node: exp.Window, reading: Reading) -> TypedTerm:
     """Return the column that a window function makes, and note the function for the relation below."""
     place = reading.place(node)
+    if reading.windows is not None and reading.windows.released:
+        return _read_released_window(node, reading, reading.windows)
     if reading.windows is None:
         raise not_private(
             place,
@@ -175,3 +179,137 @@ def _type(function: str, argument: TypedTerm | None) -> Type:
     if function == "avg":
         return Type.FLOAT
     return argument.type or Type.FLOAT
+
+
+# ---- over released rows ------------------------------------------------------------------------------------------------
+
+
+_RELEASED_FUNCTIONS = {**_WINDOW_FUNCTIONS, exp.FirstValue: "first_value", exp.LastValue: "last_value"}
+_PICKING = {"lag", "lead"}
+_MOST_FRAME = 10_000
+
+
+def _read_released_window(node: exp.Window, reading: Reading, windows: Windows) -> TypedTerm:
+    """Return the column of a window function over released rows, or over the aggregates of the same SELECT."""
+    place, context = reading.place(node), reading.context
+    this, partition, order, spec = take_arguments(node, context, "this", "partition_by", "order", "spec", ignored=("over",))
+    function = _RELEASED_FUNCTIONS.get(type(this))
+    if function is None:
+        raise invalid(
+            place,
+            f"{name_node(this, context.text)} must not stand before OVER",
+            f"{', '.join(_RELEASED_FUNCTIONS.values())}.",
+        )
+    rows = replace(reading, clause="a window", windows=None, first="never")
+    argument, offset = _released_argument(this, function, rows)
+    ordering = _released_order(order, rows)
+    if function in _RANKS | _PICKING:
+        if spec is not None:
+            raise invalid(place, f"{function} must have no frame")
+        if not ordering and function != "row_number":
+            raise invalid(place, f"{function} must have an order", f"{function.upper()}(…) OVER (ORDER BY …).")
+        frame = None
+    else:
+        frame = _released_frame(spec, ordered=bool(ordering), rows=rows, place=place)
+    parts = [rows.of(one) for one in partition or []]
+    held = [*parts, *ordering, *([argument] if argument is not None else [])]
+    for term in held:
+        if any(index >= windows.width for index in typed_terms.columns_in(term.node)):
+            raise invalid(
+                place, "a window function must not stand inside another", "put the inner one into a subquery in FROM."
+            )
+    type_ = _type(function, argument)
+    call = ReleasedCall(
+        cast("ReleasedWindowName", function),
+        None if argument is None else argument.node,  # type: ignore[arg-type]
+        tuple(term.node for term in parts),  # type: ignore[arg-type]
+        tuple(_orders(order, ordering)),
+        type_,
+        frame,
+        offset,
+        place,
+    )
+    if call not in windows.calls:
+        windows.calls.append(call)
+    index = windows.width + windows.calls.index(call)
+    return column_term(index, Out(function, type_, nullable=True), place)
+
+
+def _released_order(order: exp.Order | None, rows: Reading) -> list[TypedTerm]:
+    if order is None:
+        return []
+    sorts = take_arguments(order, rows.context, "expressions")[0]
+    terms = [rows.of(take_arguments(sort, rows.context, "this", "desc", "nulls_first")[0]) for sort in sorts]
+    for term in terms:
+        if typed_terms.value_of(term) is not None or term.is_null:
+            raise invalid(term.place, "a window must be ordered by columns")
+    return terms
+
+
+def _orders(order: exp.Order | None, terms: list[TypedTerm]) -> list[Order]:
+    sorts: list[Any] = [] if order is None else order.expressions
+    return [
+        Order(term.node, bool(sort.args.get("desc")), bool(sort.args.get("nulls_first")))
+        for sort, term in zip(sorts, terms, strict=True)
+    ]
+
+
+def _released_argument(this: exp.Expr, function: str, rows: Reading) -> tuple[TypedTerm | None, int]:
+    """Return what a window function is of: an expression over released rows, or one that aggregates are in."""
+    place = rows.place(this)
+    if function in _RANKS:
+        take_arguments(this, rows.context)
+        return None, 1
+    if function in _PICKING:
+        inner, offset = take_arguments(this, rows.context, "this", "offset")
+        step = 1 if offset is None else typed_terms.value_of(rows.of(offset))
+        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= _MOST_OFFSET:
+            raise invalid(place, f"the offset of {function} must be a whole number from 0 to {_MOST_OFFSET:,}")
+        return _typed(rows.of(inner)), step
+    inner = take_arguments(this, rows.context, "this", ignored=("big_int",))[0]
+    if function == "count" and (inner is None or isinstance(inner, exp.Star)):
+        return None, 1
+    if isinstance(inner, exp.Distinct):
+        raise invalid(place, "DISTINCT must not stand in a window")
+    term = _typed(rows.of(inner))
+    if function in {"sum", "avg"}:
+        return typed_terms.require_number(term, f"what {function}() is of"), 1
+    return term, 1
+
+
+def _typed(term: TypedTerm) -> TypedTerm:
+    if term.type is None:
+        raise invalid(term.place, "a window must be computed over a column")
+    return term
+
+
+def _released_frame(spec: exp.WindowSpec | None, *, ordered: bool, rows: Reading, place: Place | None) -> Frame:
+    if spec is None:
+        return Frame(rows=False, start=None, end=0 if ordered else None)
+    kind, *rest = take_arguments(spec, rows.context, "kind", "start", "start_side", "end", "end_side")
+    by_rows = str(kind).upper() == "ROWS"
+    start = _frame_end(rest[0], rest[1], rows, place)
+    end = _frame_end(rest[2], rest[3], rows, place) if rest[2] is not None else 0
+    known = by_rows or (str(kind).upper() == "RANGE" and start is None and end in {None, 0})
+    if not known or (start is not None and end is not None and start > end):
+        raise invalid(
+            place,
+            "a frame must be of ROWS between two ends in order, or run from the first row",
+            "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, with ORDER BY.",
+        )
+    if not ordered and (start is not None or end is not None):
+        raise invalid(place, "a frame must have an order", "OVER (ORDER BY …).")
+    return Frame(by_rows, start, end)
+
+
+def _frame_end(value: Any, side: Any, rows: Reading, place: Place | None) -> int | None:
+    """An end of a frame, counted from the row; None where it has none."""
+    text, where = str(value or "").upper(), str(side or "").upper()
+    if text == "CURRENT ROW":
+        return 0
+    if text == "UNBOUNDED":
+        return None
+    step = typed_terms.value_of(rows.of(value)) if isinstance(value, exp.Expr) else None
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= _MOST_FRAME:
+        raise invalid(place, f"an end of a frame must be a whole number from 0 to {_MOST_FRAME:,}")
+    return -step if where == "PRECEDING" else step

@@ -1,0 +1,166 @@
+"""Sums and ratios of many noises: what is made of many groups has one noise of each.
+
+Equal noises with equal coefficients are counted, not listed.
+
+Gaussians   a sum of m equal discrete ones is a discrete one of √m times the width, but for a factor that is 1 to many digits
+Laplaces    up to eight: as `error.py` has it; more: their law is computed on a lattice, by Fourier transforms
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from curador.mechanisms.gaussian import DiscreteGaussian
+from curador.mechanisms.grid import round_up
+from curador.plan.error import FAR, ROUND_OFF, Additive, RatioLaw, lattice_slack, ratio_law, sum_reach
+
+if TYPE_CHECKING:
+    from curador.numerics.rounding import FloatArray
+
+Counted: TypeAlias = tuple[float, Additive, int]
+"""A coefficient, a noise, and how many there are of it, all independent."""
+
+_FEW = 8
+
+
+@lru_cache(maxsize=512)
+def many_reach(terms: tuple[Counted, ...], confidence: Fraction) -> float:
+    """Return w with P[|Σ c · noise| ≤ w] ≥ confidence, each noise as often as it is counted.
+
+    Claim   Few noises: `sum_reach`. Many Gaussians: of every class its sum (`merged_gaussian`), then `sum_reach` of those,
+            with the miss made smaller by the classes' factors. Many Laplaces: `_laplace_lattice_reach`.
+    Rounds  Up.
+    """
+    held = [(Fraction(abs(c)), noise, many) for c, noise, many in terms if c and many]
+    count = sum(many for _, _, many in held)
+    if count <= 1:
+        return sum_reach(tuple((c, noise) for c, noise, _ in held), confidence)
+    if all(isinstance(noise, DiscreteGaussian) for _, noise, _ in held):
+        merged = [(c, *merged_gaussian(noise, many)) for c, noise, many in held]  # type: ignore[arg-type]
+        factor = sum(excess for *_, excess in merged)
+        if factor <= _LARGEST_EXCESS:
+            miss = (1 - confidence) * Fraction(math.exp(-factor) * (1 - 1e-15))
+            return sum_reach(tuple((c, noise) for c, noise, _ in merged), 1 - miss)
+    elif count > _FEW and not any(isinstance(noise, DiscreteGaussian) for _, noise, _ in held):
+        found = _laplace_lattice_reach(tuple((float(c), noise, many) for c, noise, many in held), float(1 - confidence))
+        if found is not None:
+            return found
+    return sum_reach(tuple((c, noise) for c, noise, many in held for _ in range(many)), confidence)
+
+
+_LARGEST_EXCESS = 1e-3
+
+
+@lru_cache(maxsize=512)
+def merged_gaussian(noise: DiscreteGaussian, many: int) -> tuple[DiscreteGaussian, float]:
+    """Return a discrete Gaussian G and τ so that P[|sum of `many` such noises| > t] ≤ e^τ P[|G| > t] for every t.
+
+    Claim   With τ = 10 Σ e^(−2π²σ² k/(k+1)) over k from 1 to many − 1, for σ ≥ 1/2, the sum's probabilities are within e^±τ
+            of those of a discrete Gaussian of variance many · σ². A larger σ only makes |G| larger: the ratio of the masses
+            grows with |k|.
+    Needs   Independent noises of one σ; τ is infinite below 1/2.
+    Rounds  σ√many up, τ up.
+    Source  Kairouz, Liu, Steinke, The Distributed Discrete Gaussian Mechanism, 2021, theorem 11.
+    """
+    if many == 1:
+        return noise, 0.0
+    sigma2 = float(noise.sigma**2)
+    excess = 10 * (many - 1) * math.exp(-(math.pi**2) * sigma2 * (1 - 1e-12)) * ROUND_OFF if sigma2 >= 0.25 else math.inf
+    width = round_up(noise.sigma * Fraction(math.sqrt(many) * (1 + 1e-15)))
+    return DiscreteGaussian(sigma=width, sensitivity=1), excess  # for its law alone: nothing is drawn from it
+
+
+def many_ratio_law(terms: tuple[tuple[float, float, Additive, int], ...], confidence: Fraction) -> RatioLaw | None:
+    """Return the law of a ratio; a term is (coefficient above, coefficient below, noise, how many of it).
+
+    Claim   As `ratio_law`, of the classes' sums: equal noises with equal coefficients above and below move N − θD together,
+            whatever θ is, so their sum stands for them. Laplaces are listed.
+    """
+    held: list[tuple[float, float, Additive]] = []
+    factor = 0.0
+    for above, below, noise, many in terms:
+        if isinstance(noise, DiscreteGaussian):
+            merged, excess = merged_gaussian(noise, many)
+            if excess <= _LARGEST_EXCESS:
+                factor += excess
+                held.append((above, below, merged))
+                continue
+        held += [(above, below, noise)] * many
+    if factor > _LARGEST_EXCESS or len(held) > _MOST_LISTED:
+        return None
+    miss = (1 - confidence) * Fraction(math.exp(-factor) * (1 - 1e-15))
+    above_terms = tuple((place, Fraction(above)) for place, (above, _, _) in enumerate(held) if above)
+    below_terms = tuple((place, Fraction(below)) for place, (_, below, _) in enumerate(held) if below)
+    if not above_terms or not below_terms:
+        return None
+    return ratio_law(above_terms, below_terms, [noise for *_, noise in held], 1 - miss)
+
+
+_MOST_LISTED = 4096
+
+
+# ---- many Laplaces ---------------------------------------------------------------------------------------------------
+
+
+_MOST_POINTS = 1 << 21
+_WRAPPED = 1e-11
+"""What may lie beyond the lattice, and what round-off of the transforms may hide."""
+
+
+def _laplace_lattice_reach(terms: tuple[Counted, ...], miss: float) -> float | None:
+    """The reach of a sum of Laplaces, on a lattice; None where that would have too many points.
+
+    Claim   Each noise c X is coupled to a smooth Laplace of scale β = c b within c · lattice_slack but for 1e-12, and that is
+            rounded to a lattice of step h, off by at most h/2: P[k] = e^(−|k|h/β) sinh(h/2β) but for k = 0. The product of
+            the characteristic functions is the law of the rounded sum, wrapped around at the lattice's end; beyond it lies
+            less than 1e-11 by Chernoff's bound, which is taken from the miss, as are round-off and the couplings.
+    Rounds  Up.
+    """
+    scales = np.array([c * float(noise.scale) for c, noise, _ in terms])  # type: ignore[union-attr]
+    counts = np.array([many for _, _, many in terms], np.float64)
+    slack = float(sum(many * c * lattice_slack(noise) for c, noise, many in terms))
+    count, largest = float(counts.sum()), float(scales.max())
+    deviation = math.sqrt(float(2 * (counts * scales**2).sum()))
+    step = deviation * 0.02 / count
+    end = _chernoff_end(scales, counts, _WRAPPED)
+    points = 1 << math.ceil(math.log2(2 * end / step + 2))
+    if points > _MOST_POINTS or step > largest:
+        return None
+    left = miss - 2 * _WRAPPED - count * FAR - 1e-9 * miss
+    if left <= 0:
+        return None
+    angles = 2 * math.pi * np.arange(points // 2 + 1) / points
+    logs = np.zeros(len(angles))
+    for scale, many in zip(scales.tolist(), counts.tolist(), strict=True):
+        logs += many * np.log(_rounded_laplace(angles, step / scale))
+    masses = np.fft.irfft(np.exp(logs), points)
+    inside = masses[0] + 2 * np.cumsum(np.concatenate([[0.0], masses[1 : points // 2]]))
+    enough = np.flatnonzero(inside >= 1 - left)
+    if not len(enough):
+        return None
+    return (float(enough[0]) * step + count * step / 2 + slack) * ROUND_OFF
+
+
+def _rounded_laplace(angles: FloatArray, ratio: float) -> FloatArray:
+    """The characteristic function of a Laplace of scale 1/ratio steps that is rounded to whole steps."""
+    q = math.exp(-ratio)
+    zero = -math.expm1(-ratio / 2)
+    # 2 sinh(ratio/2) Σ q^k cos(kα) = 2 sinh(ratio/2) q (cos α − q) / (1 − 2 q cos α + q²)
+    cosines = np.cos(angles)
+    below = (1 - q) ** 2 + 2 * q * (1 - cosines)
+    return np.maximum(zero + 2 * math.sinh(ratio / 2) * q * (cosines - q) / below, 1e-300)
+
+
+def _chernoff_end(scales: FloatArray, counts: FloatArray, miss: float) -> float:
+    """L with P[|sum| > L] ≤ miss: the least of (log(2/miss) − Σ m log(1 − s²β²)) / s over some s."""
+    largest = float(scales.max())
+    best = math.inf
+    for part in np.linspace(0.01, 0.99, 99):
+        s = float(part) / largest
+        best = min(best, (math.log(2 / miss) - float((counts * np.log1p(-((s * scales) ** 2))).sum())) / s)
+    return best
