@@ -71,7 +71,7 @@ NOT_STORED: dict[type, dict[str, str]] = {
         "work": "follows from relation and height",
     },
     model.Plan: {
-        **dict.fromkeys(("order", "limit", "offset"), "computed from what was measured"),
+        **dict.fromkeys(("order", "limit", "offset", "above"), "computed from what was measured"),
         "tables": "read from the relations",
     },
     price.Priced: dict.fromkeys(("kind", "amount", "delta"), "granted; what counts is the noise that was bought"),

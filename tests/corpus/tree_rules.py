@@ -19,6 +19,8 @@ from curador.query.tree import (
     UnionAll,
     UnitGroup,
     Window,
+    releases_of,
+    tables_in,
 )
 from curador.study.values import Type
 
@@ -38,6 +40,20 @@ WRITTEN = {  # where the catalogue asks for literals
 }
 
 
+def above(tree, question):
+    """Assert that a tree over released rows reads the question's own blocks, of keys and aggregates, and no table."""
+    assert not tables_in(tree), "no row of a table"
+    leaves = releases_of(tree)
+    assert {leaf.block for leaf in leaves} == set(question.blocks)
+    for leaf in leaves:
+        assert leaf.block.having is None
+        kinds = [type(item.expression) for item in leaf.block.items]
+        assert kinds[: len(leaf.block.keys)] == [Key] * len(leaf.block.keys)
+        assert set(kinds[len(leaf.block.keys) :]) <= {Aggregate}
+    names = [out.name.lower() for out in tree.columns]
+    assert len(set(names)) == len(names)
+
+
 def check(question, schema):
     """Assert every rule of a question's tree."""
     assert question.blocks
@@ -50,11 +66,14 @@ def check(question, schema):
             expression(key, columns)
             assert columns_of(key), "a key is over columns"
             assert not columns_of(key) & told, "no key tells the unit"
-        assert len(block.items) == width
+        assert question.above is not None or len(block.items) == width
         for node in (*(item.expression for item in block.items), *([] if block.having is None else [block.having])):
             released(node, block, columns, told)
         if block.having is not None:
             assert block.having.type is Type.BOOLEAN
+    if question.above is not None:
+        above(question.above, question)
+        return
     names = [item.name.lower() for item in question.blocks[0].items]
     assert len(set(names)) == len(names)
     for order in question.order:

@@ -20,8 +20,8 @@ from curador.answers.bars import (
     Form,
     Known,
     NoiseWorld,
-    Ranges,
     Ranked,
+    RowRanges,
     Share,
     Stacked,
     Unproved,
@@ -42,8 +42,8 @@ from curador.query.tree import (
     Literal,
     Project,
     Ref,
-    Released,
     ReleasedGroup,
+    ReleasedLeaf,
     ReleasedWindow,
     UnionAll,
 )
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from curador.answers.bars import Bar
     from curador.answers.enclosures import Sight
     from curador.plan.above import AbovePlan
-    from curador.query.tree import Node, Order, Relation, ReleasedCall
+    from curador.query.tree import AnyRelation, Node, Order, ReleasedCall
     from curador.randomness.entropy import BoolArray, IntArray
 
 
@@ -121,7 +121,7 @@ def compute_above(plan: AbovePlan, sights: Sequence[Sight]) -> ReleasedRows:
     places = {block: place for place, block in enumerate(plan.blocks)}
     known: dict[int, ReleasedRows] = {}
 
-    def rows_of(relation: Relation) -> ReleasedRows:
+    def rows_of(relation: AnyRelation) -> ReleasedRows:
         if id(relation) not in known:
             known[id(relation)] = _step(relation, rows_of, lambda leaf: _leaf(world, places[leaf.block]))
         return known[id(relation)]
@@ -129,9 +129,9 @@ def compute_above(plan: AbovePlan, sights: Sequence[Sight]) -> ReleasedRows:
     return rows_of(plan.tree)
 
 
-def _step(relation: Relation, rows_of: Any, leaf: Any) -> ReleasedRows:
+def _step(relation: AnyRelation, rows_of: Any, leaf: Any) -> ReleasedRows:
     match relation:
-        case Released():
+        case ReleasedLeaf():
             return leaf(relation)
         case Project():
             return _project(relation, rows_of(relation.input))
@@ -316,17 +316,17 @@ def _group(relation: ReleasedGroup, below: ReleasedRows) -> ReleasedRows:
     columns = below.values(keys)
     kinds = [kind for _, kind in keys]
     calls: list[tuple[str, int | None, int | None, Type]] = []
-    for one in relation.aggregates:
+    for aggregate in relation.aggregates:
         argument = condition = None
-        if one.argument is not None:
+        if aggregate.argument is not None:
             argument = len(columns)
-            columns += below.values([(one.argument, one.argument.type or Type.STRING)])
-            kinds.append(one.argument.type or Type.STRING)
-        if one.filter is not None:
+            columns += below.values([(aggregate.argument, aggregate.argument.type or Type.STRING)])
+            kinds.append(aggregate.argument.type or Type.STRING)
+        if aggregate.filter is not None:
             condition = len(columns)
-            columns += below.values([(one.filter, Type.BOOLEAN)])
+            columns += below.values([(aggregate.filter, Type.BOOLEAN)])
             kinds.append(Type.BOOLEAN)
-        calls.append((one.function, argument, condition, one.type))
+        calls.append((aggregate.function, argument, condition, aggregate.type))
     found = _calculated(aggregate_groups(calls, range(len(keys))), columns, kinds, below.count)
     if keys:
         first = _first_rows(columns[: len(keys)], kinds[: len(keys)], below.count)
@@ -335,21 +335,31 @@ def _group(relation: ReleasedGroup, below: ReleasedRows) -> ReleasedRows:
         heads, group = np.zeros(1, np.int64), np.zeros(below.count, np.int64)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(heads)))
-    over = Ranges(order, starts, np.searchsorted(group[order], np.arange(len(heads)), "right"))
+    over = RowRanges(order, starts, np.searchsorted(group[order], np.arange(len(heads)), "right"))
     by_noise = is_chosen(relation.input) or any(depends_on_noise(node, below.noisy) for node in relation.keys)
     at = heads if keys else np.full(1, -1)
     made = [take_values(one, at) for one in columns[: len(keys)]]
     bars: list[Any] = [bar_of(node, below).take(at).mark() for node in relation.keys]
-    for place, (one, call) in enumerate(zip(relation.aggregates, calls, strict=True)):
-        made.append(vector_of([row[place] for row in found], one.type))
+    for place, (aggregate, call) in enumerate(zip(relation.aggregates, calls, strict=True)):
+        made.append(vector_of([row[place] for row in found], aggregate.type))
         there = np.ones(below.count, np.bool_) if call[1] is None else ~columns[call[1]].null
         if call[2] is not None:
             there = there & columns[call[2]].values & ~columns[call[2]].null
-        chosen = by_noise or (one.filter is not None and depends_on_noise(one.filter, below.noisy))
-        bars.append(_folded(one.function, one.argument, below, there, over, made[-1], chosen=chosen))
+        chosen = by_noise or (aggregate.filter is not None and depends_on_noise(aggregate.filter, below.noisy))
+        if call[:2] == ("count", None) and aggregate.filter is not None:
+            bars.append(_counted(aggregate.filter, below, over, made[-1], chosen=by_noise))
+            continue
+        bars.append(_folded(aggregate.function, aggregate.argument, below, there, over, made[-1], chosen=chosen))
     noisy = noisy_columns(relation)
     own = tuple(Known(one) if not flag else bar for one, bar, flag in zip(made, bars, noisy, strict=True))
     return ReleasedRows(len(heads), tuple(out.type for out in relation.columns), tuple(made), own, noisy)
+
+
+def _counted(condition: Node, below: ReleasedRows, over: RowRanges, value: Vector, *, chosen: bool) -> Bar:
+    """How many rows a condition holds of: the sum of 1 where it does."""
+    one, nothing = Literal(1, Type.INTEGER), Literal(0, Type.INTEGER)
+    each = Call("case", (condition, one, nothing), Type.INTEGER)
+    return _folded("sum", each, below, np.ones(below.count, np.bool_), over, value, chosen=chosen)
 
 
 def _folded(
@@ -357,7 +367,7 @@ def _folded(
     argument: Node | None,
     below: ReleasedRows,
     there: BoolArray,
-    over: Ranges,
+    over: RowRanges,
     value: Vector,
     *,
     chosen: bool,
@@ -379,7 +389,7 @@ def _folded(
     )
 
 
-def _sum_form(function: str, part: Form, there: BoolArray, over: Ranges, value: Vector, *, chosen: bool) -> Form | None:
+def _sum_form(function: str, part: Form, there: BoolArray, over: RowRanges, value: Vector, *, chosen: bool) -> Form | None:
     """The sum of forms as a form; None where it would have too many terms."""
     from scipy.sparse import csr_array
 
@@ -443,7 +453,7 @@ def _window(call: ReleasedCall, below: ReleasedRows, *, chosen: bool) -> tuple[V
         bar = bar_of(call.argument, below).take(_numbers(found, 1))
         return value, bar.mark() if by_partition or by_order else bar
     if call.function in {"row_number", "rank", "dense_rank"}:
-        over = Ranges(order, begin, begin + size)
+        over = RowRanges(order, begin, begin + size)
         return value, _ranked(call, below, over, chosen=by_partition)
     there = np.ones(below.count, np.bool_) if argument is None else ~columns[argument].null
     over, whole = _frames(call, order, begin, size, number, peers)
@@ -453,19 +463,19 @@ def _window(call: ReleasedCall, below: ReleasedRows, *, chosen: bool) -> tuple[V
 
 def _frames(
     call: ReleasedCall, order: IntArray, begin: IntArray, size: IntArray, number: IntArray, peers: IntArray
-) -> tuple[Ranges, bool]:
+) -> tuple[RowRanges, bool]:
     """Which rows a window function is over, and whether that is always the whole partition."""
     frame = call.frame
     if frame is None or (frame.start is None and frame.end is None):
-        return Ranges(order, begin, begin + size), True
+        return RowRanges(order, begin, begin + size), True
     if not frame.rows:
-        return Ranges(order, begin, begin + peers), False
+        return RowRanges(order, begin, begin + peers), False
     start = np.zeros_like(size) if frame.start is None else np.clip(number - 1 + frame.start, 0, size)
     stop = size if frame.end is None else np.clip(number + frame.end, 0, size)
-    return Ranges(order, begin + start, begin + np.maximum(start, stop)), False
+    return RowRanges(order, begin + start, begin + np.maximum(start, stop)), False
 
 
-def _ranked(call: ReleasedCall, below: ReleasedRows, over: Ranges, *, chosen: bool) -> Bar:
+def _ranked(call: ReleasedCall, below: ReleasedRows, over: RowRanges, *, chosen: bool) -> Bar:
     first, *rest = call.order or (None,)
     if first is None or not depends_on_noise(first.expression, below.noisy):
         return Unproved(below.count)

@@ -77,7 +77,7 @@ class NoiseWorld:
         sight = self.sights[block]
         estimate = sight.block.estimates[place]
         if not isinstance(estimate, Linear):
-            return Drawn(self, block, place, order)
+            return DrawnBar(self, block, place, order)
         from scipy.sparse import csr_array
 
         terms = [(self.starts[block, index], float(coefficient)) for index, coefficient in estimate.terms]
@@ -315,7 +315,7 @@ def _boxed_quotient(above: Form, below: Form, kinds: IntArray, miss: Fraction) -
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnBar:
     """An estimate of a block that is no sum of measurements, by its rows; −1: NULL."""
 
     world: NoiseWorld
@@ -329,14 +329,14 @@ class Drawn:
         """How many rows there are."""
         return len(self.at)
 
-    def take(self, places: IntArray) -> Drawn:
+    def take(self, places: IntArray) -> DrawnBar:
         """Return the rows at these places; −1: NULL."""
         there = places >= 0
         return replace(
             self, at=np.where(there, self.at[np.where(there, places, 0)], -1) if self.rows else np.full(len(places), -1)
         )
 
-    def mark(self) -> Drawn:
+    def mark(self) -> DrawnBar:
         """Return the same, chosen by noise."""
         return replace(self, chosen=True)
 
@@ -366,7 +366,7 @@ class Computed:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges:
+class RowRanges:
     """Which rows each number is over: those of `order` from `start` up to `stop`."""
 
     order: IntArray
@@ -386,7 +386,7 @@ class Folded:
     function: str
     part: Bar
     there: NDArray[np.bool_]
-    over: Ranges
+    over: RowRanges
     chosen: bool = False
     null: NDArray[np.bool_] | None = None
 
@@ -443,7 +443,7 @@ class Ranked:
     part: Bar
     descending: bool
     alone: bool
-    over: Ranges
+    over: RowRanges
     at: IntArray
     chosen: bool = False
 
@@ -524,7 +524,7 @@ class Stacked:
         return take_enclosure(whole, self.at)
 
 
-Bar: TypeAlias = Known | Unproved | Form | Share | Drawn | Computed | Folded | Ranked | Stacked
+Bar: TypeAlias = Known | Unproved | Form | Share | DrawnBar | Computed | Folded | Ranked | Stacked
 
 
 # ---- where it lies ---------------------------------------------------------------------------------------------------
@@ -647,7 +647,7 @@ def take_enclosure(held: ColumnEnclosure, places: IntArray) -> ColumnEnclosure:
 
 
 def take_ranges(
-    over: Ranges, null: NDArray[np.bool_] | None, places: IntArray
+    over: RowRanges, null: NDArray[np.bool_] | None, places: IntArray
 ) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
     """Return the ranges of the rows at these places; −1: NULL."""
     gone = places < 0
@@ -658,13 +658,13 @@ def take_ranges(
     return over.start[at], over.stop[at], gone | held[at]
 
 
-def _sums(values: FloatArray, over: Ranges) -> FloatArray:
+def _sums(values: FloatArray, over: RowRanges) -> FloatArray:
     """Sums of the values, which stand in the ranges' order."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     return total[over.stop] - total[over.start]
 
 
-def _extremes(values: FloatArray, over: Ranges) -> FloatArray:
+def _extremes(values: FloatArray, over: RowRanges) -> FloatArray:
     """The largest of each range: of two overlapping runs of a power of two."""
     size = over.stop - over.start
     found = np.full(len(size), -np.inf)

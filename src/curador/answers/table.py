@@ -173,8 +173,8 @@ def _count(item: ItemPlan, estimate: Linear, sight: Sight, confidence: Fraction)
     """A count: integers, and so are the ends, as the number before noise is one."""
     reach = int(linear_reach(estimate, sight.noises, confidence))
     values = estimate.integers(sight.released)
-    ends = [wholes(values + move).listed() for move in (0, -reach, reach)]
-    return AnswerColumn(item.name, Type.INTEGER, *ends)
+    value, low, high = (wholes(values + move).listed() for move in (0, -reach, reach))
+    return AnswerColumn(item.name, Type.INTEGER, value, low, high)
 
 
 def _low(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:

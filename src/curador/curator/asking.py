@@ -154,7 +154,9 @@ class PricedQuestion:
             for selection, block in zip(main.selections, shown, strict=True)
             if selection is not None
         ]
-        notes = (*self.notes, *dict.fromkeys(selected), *bounding_notes(self.plan, schema), *self.left)
+        bare = ", ".join(column.name for column in columns if column.unproved)
+        unproved = (f"no error bar is proved for {bare}",) if bare else ()
+        notes = (*self.notes, *dict.fromkeys(selected), *bounding_notes(self.plan, schema), *unproved, *self.left)
         bias = as_shares(estimates) if estimates else ()
         return Answer(columns, spent.cost, receipt, spent.served, self.confidence, notes, bias, again=again)
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from curador.ledger.amounts import Amounts, amounts_text
+from curador.plan.above import trace_column
 from curador.plan.words import bounding_notes
 from curador.query.tree import Estimated
-from curador.study.values import number_text
+from curador.study.values import Type, number_text
 from curador.text import level_text, make_table, percent_text, plain_text, reach_text, rounded_text, verbatim
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from curador.curator.finding import FindingQuestion
     from curador.curator.options import QuestionOptions
     from curador.curator.session import Session
+    from curador.plan.above import AbovePlan
     from curador.plan.model import BlockPlan, ItemPlan
     from curador.plan.price import KeyNoise, Noise, Priced
     from curador.study.model import Schema
@@ -291,11 +295,45 @@ def count_fits(cost: Amounts, left: Amounts) -> int:
 
 def expected_errors(priced: Priced, confidence: Fraction) -> list[ExpectedError]:
     """Return the ± of every released column of the first block, whose names the answer has."""
+    if priced.plan.above is not None:
+        return _errors_above(priced, priced.plan.above, confidence)
     block, noises = priced.plan.blocks[0], priced.noises[0]
     found = [_error(block, item, noises, confidence) for item in block.items if item.released]
     for other, own in zip(priced.plan.blocks[1:], priced.noises[1:], strict=True):
         items = [item for item in other.items if item.released]
         found = [_worse(one, _error(other, item, own, confidence)) for one, item in zip(found, items, strict=False)]
+    return found
+
+
+def _errors_above(priced: Priced, above: AbovePlan, confidence: Fraction) -> list[ExpectedError]:
+    """The ± of every column that is made of released numbers: of a sum of measurements, and of a column as it was measured.
+
+    A sum over groups has as many noises as there are groups, so all must be known.
+    """
+    from curador.answers.above import compute_above
+    from curador.answers.bars import Form, enclose_bar
+    from curador.answers.table import sight_of
+    from curador.curator.rehearsal import rehearse, tally_without_rows
+
+    plan = priced.plan
+    known = not any(block.private_keys for block in plan.blocks)
+    released = rehearse(priced, [tally_without_rows(block) for block in plan.blocks])
+    rows = compute_above(above, [sight_of(*one) for one in zip(plan.blocks, priced.noises, released, strict=True)])
+    found: list[ExpectedError] = []
+    for place, (out, kind, bar, noisy) in enumerate(zip(above.tree.columns, rows.kinds, rows.bars, rows.noisy, strict=True)):
+        if not (noisy and kind.numeric):
+            continue
+        traced = trace_column(above.tree, place)
+        if traced is not None:
+            block = above.blocks.index(traced[0])
+            item = replace(plan.blocks[block].items[traced[1]], name=out.name)
+            found.append(_error(plan.blocks[block], item, priced.noises[block], confidence))
+        elif known and isinstance(bar, Form) and not bar.chosen and (bar.pick >= 0).any():
+            where = enclose_bar(bar, 1 - confidence)
+            half = np.where(where.empty, 0.0, (where.high - where.low) / 2)
+            found.append(ExpectedError(out.name, float(np.floor(half.max()) if kind is Type.INTEGER else half.max())))
+        else:
+            found.append(ExpectedError(out.name, None))
     return found
 
 

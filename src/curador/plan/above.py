@@ -22,8 +22,8 @@ from curador.query.tree import (
     Join,
     Project,
     Ref,
-    Released,
     ReleasedGroup,
+    ReleasedLeaf,
     ReleasedWindow,
     UnionAll,
     inputs_of,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from curador.plan.model import BlockPlan
-    from curador.query.tree import Expression, Node, Place, Relation
+    from curador.query.tree import AnyRelation, Expression, Node, Place
 
 MOST_ROWS = 1_000_000
 
@@ -43,11 +43,11 @@ MOST_ROWS = 1_000_000
 class AbovePlan:
     """What is done with the released blocks, which are the plan's, in order."""
 
-    tree: Relation
+    tree: AnyRelation
     blocks: tuple[Block, ...]
 
 
-def plan_above(tree: Relation, blocks: Sequence[Block], planned: Sequence[BlockPlan], max_units: int) -> AbovePlan:
+def plan_above(tree: AnyRelation, blocks: Sequence[Block], planned: Sequence[BlockPlan], max_units: int) -> AbovePlan:
     """Return what is computed from released rows; refuse what may have more rows than a million."""
     sizes = {block: _size(one, max_units) for block, one in zip(blocks, planned, strict=True)}
     _bound(tree, sizes)
@@ -73,14 +73,14 @@ def _size(block: BlockPlan, max_units: int) -> RowBound:
     return RowBound(most) if most <= MOST_ROWS else RowBound(1, open=True)
 
 
-def _bound(relation: Relation, sizes: Mapping[Block, RowBound]) -> RowBound:
+def _bound(relation: AnyRelation, sizes: Mapping[Block, RowBound]) -> RowBound:
     """Return the most rows of a relation of released rows.
 
     Claim   No step has more: a join has at most the rows of one side where the other is known by the columns that are
             equated, else at most all pairs.
     """
     match relation:
-        case Released():
+        case ReleasedLeaf():
             return sizes[relation.block]
         case Join():
             found = _join_bound(relation, *(_bound(one, sizes) for one in (relation.left, relation.right)))
@@ -147,9 +147,9 @@ def equated_columns(join: Join) -> tuple[frozenset[int], frozenset[int]]:
     """Return the columns of either side that a join equates with a column of the other."""
     width = len(join.left.columns)
     lefts, rights = set[int](), set[int]()
-    for one in _conditions(join.on):
-        if isinstance(one, Call) and one.function == "=":
-            first, second = one.arguments
+    for condition in _conditions(join.on):
+        if isinstance(condition, Call) and condition.function == "=":
+            first, second = condition.arguments
             if isinstance(first, Ref) and isinstance(second, Ref) and min(first.index, second.index) < width:
                 low, high = sorted((first.index, second.index))
                 if high >= width:
@@ -164,10 +164,10 @@ def _conditions(node: Expression | None) -> tuple[Node, ...]:
     return node.arguments if isinstance(node, Call) and node.function == "and" else (node,)
 
 
-def is_known_by(relation: Relation, columns: frozenset[int]) -> bool:
+def is_known_by(relation: AnyRelation, columns: frozenset[int]) -> bool:
     """Whether no two rows of a relation of released rows agree in all of these columns."""
     match relation:
-        case Released():
+        case ReleasedLeaf():
             return columns >= set(range(len(relation.block.keys)))
         case ReleasedGroup():
             return columns >= set(range(len(relation.keys)))
@@ -191,10 +191,31 @@ def is_known_by(relation: Relation, columns: frozenset[int]) -> bool:
             return False
 
 
+def trace_column(relation: AnyRelation, place: int) -> tuple[Block, int] | None:
+    """Return the block and its item that a column is, untouched; None where something was computed."""
+    match relation:
+        case ReleasedLeaf():
+            return relation.block, place
+        case Project():
+            node = relation.expressions[place]
+            return trace_column(relation.input, node.index) if isinstance(node, Ref) else None
+        case Join():
+            width = len(relation.left.columns)
+            if place < width:
+                return trace_column(relation.left, place)
+            return trace_column(relation.right, place - width)
+        case Filter() | Cut() | Distinct():
+            return trace_column(relation.input, place)
+        case ReleasedWindow():
+            return trace_column(relation.input, place) if place < len(relation.input.columns) else None
+        case _:
+            return None
+
+
 # ---- what noise decides ----------------------------------------------------------------------------------------------
 
 
-def is_chosen(relation: Relation) -> bool:
+def is_chosen(relation: AnyRelation) -> bool:
     """Whether noise decides which rows a relation has: a condition, an order that is cut, a group or a join of its values."""
     below = inputs_of(relation)
     if any(is_chosen(one) for one in below):
@@ -239,23 +260,23 @@ def notes_above(plan: AbovePlan, blocks: Sequence[BlockPlan]) -> tuple[str, ...]
     return tuple(notes)
 
 
-def _walk(relation: Relation) -> list[Relation]:
+def _walk(relation: AnyRelation) -> list[AnyRelation]:
     return [relation, *(found for below in inputs_of(relation) for found in _walk(below))]
 
 
-def _gathers(relation: Relation) -> bool:
+def _gathers(relation: AnyRelation) -> bool:
     if isinstance(relation, ReleasedWindow):
         return any(call.frame is not None for call in relation.calls)
     return isinstance(relation, ReleasedGroup) and bool(relation.aggregates)
 
 
-def _reads(relation: Relation, blocks: set[Block]) -> bool:
-    return any(isinstance(one, Released) and one.block in blocks for one in _walk(relation))
+def _reads(relation: AnyRelation, blocks: set[Block]) -> bool:
+    return any(isinstance(one, ReleasedLeaf) and one.block in blocks for one in _walk(relation))
 
 
 def steps_text(plan: AbovePlan) -> str:
     """Return the steps in words, the first one first."""
-    names = {
+    names: dict[type, str] = {
         Filter: "rows chosen",
         Project: "columns computed",
         Join: "joined",

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from curador.query import typed_terms
-from curador.query.context import Reading, Scope, Windows, check_size, name_columns, scope_of, take_arguments
+from curador.query.context import Reading, Scope, Windows, check_size, is_released, name_columns, scope_of, take_arguments
 from curador.query.expressions import aggregate_name, holds_aggregate
 from curador.query.lifting import (
     columns_of,
     cut_rows,
     is_count,
-    is_released,
     leaf_of,
     lift_scope,
+    noisy_columns,
     parts_of,
     project_released,
     row_node,
     scalar_refusal,
     unite_outs,
 )
-from curador.query.messages import invalid
+from curador.query.messages import invalid, not_private
 from curador.query.release import (
+    check_endings,
     item_name,
     key_finder,
     number_repeated,
@@ -56,9 +57,9 @@ from curador.query.tree import (
     Project,
     Question,
     Ref,
-    Released,
     ReleasedCall,
     ReleasedGroup,
+    ReleasedLeaf,
     ReleasedWindow,
     UnionAll,
     inputs_of,
@@ -68,10 +69,10 @@ from curador.query.typed_terms import TypedTerm, replace_nodes
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from curador.query.context import Context, Environment
-    from curador.query.tree import Expression, Item, Place, Relation
+    from curador.query.tree import AnyRelation, Expression, Item, Place, Relation
 
 _SCALARS, _WINDOWS = 1 << 17, 1 << 18
 """Where columns are counted from that have no place yet: scalar subqueries, windows."""
@@ -122,6 +123,14 @@ def take_scalars(nodes: Sequence[exp.Subquery], environment: Environment, contex
                 "a scalar subquery must give one row",
                 "an aggregate without GROUP BY, or ORDER BY … LIMIT 1.",
             )
+        if any(
+            _is_extreme(item.expression) for leaf in releases_of(rows) for item in leaf.block.items if not leaf.block.keys
+        ):
+            raise not_private(
+                place,
+                "MIN and MAX of people's rows must not stand in a scalar subquery: one person may decide them",
+                "ask for it, then write the number.",
+            )
         alias = f"scalar subquery {number + 1}"
         columns = name_columns([replace(rows.columns[0], name="value")])
         found.append(Scope(rows, columns, ((alias, columns),), place=place))
@@ -129,10 +138,14 @@ def take_scalars(nodes: Sequence[exp.Subquery], environment: Environment, contex
     return found
 
 
-def gives_one_row(relation: Relation) -> bool:
+def _is_extreme(node: Node) -> bool:
+    return isinstance(node, Aggregate) and node.function == "quantile" and node.q in {0, 1}
+
+
+def gives_one_row(relation: AnyRelation) -> bool:
     """Whether a relation of released rows has one row at most."""
     match relation:
-        case Released():
+        case ReleasedLeaf():
             return not relation.block.keys
         case ReleasedGroup():
             return not relation.keys
@@ -172,6 +185,20 @@ def beside_scalars(
 _HALF = {"semi", "anti"}
 
 
+def read_without_from(node: exp.Select, environment: Environment, context: Context) -> Scope | None:
+    """Return a SELECT of nothing but scalar subqueries and what is computed from them; None where there is none in it."""
+    take_arguments(node, context, "expressions", ignored=("with_",))
+    asked = find_scalars(node.expressions, aggregated=False)
+    if not asked:
+        return None
+    first, *others = take_scalars(asked, environment, context)
+    rows, scope = first.rows, first
+    for other in others:
+        scope = replace(scope, sources=(*scope.sources, *other.shifted(len(rows.columns)).sources))
+        rows = join_pair(rows, other.rows, "left", None, other.place)
+    return read_above(node, replace(scope, content=rows, shown=()), environment, context)
+
+
 # ---- which SELECT this is ---------------------------------------------------------------------------------------------
 
 
@@ -180,6 +207,9 @@ def folds(node: exp.Select, inner: Question) -> bool:
     if any(node.args.get(one) is not None for one in ("distinct", "group", "having", "qualify")):
         return False
     if any(holds_aggregate(item) for item in node.expressions) or _does_more(node):
+        return False
+    where = node.args.get("where")
+    if where is not None and where.find(exp.Query) is not None:
         return False
     cut = inner.limit is not None or inner.offset > 0
     return not (cut and any(node.args.get(one) is not None for one in ("where", "order", "limit", "offset")))
@@ -253,7 +283,8 @@ def read_above(
     nodes += [one.expression for one in order]
     nodes += [part for call in calls for part in parts_of(call)]
     if grouped and keys is not None:
-        rows, placed = _grouped_rows(scope.rows, keys, sets, nodes, place, tells=_tells(node))
+        names = {term.node: name for name, term in reversed(listed)}
+        rows, placed = _grouped_rows(scope.rows, keys, sets, nodes, names, place, tells=_tells(node))
     else:
         rows, placed = scope.rows, _as_it_is
     width = len(rows.columns)
@@ -347,6 +378,7 @@ def _grouped_rows(
     keys: Sequence[TypedTerm],
     sets: Sequence[tuple[int, ...]],
     nodes: Sequence[Node],
+    names: Mapping[Node, str],
     place: Place | None,
     *,
     tells: exp.Expr | None,
@@ -371,7 +403,7 @@ def _grouped_rows(
         raise scalar_refusal(place)
     if tells is not None and len(sets) > 1:
         raise invalid(place, "GROUPING must not stand beside a window, a scalar subquery or QUALIFY")
-    parts = [_one_set(below, keys, chosen, list(measured), place, whole=len(sets) == 1) for chosen in sets]
+    parts = [_one_set(below, keys, chosen, list(measured), names, place, whole=len(sets) == 1) for chosen in sets]
     rows = parts[0] if len(parts) == 1 else check_size(UnionAll(tuple(parts), unite_outs(parts), place))
     return rows, placed
 
@@ -381,19 +413,21 @@ def _one_set(
     keys: Sequence[TypedTerm],
     chosen: tuple[int, ...],
     measured: list[Aggregate],
+    names: Mapping[Node, str],
     place: Place | None,
     *,
     whole: bool,
 ) -> Relation:
     """One grouping set: of rows a block, of results an aggregation. A key that it leaves out is NULL."""
     own = [keys[index].row for index in chosen]
-    names = [*(f"key_{index + 1}" if (out := keys[index].column) is None else out.name for index in chosen)]
+    own_names = [f"key_{index + 1}" if (out := keys[index].column) is None else out.name for index in chosen]
+    named = [names.get(keys[index].node, name) for index, name in zip(chosen, own_names, strict=True)]
     if is_released(below):
-        outs = [Out(name, key.type or Type.STRING, nullable=True) for name, key in zip(names, own, strict=True)]
+        outs = [Out(name, key.type or Type.STRING, nullable=True) for name, key in zip(named, own, strict=True)]
         outs += [Out(one.function, one.type, nullable=not is_count(one)) for one in measured]
         rows: Relation = check_size(ReleasedGroup(below, tuple(own), tuple(measured), tuple(outs), place))
     else:
-        rows = leaf_of(below, own, measured, [*names, *("" for _ in measured)], place)
+        rows = leaf_of(below, own, measured, [*named, *(names.get(one, "") for one in measured)], place)
     if whole and chosen == tuple(range(len(keys))):
         return rows
     listed: list[tuple[str, Node]] = []
@@ -426,17 +460,27 @@ def question_above(rows: Relation) -> Question:
     listed: list[tuple[str, Node]] = [
         (name, Ref(place, out.type)) for place, (name, out) in enumerate(zip(names, rows.columns, strict=True))
     ]
-    return Question(tuple(made.values()), above=project_released(_with_blocks(rows, made), listed, rows.place))
+    tree = project_released(_with_blocks(rows, made), listed, rows.place)
+    _check_ends(tree)
+    return Question(tuple(made.values()), above=tree)
 
 
-def _with_blocks(rows: Relation, made: dict[tuple[Relation, tuple[Expression, ...]], Block]) -> Relation:
+def _check_ends(tree: AnyRelation) -> None:
+    """Refuse a name that an interval of another column will have."""
+    outs = list(zip(tree.columns, noisy_columns(tree), strict=True))
+    check_endings(
+        [(out.name, tree.place) for out, _ in outs], {out.name for out, noisy in outs if noisy and out.type.numeric}
+    )
+
+
+def _with_blocks(rows: AnyRelation, made: dict[tuple[Relation, tuple[Expression, ...]], Block]) -> Relation:
     """The tree with every leaf over the block that has all of its items."""
     match rows:
-        case Released():
+        case ReleasedLeaf():
             block = made[rows.block.relation, rows.block.keys]
             places = {item.expression: place for place, item in enumerate(block.items)}
             outs = tuple(Out(item.name, item.expression.type or Type.STRING, nullable=True) for item in block.items)
-            leaf = Released(block, outs, rows.place)
+            leaf = check_size(ReleasedLeaf(block, outs, rows.place))
             listed = [
                 (out.name, Ref(places[item.expression], out.type))
                 for item, out in zip(rows.block.items, rows.columns, strict=True)
@@ -447,6 +491,6 @@ def _with_blocks(rows: Relation, made: dict[tuple[Relation, tuple[Expression, ..
         case UnionAll():
             return replace(rows, inputs=tuple(_with_blocks(one, made) for one in rows.inputs))
         case Filter() | Project() | Distinct() | ReleasedGroup() | ReleasedWindow() | Cut():
-            return replace(rows, input=_with_blocks(rows.input, made))
+            return check_size(replace(rows, input=_with_blocks(rows.input, made)))
         case _:
             raise TypeError(f"not of released rows: {type(rows).__name__}")

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from sqlglot import exp
 
 from curador.query.messages import invalid, not_private, quote_name, suggest_names
 from curador.query.text import name_node, place_of
-from curador.query.tree import Out, Question, Ref, Scan, releases_of, steps_of, tables_in
+from curador.query.tree import Out, Question, Ref, ReleasedLeaf, Scan, inputs_of, releases_of, steps_of, tables_in
 from curador.query.typed_terms import TypedTerm, column_term, renumber_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from curador.query.text import PrivacyClause
-    from curador.query.tree import Node, Place, Relation, ReleasedCall, WindowCall
+    from curador.query.tree import AnyRelation, Node, Place, Relation, ReleasedCall, WindowCall
     from curador.study.model import Schema, TableSchema
 
 
@@ -114,7 +114,14 @@ def identities_of(schema: Schema) -> dict[tuple[str, str], KeyIdentity]:
     return found
 
 
-def check_size(relation: Relation) -> Relation:
+def is_released(relation: AnyRelation) -> bool:
+    """Whether a relation is of released rows, which is what its leaves are."""
+    while not isinstance(relation, Scan | ReleasedLeaf):
+        relation = inputs_of(relation)[0]
+    return isinstance(relation, ReleasedLeaf)
+
+
+def check_size(relation: AnyRelation) -> Relation:
     """Return the relation unless it has become too large to be planned."""
     released = releases_of(relation)
     if released and tables_in(relation):
@@ -135,7 +142,7 @@ def check_size(relation: Relation) -> Relation:
         raise invalid(relation.place, f"a relation must have at most {WIDEST:,} columns", "name those that are needed.")
     if steps_of(relation) > MOST_STEPS:
         raise invalid(relation.place, f"subqueries must be at most {MOST_STEPS} steps deep")
-    return relation
+    return cast("Relation", relation)
 
 
 def scan_table(name: str, context: Context, place: Place | None) -> Scan:

@@ -31,12 +31,11 @@ from curador.query.tree import (
     Project,
     Question,
     Ref,
-    Released,
     ReleasedCall,
     ReleasedGroup,
+    ReleasedLeaf,
     ReleasedWindow,
     UnionAll,
-    releases_of,
 )
 from curador.query.typed_terms import TypedTerm, columns_in, replace_nodes
 from curador.study.values import Type
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from curador.query.context import Context
-    from curador.query.tree import Place, Relation
+    from curador.query.tree import AnyRelation, Place, Relation
 
 
 # ---- a result as rows ------------------------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ def leaf_of(
     aggregates: Sequence[Aggregate],
     names: Sequence[str],
     place: Place | None,
-) -> Released:
+) -> Relation:
     """Return a block with nothing but its keys and aggregates, as released rows."""
     nodes: list[Node] = [Key(index, key.type or Type.STRING, place) for index, key in enumerate(keys)]
     nodes += aggregates
@@ -134,7 +133,7 @@ def leaf_of(
     outs = tuple(
         Out(item.name, item.expression.type or Type.STRING, nullable=not is_count(item.expression)) for item in items
     )
-    return Released(Block(relation, tuple(keys), items, None, place), outs, place)
+    return check_size(ReleasedLeaf(Block(relation, tuple(keys), items, None, place), outs, place))
 
 
 def _own_name(node: Node) -> str:
@@ -215,11 +214,6 @@ def scalar_refusal(place: Place | None) -> Exception:
     )
 
 
-def is_released(relation: Relation) -> bool:
-    """Whether a relation is of released rows."""
-    return bool(releases_of(relation))
-
-
 def columns_of(one: Aggregate) -> set[int]:
     """Return the places of all columns in an aggregate."""
     return {index for node in (one.argument, one.filter) if node is not None for index in columns_in(node)}
@@ -234,10 +228,10 @@ def parts_of(call: ReleasedCall) -> list[Node]:
 # ---- what is noise's ---------------------------------------------------------------------------------------------------
 
 
-def noisy_columns(relation: Relation) -> tuple[bool, ...]:
+def noisy_columns(relation: AnyRelation) -> tuple[bool, ...]:
     """Return which columns hold released numbers or what follows from them; keys and constants do not."""
     match relation:
-        case Released():
+        case ReleasedLeaf():
             return tuple(not isinstance(item.expression, Key) for item in relation.block.items)
         case Project():
             below = noisy_columns(relation.input)

@@ -26,7 +26,7 @@ from curador.query.typed_terms import TypedTerm, columns_in, conjoin, replace_no
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from curador.query.tree import Place
 
@@ -117,17 +117,21 @@ def number_repeated(names: Sequence[str]) -> list[str]:
 
 def check_clashes(items: Sequence[Item]) -> None:
     """Refuse a name that an interval of another column will have: x is followed by x_low and x_high."""
-    names = {one.name.lower(): one for one in items}
-    for item in items:
-        if not is_released_number(item.expression):
-            continue
+    released = {item.name for item in items if is_released_number(item.expression)}
+    check_endings([(item.name, item.place) for item in items], released)
+
+
+def check_endings(columns: Sequence[tuple[str, Place | None]], released: Collection[str]) -> None:
+    """Refuse a column, given with its place, whose name is that of an end of a released column's interval."""
+    names = {name.lower(): (name, place) for name, place in columns}
+    for name in (one for one, _ in columns if one in released):
         for ending in ("_low", "_high"):
-            other = names.get(f"{item.name.lower()}{ending}")
+            other = names.get(f"{name.lower()}{ending}")
             if other is not None:
                 raise invalid(
-                    other.place,
-                    f"the columns {quote_name(item.name)} and {quote_name(other.name)} clash: the interval of "
-                    f"{quote_name(item.name)} is in {quote_name(item.name + '_low')} and {quote_name(item.name + '_high')}",
+                    other[1],
+                    f"the columns {quote_name(name)} and {quote_name(other[0])} clash: the interval of "
+                    f"{quote_name(name)} is in {quote_name(name + '_low')} and {quote_name(name + '_high')}",
                     "give one of them another name with AS.",
                 )
 

@@ -384,7 +384,9 @@ def _read_join(
 ) -> tuple[Scope, JoinSide]:
     """Return the names after one more join, and its side. `width` columns stand to the left, made by `before` joins."""
     this, on, using = take_arguments(node, context, "this", "on", "using", ignored=("side", "kind", "method"))
-    found = lift_scope(read_from_item(this, environment, context))
+    found = read_from_item(this, environment, context)
+    if isinstance(found.content, Question):
+        found = lift_scope(found)
     rows = found.rows
     if before + 1 >= MOST_TABLES:
         raise invalid(found.place, f"a question must read at most {MOST_TABLES} tables; one that is used twice counts twice")

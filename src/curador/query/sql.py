@@ -24,6 +24,7 @@ from curador.query.above import (
     lifts,
     question_above,
     read_above,
+    read_without_from,
 )
 from curador.query.calls import cast_term
 from curador.query.context import (
@@ -36,13 +37,14 @@ from curador.query.context import (
     Windows,
     check_size,
     identities_of,
+    is_released,
     scope_of,
     scope_of_release,
     take_arguments,
 )
 from curador.query.expressions import holds_aggregate, read_expression
 from curador.query.functions import AGGREGATES
-from curador.query.lifting import cut_released, is_released, lift_scope, unite_released
+from curador.query.lifting import cut_released, lift_scope, unite_released
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.release import (
     add_key,
@@ -83,6 +85,7 @@ from curador.query.tree import (
     UnionAll,
     UnitGroup,
     Window,
+    WindowCall,
     tables_in,
 )
 from curador.query.typed_terms import TypedTerm, column_term, unify_types
@@ -323,21 +326,25 @@ def read_select(node: exp.Select, environment: Environment, context: Context, *,
     if not items:
         raise invalid(context.place(node), "a SELECT must list what it asks for", "SELECT COUNT(*) FROM a_table")
     if from_ is None:
-        raise invalid(context.place(node), "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
+        found = read_without_from(node, environment, context)
+        if found is None:
+            raise invalid(context.place(node), "a SELECT must have FROM", "SELECT COUNT(*) FROM a_table")
+        return found
     first = read_from_item(take_arguments(from_, context, "this")[0], environment, context)
     if isinstance(first.content, Question) and not joins and folds(node, first.content):
         return reshape_select(node, first.content, first, context)
-    first = lift_scope(first)
+    if isinstance(first.content, Question):
+        first = lift_scope(first)
     whole, sides = read_from(first, joins or [], environment, context)
     if is_released(first.rows):
         whole = beside_scalars(node, whole, sides, environment, context)
     scope = read_filtered(whole, sides, where, aliases_of(items), environment, context)
-    grouped = any(node.args.get(one) is not None for one in ("group", "having")) or any(
-        holds_aggregate(item) or aggregates_under_windows(item) for item in items
-    )
+    grouped = any(node.args.get(one) is not None for one in ("group", "having")) or any(map(holds_aggregate, items))
+    more = _does_more(node)
+    grouped = grouped or (more and any(map(aggregates_under_windows, items)))
     if is_released(scope.rows):
         return _read_over_released(node, scope, environment, context, grouped=grouped)
-    if grouped and lifts(node):
+    if grouped and more and lifts(node):
         return _read_lifted(node, scope, environment, context, top=top)
     take_arguments(node, context, ignored=tuple(one for one in node.args if one != "qualify"))
     if grouped or (distinct is not None and _gives_keys(node, scope, context, top=top)):
@@ -346,6 +353,12 @@ def read_select(node: exp.Select, environment: Environment, context: Context, *,
         _list_columns(node, scope, context, Windows(len(scope.rows.columns)))  # what is wrong in the list is said first
         raise _row_level_refusal(node, scope, context)
     return scope_of(_read_rows(node, scope, context))
+
+
+def _does_more(node: exp.Select) -> bool:
+    """Whether a SELECT has windows, subqueries or QUALIFY outside of FROM and WHERE."""
+    parts = [*node.expressions, *(node.args.get(one) for one in ("having", "qualify", "order"))]
+    return any(part is not None and part.find(exp.Window, exp.Subquery, exp.Qualify) is not None for part in parts)
 
 
 def _read_over_released(
@@ -401,7 +414,8 @@ def _read_rows(node: exp.Select, scope: Scope, context: Context) -> Relation:
         if not context.is_private(rows):
             raise invalid(place, "a window function must be over a private table")
         outs = tuple(Out(call.function, call.type, nullable=True) for call in windows.calls)
-        rows = check_size(Window(rows, tuple(windows.calls), (*rows.columns, *outs), place))
+        calls = tuple(call for call in windows.calls if isinstance(call, WindowCall))
+        rows = check_size(Window(rows, calls, (*rows.columns, *outs), place))
     _check_order(node, scope, context)
     return _read_distinct(node, project_rows(rows, listed, place), context)
 

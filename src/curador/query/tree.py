@@ -8,7 +8,7 @@ SELECT with aggregates over one relation.
              │               ├ keys:      Expression over the relation's columns
              │               └ items:     expressions whose leaves are Aggregate, Key and Literal
              ├ order, limit
-             └ above:  what is computed from the released blocks, a tree of relations whose leaves are `Released`
+             └ above:  what is computed from the released blocks, a tree of relations whose leaves are `ReleasedLeaf`
 
 The names under which trees are stored, in canonical texts and so in the keys of paid answers, are a contract: those texts, at
 the end of this module, are for ever. Classes and attributes may be renamed; a new attribute is written only where it is not
@@ -249,11 +249,14 @@ class Distinct:
         return self.input.columns
 
 
+Relation: TypeAlias = Scan | Filter | Project | Join | UnionAll | UnitGroup | Window | Distinct
+
+
 # ---- relations of released rows ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleasedLeaf:
     """What a block releases: its keys, then its aggregates. Above it stand relations of released rows and nothing else."""
 
     block: Block
@@ -263,7 +266,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedGroup:
-    """Released rows aggregated: the keys, then the aggregates. Without keys there is one row, whatever there was."""
+    """ReleasedLeaf rows aggregated: the keys, then the aggregates. Without keys there is one row, whatever there was."""
 
     input: Relation
     keys: tuple[Expression, ...]
@@ -323,7 +326,7 @@ class ReleasedWindow:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Released rows in an order, and of them those after `offset`, at most `limit`."""
+    """ReleasedLeaf rows in an order, and of them those after `offset`, at most `limit`."""
 
     input: Relation
     order: tuple[Order, ...]
@@ -336,26 +339,14 @@ class Cut:
         return self.input.columns
 
 
-Relation: TypeAlias = (
-    Scan
-    | Filter
-    | Project
-    | Join
-    | UnionAll
-    | UnitGroup
-    | Window
-    | Distinct
-    | Released
-    | ReleasedGroup
-    | ReleasedWindow
-    | Cut
-)
+AnyRelation: TypeAlias = Relation | ReleasedLeaf | ReleasedGroup | ReleasedWindow | Cut
+"""Rows of tables, or released rows: a leaf says which, and no relation has both."""
 
 
-def inputs_of(relation: Relation) -> tuple[Relation, ...]:
+def inputs_of(relation: AnyRelation) -> tuple[AnyRelation, ...]:
     """Return the relations that one is made of, in the order of its text."""
     match relation:
-        case Scan() | Released():
+        case Scan() | ReleasedLeaf():
             return ()
         case Join():
             return (relation.left, relation.right)
@@ -365,21 +356,21 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
             return (relation.input,)
 
 
-def tables_in(relation: Relation) -> tuple[str, ...]:
+def tables_in(relation: AnyRelation) -> tuple[str, ...]:
     """Return the tables that a relation reads, each as often as it does."""
     if isinstance(relation, Scan):
         return (relation.table,)
     return tuple(name for one in inputs_of(relation) for name in tables_in(one))
 
 
-def releases_of(relation: Relation) -> tuple[Released, ...]:
+def releases_of(relation: AnyRelation) -> tuple[ReleasedLeaf, ...]:
     """Return the released blocks that a relation reads, each as often as it does."""
-    if isinstance(relation, Released):
+    if isinstance(relation, ReleasedLeaf):
         return (relation,)
     return tuple(one for below in inputs_of(relation) for one in releases_of(below))
 
 
-def steps_of(relation: Relation) -> int:
+def steps_of(relation: AnyRelation) -> int:
     """Return how many relations stand one above the other."""
     return 1 + max((steps_of(one) for one in inputs_of(relation)), default=0)
 
@@ -441,8 +432,8 @@ class Question:
     options: Options = NOTHING_ASKED
     tables: tuple[str, ...] = ()
     """Every table of the study that is read, sorted."""
-    above: Relation | None = None
-    """What is computed from the blocks, which are then its `Released`; None: they are shown as they are."""
+    above: AnyRelation | None = None
+    """What is computed from the blocks, which are then its `ReleasedLeaf`; None: they are shown as they are."""
 
 
 # ---- how a tree is stored -----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from query_words import read, shape, words
 
 from curador.errors import InvalidQuery, NotPrivate
-from curador.query.tree import Ref
+from curador.query.tree import Filter, Ref
 from curador.study.values import Type
 
 
@@ -168,8 +168,6 @@ def test_groups_are_refused_with_the_rule(text, rule):
         "SELECT COUNT(*) FROM (SELECT user_id, MAX(user_id) FROM visits GROUP BY user_id)",
         "SELECT COUNT(*) FROM (SELECT user_id, FIRST(spent) FROM visits GROUP BY user_id)",
         "SELECT COUNT(*) FROM (SELECT user_id FROM visits GROUP BY user_id LIMIT 3)",
-        "SELECT COUNT(*) FROM (SELECT DISTINCT place FROM visits)",
-        "SELECT COUNT(*) FROM (SELECT place FROM visits GROUP BY place)",
         "SELECT COUNT(*) FROM (SELECT rank() OVER (ORDER BY age) AS r FROM people)",
         "SELECT COUNT(*) FROM (SELECT sum(user_id) OVER (PARTITION BY user_id) AS r FROM people)",
         "SELECT COUNT(*) FROM (SELECT sum(age) OVER (PARTITION BY user_id, user_id + 1) AS r FROM people)",
@@ -181,10 +179,6 @@ def test_groups_are_refused_with_the_rule(text, rule):
         "SELECT COUNT(*) FROM (SELECT age FROM people UNION SELECT age FROM people)",
         "SELECT COUNT(*) FROM (SELECT age FROM people EXCEPT SELECT age FROM people)",
         "SELECT COUNT(*) FROM (SELECT COUNT(*) FROM people UNION ALL SELECT age FROM people)",
-        "SELECT MAX(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)",
-        "SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) GROUP BY n",
-        "SELECT DISTINCT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)",
-        "SELECT a.n FROM (SELECT COUNT(*) AS n FROM people) a, (SELECT COUNT(*) AS n FROM people) b",
     ],
 )
 def test_people_are_never_singled_out(text):
@@ -288,12 +282,13 @@ def test_an_outer_select_becomes_part_of_the_block():
 
 
 def test_the_order_of_a_subquery_stays_where_none_is_given():
-    """An inner ORDER BY and LIMIT are kept by a plain outer SELECT, and cannot be undone by another."""
+    """An inner ORDER BY and LIMIT are kept by a plain outer SELECT, and come before what another does."""
     kept = read("SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n DESC LIMIT 1)")
 
     assert (words(kept.order[0].expression), kept.limit) == ("count()", 1)
-    with pytest.raises(InvalidQuery, match="filtered, sorted or cut again"):
-        read("SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex LIMIT 1) WHERE n > 2")
+    above = read("SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex LIMIT 1) WHERE n > 2").above
+    assert isinstance(above.input, Filter)
+    assert above.input.input.limit == 1
 
 
 def test_union_all_puts_releases_one_after_the_other():
