@@ -121,11 +121,10 @@ def _join_bound(join: Join, left: RowBound, right: RowBound) -> RowBound:
     if join.kind in {"semi", "anti"}:
         return left
     lefts, rights = equated_columns(join)
-    both = _pairs(left, right, join.place)
     if is_known_by(join.right, rights):
         both = left
-    elif is_known_by(join.left, lefts):
-        both = right
+    else:
+        both = right if is_known_by(join.left, lefts) else _pairs(left, right, join.place)
     kept = {"left": [left], "right": [right], "full": [left, right]}.get(join.kind, [])
     one_sided = join.kind == "left" and is_known_by(join.right, rights)
     return both if one_sided else _sum([both, *kept]) if kept else both

@@ -65,7 +65,7 @@ def merged_gaussian(noise: DiscreteGaussian, many: int) -> tuple[DiscreteGaussia
             grows with |k|.
     Needs   Independent noises of one σ; τ is infinite below 1/2.
     Rounds  σ√many up, τ up.
-    Source  Kairouz, Liu, Steinke, The Distributed Discrete Gaussian Mechanism, 2021, theorem 11.
+    Source  [KLS21], on sums of discrete Gaussians; compared with convolutions by a test.
     """
     if many == 1:
         return noise, 0.0
@@ -115,45 +115,59 @@ _WRAPPED = 1e-11
 def _laplace_lattice_reach(terms: tuple[Counted, ...], miss: float) -> float | None:
     """The reach of a sum of Laplaces, on a lattice; None where that would have too many points.
 
-    Claim   Each noise c X is coupled to a smooth Laplace of scale β = c b within c · lattice_slack but for 1e-12, and that is
-            rounded to a lattice of step h, off by at most h/2: P[k] = e^(−|k|h/β) sinh(h/2β) but for k = 0. The product of
-            the characteristic functions is the law of the rounded sum, wrapped around at the lattice's end; beyond it lies
-            less than 1e-11 by Chernoff's bound, which is taken from the miss, as are round-off and the couplings.
+    Claim   Each c X is put on a lattice of step h: as it is where c is h, else to the nearest point, off by h/2 at most. One of
+            very many values is first coupled to the smooth Laplace of its scale within c · lattice_slack but for 1e-12. The
+            product of the characteristic functions is the law of the sum on the lattice, wrapped around at its end; beyond
+            that lies less than 1e-11 by Chernoff's bound (the discrete law's moments are at most the smooth one's), which is
+            taken from the miss, as are round-off and couplings.
     Rounds  Up.
     """
     scales = np.array([c * float(noise.scale) for c, noise, _ in terms])  # type: ignore[union-attr]
     counts = np.array([many for _, _, many in terms], np.float64)
-    slack = float(sum(many * c * lattice_slack(noise) for c, noise, many in terms))
-    count, largest = float(counts.sum()), float(scales.max())
-    deviation = math.sqrt(float(2 * (counts * scales**2).sum()))
-    step = deviation * 0.02 / count
+    count = float(counts.sum())
     end = _chernoff_end(scales, counts, _WRAPPED)
-    points = 1 << math.ceil(math.log2(2 * end / step + 2))
-    if points > _MOST_POINTS or step > largest:
-        return None
+    alone = terms[0][0] if len({c for c, _, _ in terms}) == 1 and 2 * end / terms[0][0] <= _MOST_POINTS / 2 else None
+    step = alone or 0.02 * math.sqrt(float(2 * (counts * scales**2).sum())) / count
+    points = 1 << math.ceil(math.log2(2 * end / step + count + 2))
     left = miss - 2 * _WRAPPED - count * FAR - 1e-9 * miss
-    if left <= 0:
+    if points > _MOST_POINTS or left <= 0 or len(terms) > _MOST_CLASSES:
         return None
-    angles = 2 * math.pi * np.arange(points // 2 + 1) / points
-    logs = np.zeros(len(angles))
-    for scale, many in zip(scales.tolist(), counts.tolist(), strict=True):
-        logs += many * np.log(_rounded_laplace(angles, step / scale))
-    masses = np.fft.irfft(np.exp(logs), points)
+    law, off = np.ones(points // 2 + 1), 0.0
+    for c, noise, many in terms:
+        scale = float(noise.scale)  # type: ignore[union-attr]
+        values = int(_FURTHEST * scale) + 2
+        if values <= points:
+            own = np.fft.rfft(_placed_masses(scale, values, c / step, points)).real
+            off += 0.0 if alone else many * step / 2
+        else:
+            own = _rounded_laplace(2 * math.pi * np.arange(points // 2 + 1) / points, step / (c * scale))
+            off += many * (step / 2 + c * lattice_slack(noise))
+        law = law * own**many
+    masses = np.fft.irfft(law, points)
     inside = masses[0] + 2 * np.cumsum(np.concatenate([[0.0], masses[1 : points // 2]]))
     enough = np.flatnonzero(inside >= 1 - left)
-    if not len(enough):
-        return None
-    return (float(enough[0]) * step + count * step / 2 + slack) * ROUND_OFF
+    return (float(enough[0]) * step + off) * ROUND_OFF if len(enough) else None
+
+
+_MOST_CLASSES = 64
+_FURTHEST = 30
+"""Scales beyond which a Laplace noise lies with less than 1e-12."""
+
+
+def _placed_masses(scale: float, values: int, stretch: float, points: int) -> FloatArray:
+    """P[k] of the discrete Laplace noise at the points nearest to k times a factor, those below 0 at the end."""
+    places = np.arange(-values, values + 1)
+    masses = math.tanh(0.5 / scale) * np.exp(-np.abs(places) / scale)
+    at = np.copysign(np.floor(np.abs(places) * stretch + 0.5), places).astype(np.int64) % points
+    return np.bincount(at, masses, points)
 
 
 def _rounded_laplace(angles: FloatArray, ratio: float) -> FloatArray:
     """The characteristic function of a Laplace of scale 1/ratio steps that is rounded to whole steps."""
     q = math.exp(-ratio)
-    zero = -math.expm1(-ratio / 2)
-    # 2 sinh(ratio/2) Σ q^k cos(kα) = 2 sinh(ratio/2) q (cos α − q) / (1 − 2 q cos α + q²)
     cosines = np.cos(angles)
     below = (1 - q) ** 2 + 2 * q * (1 - cosines)
-    return np.maximum(zero + 2 * math.sinh(ratio / 2) * q * (cosines - q) / below, 1e-300)
+    return -math.expm1(-ratio / 2) + 2 * math.sinh(ratio / 2) * q * (cosines - q) / below
 
 
 def _chernoff_end(scales: FloatArray, counts: FloatArray, miss: float) -> float:
