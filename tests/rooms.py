@@ -94,7 +94,8 @@ FILES = {
         "laws/test_query_laws.py",
         "oracle/test_query_oracle.py",
     ],
-    "plan": ["engines/test_hostile_numbers.py", "laws/test_range_laws.py"],
+    "plan": ["engines/test_hostile_numbers.py", "laws/test_range_laws.py", "oracle/test_many_noises.py"],
+    "answers": ["engines/test_released_questions.py", "statistical/test_coverage_above.py"],
     "engines": ["replay/test_reading.py"],
     "curator": [
         "engines/test_coverage_on_data.py",

@@ -190,22 +190,36 @@ class Form:
         matrix, world = self.matrix[used], self.world
         if self.chosen:
             return abs(matrix) @ simultaneous_reaches(world, np.unique(world.kind_of[matrix.indices]), miss)
-        kinds, sizes = world.kind_of[matrix.indices], np.abs(matrix.data)
+        entries = np.stack([world.kind_of[matrix.indices].astype(np.float64), np.abs(matrix.data)], 1)
         found = np.zeros(len(used))
-        reaches: dict[Any, float] = {}
-        lengths = np.diff(matrix.indptr)
-        if len(lengths) and lengths.min() == lengths.max() == 1:  # a column as it was measured
-            pairs, inverse = np.unique(np.stack([kinds.astype(np.float64), sizes], 1), axis=0, return_inverse=True)
-            each = [many_reach((((size), world.laws[int(kind)], 1),), 1 - miss) for kind, size in pairs.tolist()]
-            return np.array(each)[inverse.ravel()]
-        for row in range(len(used)):
-            part = slice(matrix.indptr[row], matrix.indptr[row + 1])
-            counted = Counter(zip(kinds[part].tolist(), sizes[part].tolist(), strict=True))
-            key = tuple(sorted(one for one in counted.items() if one[0][1]))
-            if key not in reaches:
-                reaches[key] = many_reach(tuple((size, world.laws[kind], many) for (kind, size), many in key), 1 - miss)
-            found[row] = reaches[key]
+        for classes, rows in row_patterns(matrix.indptr, entries):
+            terms = tuple((size, world.laws[int(kind)], many) for (kind, size), many in classes if size)
+            found[rows] = many_reach(terms, 1 - miss)
         return found
+
+
+def row_patterns(starts: IntArray, entries: FloatArray) -> list[tuple[tuple[tuple[tuple[float, ...], int], ...], IntArray]]:
+    """Return the rows that have the same entries, whatever their order, with these entries and how often each is there."""
+    if not len(entries):
+        return [((), np.arange(len(starts) - 1))]
+    kinds, codes = np.unique(entries, axis=0, return_inverse=True)
+    codes, lengths = codes.ravel(), np.diff(starts)
+    found: list[tuple[Any, IntArray]] = []
+    for length in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == length)
+        held = np.sort(codes[starts[rows][:, None] + np.arange(length)], axis=1)
+        patterns, back = np.unique(held, axis=0, return_inverse=True)
+        for pattern, own in zip(patterns, split_rows(back.ravel(), len(patterns)), strict=True):
+            different, many = np.unique(pattern, return_counts=True)
+            classes = tuple((tuple(kinds[code].tolist()), int(count)) for code, count in zip(different, many, strict=True))
+            found.append((classes, rows[own]))
+    return found
+
+
+def split_rows(which: IntArray, count: int) -> list[IntArray]:
+    """Return the places of every number from 0 up to a count."""
+    order = np.argsort(which, kind="stable")
+    return np.split(order, np.searchsorted(which[order], np.arange(1, count))) if count else []
 
 
 def simultaneous_reaches(world: NoiseWorld, kinds: IntArray, miss: Fraction) -> FloatArray:
@@ -247,15 +261,13 @@ class Share:
         if self.above.chosen or self.below.chosen:
             kinds = [part.world.kind_of[part.matrix.indices] for part in (self.above, self.below)]
             return _boxed_quotient(self.above, self.below, np.unique(np.concatenate(kinds)), miss)
-        groups = self._patterns()
         low, high = np.full(self.rows, -np.inf), np.full(self.rows, np.inf)
-        for pattern, rows in groups.items():
-            law = many_ratio_law(
-                tuple((above, below, self.above.world.laws[kind], many) for (kind, above, below), many in pattern), 1 - miss
-            )
+        for pattern, at in self._patterns():
+            laws = self.above.world.laws
+            terms = tuple((above, below, laws[int(kind)], many) for (kind, above, below), many in pattern)
+            law = many_ratio_law(terms, 1 - miss)
             if law is None:
                 continue
-            at = np.array(rows)
             above, below = self.above.value[at], self.below.value[at]
             with np.errstate(all="ignore"):
                 low[at], high[at] = law.ends(above / np.where(below > 0, below, 1.0), above, below)
@@ -263,41 +275,55 @@ class Share:
         open_ = np.isinf(low) | np.isinf(high)
         return ColumnEnclosure(np.where(null, np.inf, low), np.where(null, -np.inf, high), null | open_)
 
-    def _patterns(self) -> dict[Any, list[int]]:
+    def _patterns(self) -> list[tuple[Any, IntArray]]:
         """Rows by what their law depends on: how many variables of which noise have which coefficients above and below."""
+        there = np.flatnonzero((self.above.pick >= 0) & (self.below.pick >= 0))
+        pairs, back = np.unique(np.stack([self.above.pick[there], self.below.pick[there]], 1), axis=0, return_inverse=True)
+        lengths = [np.diff(part.matrix.indptr)[pairs[:, side]].sum() for side, part in enumerate((self.above, self.below))]
+        found = self._listed(pairs) if sum(lengths) <= MOST_TERMS else self._counted(pairs)
+        which = np.zeros(len(pairs), np.int64)
+        for place, (_, rows) in enumerate(found):
+            which[rows] = place
+        return [(found[place][0], there[rows]) for place, rows in enumerate(split_rows(which[back.ravel()], len(found)))]
+
+    def _listed(self, pairs: IntArray) -> list[tuple[Any, IntArray]]:
+        """The patterns of pairs of rows, all of their variables written out."""
         world = self.above.world
-        belows: dict[int, tuple[dict[int, float], Counter[Any]]] = {}
+        sides = [part.matrix[pairs[:, side]].tocoo() for side, part in enumerate((self.above, self.below))]
+        keys = np.concatenate([side.row.astype(np.int64) * max(world.count, 1) + side.col for side in sides])
+        different, place = np.unique(keys, return_inverse=True)
+        cut = sides[0].nnz
+        above, below = (
+            np.bincount(place[part], side.data, len(different))
+            for part, side in zip((slice(None, cut), slice(cut, None)), sides, strict=True)
+        )
+        rows, variables = np.divmod(different, max(world.count, 1))
+        starts = np.searchsorted(rows, np.arange(len(pairs) + 1))
+        return row_patterns(starts, np.stack([world.kind_of[variables].astype(np.float64), above, below], 1))
+
+    def _counted(self, pairs: IntArray) -> list[tuple[Any, IntArray]]:
+        """The same where a total is of very many: its variables are counted once, and what stands above taken out of it."""
+        world, belows = self.above.world, dict[int, tuple[dict[int, float], Counter[Any]]]()
         found: dict[Any, list[int]] = {}
-        known: dict[tuple[int, int], Any] = {}
-        for row, (one, other) in enumerate(zip(self.above.pick.tolist(), self.below.pick.tolist(), strict=True)):
-            if one < 0 or other < 0:
-                continue
-            if (one, other) not in known:
-                if other not in belows:
-                    held = _entries(self.below.matrix, other)
-                    counted = Counter((int(world.kind_of[index]), 0.0, size) for index, size in held.items())
-                    belows[other] = held, counted
-                held, counted = belows[other]
-                known[one, other] = _pattern(_entries(self.above.matrix, one), held, counted, world)
-            found.setdefault(known[one, other], []).append(row)
-        return found
+        for row, (one, other) in enumerate(pairs.tolist()):
+            if other not in belows:
+                held = _entries(self.below.matrix, other)
+                belows[other] = held, Counter((int(world.kind_of[index]), 0.0, size) for index, size in held.items())
+            below, counted = belows[other]
+            own = Counter(counted)
+            for index, size in _entries(self.above.matrix, one).items():
+                kind, shared = int(world.kind_of[index]), below.get(index, 0.0)
+                if shared:
+                    own[kind, 0.0, shared] -= 1
+                own[kind, size, shared] += 1
+            found.setdefault(tuple(sorted(entry for entry in own.items() if entry[1])), []).append(row)
+        return [(pattern, np.array(rows)) for pattern, rows in found.items()]
 
 
 def _entries(matrix: Any, row: int) -> dict[int, float]:
     part = slice(matrix.indptr[row], matrix.indptr[row + 1])
-    return {
-        index: size for index, size in zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True) if size
-    }
-
-
-def _pattern(above: dict[int, float], below: dict[int, float], counted: Counter[Any], world: NoiseWorld) -> Any:
-    own = Counter(counted)
-    for index, size in above.items():
-        kind, other = int(world.kind_of[index]), below.get(index, 0.0)
-        if other:
-            own[kind, 0.0, other] -= 1
-        own[kind, size, other] += 1
-    return tuple(sorted(one for one in own.items() if one[1]))
+    held = zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True)
+    return {index: size for index, size in held if size}
 
 
 def _boxed_quotient(above: Form, below: Form, kinds: IntArray, miss: Fraction) -> ColumnEnclosure:

@@ -115,11 +115,11 @@ _WRAPPED = 1e-11
 def _laplace_lattice_reach(terms: tuple[Counted, ...], miss: float) -> float | None:
     """The reach of a sum of Laplaces, on a lattice; None where that would have too many points.
 
-    Claim   Each c X is put on a lattice of step h: as it is where c is h, else to the nearest point, off by h/2 at most. One of
-            very many values is first coupled to the smooth Laplace of its scale within c · lattice_slack but for 1e-12. The
-            product of the characteristic functions is the law of the sum on the lattice, wrapped around at its end; beyond
-            that lies less than 1e-11 by Chernoff's bound (the discrete law's moments are at most the smooth one's), which is
-            taken from the miss, as are round-off and couplings.
+    Claim   Each c X is put on a lattice of step h: as it is where c is h, else to the nearest point, off by h/2 at most. One
+            of very many values is first coupled to the smooth Laplace of its scale within c · lattice_slack but for 1e-12.
+            The product of the characteristic functions is the law of the sum on the lattice, wrapped around at its end;
+            beyond that lies less than 1e-11 by Chernoff's bound (the discrete law's moments are at most the smooth one's),
+            which is taken from the miss, as are round-off and couplings.
     Rounds  Up.
     """
     scales = np.array([c * float(noise.scale) for c, noise, _ in terms])  # type: ignore[union-attr]

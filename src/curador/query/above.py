@@ -65,7 +65,7 @@ from curador.query.tree import (
     inputs_of,
     releases_of,
 )
-from curador.query.typed_terms import TypedTerm, replace_nodes
+from curador.query.typed_terms import TypedTerm, columns_in, replace_nodes
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -295,6 +295,8 @@ def read_above(
     def over(one: Node) -> Node:
         return replace_nodes(one, lambda part: _placed(part, placed, width, many))
 
+    if having is not None and any(index >= _WINDOWS for index in columns_in(having)):
+        raise invalid(place, "HAVING must not hold a window function", "QUALIFY is about windows, after aggregates.")
     if having is not None:
         rows = check_size(Filter(rows, row_node(over(having)), place))
     if calls:

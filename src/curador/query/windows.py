@@ -34,6 +34,12 @@ _WINDOW_FUNCTIONS: dict[type[exp.Expr], str] = {
 _RANKS = {"row_number", "rank", "dense_rank"}
 _MOST_OFFSET = 1_000
 
+_IN_FROM = "SELECT … FROM (SELECT *, row_number() OVER (PARTITION BY … ORDER BY x) AS r FROM t) WHERE r = 1."
+_INSTEAD = {
+    "HAVING": "QUALIFY is about windows, after aggregates.",
+    "a window": "put the inner one into a subquery in FROM.",
+}
+
 Ordering = tuple[tuple["Expression", bool, bool], ...]
 
 
@@ -46,7 +52,7 @@ def read_window(node: exp.Window, reading: Reading) -> TypedTerm:
         raise not_private(
             place,
             f"a window function must stand in the SELECT list of a subquery in FROM, not in {reading.clause}",
-            "SELECT … FROM (SELECT *, row_number() OVER (PARTITION BY … ORDER BY x) AS r FROM t) WHERE r = 1.",
+            _INSTEAD.get(reading.clause, _IN_FROM),
         )
     this, partition, order, spec = take_arguments(
         node, reading.context, "this", "partition_by", "order", "spec", ignored=("over",)
