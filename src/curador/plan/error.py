@@ -363,7 +363,7 @@ def _ratio_law(
     each = np.abs(_COSINES * across / rest - _SINES * below / size)
     worst = np.maximum(each[:-1], each[1:]) / math.cos(math.pi / (2 * CELLS))
     reaches = _reaches(laws, worst, 1 - confidence, level=True)
-    return RatioLaw(slope, rest / size, size, rest, _maxima(np.tile(reaches, 3)))
+    return RatioLaw(slope, rest / size, size, rest, arc_maxima(np.tile(reaches, 3)))
 
 
 def ratio_reach(
@@ -406,8 +406,8 @@ def _additive(noise: Noise) -> Additive:
     return noise  # type: ignore[return-value]
 
 
-def _maxima(reaches: FloatArray) -> FloatArray:
-    """Row l holds the maximum over 2^l neighbours from each place on."""
+def arc_maxima(reaches: FloatArray) -> FloatArray:
+    """Return rows of which row l holds the maximum over 2^l neighbours from each place on."""
     rows = np.full((CELLS.bit_length(), len(reaches)), reaches.max())  # what lies beyond the end is as large as any
     rows[0] = reaches
     for level in range(1, len(rows)):

@@ -17,7 +17,18 @@ import numpy as np
 
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.grid import round_up
-from curador.plan.error import FAR, ROUND_OFF, Additive, RatioLaw, lattice_slack, ratio_law, sum_reach
+from curador.plan.error import (
+    CELLS,
+    FAR,
+    ROUND_OFF,
+    Additive,
+    RatioLaw,
+    arc_maxima,
+    deviation,
+    lattice_slack,
+    ratio_law,
+    sum_reach,
+)
 
 if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
@@ -79,8 +90,13 @@ def many_ratio_law(terms: tuple[tuple[float, float, Additive, int], ...], confid
     """Return the law of a ratio; a term is (coefficient above, coefficient below, noise, how many of it).
 
     Claim   As `ratio_law`, of the classes' sums: equal noises with equal coefficients above and below move N − θD together,
-            whatever θ is, so their sum stands for them. Laplaces are listed.
+            whatever θ is, so their sum stands for them. Few Laplaces are listed, of many the law is computed on a lattice.
     """
+    laplaces = [many for *_, noise, many in terms if not isinstance(noise, DiscreteGaussian)]
+    if len(laplaces) == len(terms) and sum(laplaces) > _FEW:
+        found = _laplace_ratio_law(terms, confidence)
+        if found is not None:
+            return found
     held: list[tuple[float, float, Additive]] = []
     factor = 0.0
     for above, below, noise, many in terms:
@@ -102,6 +118,40 @@ def many_ratio_law(terms: tuple[tuple[float, float, Additive, int], ...], confid
 
 
 _MOST_LISTED = 4096
+_ARCS = 128
+"""Into how many arcs the half circle is divided where each of them takes a transform."""
+
+
+@lru_cache(maxsize=16)
+def _laplace_ratio_law(terms: tuple[tuple[float, float, Additive, int], ...], confidence: Fraction) -> RatioLaw | None:
+    """The law of a ratio of sums of many Laplaces; None where a lattice would have too many points.
+
+    Claim   As `ratio_law`, with coarser arcs: the reach of an arc is that of the largest coefficients in it, and reaches grow
+            with every coefficient.
+    Rounds  Up.
+    """
+    above, below, counts = (np.array([float(term[place]) for term in terms]) for place in (0, 1, 3))
+    laws = [noise for *_, noise, _ in terms]
+    deviations = np.array([deviation(law) for law in laws]) * np.sqrt(counts)
+    upper, lower = above * deviations, below * deviations
+    size = float(np.linalg.norm(lower))
+    slope = float(upper @ lower) / (size * size) if size else 0.0
+    across = above - slope * below
+    rest = float(np.linalg.norm(across * deviations))
+    if not (size > 0 and rest > 1e-9 * float(np.linalg.norm(upper))):
+        return None
+    angles = np.linspace(-math.pi / 2, math.pi / 2, _ARCS + 1)[:, None]
+    each = np.abs(np.cos(angles) * across / rest - np.sin(angles) * below / size)
+    worst = np.maximum(each[:-1], each[1:]) / math.cos(math.pi / (2 * _ARCS))
+    reaches: list[float] = []
+    for row in worst.tolist():
+        held = tuple((c, law, term[3]) for c, law, term in zip(row, laws, terms, strict=True) if c > 0)
+        reach = _laplace_lattice_reach(held, float(1 - confidence), coarse=4.0, most=_MOST_POINTS >> 4)
+        if reach is None:
+            return None
+        reaches.append(reach)
+    every = np.tile(np.repeat(np.array(reaches), CELLS // _ARCS), 3)
+    return RatioLaw(slope, rest / size, size, rest, arc_maxima(every))
 
 
 # ---- many Laplaces ---------------------------------------------------------------------------------------------------
@@ -112,8 +162,10 @@ _WRAPPED = 1e-11
 """What may lie beyond the lattice, and what round-off of the transforms may hide."""
 
 
-def _laplace_lattice_reach(terms: tuple[Counted, ...], miss: float) -> float | None:
-    """The reach of a sum of Laplaces, on a lattice; None where that would have too many points.
+def _laplace_lattice_reach(
+    terms: tuple[Counted, ...], miss: float, coarse: float = 1.0, most: int | None = None
+) -> float | None:
+    """The reach of a sum of Laplaces, on a lattice that may be coarser; None where it would have too many points.
 
     Claim   Each c X is put on a lattice of step h: as it is where c is h, else to the nearest point, off by h/2 at most. One
             of very many values is first coupled to the smooth Laplace of its scale within c · lattice_slack but for 1e-12.
@@ -127,10 +179,10 @@ def _laplace_lattice_reach(terms: tuple[Counted, ...], miss: float) -> float | N
     count = float(counts.sum())
     end = _chernoff_end(scales, counts, _WRAPPED)
     alone = terms[0][0] if len({c for c, _, _ in terms}) == 1 and 2 * end / terms[0][0] <= _MOST_POINTS / 2 else None
-    step = alone or 0.02 * math.sqrt(float(2 * (counts * scales**2).sum())) / count
+    step = alone or 0.02 * coarse * math.sqrt(float(2 * (counts * scales**2).sum())) / count
     points = 1 << math.ceil(math.log2(2 * end / step + count + 2))
     left = miss - 2 * _WRAPPED - count * FAR - 1e-9 * miss
-    if points > _MOST_POINTS or left <= 0 or len(terms) > _MOST_CLASSES:
+    if points > (most or _MOST_POINTS) or left <= 0 or len(terms) > _MOST_CLASSES:
         return None
     law, off = np.ones(points // 2 + 1), 0.0
     for c, noise, many in terms:
