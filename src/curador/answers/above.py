@@ -248,9 +248,9 @@ def _join(relation: Join, left: ReleasedRows, right: ReleasedRows) -> ReleasedRo
     one, other = left.take(lefts), right.take(_numbers(found, 1))
     by_noise = relation.on is not None and depends_on_noise(relation.on, noisy)
     own, others = equated_columns(relation)
-    if by_noise or (is_chosen(relation.left) and not is_known_by(relation.left, own)):
+    if by_noise or (is_chosen(relation.left) and not is_known_by(relation.left, own, named=True)):
         one = one.mark()
-    if by_noise or (is_chosen(relation.right) and not is_known_by(relation.right, others)):
+    if by_noise or (is_chosen(relation.right) and not is_known_by(relation.right, others, named=True)):
         other = other.mark()
     return ReleasedRows(one.count, kinds, (*one.columns, *other.columns), (*one.bars, *other.bars), noisy)
 
@@ -342,14 +342,13 @@ def _group(relation: ReleasedGroup, below: ReleasedRows) -> ReleasedRows:
     bars: list[Any] = [bar_of(node, below).take(at).mark() for node in relation.keys]
     for place, (aggregate, call) in enumerate(zip(relation.aggregates, calls, strict=True)):
         made.append(vector_of([row[place] for row in found], aggregate.type))
-        there = np.ones(below.count, np.bool_) if call[1] is None else ~columns[call[1]].null
-        if call[2] is not None:
-            there = there & columns[call[2]].values & ~columns[call[2]].null
+        kept = np.ones(below.count, np.bool_) if call[2] is None else columns[call[2]].values & ~columns[call[2]].null
+        there = kept if call[1] is None else kept & ~columns[call[1]].null
         chosen = by_noise or (aggregate.filter is not None and depends_on_noise(aggregate.filter, below.noisy))
         if call[:2] == ("count", None) and aggregate.filter is not None:
             bars.append(_counted(aggregate.filter, below, over, made[-1], chosen=by_noise))
             continue
-        bars.append(_folded(aggregate.function, aggregate.argument, below, there, over, made[-1], chosen=chosen))
+        bars.append(_folded(aggregate.function, aggregate.argument, below, (kept, there), over, made[-1], chosen=chosen))
     noisy = noisy_columns(relation)
     own = tuple(Known(one) if not flag else bar for one, bar, flag in zip(made, bars, noisy, strict=True))
     return ReleasedRows(len(heads), tuple(out.type for out in relation.columns), tuple(made), own, noisy)
@@ -359,31 +358,32 @@ def _counted(condition: Node, below: ReleasedRows, over: RowRanges, value: Vecto
     """How many rows a condition holds of: the sum of 1 where it does."""
     one, nothing = Literal(1, Type.INTEGER), Literal(0, Type.INTEGER)
     each = Call("case", (condition, one, nothing), Type.INTEGER)
-    return _folded("sum", each, below, np.ones(below.count, np.bool_), over, value, chosen=chosen)
+    every = np.ones(below.count, np.bool_)
+    return _folded("sum", each, below, (every, every), over, value, chosen=chosen)
 
 
 def _folded(
     function: str,
     argument: Node | None,
     below: ReleasedRows,
-    there: BoolArray,
+    members: tuple[BoolArray, BoolArray],
     over: RowRanges,
     value: Vector,
     *,
     chosen: bool,
 ) -> Bar:
-    """What an aggregate over rows is made of."""
+    """What an aggregate over rows is made of. `members`: the rows that it may be over, and those that are not NULL."""
     if argument is None or function in {"count", "count_distinct"}:
         return Unproved(len(over.start))
     part = bar_of(argument, below)
     if isinstance(part, Known):
         return Unproved(len(over.start)) if chosen else Known(value)
     if isinstance(part, Form) and function in {"sum", "avg"}:
-        found = _sum_form(function, part, there, over, value, chosen=chosen)
+        found = _sum_form(function, part, members[1], over, value, chosen=chosen)
         if found is not None:
             return found
     return (
-        Folded(function, part, there, over, chosen, value.null)
+        Folded(function, part, *members, over, chosen, value.null)
         if function in {"sum", "avg", "min", "max"}
         else Unproved(len(over.start))
     )
@@ -455,10 +455,11 @@ def _window(call: ReleasedCall, below: ReleasedRows, *, chosen: bool) -> tuple[V
     if call.function in {"row_number", "rank", "dense_rank"}:
         over = RowRanges(order, begin, begin + size)
         return value, _ranked(call, below, over, chosen=by_partition)
-    there = np.ones(below.count, np.bool_) if argument is None else ~columns[argument].null
+    every = np.ones(below.count, np.bool_)
+    members = every, every if argument is None else ~columns[argument].null
     over, whole = _frames(call, order, begin, size, number, peers)
     by_noise = by_partition or (by_order and not whole)
-    return value, _folded(call.function, call.argument, below, there, over, value, chosen=by_noise)
+    return value, _folded(call.function, call.argument, below, members, over, value, chosen=by_noise)
 
 
 def _frames(

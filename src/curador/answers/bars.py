@@ -299,7 +299,7 @@ class Share:
         )
         rows, variables = np.divmod(different, max(world.count, 1))
         starts = np.searchsorted(rows, np.arange(len(pairs) + 1))
-        return row_patterns(starts, np.stack([world.kind_of[variables].astype(np.float64), above, below], 1))
+        return row_patterns(starts, np.stack([world.kind_of[variables], above, below], 1).astype(np.float64))
 
     def _counted(self, pairs: IntArray) -> list[tuple[Any, IntArray]]:
         """The same where a total is of very many: its variables are counted once, and what stands above taken out of it."""
@@ -405,12 +405,22 @@ class RowRanges:
         return int((self.stop - self.start).max(initial=0))
 
 
+def _at_once(part: Bar, over: RowRanges, miss: Fraction, *, chosen: bool) -> ColumnEnclosure:
+    """Where all rows of any one range lie at once; chosen: all rows that noise chose from, too."""
+    return enclose_bar(part.mark(), miss) if chosen else enclose_bar(part, miss / max(over.longest, 1))
+
+
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """A sum, a mean, a least or a greatest of rows of another column; `there`: which of them it is over."""
+    """A sum, a mean, a least or a greatest of rows of another column.
+
+    kept    the rows that it may be over
+    there   those of them that are not NULL as they were released
+    """
 
     function: str
     part: Bar
+    kept: NDArray[np.bool_]
     there: NDArray[np.bool_]
     over: RowRanges
     chosen: bool = False
@@ -434,14 +444,15 @@ class Folded:
         """Return what all of a row's parts at once allow.
 
         Claim   With probability at least 1 − miss all parts that a row is over lie in their intervals, each of which misses
-                with miss over their number; chosen: all rows there are. Then so does what is made of them.
+                with miss over their number; chosen: all that could have been chosen. Then so does what is made of them. Where
+                noise may have decided that a part is NULL, nothing is said.
         Rounds  Outward.
         """
-        among = self.part.rows if self.chosen else self.over.longest
-        held = enclose_bar(self.part, miss / max(among, 1))
+        held = _at_once(self.part, self.over, miss, chosen=self.chosen)
         order, there = self.over.order, self.there[self.over.order]
         low, high = held.low[order], held.high[order]
-        doubtful = there & (held.null | held.empty)[order]
+        absent = self.kept[order] & ~there
+        doubtful = (there & (held.null | held.empty)[order]) | (absent & ~held.empty[order])
         unsure = _sums(doubtful.astype(np.float64), self.over) > 0
         count = _sums(there.astype(np.float64), self.over)
         if self.function in {"sum", "avg"}:
@@ -498,8 +509,7 @@ class Ranked:
                 A tie may go either way, unless the rank is `rank`, to which ties do not count.
         """
         sizes = self.over.stop - self.over.start
-        among = len(self.over.order) if self.chosen else self.over.longest
-        held = enclose_bar(self.part, miss / max(among, 1))
+        held = _at_once(self.part, self.over, miss, chosen=self.chosen)
         low, high = (-held.high, -held.low) if self.descending else (held.low, held.high)
         broken = held.null | held.empty
         first, last = np.full(len(low), 1.0), np.full(len(low), np.inf)

@@ -163,8 +163,11 @@ def _conditions(node: Expression | None) -> tuple[Node, ...]:
     return node.arguments if isinstance(node, Call) and node.function == "and" else (node,)
 
 
-def is_known_by(relation: AnyRelation, columns: frozenset[int]) -> bool:
-    """Whether no two rows of a relation of released rows agree in all of these columns."""
+def is_known_by(relation: AnyRelation, columns: frozenset[int], *, named: bool = False) -> bool:
+    """Whether no two rows of a relation of released rows agree in all of these columns.
+
+    named   it must be so by the keys: that a relation is cut to one row does not say which
+    """
     match relation:
         case ReleasedLeaf():
             return columns >= set(range(len(relation.block.keys)))
@@ -172,20 +175,21 @@ def is_known_by(relation: AnyRelation, columns: frozenset[int]) -> bool:
             return columns >= set(range(len(relation.keys)))
         case Project():
             refs = {relation.expressions[place] for place in columns}
-            return is_known_by(relation.input, frozenset(one.index for one in refs if isinstance(one, Ref)))
+            return is_known_by(relation.input, frozenset(one.index for one in refs if isinstance(one, Ref)), named=named)
         case Distinct():
-            return columns >= set(range(len(relation.columns))) or is_known_by(relation.input, columns)
+            return columns >= set(range(len(relation.columns))) or is_known_by(relation.input, columns, named=named)
         case Join() if relation.kind in {"semi", "anti"}:
-            return is_known_by(relation.left, columns)
+            return is_known_by(relation.left, columns, named=named)
         case Join() if relation.kind in {"inner", "left"}:
             width = len(relation.left.columns)
             own = frozenset(place for place in columns if place < width)
-            return is_known_by(relation.left, own) and is_known_by(relation.right, equated_columns(relation)[1])
-        case Cut() if relation.limit is not None and relation.limit <= 1:
+            others = equated_columns(relation)[1]
+            return is_known_by(relation.left, own, named=named) and is_known_by(relation.right, others, named=named)
+        case Cut() if relation.limit is not None and relation.limit <= 1 and not named:
             return True
         case Filter() | Cut() | ReleasedWindow():
             width = len(relation.input.columns)
-            return is_known_by(relation.input, frozenset(place for place in columns if place < width))
+            return is_known_by(relation.input, frozenset(place for place in columns if place < width), named=named)
         case _:
             return False
 

@@ -130,7 +130,8 @@ def _laplace_ratio_law(terms: tuple[tuple[float, float, Additive, int], ...], co
             with every coefficient.
     Rounds  Up.
     """
-    above, below, counts = (np.array([float(term[place]) for term in terms]) for place in (0, 1, 3))
+    above, below = np.array([term[0] for term in terms]), np.array([term[1] for term in terms])
+    counts = np.array([float(many) for *_, many in terms])
     laws = [noise for *_, noise, _ in terms]
     deviations = np.array([deviation(law) for law in laws]) * np.sqrt(counts)
     upper, lower = above * deviations, below * deviations
@@ -211,7 +212,7 @@ def _placed_masses(scale: float, values: int, stretch: float, points: int) -> Fl
     places = np.arange(-values, values + 1)
     masses = math.tanh(0.5 / scale) * np.exp(-np.abs(places) / scale)
     at = np.copysign(np.floor(np.abs(places) * stretch + 0.5), places).astype(np.int64) % points
-    return np.bincount(at, masses, points)
+    return np.bincount(at, masses, points).astype(np.float64)
 
 
 def _rounded_laplace(angles: FloatArray, ratio: float) -> FloatArray:
