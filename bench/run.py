@@ -44,9 +44,9 @@ def main() -> int:
         return growth.run(RESULTS)
     if chosen.task == "L":
         return learn.run(folder=RESULTS, long=chosen.long)
-    if chosen.task == "U":
-        return usable.run(RESULTS)
     everyone = chosen.peers == "all"
+    if chosen.task == "U":
+        return usable.run(everyone=everyone, folder=RESULTS)
     if chosen.task == "C":
         return query.run(everyone=everyone, folder=RESULTS)
     if chosen.task == "S":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ import curador as cu
 from curador.answers.release import release
 from curador.answers.table import answer_columns
 from curador.curator.asking import PricedQuestion
-from curador.curator.finding import FindingQuestion
+from curador.curator.finding import FindingQuestion, caps_known
 from curador.curator.options import QuestionOptions
 from curador.curator.price import price_at
 from curador.curator.session import Session
@@ -33,6 +34,7 @@ from curador.errors import CuradorError
 from curador.plan.counting import Steps, with_caps
 from curador.study.model import Caps, Schema
 from usable import tasks
+from usable.scores import squared
 from usable.tasks import Asked, DataSet
 
 Groups = dict[tuple[Any, ...], float]
@@ -85,6 +87,7 @@ def _value(one: Any) -> str:
 def surveyed(data: DataSet, folder: Path, files: Path) -> cu.Curator:
     """Return a curator on a new ledger that bought both surveys and took over the bounds of quantities."""
     folder.mkdir(parents=True)
+    os.environ["CURADOR_REGISTER"] = str(folder / "register")  # the same public rows, again and again: nobody's to remember
     for file in data.files.values():
         shutil.copy(files / file, folder / file)
     with opened(data, folder, {}) as curator:
@@ -105,12 +108,6 @@ def truth_of(data: DataSet, asked: Asked, files: Path) -> Groups:
             where = f" WHERE {data.real[name]}" if name in data.real else ""
             plain.execute(f"CREATE VIEW {name} AS SELECT * FROM '{files / file}'{where}")
         return {tuple(row[:-1]): float(row[-1]) for row in plain.execute(asked.text).fetchall()}
-
-
-def squared(truth: Groups, answer: Groups) -> float:
-    """Return the mean over groups of squared errors; a group that is not shown counts as 0."""
-    names = truth.keys() | answer.keys()
-    return sum((answer.get(name, 0.0) - truth.get(name, 0.0)) ** 2 for name in names) / len(names)
 
 
 @dataclass
@@ -165,7 +162,9 @@ def found_questions(question: FindingQuestion, times: int) -> Iterator[PricedQue
         if counts is not None:
             for place, (priced, (name, tops)) in enumerate(zip(counts.priced, question.missing, strict=True)):
                 known[name] = Steps(tops, *released_counts(priced, release(priced, tallied[place : place + 1])))
-        yield question._resolve(known)  # noqa: SLF001 - what compute does between its two releases
+        needs = question._known_needs(known)  # noqa: SLF001 - what compute does between its two releases
+        caps = caps_known(question.session, question.main.plan, needs)
+        yield question._resolve(known, caps)  # noqa: SLF001 - likewise
 
 
 def _caps(question: PricedQuestion) -> str:
@@ -280,14 +279,15 @@ def main() -> None:
     data = next(one for one in tasks.SETS if one.folder == sys.argv[1])
     files, folder = Path(sys.argv[2]) / data.folder, Path(sys.argv[3])
     hindsight = "--quick" not in sys.argv
-    truths = {asked.name: truth_of(data, asked, files) for asked in data.questions}
-    errors: dict[str, list[float]] = {asked.name: [] for asked in data.questions}
-    caps: dict[str, list[str]] = {asked.name: [] for asked in data.questions}
+    questions = (*data.questions, *data.held)
+    truths = {asked.name: truth_of(data, asked, files) for asked in questions}
+    errors: dict[str, list[float]] = {asked.name: [] for asked in questions}
+    caps: dict[str, list[str]] = {asked.name: [] for asked in questions}
     best: dict[str, tuple[float, str]] = {}
     for number in range(tasks.TIMES):
         with surveyed(data, folder / str(number), files) as curator:
             session = curator._session  # noqa: SLF001 - what ask works with
-            for asked in data.questions:
+            for asked in questions:
                 try:
                     found, chosen = defaults(session, asked, truths[asked.name])
                 except CuradorError as error:  # no bounds were proposed: the sum is refused, and 0 is all that is known
@@ -296,12 +296,13 @@ def main() -> None:
                 caps[asked.name] += chosen
                 if number == 0 and hindsight:
                     best[asked.name] = Hindsight(session, asked, truths[asked.name]).best()
-    for asked in data.questions:
+    for asked in questions:
         truth = list(truths[asked.name].values())
         line = {
             "set": data.name,
             "question": asked.name,
             "kind": asked.kind,
+            "held": asked in data.held,
             "groups": len(truth),
             "truth": math.sqrt(float(np.mean(np.square(truth)))),
             "ours": math.sqrt(float(np.mean(errors[asked.name]))),

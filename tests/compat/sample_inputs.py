@@ -295,7 +295,7 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
-def priced(study: Study, question: str, options: dict[str, Any], version: int = 1) -> PricedQuestion:
+def priced(study: Study, question: str, options: dict[str, Any], version: int = 1, *, older: bool = False) -> PricedQuestion:
     """Return what an owner's question about the study is priced at; no row is read and no ledger made."""
     fixed = {"adjacency": study.adjacency, "unit": study.unit_name, "max_units": study.max_units, "owners": study.owners}
     ledger = SimpleNamespace(limits=Limits.create(study.budget, **fixed), stored=lambda *_: None, surveyed=lambda *_: None)
@@ -304,7 +304,7 @@ def priced(study: Study, question: str, options: dict[str, Any], version: int = 
     )
     meant = {table.name: Caps(rows=10, groups=4) for table in study.tables if table.surveyed}  # by whoever wrote the samples
     session = Session(study, cast("Any", ledger), cast("Any", engine), trial=with_caps(engine.schema, meant))
-    return price_at(session, question, QuestionOptions(**options))
+    return price_at(session, question, QuestionOptions(**options), older=older)
 
 
 # ---- what the ledgers were asked ----------------------------------------------------------------------------------------

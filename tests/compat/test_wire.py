@@ -73,6 +73,7 @@ NOT_STORED: dict[type, dict[str, str]] = {
     model.Plan: {
         **dict.fromkeys(("order", "limit", "offset", "above"), "computed from what was measured"),
         "tables": "read from the relations",
+        "most_delta": "granted; what counts is the selection that was bought",
     },
     price.Priced: dict.fromkeys(("kind", "amount", "delta"), "granted; what counts is the noise that was bought"),
     price.DiscreteLaplace: {"table": "how it is drawn"},

@@ -10,6 +10,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+from curador.engines.duckdb.images import compute_images
 from curador.study.model import Budget, Caps, Column, Field, Schema, Study, Table, TableSchema, UnitColumn, UnitPath, UnitRow
 from curador.study.values import Type
 
@@ -34,6 +35,9 @@ class Facts:
 
     def longest(self, _table, _column):
         return 40
+
+    def images(self, listing, most):
+        return compute_images(listing, most, lambda *_: None)
 
 
 def numbers(low, high):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from curador.engines.duckdb.images import compute_images
 from curador.engines.lower.block import collect, lower_block
 from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally, column_grid
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
@@ -42,6 +43,9 @@ class Facts:
 
     def longest(self, *_):
         return 40
+
+    def images(self, listing, most):
+        return compute_images(listing, most, lambda *_: None)
 
 
 def table_of(name, unit, columns, **more):

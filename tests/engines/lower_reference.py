@@ -315,6 +315,17 @@ def _like(node, text, pattern):
     return re.fullmatch("".join(parts.get(one, re.escape(one)) for one in pattern), text, re.DOTALL) is not None
 
 
+def _from_days(node, days):
+    if not math.isfinite(days):
+        return None
+    first, last = ((one.date() - dt.date(1970, 1, 1)).days for one in (_FIRST, _LAST))
+    return dt.date(1970, 1, 1) + dt.timedelta(days=min(max(math.floor(days), first), last))
+
+
+def _matches(node, text, pattern):
+    return re.search(pattern.replace("(?:$)", r"\Z"), text, re.ASCII) is not None
+
+
 def _replace(node, text, old, new):
     if not old:
         return text
@@ -407,6 +418,8 @@ def _date_add(node, value, amount, unit):
 _OTHERS = {
     "like": _like,
     "ilike": _like,
+    "matches": _matches,
+    "from_days": _from_days,
     "starts_with": lambda _, text, start: text.startswith(start),
     "lower": lambda _, text: text.lower(),
     "upper": lambda _, text: text.upper(),

@@ -8,6 +8,7 @@ from fractions import Fraction
 from lower_layout import SQL, B, D, F, I, S, T, call, lit
 
 from curador.query.functions import PARTS, UNITS
+from curador.query.patterns import read_pattern
 from curador.query.tree import Call, Ref
 from curador.study.values import Type
 
@@ -32,6 +33,26 @@ MOMENTS = [
     *(dt.datetime(2021, 1, 3, 23, 30), dt.datetime(2021, 1, 4, 0, 10, 0, 500_000)),  # noqa: DTZ001
     *(dt.datetime(9999, 12, 31, 23, 59, 59, 999_999), None),  # noqa: DTZ001
 ]
+PATTERNS = (
+    *(
+        "",
+        "a",
+        "^a",
+        "b$",
+        "^$",
+        ".",
+        "^.{2,5}$",
+        "[0-9]+",
+        r"^\d{4}-\d{2}-\d{2}$",
+        r"\bb\b",
+        r"\W",
+        r"[^\w\s]",
+        "x{64}$",
+        "日",
+    ),
+    *("(1|x)*$", "(?:a|A) ?b", "[é-本]", r"\.", r"[\]\-a]", "a.b", r"\s$", "(?:1{10}){4}", "a+?b", "o'h", r"\\", "%"),
+    r"^[+\-]?\d+(\.\d*)?$",
+)
 EDGES = {B: [True, False, None], I: INTEGERS, F: FLOATS, S: STRINGS, D: DATES, T: MOMENTS}
 NUMBERS = (I, F)
 
@@ -79,6 +100,7 @@ def numeric():
             yield function, (one,), Call(function, refs((one,)), I)
         for digits in (-15, -3, -1, 0, 1, 2, 15):
             yield "round", (one,), call("round", Ref(0, one), digits, type_=one)
+        yield "from_days", (one,), Call("from_days", refs((one,)), D)
         for function in ("sqrt", "ln", "log10", "exp"):
             yield function, (one,), Call(function, refs((one,)), F)
         for exponent in (0, 2, -1, Fraction(1, 2), Fraction(-5, 2), 300):
@@ -89,6 +111,11 @@ def textual():
     for pattern in ("", "%", "_", "a%", "%b", "a_b", "a\\%b", "%_%_%", "é%", "1%2"):
         yield "like", (S,), call("like", Ref(0, S), pattern)
         yield "ilike", (S,), call("ilike", Ref(0, S), pattern.upper())
+    for pattern in PATTERNS:
+        yield "matches", (S,), call("matches", Ref(0, S), read_pattern(pattern, None))
+        yield "matches", (S,), call("matches", Ref(0, S), read_pattern(pattern, None, whole=True, lines=True))
+    for pattern in ("A", "[x-z]+", "T|f", "o'H"):
+        yield "matches", (S,), call("matches", Ref(0, S), read_pattern(pattern, None, fold=True))
     yield "starts_with", (S,), call("starts_with", Ref(0, S), "a")
     for function in ("lower", "upper", "trim"):
         yield function, (S,), Call(function, refs((S,)), S)

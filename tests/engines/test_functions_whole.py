@@ -27,6 +27,8 @@ CALLED = {
     "neg": "−",
     "-": "−",
     "date_add": "± INTERVAL",
+    "matches": "REGEXP_MATCHES",
+    "from_days": "MIN and MAX of dates",
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), "comparisons"),
 }
 """What the page calls functions that have no name in SQL."""

@@ -9,16 +9,19 @@ import hashlib
 from curador.curator import asking, finding, survey
 from curador.curator import curator as buying
 from curador.curator import session as session_module
+from curador.engines.duckdb import facts as facts_module
 from curador.engines.duckdb import prepare, ranking, reading
 from curador.engines.lower import aggregates as lowered_aggregates
 from curador.engines.lower import block as lowered_block
 from curador.engines.lower import dialect_duckdb
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
-from curador.plan import aggregates, build, counting, ownership, sensitivity, work
+from curador.plan import aggregates, build, counting, listing, ownership, sensitivity, work
+from curador.plan.functions import RANGES
 from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
-from curador.query.tree import Ref, UnitGroup
+from curador.query.tree import Call, Filter, Literal, Ref, UnitGroup
+from curador.study.values import Type
 
 
 def _wrapped(patch, module, name, change):
@@ -154,7 +157,7 @@ def _passing_changed(patch, change):
 
 def one_passing_row_too_many(patch):
     """An off-by-one in how far back the row stands that must be somebody else's."""
-    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, source, most, part: plain(source, most + 1, part))
+    _wrapped(patch, dialect_duckdb, "first_rows_of", lambda plain, source, most: plain(source, most + 1))
 
 
 def passing_rows_out_of_order(patch):
@@ -250,7 +253,116 @@ class _PlainOwners(Owners):
         return found if found is None or self.height is None else min(found, self.height)
 
 
+def key_list_from_data(patch):
+    """What a key can be is looked up in people's rows."""
+
+    def change(plain, facts, listing, most):
+        found = plain(facts, listing, most)
+        connection = facts._opened()  # noqa: SLF001 -- what a careless author would do
+        try:
+            rows = sum(connection.execute(f"SELECT count(*) FROM t{place}").fetchall()[0][0] for place in range(2))
+        finally:
+            connection.close()
+        return found if found is None else tuple(sorted(found, key=str))[: 1 + rows % 4]
+
+    _wrapped(patch, facts_module.VersionFacts, "images", change)
+
+
+def null_tuple_forgotten(patch):
+    """After LEFT JOIN public keys are listed as if every row had a match."""
+
+    def alone(_lister, way, join, *_, **_side):
+        nothing = tuple(Literal(None, column.type) for column in join.columns)
+        return dataclasses.replace(way, columns=nothing, conditions=(Literal(False, Type.BOOLEAN),))
+
+    patch.setattr(listing.Lister, "_alone", alone)
+
+
+def _without_clamp(patch, when):
+    """Blocks with such a tally put values on grids without clamping them."""
+    clamp, steps, plain = lowered_aggregates.clamp_to_ends, lowered_aggregates.scale_to_steps, lowered_block._lower_kept  # noqa: SLF001
+    off = []
+
+    def scale(x, grid, lowest, dialect, **named):
+        if off:
+            return dialect.whole(f"floor({x} / {float(grid.step)!r}) - ({grid.start})")
+        return steps(x, grid, lowest, dialect, **named)
+
+    def kept(block, *given, **named):
+        off.extend(tally for tally in block.tallies if when(tally))
+        try:
+            return plain(block, *given, **named)
+        finally:
+            off.clear()
+
+    patch.setattr(lowered_aggregates, "clamp_to_ends", lambda text, *given: text if off else clamp(text, *given))
+    patch.setattr(lowered_aggregates, "scale_to_steps", scale)
+    patch.setattr(lowered_block, "_lower_kept", kept)
+
+
+def _is_clamp(node):
+    return isinstance(node, Call) and node.function in {"least", "greatest"}
+
+
+def clamp_before_the_sum(patch):
+    """A clamp of a unit's aggregate is executed on the rows below it, and not on the aggregate."""
+    _without_clamp(patch, lambda tally: _is_clamp(tally.argument))
+    _wrapped(
+        patch,
+        lowered_block,
+        "_columns_of",
+        lambda plain, tally, stored, layers: plain(
+            dataclasses.replace(tally, argument=_innermost(tally.argument)) if _is_clamp(tally.argument) else tally,
+            stored,
+            layers,
+        ),
+    )
+
+
+def _innermost(node):
+    """What is clamped."""
+    return _innermost(next(one for one in node.arguments if not isinstance(one, Literal))) if _is_clamp(node) else node
+
+
+def root_of_groups_forgotten(patch):
+    """A unit's aggregate in each of several groups moves the answer as if it were in one."""
+
+    def change(plain, contribution, low, high, adjacency):
+        one, two = plain(contribution, low, high, adjacency)
+        return (one, two // contribution.groups) if contribution.keyed and contribution.in_group == 1 else (one, two)
+
+    _wrapped(patch, aggregates, "moves", change)
+
+
+def case_arm_is_believed(patch):
+    """The range of a CASE, narrowed by the condition of another arm, is taken for granted, so nothing is clamped to it."""
+
+    def case(call, ranges, relation):
+        *pairs, _ = call.arguments
+        return ranges.of(pairs[1], Filter(relation, pairs[0]))
+
+    patch.setitem(RANGES, "case", case)
+    _without_clamp(patch, lambda tally: isinstance(tally.argument, Call) and tally.argument.function == "case")
+
+
+def moved_keys_stay_apart(patch):
+    """Numbers that are moved to the ends of a range are thought to be in groups of their own."""
+    _wrapped(patch, build, "bound_contribution", lambda plain, *given, **named: plain(*given, **{**named, "bare": True}))
+
+
+def told_apart_by_nothing(patch):
+    """Rows that are told apart are thought to be one of a unit, whatever tells them apart."""
+    patch.setattr(Owners, "_different", lambda *_: 1)
+
+
 BUGS = [
+    key_list_from_data,
+    null_tuple_forgotten,
+    clamp_before_the_sum,
+    root_of_groups_forgotten,
+    case_arm_is_believed,
+    moved_keys_stay_apart,
+    told_apart_by_nothing,
     heights_off,
     multiplied_for_nothing,
     other_rows_are_counted,

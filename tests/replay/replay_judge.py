@@ -12,6 +12,7 @@ from curador.plan.build import build_plan
 from curador.plan.price import moved_entries
 from curador.privacy.adjacency import Adjacency
 from curador.query.sql import parse
+from curador.query.tree import Ref
 
 
 def opened(world, folder, key=bytes(range(32))):
@@ -60,6 +61,7 @@ def compare(plan, ours, theirs):
     found = []
     for block, one, other in zip(plan.blocks, ours, theirs, strict=True):
         found += _measurements(block, one, other)
+        found += _unlisted(block, one)
         found += _selection(block, plan.adjacency, one, other)
     return found
 
@@ -81,12 +83,29 @@ def _values(block, measurement, tallied):
     groups = list(zip(*tallied.keys, strict=True)) if block.keys else [()]
     out = {}
     for place, group in enumerate(groups):
-        if all(key.values is None or _known(value, key.values) for key, value in zip(block.keys, group, strict=True)):
+        if _is_listed(block, group):
             assert group not in out, "a group came twice"
             out[group] = sum(
                 coefficient * int(tallied.tallies[index][place]) for index, coefficient in measurement.combination
             )
     return out
+
+
+def _is_listed(block, group):
+    """Whether a group can be released."""
+    return all(key.values is None or _known(value, key.values) for key, value in zip(block.keys, group, strict=True)) and all(
+        tuple(group[place] for place in one.places) in one.rows for one in block.joint
+    )
+
+
+def _unlisted(block, one):
+    """Groups of public rows that the plan does not list: people in no group. Their own columns may hold anything."""
+    columns = [block.relation.columns[key.expression.index] for key in block.keys if isinstance(key.expression, Ref)]
+    public = len(columns) == len(block.keys) and all(
+        column.source is not None and column.source[0] == "regions" for column in columns
+    )
+    if public and not all(_is_listed(block, group) for group in zip(*one.keys, strict=True)):
+        yield "a group of public rows is not listed"
 
 
 def _known(value, values):

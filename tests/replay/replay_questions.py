@@ -27,6 +27,9 @@ NUMBERS = {
         "DATE_DIFF('day', day, DATE '2024-06-01')",
         "NULLIF(spent, 0)",
         "LN(rating)",
+        "CASE WHEN spent BETWEEN 10 AND 200 THEN spent END",
+        "CASE WHEN rating > 3 THEN spent WHEN spent < 50 THEN -rating ELSE spent END",
+        "CASE WHEN spent > 50 THEN 50 ELSE spent END",
     ],
     "people": [
         "income",
@@ -74,6 +77,10 @@ PREDICATES = {
         "id = 7 AND kind = 'a'",
         "spent > 499.9",
         "raw > 1e300",
+        "rating > 2 AND rating < 5",
+        "kind <> 'b'",
+        "spent * rating < 100 AND spent * rating > -7",
+        "LENGTH(kind) < 2 AND ABS(spent) <= 50",
     ],
     "people": [
         "age >= 18",
@@ -108,12 +115,21 @@ KEYS = {
         "raw",
         "LOWER(city)",
         "rating // 2",
+        "FLOOR(rating / 2) * 2",
+        "rating % 3",
+        "CONCAT(kind, rating)",
+        "COALESCE(kind, 'none')",
+        "day",
+        "EXTRACT(year FROM day) * 100 + EXTRACT(month FROM day)",
     ],
     "people": [
         "sex",
         "city",
         "age",
         "CASE WHEN age < 30 THEN 1 ELSE 2 END",
+        "FLOOR(age / 10) * 10",
+        "age % 7",
+        "CONCAT(sex, '-', age // 50)",
     ],
     "lines": [
         "flag",
@@ -158,6 +174,7 @@ def random_question(dice: random.Random, tables) -> str:
         return dice.choice(shapes)(dice)
     shapes = [over("visits")] * 5 + [over("people")] * 2 + [over("lines")] * 2
     shapes += [people_visits, people_visits, public_join, public_join, per_person, per_person, windowed, windowed]
+    shapes += [public_tuples, clamped_in_groups, clamped_in_groups, clamped_in_groups, told_apart, told_apart, narrowed]
     shapes += [twice("visits"), self_join, exists, key_path, distinct_rows, shadow, multiplied, picked, picked]
     return dice.choice(shapes)(dice)
 
@@ -275,6 +292,72 @@ def key_path(dice):
     if dice.random() < 0.5:
         source = f"people p JOIN orders o ON p.id = o.id {dice.choice(['JOIN', 'LEFT JOIN'])} lines l ON l.number = o.number"
     return grouped(dice, "lines", source, "l.")
+
+
+def public_tuples(dice):
+    """Keys of several public tables, joined with each other and not, absent and not."""
+    kind = dice.choice(["JOIN", "LEFT JOIN", "LEFT JOIN"])
+    source = f"visits v {kind} regions r ON v.city = r.city"
+    keys = ["r.region", "r.city"]
+    if dice.random() < 0.5:
+        source += f" {dice.choice(['JOIN', 'LEFT JOIN'])} regions q ON r.region = q.region"
+        keys += ["q.city", "q.region"]
+    if dice.random() < 0.2:
+        keys.append("v.kind")
+    if dice.random() < 0.4:
+        source += (
+            f" WHERE {dice.choice(['r.region = $north$', 'r.city IS NOT NULL', 'r.region <> $south$ OR r.city IS NULL'])}"
+        )
+    chosen = dice.sample(keys, dice.choice([1, 2]))
+    items = ", ".join(f"{key} AS k{place}" for place, key in enumerate(chosen))
+    groups = ", ".join(str(place + 1) for place in range(len(chosen)))
+    return f"SELECT {items}, {aggregate(dice, 'visits', 'v.')} AS a FROM {source} GROUP BY {groups}".replace("$", "'")
+
+
+def clamped_in_groups(dice):
+    """A clamp of a person's own aggregate in each group."""
+    key = dice.choice(["kind", "rating", "good", "day", "DATE_TRUNC('month', day)", "EXTRACT(year FROM day)", "rating % 2"])
+    inner = dice.choice(["SUM(spent)", "SUM(spent)", "COUNT(*)", "MAX(spent)", "SUM(rating)", "SUM(spent * rating)"])
+    low, high = dice.choice([(0, 60), (-100, 300), (5, 5000), (-3, 0)])
+    outer = dice.choice(
+        [f"SUM(LEAST(GREATEST(s, {low}), {high}))", f"AVG(LEAST(GREATEST(s, {low}), {high}))", "COUNT(*)", "SUM(s)"]
+    )
+    where = f" WHERE {dice.choice(PREDICATES['visits'])}" if dice.random() < 0.2 else ""
+    sub = f"SELECT id, {key} AS m, {inner} AS s FROM visits{where} GROUP BY id, {key}"
+    return f"SELECT m, {outer} AS a FROM ({sub}) t GROUP BY m"
+
+
+def told_apart(dice):
+    """DISTINCT rows and inner groups of few values: as many of a person as there are values, NULL among them."""
+    table, columns = dice.choice(
+        [("visits", ["kind"]), ("visits", ["good"]), ("visits", ["good", "kind"]), ("people", ["sex"]), ("visits", [])]
+    )
+    names = ", ".join(["id", *columns])
+    where = f" WHERE {dice.choice(PREDICATES[table])}" if dice.random() < 0.3 else ""
+    inner = dice.choice(
+        [f"SELECT DISTINCT {names} FROM {table}{where}", f"SELECT {names} FROM {table}{where} GROUP BY {names}"]
+    )
+    if columns and dice.random() < 0.5:
+        return f"SELECT {columns[0]}, COUNT(*) AS a FROM ({inner}) t GROUP BY {columns[0]}"
+    return f"SELECT COUNT(*) AS a FROM ({inner}) t"
+
+
+def narrowed(dice):
+    """Conditions about the very expression that is measured, and arms of a CASE."""
+    number = dice.choice(["ABS(spent)", "spent * rating", "rating + 1", "spent", "ROUND(spent)", "rating"])
+    low, high = dice.choice([(0, 7), (1, 3), (-50, 50), (10, 10)])
+    condition = dice.choice(
+        [f"{number} BETWEEN {low} AND {high}", f"{number} > {low} AND {number} < {high}", f"{number} <= {high}"]
+    )
+    function = dice.choice(["SUM", "AVG"])
+    return dice.choice(
+        [
+            f"SELECT {function}({number}) AS a FROM visits WHERE {condition}",
+            f"SELECT {function}({number}) FILTER (WHERE {condition}) AS a FROM visits",
+            f"SELECT {function}(CASE WHEN {condition} THEN {number} END) AS a FROM visits",
+            f"SELECT kind, {function}(CASE WHEN {condition} THEN {number} ELSE 1 END) AS a FROM visits GROUP BY kind",
+        ]
+    )
 
 
 def distinct_rows(dice):

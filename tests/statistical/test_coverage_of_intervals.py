@@ -128,6 +128,22 @@ def test_expressions_are_covered(kind):
         check(found[name], values, most)
 
 
+@pytest.mark.parametrize("kind", NOISES)
+def test_smooth_expressions_are_covered(kind):
+    """Sums of ratios and of counts, products and quotients of estimates: in small groups, too, where divisors may be 0."""
+    means, variances = wanted(hand.MEAN), wanted(hand.VARIANCE)
+    full = {name: values for name, values in GROUPS.items() if values}
+    items = {
+        "sum": (call("-", MEAN, call("/", N, number(20))), {n: means[n] - len(v) / 20 for n, v in full.items()}),
+        "product": (call("*", MEAN, call("+", N, SUM)), {n: means[n] * (len(v) + sum(v)) for n, v in full.items()}),
+        "quotient": (call("/", VARIANCE, MEAN), {n: variances[n] / means[n] for n in full}),
+        "root": (call("/", call("sqrt", VARIANCE), MEAN), {n: variances[n] ** 0.5 / means[n] for n in full}),
+    }
+    found = covered([hand.item(name, node) for name, (node, _) in items.items()], kind)
+    for name, (_, values) in items.items():
+        check(found[name], {**dict.fromkeys(GROUPS), **values})
+
+
 def test_private_keys_are_covered_whether_they_pass_or_not():
     """An interval is of the number before key selection chose what is shown."""
     one = hand.block([hand.key("group", None)], [hand.count_item(), hand.item("m", MEAN)])

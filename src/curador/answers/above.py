@@ -211,9 +211,10 @@ def _sorted_columns(
 
 def _calculated(statement: Any, columns: Sequence[Vector], kinds: Sequence[Type], count: int, other: Any = None) -> list[Any]:
     """The rows of a statement over columns."""
-    from curador.engines.calculator import calculate
+    from curador.engines.calculator import OTHER, TABLE, calculate
 
-    return calculate(statement, _table(columns, kinds, count), other)
+    table = _table(columns, kinds, count)
+    return calculate(statement, table if other is None else {TABLE: table, OTHER: other})
 
 
 def _table(columns: Sequence[Vector], kinds: Sequence[Type], count: int) -> Any:

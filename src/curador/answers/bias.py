@@ -4,6 +4,7 @@ rows beyond m a unit      1 − Σ min(c, m) / Σ min(c, 10 m) over units, c the
                           more than ten times the cap counts as one with ten times, so the share is at least that: what is
                           told is a lower bound, and its interval ends at 100 %.
 units in over g groups    the share of units whose rows lie in more groups than the cap on groups lets through
+units with over g values  the same of COUNT(DISTINCT x), which counts at most so many different values of a unit
 x outside its bounds      the share of kept rows whose x was clamped
 
 Each is about units or kept rows, so each has a bounded sensitivity; the number of rows itself has none.
@@ -20,7 +21,7 @@ from curador.plan.counting import group_by_unit, with_caps
 from curador.plan.model import aggregates_of
 from curador.plan.words import expression_text
 from curador.query.functions import AGGREGATES
-from curador.query.tree import Aggregate, Block, Call, Item, Literal, Question, Ref
+from curador.query.tree import Aggregate, Block, Call, Filter, Item, Literal, Question, Ref
 from curador.study.model import Caps
 from curador.study.values import Type
 
@@ -42,13 +43,16 @@ MANY = 0.05
 _ROWS_BEYOND, _OUTSIDE = "rows beyond ", " outside "
 
 
-def bias_questions(question: Question, plan: Plan, schema: Schema) -> list[Question]:
-    """Return the questions whose answers estimate what was lost; refused where nothing can be."""
+def bias_questions(question: Question, plan: Plan, schema: Schema, *, values: bool = True) -> list[Question]:
+    """Return the questions whose answers estimate what was lost; refused where nothing can be.
+
+    values   False: without what COUNT(DISTINCT x) lost, as it was before: for the keys of answers that were paid for then
+    """
     found: list[Question] = []
     for block, planned in zip(question.blocks, plan.blocks, strict=True):
         unit = schema.study.unit_name
         about_units = [*_rows_lost(block, planned, unit)]
-        about_groups = [*_groups_lost(block, planned, unit)]
+        about_groups = [*_groups_lost(block, planned, unit), *(_values_lost(block, planned, unit) if values else ())]
         about_rows = _share_clamped(block, planned)
         for part in (*about_units, *about_groups, *([about_rows] if about_rows is not None else [])):
             one = Question(blocks=(part,), tables=question.tables)
@@ -142,6 +146,21 @@ def _groups_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     counted = group_by_unit(each)
     many = Call(">", (Ref(len(counted.keys), Type.INTEGER), _whole(groups)), Type.BOOLEAN)
     return [Block(counted, (), (Item(f"{unit}s in more than {groups:,} groups", _share_of(many, None)),))]
+
+
+def _values_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
+    """Of every COUNT(DISTINCT x) whose values are cut: the share of units that have more of them, among those with one."""
+    found: list[Block] = []
+    for tally in planned.tallies:
+        if tally.argument is None or not 0 < tally.most < planned.contribution.rows:
+            continue
+        there: Expression = Call("not", (Call("is_null", (tally.argument,), Type.BOOLEAN),), Type.BOOLEAN)
+        where = there if tally.filter is None else Call("and", (tally.filter, there), Type.BOOLEAN)
+        counted = group_by_unit(group_by_unit(Filter(block.relation, where), (tally.argument,)))
+        many = Call(">", (Ref(len(counted.keys), Type.INTEGER), _whole(tally.most)), Type.BOOLEAN)
+        values = f"different value{'' if tally.most == 1 else 's'} of {expression_text(tally.argument, block.relation)}"
+        found.append(Block(counted, (), (Item(f"{unit}s with more than {tally.most:,} {values}", _share_of(many, None)),)))
+    return found
 
 
 def _share_clamped(block: Block, planned: BlockPlan) -> Block | None:

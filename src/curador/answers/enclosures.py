@@ -2,27 +2,31 @@
 
 An interval covers the number before noise: after caps, clamps and dropped rows, whether the row is shown or not. What an
 estimate is and where it lies, each says of itself in `plan/aggregates.py`. Parts of an expression that are sums of
-measurements, ratios of two such sums, or single estimates have a law of their own. If there are k different ones, each gets
-an interval that misses with (1 − confidence)/k, so that all hold at once with the confidence asked for; the functions above
-them map these intervals to all that can come out.
+measurements, ratios of two such sums, smooth functions of several estimates, or single estimates have a law of their own. If
+there are k different ones, each gets an interval that misses with (1 − confidence)/k, so that all hold at once with the
+confidence asked for; the functions above them map these intervals to all that can come out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from curador.answers.computed import ReleasedFrame, Vector, evaluate, numbers, settle_types
+from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan import enclosure as on
-from curador.plan.aggregates import Linear
+from curador.plan.aggregates import Ends, Linear, linear_reach
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.error import ratio_law
 from curador.plan.functions import ENCLOSURES, TRUTHS
-from curador.plan.model import estimates_of
-from curador.query.tree import Call, Estimated, Literal
+from curador.plan.model import estimates_of, measurements_of
+from curador.plan.parts import PartWithLaw, Quotient, RatioSum, Smooth, jet_of, part_of, parts_of
+from curador.plan.ratio_sums import ReleasedRatio, ratio_sum_reach
+from curador.plan.smooth import BOX_SHARE, smooth_interval
+from curador.query.tree import Call, Estimated
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -31,9 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.answers.release import ReleasedBlock
+    from curador.numerics.rounding import FloatArray
     from curador.plan.aggregates import PlannedEstimate
     from curador.plan.enclosure import Truth
-    from curador.plan.error import Combination
     from curador.plan.model import BlockPlan
     from curador.plan.price import Noise
     from curador.query.tree import Node
@@ -68,141 +72,7 @@ def estimate_value(estimate: PlannedEstimate, released: ReleasedBlock) -> Vector
     return numbers(*estimate.value(released))
 
 
-# ---- sums of measurements, and ratios of them
-
-
-_LARGEST = 1 << 500
-"""Beyond this, an expression's value and interval are computed in doubles, step by step, and may overflow to NULL."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quotient:
-    """One form over another that has noise."""
-
-    above: Linear
-    below: Linear
-
-
-def _form(terms: dict[int, Fraction], constant: Fraction) -> Linear:
-    """A form: no coefficient is 0, by place."""
-    return Linear(tuple(sorted((index, c) for index, c in terms.items() if c)), constant)
-
-
-def _times(form: Linear, factor: Fraction) -> Linear:
-    return _form({index: factor * c for index, c in form.terms}, factor * form.constant)
-
-
-def _plus(one: Linear, other: Linear) -> Linear:
-    """The sum of two forms; the same measurement is the same noise."""
-    found = dict(one.terms)
-    for index, coefficient in other.terms:
-        found[index] = found.get(index, Fraction(0)) + coefficient
-    return _form(found, one.constant + other.constant)
-
-
-def affine_form(node: Node, block: BlockPlan) -> Linear | None:
-    """Return the expression as a form; None where it is none, or one of numbers that doubles cannot hold."""
-    found = _affine(node, block)
-    return found if found is not None and _moderate(found) else None
-
-
-def _moderate(form: Linear) -> bool:
-    numbers = [form.constant, *(c for _, c in form.terms)]
-    return all(abs(number) < _LARGEST and number.denominator < _LARGEST for number in numbers)
-
-
-def _affine(node: Node, block: BlockPlan) -> Linear | None:
-    match node:
-        case Literal(value=bool()):
-            return None
-        case Literal(value=int() | Fraction() as value):
-            return Linear((), Fraction(value))
-        case Estimated():
-            estimate = block.estimates[node.index]
-            return _form(_add_terms(estimate.terms), estimate.constant) if isinstance(estimate, Linear) else None
-        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
-            inner = node.arguments[0]
-            return affine_form(inner, block) if inner.type is not None and inner.type.numeric else None
-        case Call(function="+" | "-" | "*" | "/" | "neg"):
-            return _compute_form(node.function, [affine_form(argument, block) for argument in node.arguments])
-        case _:
-            return None
-
-
-def _add_terms(terms: Combination) -> dict[int, Fraction]:
-    found: dict[int, Fraction] = {}
-    for index, coefficient in terms:
-        found[index] = found.get(index, Fraction(0)) + coefficient
-    return found
-
-
-def _compute_form(function: str, held: list[Linear | None]) -> Linear | None:
-    match function, held:
-        case "neg", [Linear() as one]:
-            return _times(one, Fraction(-1))
-        case "+", [Linear() as one, Linear() as other]:
-            return _plus(one, other)
-        case "-", [Linear() as one, Linear() as other]:
-            return _plus(one, _times(other, Fraction(-1)))
-        case "*", [Linear() as one, Linear(terms=()) as other]:
-            return _times(one, other.constant)
-        case "*", [Linear(terms=()) as one, Linear() as other]:
-            return _times(other, one.constant)
-        case "/", [Linear() as one, Linear(terms=()) as other] if other.constant:
-            return _times(one, 1 / other.constant)
-        case _:
-            return None
-
-
-def quotient_of_forms(node: Node, block: BlockPlan) -> Quotient | None:
-    """Return the expression as a ratio of two forms, also one that is multiplied by a number or has one added."""
-    found = _quotient(node, block)
-    return found if found is not None and _moderate(found.above) and _moderate(found.below) else None
-
-
-def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
-    match node:
-        case Call(function="/"):
-            above, below = affine_form(node.arguments[0], block), affine_form(_bare(node.arguments[1]), block)
-            if above is not None and below is not None and below.terms:
-                return Quotient(above, below)
-            inner = quotient_of_forms(node.arguments[0], block)
-            if inner is not None and below is not None and not below.terms and below.constant:
-                return Quotient(_times(inner.above, 1 / below.constant), inner.below)
-            return None
-        case Call(function="neg"):
-            inner = quotient_of_forms(node.arguments[0], block)
-            return None if inner is None else Quotient(_times(inner.above, Fraction(-1)), inner.below)
-        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL):
-            return quotient_of_forms(node.arguments[0], block)
-        case Call(function="+" | "-" | "*"):
-            return _shift_of(node, block)
-        case _:
-            return None
-
-
-def _shift_of(node: Call, block: BlockPlan) -> Quotient | None:
-    for place in (0, 1):
-        inner, other = quotient_of_forms(node.arguments[place], block), affine_form(node.arguments[1 - place], block)
-        if inner is None or other is None or other.terms:
-            continue
-        if node.function == "*":
-            return Quotient(_times(inner.above, other.constant), inner.below)
-        turned = _times(inner.above, Fraction(-1)) if node.function == "-" and place == 1 else inner.above
-        added = -other.constant if node.function == "-" and place == 0 else other.constant
-        return Quotient(_plus(turned, _times(inner.below, added)), inner.below)
-    return None
-
-
-def _bare(divisor: Node) -> Node:
-    """NULLIF(x, 0) divides as x does, whose quotient is NULL there anyway."""
-    match divisor:
-        case Call(function="nullif", arguments=(inner, Literal(value=0 | Fraction()) as zero)) if not zero.value:
-            return inner
-        case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
-            return _bare(inner)
-        case _:
-            return divisor
+# ---- ratios of sums of measurements
 
 
 def quotient_interval(
@@ -221,21 +91,19 @@ def quotient_interval(
 # ---- expressions
 
 
-PartWithLaw: TypeAlias = Linear | Quotient | Estimated
-"""What has a law of its own."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sight(ReleasedFrame):
     """All that intervals are computed from: keys and values of the rows, the plan, its noises, and what was released.
 
-    laws   where the parts of one expression lie that have a law of their own: from them it goes upward
+    laws      where the parts of one expression lie that have a law of their own: from them it goes upward
+    in_parts  smooth expressions are taken in their parts
     """
 
     block: BlockPlan
     noises: Sequence[Noise]
     released: ReleasedBlock
     laws: Mapping[PartWithLaw, ColumnEnclosure] = field(default_factory=dict["PartWithLaw", "ColumnEnclosure"], kw_only=True)
+    in_parts: bool = field(default=False, kw_only=True)
 
     def number(self, node: Node) -> ColumnEnclosure:
         """Where a number can lie; a whole one that is computed has 64 bits or is NULL."""
@@ -244,7 +112,7 @@ class Sight(ReleasedFrame):
         if not estimates_of(node):
             known = evaluate(node, self)
             return on.exactly(known.values, known.null)
-        part = part_of(node, self.block)
+        part = part_of(node, self.block, smooth=not self.in_parts)
         if not isinstance(node, Call):
             return on.unknown(self.rows) if part is None else self.laws[part]
         found = ENCLOSURES[node.function](node, self) if part is None else self.laws[part]
@@ -272,42 +140,6 @@ def enclose(node: Node, sight: Sight, confidence: Fraction) -> ColumnEnclosure:
         return own.number(node)
 
 
-def parts_of(node: Node, block: BlockPlan) -> tuple[PartWithLaw, ...]:
-    """Return the different parts of an expression that have a law of their own."""
-    found: dict[PartWithLaw, None] = {}
-    _collect(node, block, found)
-    return tuple(found)
-
-
-def _collect(node: Node, block: BlockPlan, found: dict[PartWithLaw, None]) -> None:
-    if not estimates_of(node):
-        return
-    part = part_of(node, block)
-    if part is not None:
-        found[part] = None
-    elif isinstance(node, Call):
-        for argument in node.arguments:
-            _collect(argument, block, found)
-
-
-def part_of(node: Node, block: BlockPlan) -> PartWithLaw | None:
-    """Return the expression itself as such a part, if it is one."""
-    form = affine_form(node, block)
-    if form is not None:
-        return form
-    ratio = quotient_of_forms(node, block)
-    if ratio is not None and _apart(ratio):
-        return ratio
-    return Estimated(node.index, Type.FLOAT) if isinstance(node, Estimated) else None
-
-
-def _apart(ratio: Quotient) -> bool:
-    """Whether the noises of both sides differ by more than a factor."""
-    above, below = dict(ratio.above.terms), dict(ratio.below.terms)
-    factors = {above.get(index, Fraction(0)) / c for index, c in below.items()}
-    return bool(above) and (len(factors) > 1 or set(above) != set(below))
-
-
 def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
     match part:
         case Linear():
@@ -317,3 +149,72 @@ def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
                 return quotient_interval(part, sight.noises, sight.released, level) or on.unknown(sight.rows)
         case Estimated():
             return sight.block.estimates[part.index].interval(sight.noises, sight.released, level)
+        case Smooth():
+            with np.errstate(all="ignore"):
+                return _smooth_law(part.node, sight, 1 - level)
+        case RatioSum():
+            with np.errstate(all="ignore"):
+                return _ratio_sum_law(part, sight, 1 - level) or _smooth_law(part.node, sight, 1 - level)
+
+
+def _ratio_sum_law(part: RatioSum, sight: Sight, miss: Fraction) -> ColumnEnclosure | None:
+    """By the turn of its noise, within what its parts allow; None where noises are not Gaussian.
+
+    Of the miss the parts, the ratios and the divisors may take a part each, and the sum has the rest.
+    """
+    ratios, rest = part.ratios, part.rest
+    held = sorted({index for form in (rest, *(f for r in ratios for f in (r.above, r.below))) for index in form.measurements})
+    laws = [sight.noises[index] for index in held]
+    if not all(isinstance(law, DiscreteGaussian) for law in laws):
+        return None
+    each = BOX_SHARE * miss / (2 * len(ratios))
+    found: list[ReleasedRatio] = []
+    value: FloatArray = rest.value(sight.released)[0]
+    size: FloatArray = np.abs(value)
+    for ratio in ratios:
+        where = quotient_interval(ratio, sight.noises, sight.released, 1 - each)
+        if where is None:
+            return None
+        above, below = ratio.above.value(sight.released)[0], ratio.below.value(sight.released)[0]
+        reach = linear_reach(ratio.below, sight.noises, 1 - each)
+        found.append(
+            ReleasedRatio(_along(ratio.above, held), _along(ratio.below, held), below, reach, (where.low, where.high))
+        )
+        value, size = value + above / below, size + np.abs(above / below)
+    main = (1 - 2 * BOX_SHARE) * miss
+    half = ratio_sum_reach(found, _along(rest, held), cast("list[DiscreteGaussian]", laws), main) + 1e-14 * size
+    return _within(value, half, _by_parts(part.node, sight, miss))
+
+
+def _along(form: Linear, held: Sequence[int]) -> FloatArray:
+    terms = dict(form.terms)
+    return np.array([float(terms.get(index, 0)) for index in held])
+
+
+def _within(value: FloatArray, half: FloatArray, rough: ColumnEnclosure) -> ColumnEnclosure:
+    """value ± half inside another interval of the same number; that one where there is no half."""
+    sure = np.isfinite(value) & np.isfinite(half)
+    low, high = np.maximum(value - half, rough.low), np.minimum(value + half, rough.high)
+    sure &= low <= high
+    return ColumnEnclosure(np.where(sure, low, rough.low), np.where(sure, high, rough.high), rough.null & ~sure)
+
+
+def _by_parts(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
+    """Return what the parts of a smooth expression allow, which takes its part of the miss."""
+    parts = parts_of(node, sight.block, smooth=False)
+    level = 1 - BOX_SHARE * miss / len(parts)
+    return replace(sight, laws={part: _law(part, sight, level) for part in parts}, in_parts=True).number(node)
+
+
+def _smooth_law(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
+    """By its slopes; where it has none, as where a divisor may be 0, by its parts."""
+    rough = _by_parts(node, sight, miss)
+    measured = {index: _floats(sight.released, index) for index in measurements_of(sight.block, node)}
+    return smooth_interval(lambda box: jet_of(node, sight.block, box, sight.rows), measured, sight.noises, miss, rough)
+
+
+def _floats(released: ReleasedBlock, index: int) -> FloatArray:
+    values = released.values[index]
+    if isinstance(values, Ends):
+        raise TypeError("a quantile is no integer")
+    return values.astype(np.float64)

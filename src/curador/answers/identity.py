@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from curador.answers.release import Noisy
     from curador.engines.base import KeyValue
-    from curador.plan.model import BlockPlan, KeyPlan, Measurement
+    from curador.plan.model import BlockPlan, KeyPlan, KeyTuples, Measurement
     from curador.plan.price import KeyNoise, Noise, Priced
 
 
@@ -106,6 +106,8 @@ def _block(
         "units": None if block.units is None else plain(block.tallies[block.units]),
         "selection": plain(selection),
     }
+    if block.joint:  # of blocks before it all keys were combined
+        body["joint"] = sorted(canonical_text(_tuples(one, [place for _, place in keys])) for one in block.joint)
     return body, (place, tuple(one for _, one in keys), tuple(one for _, one in measured))
 
 
@@ -119,6 +121,13 @@ def _sort_texts(bodies: Iterable[object]) -> list[tuple[str, int]]:
 
 def _values(key: KeyPlan) -> list[str] | None:
     return None if key.values is None else sorted(canonical_text(plain(value)) for value in key.values)
+
+
+def _tuples(joint: KeyTuples, order: Sequence[int]) -> list[object]:
+    """Which keys, by their places in the canonical order, and their tuples, sorted."""
+    sorted_places = sorted((order.index(place), at) for at, place in enumerate(joint.places))
+    rows = sorted(canonical_text([plain(row[at]) for _, at in sorted_places]) for row in joint.rows)
+    return [[place for place, _ in sorted_places], rows]
 
 
 def plain(value: object) -> Any:

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curador.errors import Failed
+from curador.mechanisms.bracket import QuantileNoise, RankedCells, bracket
 from curador.mechanisms.quantile import Ranks
 from curador.mechanisms.seam import perform, refresh
 from curador.plan.aggregates import Ends
-from curador.plan.price import QuantileNoise
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ReleasedBlock:
     """A block's released numbers, one row for each group, in an order that the plan and the released keys determine.
 
     keys    one list for each key, aligned
-    values  by measurement: noisy integers, or the three draws of a quantile
+    values  by measurement: noisy integers, or a quantile with its two ends
     units   the noisy number of units of the row's private key; None where all keys are known
     """
 
@@ -100,10 +100,10 @@ def rows_to_release(
             never shown.
     """
     if selection is None:
-        return cross_keys(block.keys, [()]), None
+        return cross_keys(block, [()]), None
     kept: dict[tuple[KeyValue, ...], float] = selection.release(private_units(block, tallied))
     private = sort_rows(list(kept))
-    rows = cross_keys(block.keys, private)
+    rows = cross_keys(block, private)
     each = len(rows) // max(len(private), 1)
     return rows, np.repeat(np.array([kept[chosen] for chosen in private], np.float64), each)
 
@@ -176,15 +176,29 @@ def narrow_to_int64(drawn: NDArray[Any]) -> NDArray[Any]:
 
 
 def _quantiles(noise: QuantileNoise, measurement: Measurement, histograms: Histograms, count: int) -> Ends:
-    """Three draws a row, whatever the row holds."""
-    weight, mechanisms = measurement.unit_weight, (noise.point, noise.low, noise.high)
-    drawn = np.empty((count, 3), np.int64)
+    """As many draws and tests a row, whatever the row holds; a test is one draw for all rows."""
+    weight, q = measurement.unit_weight, noise.point.q
+    drawn, ranked = np.empty((len(noise.drawn), count), np.int64), list[RankedCells]()
     for row in range(count):
         counts = dense_histogram(histograms, row, noise.point.cells)
-        for end, mechanism in enumerate(mechanisms):
-            drawn[row, end] = perform(mechanism, Ranks(mechanism.scores(counts, weight), weight))
-    point, low, high = (mechanism.points.astype(np.float64)[drawn[:, end]] for end, mechanism in enumerate(mechanisms))
-    return Ends(point, low, high)
+        ranked.append(RankedCells.of(counts))
+        for place, mechanism in enumerate(noise.drawn):
+            drawn[place, row] = perform(mechanism, Ranks(mechanism.scores(counts, weight), weight))
+
+    def scores(cells: NDArray[np.int64]) -> NDArray[np.object_]:
+        found = np.empty(count, object)
+        found[:] = [held.score(q, cell) for held, cell in zip(ranked, cells.tolist(), strict=True)]
+        return found
+
+    return (
+        ends_of(noise, drawn[0], *bracket(noise, scores, list(drawn), weight)) if count else ends_of(noise, *([drawn[0]] * 3))
+    )
+
+
+def ends_of(noise: QuantileNoise, *cells: NDArray[np.int64]) -> Ends:
+    """Return the values of the cells of a point and its two ends."""
+    points = noise.point.points.astype(np.float64)
+    return Ends(*(points[one] for one in cells))
 
 
 def dense_histogram(histograms: Histograms, row: int, cells: int) -> NDArray[np.int64]:
@@ -276,16 +290,41 @@ def known_values(key: KeyPlan) -> list[KeyValue]:
     return list(dict.fromkeys(normalize_columns([declared], [key.type])[0]))
 
 
-def cross_keys(keys: Sequence[KeyPlan], private: KeyRows) -> KeyRows:
-    """Return all combinations of private keys, as given, with all values of the known ones, each in its place."""
-    known = [known_values(key) for key in keys if key.values is not None]
+def cross_keys(block: BlockPlan, private: KeyRows) -> KeyRows:
+    """Return all combinations of private keys, as given, with those that the known ones can have, each in its place."""
+    keys = block.keys
     places = [place for place, key in enumerate(keys) if key.values is None]
     others = [place for place, key in enumerate(keys) if key.values is not None]
     back = np.argsort([*places, *others]).tolist()
+    known = _known_rows(block, others)
     if not places:
-        return list(itertools.product(*known))
-    joined = (chosen + rest for chosen, rest in itertools.product(private, list(itertools.product(*known))))
+        return known
+    joined = (chosen + rest for chosen, rest in itertools.product(private, known))
     return [tuple(row[place] for place in back) for row in joined]
+
+
+def _known_rows(block: BlockPlan, others: list[int]) -> KeyRows:
+    """All combinations of known keys, in the order of their values, the first key first."""
+    values = {place: known_values(block.keys[place]) for place in others}
+    if not block.joint:
+        return list(itertools.product(*values.values()))
+    ranks = {place: {value: rank for rank, value in enumerate(column)} for place, column in values.items()}
+    tied = {place for one in block.joint for place in one.places}
+    parts: list[tuple[tuple[int, ...], KeyRows]] = [
+        ((place,), [(value,) for value in column]) for place, column in values.items() if place not in tied
+    ]
+    for tuples in block.joint:
+        columns = [list(column) for column in zip(*tuples.rows, strict=True)] or [[] for _ in tuples.places]
+        kinds = [block.keys[place].type for place in tuples.places]
+        numbers = [[float(value) if isinstance(value, Fraction) else value for value in column] for column in columns]
+        parts.append((tuples.places, list(dict.fromkeys(zip(*normalize_columns(numbers, kinds), strict=True)))))
+    order = np.argsort([place for places, _ in parts for place in places]).tolist()
+    rows = [
+        tuple(flat[place] for place in order)
+        for chosen in itertools.product(*(rows for _, rows in parts))
+        for flat in [[value for part in chosen for value in part]]
+    ]
+    return sorted(rows, key=lambda row: [ranks[place][value] for place, value in zip(others, row, strict=True)])
 
 
 def key_columns(rows: KeyRows, count: int) -> tuple[list[KeyValue], ...]:

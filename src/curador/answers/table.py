@@ -6,6 +6,7 @@ never in an engine's order.
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -157,6 +158,9 @@ def item_column(item: ItemPlan, sight: Sight, confidence: Fraction) -> AnswerCol
         if isinstance(estimate, Linear) and estimate.whole and kind is Type.INTEGER:
             return _count(item, estimate, sight, confidence)
     values = evaluate(node, sight, kind).listed()
+    if item.released and kind is Type.DATE and isinstance(node, Call) and node.function == DATE_OF_DAYS:
+        where = enclose(node.arguments[0], sight, confidence)
+        return AnswerColumn(item.name, kind, values, _days(where.low, where.empty), _days(where.high, where.empty))
     if not (item.released and kind.numeric):
         return AnswerColumn(item.name, kind, values)
     where = enclose(node, sight, confidence)
@@ -183,6 +187,18 @@ def _low(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
 
 def _high(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:
     return _end(np.floor(ends) if kind is Type.INTEGER else ends, none, kind)
+
+
+def _days(ends: NDArray[Any], none: NDArray[Any]) -> list[Any]:
+    """Ends in days since 1970-01-01 as dates, rounded down: the number before noise is whole. NULL: no bound."""
+    inside = np.isfinite(ends) & ~none & (np.abs(ends) < _MOST_DAYS)
+    begin = dt.date(1970, 1, 1)
+    return [begin + dt.timedelta(days=int(np.floor(end))) if there else None for end, there in zip(ends, inside, strict=True)]
+
+
+DATE_OF_DAYS = "from_days"
+_MOST_DAYS = 700_000
+"""Days to the year 54 and to the year 3886: what is further is no date that anybody declared."""
 
 
 def _end(ends: NDArray[Any], none: NDArray[Any], kind: Type) -> list[Any]:

@@ -5,6 +5,7 @@ Its figure shows every released number with its error bar; matplotlib is importe
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -44,7 +45,7 @@ def answer_figure(answer: Answer) -> Figure:
     """Return a figure with one panel a released column: a dot and its interval for each of the first rows."""
     from matplotlib.figure import Figure
 
-    released = [part for part in answer.parts if part.low is not None]
+    released = [part for part in answer.parts if part.low is not None and part.type.numeric]
     if not released:
         raise InvalidParameter(subject="an answer", rule="must have a released number to be drawn", got="keys only")
     labels = _labels(answer)
@@ -219,7 +220,13 @@ class Answer:
                 columns.append([key_text(value) for value in values])
                 continue
             ends = list(zip(part.low[:SHOWN_ROWS], part.high[:SHOWN_ROWS], strict=True))
-            columns.append([released_text(value, _width(*pair)) for value, pair in zip(values, ends, strict=True)])
+            dates = part.type is Type.DATE
+            columns.append(
+                [
+                    key_text(value) if dates else released_text(value, _width(*pair))
+                    for value, pair in zip(values, ends, strict=True)
+                ]
+            )
             columns.append([_interval(value, *pair) for value, pair in zip(values, ends, strict=True)])
         return [list(row) for row in zip(*columns, strict=True)]
 
@@ -269,6 +276,8 @@ def _width(low: Any, high: Any) -> float | None:
 
 def _interval(value: Any, low: Any, high: Any) -> str:
     """Return ± where the interval is symmetric about the value, its ends where it is not."""
+    if isinstance(low, dt.date) or isinstance(high, dt.date):
+        return f"{'−∞' if low is None else low} … {'∞' if high is None else high}"
     width = _width(low, high)
     if value is None or width is None or abs((high - value) - (value - low)) > 1e-9 * max(width, 1e-300):
         return f"{released_text(low, width)} … {released_text(high, width)}"

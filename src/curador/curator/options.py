@@ -63,7 +63,7 @@ class QuestionOptions:
     )
     caps: Caps | Mapping[str, int] | str | None = None
     bounds: Mapping[str, tuple[Number, Number]] | None = None
-    dialect: str = field(default="duckdb", metadata=_said("duckdb, postgres, bigquery or spark."))
+    dialect: str = field(default="duckdb", metadata=_said("duckdb, postgres, bigquery, spark or snowflake."))
     confidence: Number = field(default="0.95", metadata=_said("Of the intervals."))
     bias: bool = field(default=False, metadata=_said("Spend 5 % of it on what caps and bounds took away.", "flag"))
 
@@ -172,7 +172,7 @@ class QuestionVerbs(ABC):
         weights     {"n": 2}: column n gets twice the share of the others
         caps        lower ones, such as {"rows": 5}; or "prepared": the rank of the whole table, cut before the filter
         bounds      {"mean": (0, 100)}: narrower bounds for a column's aggregate
-        dialect     of the text: duckdb, postgres, bigquery or spark
+        dialect     of the text: duckdb, postgres, bigquery, spark or snowflake
         confidence  of the intervals
         bias        spend 5 % of it on estimates of what caps and bounds took away
         fresh       draw and pay again although the question was answered before

@@ -14,8 +14,10 @@ import numpy as np
 
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.plan.above import trace_column
+from curador.plan.aggregates import Point
+from curador.plan.ahead import is_sized, reach_ahead
+from curador.plan.model import estimates_of
 from curador.plan.words import bounding_notes
-from curador.query.tree import Estimated
 from curador.study.values import Type, number_text
 from curador.text import level_text, make_table, percent_text, plain_text, reach_text, rounded_text, verbatim
 
@@ -338,13 +340,14 @@ def _errors_above(priced: Priced, above: AbovePlan, confidence: Fraction) -> lis
 
 
 def _error(block: BlockPlan, item: ItemPlan, noises: Sequence[Noise], confidence: Fraction) -> ExpectedError:
-    if not isinstance(item.expression, Estimated):
+    node = item.expression
+    if any(isinstance(block.estimates[place], Point) for place in estimates_of(node)):
         return ExpectedError(item.name, None)
-    estimate = block.estimates[item.expression.index]
-    if not estimate.sized:
-        return ExpectedError(item.name, estimate.reach_at(noises, 0, confidence))
-    sizes = [(rows, estimate.reach_at(noises, rows, confidence)) for rows in SIZES]
-    return ExpectedError(item.name, None, tuple((rows, reach) for rows, reach in sizes if reach is not None))
+    if not is_sized(node, block):
+        return ExpectedError(item.name, reach_ahead(block, node, noises, 0, confidence))
+    sizes = [(rows, reach_ahead(block, node, noises, rows, confidence)) for rows in SIZES]
+    known = tuple((rows, reach) for rows, reach in sizes if reach is not None)
+    return ExpectedError(item.name, None, known if len(known) == len(SIZES) else ())
 
 
 def _worse(one: ExpectedError, other: ExpectedError) -> ExpectedError:

@@ -9,7 +9,8 @@ spend="5%"          of the asker's whole limit (the study's, or the share's), ne
                     costs the same, and twenty times 5 % fit
 rho=x               refused under a pure budget
 epsilon=x           a question that is x-DP by itself: Laplace noise
-accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50
+accuracy={"n": 50}  the smallest amount with which every 95 % interval of column n is at most ± 50; where that depends on
+                    the rows of a group (means, ratios, variances, quantiles), in groups of `at` rows: `plan/ahead.py`
 
 Amounts are rounded down to the ledger's tick. None may be below the owner's least spend, a part of the asker's whole limit;
 an accuracy that costs less is raised to it. Everything is a function of the question, the study and the share; nothing
@@ -28,10 +29,13 @@ from curador.curator.asking import PricedQuestion
 from curador.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NotPrivate, require
 from curador.ledger.amounts import DELTA_TICK, TICK, Amounts, down_to_tick, up_to_tick
 from curador.numerics.exact import Number, confidence_level, positive, rational, whole
+from curador.plan.aggregates import Point
+from curador.plan.ahead import is_sized, reach_ahead
+from curador.plan.model import estimates_of
 from curador.plan.ownership import RequestedCaps
 from curador.plan.price import GrantKind, Priced, check_weights, price
 from curador.privacy.losses import LaplaceLoss
-from curador.query.tree import Estimated, UnitGroup
+from curador.query.tree import UnitGroup
 from curador.study.model import Caps
 from curador.study.values import LARGEST, RANGES, Plain, Type, read_share, share_text
 from curador.text import rounded_text
@@ -42,9 +46,8 @@ if TYPE_CHECKING:
     from curador.curator.session import Session
     from curador.engines.base import Compiled
     from curador.ledger.limits import Limits
-    from curador.plan.aggregates import PlannedEstimate
-    from curador.plan.model import BlockPlan, ItemPlan, Plan
-    from curador.query.tree import Question
+    from curador.plan.model import ItemPlan, Plan
+    from curador.query.tree import Node, Question
 
 
 # ---- grant -----------------------------------------------------------------------------------------------------------------
@@ -58,6 +61,7 @@ FINENESS = Fraction(1, 1 << 20)
 """How far above the smallest amount that keeps an accuracy the grant may be, relatively."""
 
 _MOST_ROWS = 1 << 62
+_LARGE = 1 << 40  # rows of a group in which noise is nothing
 _WHOLES = 1 << 20  # what needs more than so many times the whole limit is out of reach
 
 
@@ -131,11 +135,15 @@ def _within_reach(asked: Fraction, whole: Fraction, name: str, got: object) -> N
 def _delta(plan: Plan, kind: GrantKind, part: Fraction, limits: Limits, share: Fraction) -> Fraction:
     """Return what is granted for private keys: the amount's part of delta_keys, at most a tenth of the asker's.
 
+    A delta that the statement itself gives is a further maximum.
+
     part: of the study's whole limit, so that the same amount is the same question whoever asks.
     """
     if kind == "pure" or not any(block.private_keys for block in plan.blocks):
         return Fraction(0)
     keys = down_to_tick(min(part, MOST_KEYS * share) * limits.delta_keys, DELTA_TICK)
+    if plan.most_delta is not None:
+        keys = min(keys, down_to_tick(plan.most_delta, DELTA_TICK))
     if keys <= 0:
         hint = "declare `values` for the columns of GROUP BY: keys that are known cost no delta"
         raise NotPrivate("keys that are selected privately need delta, and this study keeps none for them.", hint=f"{hint}.")
@@ -189,15 +197,16 @@ def _accurate(
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """One column's error; of a mean, in a group of so many rows."""
+    """One column's error; where it depends on that, in a group of so many rows."""
 
     block: int
-    estimate: PlannedEstimate
+    node: Node
     error: Fraction
     rows: int
 
     def reached(self, priced: Priced) -> bool:
-        reach = self.estimate.reach_at(priced.noises[self.block], self.rows, ACCURACY_CONFIDENCE)
+        block, noises = priced.plan.blocks[self.block], priced.noises[self.block]
+        reach = reach_ahead(block, self.node, noises, self.rows, ACCURACY_CONFIDENCE)
         return reach is not None and reach <= self.error
 
 
@@ -213,24 +222,38 @@ def _goals(plan: Plan, accuracy: Mapping[str, Number], at: Number | None) -> lis
             raise InvalidParameter.must_be("accuracy", f"of released columns ({', '.join(names)})", name)
         for place, block in enumerate(plan.blocks):
             own = [item for item in block.items if item.name == name and item.released]
-            goals += [_goal(place, _estimate(block, item), name, error, rows) for item in own]
+            goals += [_goal(plan, place, item, error, rows) for item in own]
     return goals
 
 
-def _estimate(block: BlockPlan, item: ItemPlan) -> PlannedEstimate | None:
-    return block.estimates[item.expression.index] if isinstance(item.expression, Estimated) else None
-
-
-def _goal(place: int, estimate: PlannedEstimate | None, name: str, error: Fraction, rows: int | None) -> _Goal:
-    if estimate is None or not estimate.calibrated:
-        hint = "only counts, sums and means have an error that is known without data; give spend= instead"
-        raise InvalidParameter.must_be("accuracy", "of a count, a sum or a mean", name, hint)
-    if not estimate.sized:
-        return _Goal(place, estimate, error, 0)
-    if rows is None:
+def _goal(plan: Plan, place: int, item: ItemPlan, error: Fraction, rows: int | None) -> _Goal:
+    """Refuse an error that no amount would tell before data: tried with one that is as good as any."""
+    block, node, name = plan.blocks[place], item.expression, item.name
+    tried = price(replace(plan, blocks=(block,)), "concentrated", Fraction(1), Fraction(1, 2))
+    if reach_ahead(block, node, tried.noises[0], _LARGE, ACCURACY_CONFIDENCE) is None:
+        hint = (
+            "counts, sums, means, ratios by counts, variances, quantiles, and sums and products of them have an error "
+            "that is known without data; give spend= instead"
+        )
+        raise InvalidParameter.must_be("accuracy", "of a column whose error is known without data", name, hint)
+    if rows is None and is_sized(node, block):
         hint = f"the error of {name} depends on how many rows a group has: at=1000 says for which size it is meant"
-        raise InvalidParameter.must_be("at", "given with the accuracy of a mean", Plain("nothing"), hint)
-    return _Goal(place, estimate, error, rows)
+        raise InvalidParameter.must_be("at", "given with this accuracy", Plain("nothing"), hint)
+    return _Goal(place, node, error, rows or 0)
+
+
+def _accuracy_notes(plan: Plan, options: QuestionOptions) -> tuple[str, ...]:
+    """Return what an accuracy refers to where data decide: of quantiles, how rows lie."""
+    wanted = [item for block in plan.blocks for item in block.items if item.name in (options.accuracy or {})]
+    points = {
+        item.name
+        for block in plan.blocks
+        for item in wanted
+        if item in block.items and any(isinstance(block.estimates[one], Point) for one in estimates_of(item.expression))
+    }
+    return tuple(
+        f"{name}: the accuracy is that of {options.at} rows spread evenly between its bounds" for name in sorted(points)
+    )
 
 
 def smallest(kept: Callable[[Fraction], bool], *, start: Fraction, most: Fraction) -> Fraction:
@@ -272,17 +295,29 @@ def price_question(
     """
     session = session.at_one_survey()
     question = price_at(session, text, options)
+    if not fresh and _has_older_form(question, options) and session.stored(question.key, question.version) is None:
+        older = price_at(session, text, options, older=True)
+        if session.stored(older.key, older.version) is not None:
+            return older
     if not question.enough and (fresh or session.stored(question.key, question.version) is None):
         question = price_at(session, text, options, raised=True)
     return question
 
 
+def _has_older_form(question: PricedQuestion | FindingQuestion, options: QuestionOptions) -> bool:
+    """Whether the question was priced otherwise once: its quantiles, or what COUNT(DISTINCT x) lost."""
+    blocks = question.priced[0].plan.blocks
+    quantiles = any(one.kind == "quantile" for block in blocks for one in block.measurements)
+    return quantiles or (options.bias and any(tally.most for block in blocks for tally in block.tallies))
+
+
 def price_at(
-    session: Session, text: str, options: QuestionOptions, *, raised: bool = False
+    session: Session, text: str, options: QuestionOptions, *, raised: bool = False, older: bool = False
 ) -> PricedQuestion | FindingQuestion:
     """Return the question with its price, or refuse.
 
     raised   refuse a cost below the least spend, and raise an accuracy to it; otherwise the price says that it is too low
+    older    as it was priced before quantiles' ends were tested: an answer that was paid for then is given again for nothing
 
     Where its caps follow from its own rows, which nobody counted yet, a tenth of the spend counts them first. An accuracy
     speaks of the caps of its tables then, as a price must be known before anything is counted.
@@ -310,11 +345,14 @@ def price_at(
         if caps is not None:
             question, plan, compiled = plan_question(session, text, options, caps=caps)
     main = priced_plan(plan, options, session.limits, session.share)
-    notes: tuple[str, ...] = ()
+    if older:
+        main = price(plan, main.kind, main.amount, main.delta, _weights(plan, options.weights), tested=False)
+    notes = _accuracy_notes(plan, options)
     enough = is_enough(main, session.least)
     if raised and not enough:
-        main, notes = _raise_to_least(session, plan, options, confidence)
-    made = put_together(session, question, main, compiled, options, needs, text, confidence)
+        main, told = _raise_to_least(session, plan, options, confidence)
+        notes = (*notes, *told)
+    made = put_together(session, question, main, compiled, options, needs, text, confidence, older=older)
     return replace(made, enough=enough or raised, notes=notes)
 
 
@@ -327,10 +365,12 @@ def put_together(
     needs: Sequence[BlockNeeds],
     text: str,
     confidence: Fraction,
+    *,
+    older: bool = False,
 ) -> PricedQuestion:
     """Return a priced plan as a question to spend on: with bias estimates, identity, cost and what is known of its caps."""
     version = session.version
-    priced = (main,) if not options.bias else _with_bias(session, question, main, options)
+    priced = (main,) if not options.bias else _with_bias(session, question, main, options, older=older)
     if len(priced) > 1:
         compiled = session.engine.compile([block for one in priced for block in one.plan.blocks])
     identities = tuple(identity(one) for one in priced)
@@ -381,7 +421,9 @@ def parse_text(session: Session, text: str, dialect: str) -> Question:
     return parse(text, session.visible_schema, dialect=dialect)  # another table is one that does not exist
 
 
-def _with_bias(session: Session, question: Question, main: Priced, options: QuestionOptions) -> tuple[Priced, ...]:
+def _with_bias(
+    session: Session, question: Question, main: Priced, options: QuestionOptions, *, older: bool
+) -> tuple[Priced, ...]:
     """Return the question with 95 % of its grant and the bias estimates with 5 %; an accuracy keeps all of its own."""
     from curador.answers.bias import bias_questions, with_wider_caps
     from curador.plan.build import build_plan
@@ -390,13 +432,13 @@ def _with_bias(session: Session, question: Question, main: Priced, options: Ques
     capped = RequestedCaps(rows=main.plan.blocks[0].cap.rows)
     plans = [
         build_plan(bias_question, wider, asked=None if isinstance(bias_question.blocks[0].relation, UnitGroup) else capped)
-        for bias_question in bias_questions(question, main.plan, session.schema)
+        for bias_question in bias_questions(question, main.plan, session.schema, values=not older)
     ]
     kind, amount = main.kind, main.amount
     if options.accuracy is None:
         extra = amount * BIAS_SHARE
         weights = {name: rational(value, "weights") for name, value in (options.weights or {}).items()}
-        main = price(main.plan, kind, down_to_tick(amount - extra), main.delta, weights)
+        main = price(main.plan, kind, down_to_tick(amount - extra), main.delta, weights, tested=not older)
     else:
         extra = amount * BIAS_SHARE / (1 - BIAS_SHARE)
     counts = [sum(len(block.measurements) for block in plan.blocks) for plan in plans]

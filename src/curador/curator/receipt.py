@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from curador.ledger.amounts import amounts_text
 from curador.ledger.limits import epsilon_of
+from curador.mechanisms.bracket import QuantileNoise
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan.model import measurements_of
-from curador.plan.price import QuantileNoise, loss_record, written_noise
+from curador.plan.price import loss_record, written_noise
 from curador.privacy.adjacency import Adjacency
 from curador.text import rounded_text
 
@@ -266,6 +267,8 @@ def _parameter(value: object) -> Any:
             return str(value)
         case bool() | int() | str():
             return value
+        case tuple():
+            return [_parameter(one) for one in cast("tuple[object, ...]", value)]
         case _:
             return _parameters(value)
 

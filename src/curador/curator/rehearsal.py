@@ -27,8 +27,8 @@ from curador.answers.release import (
     narrow_to_int64,
 )
 from curador.engines.base import Cells, Tallied
+from curador.mechanisms.bracket import QuantileNoise
 from curador.mechanisms.quantile import Ranks
-from curador.plan.price import QuantileNoise
 from curador.randomness.entropy import Keystream
 from curador.study.values import Type
 
@@ -62,7 +62,7 @@ def shape_of(priced: Priced) -> Hashable:
     """
     plan = priced.plan
     blocks = [
-        (block.items, block.having, block.keys, _shape((block.estimates, block.measurements, noises, selection)))
+        (block.items, block.having, block.keys, block.joint, _shape((block.estimates, block.measurements, noises, selection)))
         for block, noises, selection in zip(plan.blocks, priced.noises, priced.selections, strict=True)
     ]
     return tuple(blocks), plan.order, plan.limit, plan.offset, plan.above
@@ -104,7 +104,7 @@ def _block(
     block: BlockPlan, tallied: Tallied, noises: Sequence[Noise], selection: KeyNoise | None, thrown: Entropy
 ) -> ReleasedBlock:
     made_up = tuple(_MADE_UP[block.keys[place].type] for place in block.private_keys)
-    rows = cross_keys(block.keys, [made_up])
+    rows = cross_keys(block, [made_up])
     places = group_rows(block, tallied, rows)
     values: list[Any] = []
     for measurement, noise in zip(block.measurements, noises, strict=True):
@@ -121,9 +121,11 @@ def _block(
 
 
 def _quantile(noise: QuantileNoise, measurement: Measurement, histograms: Histograms, count: int, thrown: Entropy) -> Ends:
-    weight, drawn = measurement.unit_weight, list[float]()
-    for mechanism in (noise.point, noise.low, noise.high):
+    weight, drawn = measurement.unit_weight, list[int]()
+    for mechanism in noise.drawn:
         scores = mechanism.scores(dense_histogram(histograms, 0, noise.point.cells), weight)
-        cell = int(mechanism.draw(Ranks(scores, weight), thrown))
-        drawn.append(float(mechanism.points[cell]))
-    return Ends(*(np.full(count, one) for one in drawn))
+        drawn.append(int(mechanism.draw(Ranks(scores, weight), thrown)))
+    for test in noise.tests:
+        test.draw(np.zeros(1, object), thrown)
+    cells = drawn[0], 0, noise.point.cells - 1  # ends as far out as can be
+    return Ends(*(np.full(count, float(noise.point.points[cell])) for cell in cells))

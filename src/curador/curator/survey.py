@@ -27,9 +27,10 @@ from curador.curator.receipt import answer_receipt
 from curador.curator.spending import spend
 from curador.errors import InvalidStudy, NotAllowed
 from curador.ledger.amounts import amounts_text, down_to_tick
+from curador.mechanisms.bracket import QuantileNoise
 from curador.plan.aggregates import Ends
 from curador.plan.counting import Counting, Steps, can_be_counted, choose_rows, counting_plan, with_caps
-from curador.plan.price import QuantileNoise, price
+from curador.plan.price import price
 from curador.query.context import whole_table
 from curador.query.tree import Ref
 from curador.study.model import Caps

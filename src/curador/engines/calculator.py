@@ -57,20 +57,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=CALCULATORS.forget)
 
 
-def calculate(statement: GeneratedSQL, table: Any, other: Any = None) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement over an Arrow table, or over two, in its order, as Python's own values."""
+def calculate(statement: GeneratedSQL, table: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement over an Arrow table, in its order, as Python's own values; or over several, by name."""
     if type(statement) is not GeneratedSQL:
         raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
     connection = CALCULATORS.taken()
     finished = False
     try:
-        connection.register(TABLE, table)
-        if other is not None:
-            connection.register(OTHER, other)
+        tables: dict[str, Any] = table if isinstance(table, dict) else {TABLE: table}
+        for name, held in tables.items():
+            connection.register(name, held)
         found: list[tuple[Any, ...]] = connection.execute(statement).fetchall()
-        connection.unregister(TABLE)
-        if other is not None:
-            connection.unregister(OTHER)
+        for name in tables:
+            connection.unregister(name)
         finished = True
     finally:
         if finished:

@@ -15,8 +15,8 @@ its value and its interval. A count is shared by aggregates of equal filter and 
 estimate    value                                   interval
 Linear      exact sum of integers, one division     ± the reach of its noises
 Mean        centre + step · total/count, clamped    Fieller's set, clamped to the bounds
-Variance    second moment − squared mean, clamped   both moments', each with its share of the miss
-Point       the point drawn                         the two ends drawn; beyond 95 %, the bounds
+Variance    second moment − squared mean, clamped   ± what both moments leave open (`plan/moments.py`)
+Point       the point drawn                         the two ends found for it; beyond their level, the bounds
 
 An interval covers the number before noise: after caps, clamps and dropped rows, whether the row is shown or not.
 
@@ -35,11 +35,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from curador.errors import InvalidQuery, NotPrivate
+from curador.mechanisms.bracket import QuantileNoise
 from curador.numerics.rounding import FloatArray, float_down, float_up
+from curador.plan import smooth as jets
 from curador.plan.enclosure import ColumnEnclosure, round_outward, unknown
 from curador.plan.error import RatioLaw, ratio_law, sum_reach, weighted_noises
 from curador.plan.model import CELL_STEPS, Measurement, Range, Tally, both_ends, grid_between
-from curador.plan.price import END_MISSES
+from curador.plan.moments import MOMENTS_SHARE, variance_reaches
 from curador.plan.sensitivity import moves, presence_moves
 from curador.privacy.adjacency import Adjacency
 
@@ -50,11 +52,15 @@ if TYPE_CHECKING:
 
     from curador.plan.model import Cap, Contribution, Grid
     from curador.plan.price import Noise
+    from curador.plan.smooth import Box, Jet
     from curador.query.tree import Aggregate, Expression
     from curador.randomness.entropy import BoolArray
     from curador.study.model import Caps
 
 _SQUARE_BITS = 30
+
+_EXACT = 2.0**53
+"""Whole numbers up to it are doubles."""
 
 
 # ---- what an estimate says of itself -------------------------------------------------------------------------------
@@ -86,14 +92,12 @@ class Released(Protocol):
 class PlannedEstimate(ABC):
     """What is computed from measurements in place of one aggregate.
 
-    sized       its ± depends on how many rows a group has
-    calibrated  `accuracy=` may be asked of it: its ± before data is what its interval will be, and no mere bound
+    smooth   it has slopes, as a function of its measurements
     """
 
     __slots__ = ()
 
-    sized: ClassVar[bool] = True
-    calibrated: ClassVar[bool] = False
+    smooth: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -107,6 +111,10 @@ class PlannedEstimate(ABC):
     @abstractmethod
     def value(self, released: Released) -> tuple[FloatArray, BoolArray]:
         """Return the estimate in every row, and where it is NULL."""
+
+    def jet(self, box: Box, rows: int) -> Jet:  # noqa: ARG002 -- for those that are smooth
+        """Return the estimate as a function of its measurements, without its clamps. Needs: it is smooth."""
+        raise TypeError(f"{type(self).__name__} has no slopes")
 
     @abstractmethod
     def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
@@ -128,9 +136,6 @@ class Linear(PlannedEstimate):
     constant: Fraction = Fraction(0)
     whole: bool = False
 
-    sized = False
-    calibrated = True
-
     @property
     def measurements(self) -> tuple[int, ...]:
         return tuple(index for index, _ in self.terms)
@@ -148,9 +153,34 @@ class Linear(PlannedEstimate):
         return above // below
 
     def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
+        """± the reach; of whole numbers, the outermost ones that lie within it.
+
+        Claim   The number before noise differs from the released one by a multiple of the coefficients' greatest common
+                divisor, as measurements are integers. If that is whole, the ends are whole numbers, exact below 2⁵³.
+        """
         reach = linear_reach(self, noises, confidence)
         value, nowhere = self.value(released)
-        return round_outward(value - reach, value + reach, nowhere, ulps=2)
+        apart = self._apart
+        if apart is None or not math.isfinite(reach):
+            return round_outward(value - reach, value + reach, nowhere, ulps=2)
+        whole, _ = self._exact(released)
+        most = apart * (Fraction(reach) // apart)
+        low, high = (whole - most).astype(np.float64), (whole + most).astype(np.float64)
+        far = max(float(np.max(np.abs(low), initial=0.0)), float(np.max(np.abs(high), initial=0.0))) >= _EXACT
+        return round_outward(low, high, nowhere, ulps=int(far))
+
+    @property
+    def _apart(self) -> int | None:
+        """How far two values of the form are apart at least, where all of them are whole; None where they need not be."""
+        if self.constant.denominator != 1 or any(c.denominator != 1 for _, c in self.terms):
+            return None
+        return math.gcd(*(c.numerator for _, c in self.terms)) or None
+
+    def jet(self, box: Box, rows: int) -> Jet:
+        found = jets.constant(self.constant, rows)
+        for index, coefficient in self.terms:
+            found = jets.plus(found, jets.times(jets.constant(coefficient, rows), box[index]))
+        return found
 
     def _exact(self, released: Released) -> tuple[NDArray[Any], int]:
         """The form as integers over one denominator: exact before the one division."""
@@ -197,8 +227,6 @@ class Mean(PlannedEstimate):
     lower: Fraction
     upper: Fraction
 
-    calibrated = True
-
     @property
     def measurements(self) -> tuple[int, ...]:
         return self.total, self.count
@@ -209,6 +237,10 @@ class Mean(PlannedEstimate):
     def value(self, released: Released) -> tuple[FloatArray, BoolArray]:
         ratio, none = _ratio(self.step, self.total, self.count, released)
         return np.clip(float(self.centre) + ratio, float(self.lower), float(self.upper)), none
+
+    def jet(self, box: Box, rows: int) -> Jet:
+        ratio = jets.over(jets.times(jets.constant(self.step, rows), box[self.total]), box[self.count])
+        return jets.plus(jets.constant(self.centre, rows), ratio)
 
     def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
         law = mean_law(self, noises, confidence)
@@ -287,40 +319,65 @@ class Variance(PlannedEstimate):
         return variance_reach_at(self, noises, rows, confidence)
 
     def value(self, released: Released) -> tuple[FloatArray, BoolArray]:
-        mean, none = _ratio(self.step, self.total, self.count, released)
-        square, _ = _ratio(self.square_step, self.squares, self.count, released)
-        value = np.clip(square + float(self.square_step * self.square_centre) - mean**2, 0.0, float(self.most))
+        _, none = _ratio(self.step, self.total, self.count, released)
+        value = np.clip(self._unclamped(released), 0.0, float(self.most))
         if self.sample:
             count = _floats(released, self.count)
             none = none | (count <= 1)
             value = value * (count / np.where(none, 1.0, count - 1))
         return value, none
 
+    def jet(self, box: Box, rows: int) -> Jet:
+        count, one = box[self.count], jets.constant(Fraction(1), rows)
+        each = jets.reciprocal(count)
+        mean = jets.times(jets.times(jets.constant(self.step, rows), box[self.total]), each)
+        second = jets.times(jets.times(jets.constant(self.square_step, rows), box[self.squares]), each)
+        centre = jets.constant(self.square_step * self.square_centre, rows)
+        found = jets.minus(jets.plus(second, centre), jets.times(mean, mean))
+        if not self.sample:
+            return found
+        return jets.times(found, jets.plus(one, jets.reciprocal(jets.minus(count, one))))
+
     def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
-        """Second moment − squared mean by interval arithmetic, each with its share of the miss, as a sample's count has."""
-        level = 1 - (1 - confidence) / (3 if self.sample else 2)
+        """The released value ± what its moments leave open, within what they allow by themselves; `plan/moments.py`.
+
+        Of a sample by the factors n/(n − 1) that its count allows, which share the miss of the moments.
+        """
+        miss = 1 - confidence
+        level = 1 - MOMENTS_SHARE * miss / (3 if self.sample else 2)
         means = _ratio_ends(mean_law(self._mean, noises, level), self.step, self.total, self.count, released)
-        law = second_moment_law(self, noises, level)
-        squares = _ratio_ends(law, self.square_step, self.squares, self.count, released)
-        most = float_up(self.most)
+        squares = _ratio_ends(second_moment_law(self, noises, level), self.square_step, self.squares, self.count, released)
+        most, count = float_up(self.most), _floats(released, self.count)
         furthest = (math.sqrt(most) + float(self.step)) * (1 + 1e-12)  # how far a value on the grid lies from the centre
         low, high = np.clip(means[0], -furthest, furthest), np.clip(means[1], -furthest, furthest)
         larger = np.maximum(np.abs(low), np.abs(high)) ** 2
         smaller = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)) ** 2)
         centre = float(self.square_step * self.square_centre)
         first, last = np.maximum(centre + squares[0], 0.0), np.minimum(centre + squares[1], furthest**2)
+        moments = (low, high), (first - centre, last - centre)
+        steps = float(self.square_step), float(self.step)
+        with np.errstate(all="ignore"):
+            places = self.squares, self.total, self.count
+            less, more = variance_reaches(places, steps, count, moments, noises, miss)
+            value = self._unclamped(released)
+            less, more = (np.where(np.isfinite(one), one, np.inf) for one in (less, more))
+            low, high = np.maximum(first - larger, value - less), np.minimum(last - smaller, value + more)
         rounding = 1e-14 * furthest**2
-        low, high = np.clip(first - larger - rounding, 0.0, most), np.clip(last - smaller + rounding, 0.0, most)
+        low, high = np.clip(low - rounding, 0.0, most), np.clip(high + rounding, 0.0, most)
         found = np.minimum(low, high), np.maximum(low, high)  # noise so large that no data fit: outside what is claimed
         null = means[2] | squares[2]
         if not self.sample:
             return round_outward(*found, null, ulps=0)
         reach = linear_reach(Linear(((self.count, Fraction(1)),)), noises, level)
-        count = _floats(released, self.count)
         fewest, highest = np.maximum(count - reach, 2.0), count + reach
         factor = np.where(highest >= 2, highest / np.maximum(highest - 1, 1.0), 1.0), fewest / (fewest - 1)
         ends = found[0] * factor[0] * (1 - 1e-15), np.minimum(found[1] * factor[1] * (1 + 1e-15), 2 * most)
         return round_outward(*ends, null | (count - reach <= 1), ulps=0)
+
+    def _unclamped(self, released: Released) -> FloatArray:
+        mean, _ = _ratio(self.step, self.total, self.count, released)
+        square, _ = _ratio(self.square_step, self.squares, self.count, released)
+        return square + float(self.square_step * self.square_centre) - mean**2
 
     @property
     def _mean(self) -> Mean:
@@ -334,19 +391,23 @@ def second_moment_law(variance: Variance, noises: Sequence[Noise], confidence: F
 
 
 def variance_reach_at(variance: Variance, noises: Sequence[Noise], rows: int, confidence: Fraction) -> float:
-    """Return a bound of half the length of a variance's interval if the released count is `rows`.
+    """Return half the length of a variance's interval if the released count is `rows`, at moments where it is longest.
 
-    Claim   The interval is that of the second moment less that of the squared mean, each with half of the miss; the square of
-            a mean m ± w, |m| ≤ range/2, is as long as 2w · range at most. Rounds: up.
+    Claim   No values between the bounds have a longer interval at that count: its reaches grow as the moments may lie
+            further apart, and here they may lie anywhere. Rounds: up; at most half of what a variance can be.
     """
-    level = 1 - (1 - confidence) / (3 if variance.sample else 2)
-    total = Mean(variance.total, variance.count, variance.step, Fraction(0), Fraction(0), Fraction(0))
-    reach = Fraction(_root_up(variance.most))  # half of the bounds' distance
-    squares = variance.square_step * (variance.square_centre + 1)
-    first = _half(mean_law(total, noises, level), reach, rows, reach)
-    second = _half(second_moment_law(variance, noises, level), squares, rows, variance.most)
-    factor = Fraction(rows, rows - 1) if variance.sample and rows > 1 else Fraction(1)
-    return float_up(min(Fraction(second) + 2 * reach * Fraction(first), variance.most / 2) * factor)
+    furthest = _root_up(variance.most) + float(variance.step)
+    centre = float(variance.square_step * variance.square_centre)
+    moments = (np.array([-furthest]), np.array([furthest])), (np.array([-centre]), np.array([furthest**2 - centre]))
+    places, steps = (variance.squares, variance.total, variance.count), (float(variance.square_step), float(variance.step))
+    less, more = variance_reaches(places, steps, np.array([float(rows)]), moments, noises, 1 - confidence)
+    factor = Fraction(1)
+    if variance.sample:
+        level = 1 - MOMENTS_SHARE * (1 - confidence) / 3
+        fewest = max(rows - linear_reach(Linear(((variance.count, Fraction(1)),)), noises, level), 2.0)
+        factor = Fraction(fewest) / (Fraction(fewest) - 1)
+    half = Fraction(float(less[0] + more[0]) / 2 * (1 + 1e-12))
+    return float_up(min(half, variance.most / 2) * factor)
 
 
 def _root_up(value: Fraction) -> float:
@@ -364,6 +425,8 @@ class Point(PlannedEstimate):
     lower: Fraction
     upper: Fraction
 
+    smooth = False
+
     @property
     def measurements(self) -> tuple[int, ...]:
         return (self.measurement,)
@@ -374,13 +437,11 @@ class Point(PlannedEstimate):
     def value(self, released: Released) -> tuple[FloatArray, BoolArray]:
         return self._clip(self._ends(released).point), np.zeros(released.rows, np.bool_)
 
-    def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:  # noqa: ARG002
-        """The two ends drawn, which miss with END_MISSES each; wider where they cross or leave the point out.
-
-        Needs   The ends were priced to miss with END_MISSES each.
-        """
+    def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
+        """The two ends, which were made to miss together with what their noise says; the bounds where less may be missed."""
         drawn, rows = self._ends(released), released.rows
-        if confidence > 1 - 2 * END_MISSES:
+        noise = noises[self.measurement]
+        if not isinstance(noise, QuantileNoise) or confidence > 1 - noise.miss:
             bounds = float_down(self.lower), float_up(self.upper)
             return ColumnEnclosure(np.full(rows, bounds[0]), np.full(rows, bounds[1]), np.ones(rows, np.bool_))
         low = np.minimum(np.minimum(drawn.low, drawn.high), drawn.point)

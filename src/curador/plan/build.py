@@ -6,7 +6,6 @@ Everything is a function of the question and the study.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -15,14 +14,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.above import plan_above
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
-from curador.plan.domains import Ranges, can_be_null, domain_of
-from curador.plan.intervals import narrow_range
+from curador.plan.domains import Ranges, domains_of, image_range
 from curador.plan.model import (
     BlockPlan,
     Cap,
     Contribution,
     ItemPlan,
     KeyPlan,
+    KeyTuples,
     Measurement,
     OrderPlan,
     Plan,
@@ -30,8 +29,10 @@ from curador.plan.model import (
     Tally,
     aggregates_of,
     both_ends,
+    count_combinations,
     grid_between,
 )
+from curador.plan.nulls import can_be_null
 from curador.plan.ownership import AS_DECLARED, Owners, RequestedCaps, bound_contribution, caps_of, is_unit
 from curador.plan.words import expression_text, key_names, range_text
 from curador.plan.work import cutting_height, fit_height, most_stored
@@ -96,7 +97,16 @@ def build_plan(
     adjacency = schema.study.adjacency
     above = question.above
     planned = None if above is None else plan_above(above, question.blocks, blocks, schema.study.max_units)
-    return Plan(tuple(blocks), tuple(orders), question.limit, question.offset, adjacency, question.tables, planned)
+    return Plan(
+        tuple(blocks),
+        tuple(orders),
+        question.limit,
+        question.offset,
+        adjacency,
+        question.tables,
+        planned,
+        most_delta=options.delta,
+    )
 
 
 def _build_block(
@@ -136,6 +146,7 @@ class _Builder:
     known_groups: int | None = field(init=False)
     counts_units: bool = field(init=False)
     only_key: Expression | None = field(init=False)
+    bare: bool = field(init=False)
     ranges: Ranges = field(init=False)
     cap: Cap = field(init=False)
     contribution: Contribution = field(init=False)
@@ -162,9 +173,10 @@ class _Builder:
         aggregates += [
             aggregate for node in (self.block.having, *order) if node is not None for aggregate in aggregates_of(node)
         ]
-        keys = self._keys(only_keys=not aggregates)
+        keys, joint = self._keys(only_keys=not aggregates)
         private = any(key.values is None for key in keys)
-        self.known_groups = None if private else math.prod(len(key.values or ()) for key in keys)
+        self.known_groups = None if private else count_combinations(keys, joint)
+        self.bare = all(key.expression == own for key, own in zip(keys, self.block.keys, strict=True))
         self.only_key = keys[0].expression if len(keys) == 1 else None
         self.counts_units = any(AGGREGATES[aggregate.function].presence for aggregate in aggregates)
         self.cap, self.contribution = self.bounded(Owners(self.schema, height))
@@ -185,27 +197,27 @@ class _Builder:
             having=having,
             units=units,
             notes=tuple(self.notes),
+            joint=joint,
         )
         return planned, ordering
 
-    def _keys(self, *, only_keys: bool) -> tuple[KeyPlan, ...]:
-        names = key_names(self.block)
-        found: list[KeyPlan] = []
+    def _keys(self, *, only_keys: bool) -> tuple[tuple[KeyPlan, ...], tuple[KeyTuples, ...]]:
+        names, keys = key_names(self.block), self.block.keys
         selectable = only_keys and not self.schema.study.budget.pure
-        for place, expression in enumerate(self.block.keys):
-            domain = None if selectable else domain_of(expression, self.relation, self.ranges)
-            if domain is None:
-                found.append(KeyPlan(names[place], expression, expression.type or Type.STRING, None, "selected privately"))
-                continue
-            values = (*domain.values, None) if domain.null else domain.values
-            found.append(KeyPlan(names[place], domain.expression, expression.type or Type.STRING, values, domain.why))
-        known = [key for key in found if key.values is not None]
-        combinations = math.prod(len(key.values or ()) for key in known)
+        domains, joint = ((None,) * len(keys), ()) if selectable else domains_of(keys, self.relation, self.ranges)
+        found = tuple(
+            KeyPlan(name, key, key.type or Type.STRING, None, "selected privately")
+            if domain is None
+            else KeyPlan(name, domain.expression, key.type or Type.STRING, domain.values, domain.why)
+            for name, key, domain in zip(names, keys, domains, strict=True)
+        )
+        combinations = count_combinations(found, joint)
         if combinations > MOST_GROUPS:
+            known = [key for key in found if key.values is not None]
             counted = " · ".join(f"{key.name} {len(key.values or ()):,}" for key in known)
             rule = f"all combinations of known keys must be at most {MOST_GROUPS:,}; got {combinations:,} ({counted})."
             raise NotPrivate(rule, hint="group by fewer columns, or restrict them with WHERE … IN.", place=self.block.place)
-        return tuple(found)
+        return found, joint
 
     def bounded(self, owners: Owners) -> tuple[Cap, Contribution]:
         """Return the caps where base tables are cut at the owners' height."""
@@ -220,6 +232,8 @@ class _Builder:
             counts_units=self.counts_units,
             height=cutting_height(owners.height or 0, self.most, self.schema.study),
             key=self.only_key,
+            fixed=frozenset(key.index for key in self.block.keys if isinstance(key, Ref)),
+            bare=self.bare,
         )
 
     # ---- expressions -----------------------------------------------------------------------------------------------
@@ -287,18 +301,18 @@ class _Builder:
         name = expression_text(argument, self.relation)
         if not known.bounded:
             text = f"{one.function.upper()}({name}) needs both bounds of {name}; known is {range_text(known)}."
-            hint = "the owner can declare `bounds`; or restrict it: WHERE column BETWEEN a AND b"
+            hint = f"the owner can declare `bounds`; or restrict it: WHERE {name} BETWEEN 0 AND 100, with your ends"
+            if not isinstance(argument, Ref):
+                hint = "the owner can declare `bounds` of what it is made of; or name it x in a subquery in FROM"
+                hint += " and restrict that: WHERE x BETWEEN 0 AND 100"
             raise NotPrivate(str(text), hint=f"{hint}.", place=one.place)
         self.notes[f"{name} in {range_text(known)}{f' ({known.why})' if known.why else ''}"] = None
         return argument, known
 
     def _range(self, argument: Expression, where: Expression | None) -> Range:
-        known = self.ranges.of(argument, self.relation)
-        if where is None:
-            return known
-        if isinstance(argument, Ref):
-            return narrow_range(known, argument.index, where)
-        return self.ranges.of(argument, Filter(self.relation, where))
+        relation = self.relation if where is None else Filter(self.relation, where)
+        known = self.ranges.of(argument, relation)
+        return known if known.bounded else image_range(argument, relation, self.ranges) or known
 
     def grid(self, known: Range) -> Grid:
         lower, upper = both_ends(known)

@@ -6,20 +6,14 @@ privacy. A range is what the clamp's literals and the noise are computed from.
 
 Keys. Which keys a GROUP BY can have; what is not known is selected privately.
 
-known                                    from
-declared values, NULL if nullable        the study
-values of a column of a public table     that table
-TRUE, FALSE, NULL                        conditions and booleans
-arms of a CASE, literals, COALESCE       the question
-whole numbers in a short range           bounds, WHERE, parts of dates; values outside are clamped to the ends
-beginnings of years, months, days …      declared bounds of a date, or WHERE
-x IN (literals), x = literal             WHERE
+They are the image of their expressions over what columns can be (`plan/listing.py`). Numbers outside of a list that bounds
+gave are moved to its ends.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import sys
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -35,11 +29,11 @@ from curador.plan.intervals import (
     narrow_times,
     number_of,
     truncate_moment,
-    unit_starts,
     written_range,
 )
-from curador.plan.model import Range
-from curador.plan.ownership import conjuncts
+from curador.plan.keys import list_keys
+from curador.plan.listing import MOST_PUBLIC, MOST_TIMES, MOST_WHOLE
+from curador.plan.model import KeyTuples, Range
 from curador.query.tree import (
     Aggregate,
     Call,
@@ -59,6 +53,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from curador.plan.keys import ListedKey
     from curador.query.tree import Expression, Node, Relation, WindowCall
     from curador.study.model import Schema
     from curador.study.values import Value
@@ -95,9 +90,16 @@ class Ranges:
             case Ref():
                 return self.column(relation, expression.index)
             case Call():
-                return self._call(expression, relation)
+                return self._narrowed(expression, relation)
             case _:
                 return EVERYTHING
+
+    def _narrowed(self, call: Call, relation: Relation) -> Range:
+        """The range of a function where the filters below hold, which may be about the very expression."""
+        found = self._call(call, relation)
+        while isinstance(relation, Filter) and call.type.numeric:
+            found, relation = narrow_range(found, call, relation.predicate), relation.input
+        return found
 
     # ---- columns ---------------------------------------------------------------------------------------------------
 
@@ -107,7 +109,8 @@ class Ranges:
             case Scan():
                 return self._declared(relation, index)
             case Filter():
-                return narrow_range(self.column(relation.input, index), index, relation.predicate)
+                column = Ref(index, relation.columns[index].type)
+                return narrow_range(self.column(relation.input, index), column, relation.predicate)
             case Project():
                 return self.of(relation.expressions[index], relation.input)
             case Distinct():
@@ -205,7 +208,8 @@ class Ranges:
                     else None
                 )
             case Filter():
-                return narrow_times(self._column_times(relation.input, index), index, relation.predicate)
+                daily = relation.columns[index].type is Type.DATE
+                return narrow_times(self._column_times(relation.input, index), index, relation.predicate, daily=daily)
             case Project():
                 return self.times(relation.expressions[index], relation.input)
             case Distinct():
@@ -230,278 +234,68 @@ def _extremes(values: Sequence[Value]) -> tuple[Value, Value] | None:
 # ---- keys -----------------------------------------------------------------------------------------------------------------
 
 
-MOST_WHOLE = 1_000
-MOST_TIMES = 10_000
-MOST_PUBLIC = 100_000
-_TRUTHS: tuple[bool, ...] = (False, True)
-_MOST_INTEGER = 1 << 63
-_MOST_DOUBLE = Fraction(sys.float_info.max)
-
-
 @dataclass(frozen=True, slots=True)
 class KeyDomain:
-    """All values a key can have, NULL apart, and where that is known from; `expression` clamps to them where needed."""
+    """All values a key can have, NULL among them as None, and where that is known from; `expression` clamps where needed."""
 
-    values: tuple[Value, ...]
-    null: bool
+    values: tuple[Value | None, ...]
     why: str
     expression: Expression
 
 
-def domain_of(expression: Expression, relation: Relation, ranges: Ranges) -> KeyDomain | None:
-    """Return all values of a key over a relation's rows; None where they are not known without data."""
-    match expression:
-        case Literal():
-            held = () if expression.value is None else (expression.value,)
-            return KeyDomain(held, expression.value is None, "written in the question", expression)
-        case Ref():
-            found = _column(relation, expression.index, ranges)
-            if found is not None:
-                values, null, why = found
-                return KeyDomain(values, null, why, expression)
+def domains_of(
+    keys: Sequence[Expression], relation: Relation, ranges: Ranges
+) -> tuple[tuple[KeyDomain | None, ...], tuple[KeyTuples, ...]]:
+    """Return all values of keys over a relation's rows, None where they are not known, and the combinations there are."""
+    lists = list_keys(keys, relation, ranges, _most_values)
+    domains = tuple(
+        None if found is None else KeyDomain(found.values, found.why, _within(key, found, relation, ranges))
+        for key, found in zip(keys, lists.keys, strict=True)
+    )
+    return domains, tuple(KeyTuples(places, rows) for places, rows in lists.joint)
+
+
+def image_range(expression: Expression, relation: Relation, ranges: Ranges) -> Range | None:
+    """Return the range of numbers that are made of finite columns, such as CAST of declared texts; None of all others."""
+    (domain,), _ = domains_of((expression,), relation, ranges)
+    numbers = [] if domain is None else [Fraction(value) for value in domain.values if isinstance(value, (int, Fraction))]
+    if domain is None or not numbers:
+        return None
+    return Range(min(numbers), max(numbers), expression.type is Type.INTEGER, domain.why)
+
+
+def _most_values(key: Expression, promised: bool) -> int:  # noqa: FBT001 -- one of two things that decide
+    if key.type is not None and key.type.temporal:
+        return MOST_TIMES
+    return MOST_WHOLE if promised else MOST_PUBLIC
+
+
+def _within(key: Expression, found: ListedKey, relation: Relation, ranges: Ranges) -> Expression:
+    """The key with numbers outside of its list moved to the ends: bounds are promises. Parts of dates cannot leave theirs.
+
+    Of a text or a fraction that whole numbers were made into, these are moved.
+    """
+    part = isinstance(key, Call) and key.function == "extract" and text_of(key.arguments[0]) != "year"
+    if not found.promised or part or key.type is Type.BOOLEAN:
+        return key
+    if key.type is Type.INTEGER:
+        numbers = [value for value in found.values if isinstance(value, int)]
+        return _clamp(key, min(numbers), max(numbers)) if numbers else key
+    return _clamp_columns(key, relation, ranges)
+
+
+def _clamp_columns(key: Expression, relation: Relation, ranges: Ranges) -> Expression:
+    match key:
+        case Ref(type=Type.INTEGER):
+            known = ranges.of(key, relation)
+            if known.lower is None or known.upper is None:
+                return key
+            return _clamp(key, math.ceil(known.lower), math.floor(known.upper))
         case Call():
-            found = _call(expression, relation, ranges)
-            if found is not None:
-                return found
-    return _whole_numbers(expression, relation, ranges)
-
-
-def _column(relation: Relation, index: int, ranges: Ranges) -> tuple[tuple[Value, ...], bool, str] | None:
-    match relation:
-        case Scan():
-            return _declared(relation, index, ranges)
-        case Filter():
-            return _restrict_values(_column(relation.input, index, ranges), index, relation)
-        case Project():
-            below = domain_of(relation.expressions[index], relation.input, ranges)
-            if below is None or below.expression != relation.expressions[index]:
-                return None
-            return below.values, below.null, below.why
-        case Distinct():
-            return _column(relation.input, index, ranges)
-        case Join():
-            width = len(relation.left.columns)
-            left = index < width
-            found = _column(relation.left, index, ranges) if left else _column(relation.right, index - width, ranges)
-            absent = relation.kind in ({"right", "full"} if left else {"left", "full"})
-            return found if found is None or not absent else (found[0], True, found[2])
-        case UnionAll():
-            parts = [_column(branch, index, ranges) for branch in relation.inputs]
-            if any(part is None for part in parts):
-                return None
-            known = [part for part in parts if part is not None]
-            values = dict.fromkeys(value for part in known for value in part[0])
-            return _sort_values(values), any(part[1] for part in known), known[0][2]
-        case UnitGroup() if index < len(relation.keys):
-            key = relation.keys[index]
-            return _column(relation.input, key.index, ranges) if isinstance(key, Ref) else None
-        case Window() if index < len(relation.input.columns):
-            return _column(relation.input, index, ranges)
+            held = [_clamp_columns(one, relation, ranges) for one in key.arguments if isinstance(one, (Literal, Ref, Call))]
+            return replace(key, arguments=tuple(held))
         case _:
-            return None
-
-
-def _declared(scan: Scan, index: int, ranges: Ranges) -> tuple[tuple[Value, ...], bool, str] | None:
-    table = ranges.schema.table(scan.table)
-    if table is None:
-        return None
-    own = table.fields[index]
-    if table.table.public:
-        found = ranges.schema.public.distinct(scan.table, own.name, MOST_PUBLIC)
-        if found is None:
-            return None
-        held = tuple(value for value in found if value is not None)
-        return held, len(held) < len(found), f"the values of the public column {scan.table}.{own.name}"
-    if own.declared is not None and own.declared.values is not None:
-        return own.declared.values, own.declared.nullable, f"{scan.table}.{own.name} has declared values"
-    if own.type is Type.BOOLEAN:
-        return _TRUTHS, own.nullable, "a boolean"
-    return None
-
-
-def _call(call: Call, relation: Relation, ranges: Ranges) -> KeyDomain | None:
-    if call.type is Type.BOOLEAN:
-        return KeyDomain(_TRUTHS, call.function != "is_null", "a condition", call)
-    match call.function:
-        case "case":
-            places = [*range(1, len(call.arguments) - 1, 2), len(call.arguments) - 1]
-            return _chosen(call, [call.arguments[place] for place in places], relation, ranges)
-        case "coalesce":
-            found = _chosen(call, list(call.arguments), relation, ranges)
-            last = _arm(call.arguments[-1], relation, ranges)
-            return found if found is None or last is None else KeyDomain(found.values, last.null, found.why, call)
-        case "date_trunc":
-            return _times(call, relation, ranges)
-        case _:
-            return None
-
-
-def _chosen(call: Call, arms: list[Node], relation: Relation, ranges: Ranges) -> KeyDomain | None:
-    """What one of several expressions can be: each must be known, unclamped."""
-    domains = [_arm(arm, relation, ranges) for arm in arms]
-    if any(domain is None for domain in domains):
-        return None
-    known = [domain for domain in domains if domain is not None]
-    values = dict.fromkeys(_as_value(value, call.type) for domain in known for value in domain.values)
-    return KeyDomain(_sort_values(values), any(domain.null for domain in known), "written in the question", call)
-
-
-def _arm(arm: Node, relation: Relation, ranges: Ranges) -> KeyDomain | None:
-    if not isinstance(arm, (Literal, Ref, Call)):
-        return None
-    found = domain_of(arm, relation, ranges)
-    return None if found is None or found.expression != arm else found
-
-
-def _times(call: Call, relation: Relation, ranges: Ranges) -> KeyDomain | None:
-    unit, inner = call.arguments
-    known = ranges.times(inner, relation)
-    if known is None or not isinstance(unit, Literal) or not isinstance(inner, (Ref, Call)):
-        return None
-    found = unit_starts(known[0], known[1], str(unit.value), MOST_TIMES)
-    if found is None:
-        return None
-    values = tuple(moment.date() if call.type is Type.DATE else moment for moment in found)
-    return KeyDomain(values, can_be_null(inner, relation), "declared bounds of the date, or WHERE", call)
-
-
-def _whole_numbers(expression: Expression, relation: Relation, ranges: Ranges) -> KeyDomain | None:
-    if expression.type is not Type.INTEGER:
-        return None
-    known = ranges.of(expression, relation)
-    if known.lower is None or known.upper is None or known.upper - known.lower >= MOST_WHOLE:
-        return None
-    first, last = -(-known.lower.numerator // known.lower.denominator), known.upper.numerator // known.upper.denominator
-    values = tuple(range(first, max(first, last) + 1))
-    clamped = _clamp(expression, first, max(first, last)) if _needs_clamp(expression, known) else expression
-    return KeyDomain(values, can_be_null(expression, relation), f"whole numbers: {known.why or 'its range'}", clamped)
-
-
-# ---- what a predicate says of a key --------------------------------------------------------------------------------
-
-
-def _restrict_values(
-    known: tuple[tuple[Value, ...], bool, str] | None, index: int, relation: Filter
-) -> tuple[tuple[Value, ...], bool, str] | None:
-    """Restrict a column's values to those for which the conjuncts of a filter can be true."""
-    for conjunct in conjuncts(relation.predicate):
-        if not isinstance(conjunct, Call):
-            continue
-        inner = conjunct.arguments[0]
-        if conjunct.function == "not" and isinstance(inner, Call) and inner.function == "is_null":
-            if known is not None and _reads(inner.arguments[0], index):
-                known = (known[0], False, known[2])
-            continue
-        if conjunct.function not in {"=", "in"} or not _reads(inner, index):
-            continue
-        literals = [argument for argument in conjunct.arguments[1:] if isinstance(argument, Literal)]
-        if len(literals) != len(conjunct.arguments) - 1:
-            continue
-        kind = relation.columns[index].type
-        read = [_as_value(literal.value, kind) for literal in literals if literal.value is not None]
-        written = dict.fromkeys(value for value in read if _can_be(value, kind))  # others match no row
-        if known is None:
-            known = (_sort_values(written), False, "WHERE")
-        else:
-            known = (tuple(value for value in known[0] if _as_value(value, kind) in written), False, known[2])
-    return known
-
-
-def _reads(expression: Node, index: int) -> bool:
-    return isinstance(expression, Ref) and expression.index == index
-
-
-def can_be_null(expression: Node, relation: Relation) -> bool:
-    """Return whether an expression can be NULL; when in doubt, it can."""
-    match expression:
-        case Literal():
-            return expression.value is None
-        case Ref():
-            return column_can_be_null(relation, expression.index)
-        case Call(function="is_null"):
-            return False
-        case Call(function="coalesce"):
-            return all(can_be_null(argument, relation) for argument in expression.arguments)
-        case Call(
-            function="extract" | "date_trunc" | "neg" | "abs" | "floor" | "ceil" | "round" | "length" | "and" | "or" | "not"
-        ):
-            return any(can_be_null(argument, relation) for argument in expression.arguments)
-        case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=" | "in" | "like" | "ilike" | "starts_with"):
-            return any(can_be_null(argument, relation) for argument in expression.arguments)
-        case Call(function="case"):
-            places = [*range(1, len(expression.arguments) - 1, 2), len(expression.arguments) - 1]
-            return any(can_be_null(expression.arguments[place], relation) for place in places)
-        case _:
-            return True
-
-
-def column_can_be_null(relation: Relation, index: int) -> bool:
-    """Return whether a column can be NULL where the filters below hold."""
-    if not relation.columns[index].nullable:
-        return False
-    if isinstance(relation, Filter):
-        for conjunct in conjuncts(relation.predicate):
-            if not isinstance(conjunct, Call):
-                continue
-            inner = conjunct.arguments[0]
-            denied = conjunct.function == "not" and isinstance(inner, Call) and inner.function == "is_null"
-            if denied and isinstance(inner, Call) and _reads(inner.arguments[0], index):
-                return False
-            if conjunct.function in {"=", "<", "<=", ">", ">=", "in"} and any(
-                _reads(argument, index) for argument in conjunct.arguments
-            ):
-                return False
-        return column_can_be_null(relation.input, index)
-    if isinstance(relation, Distinct):
-        return column_can_be_null(relation.input, index)
-    return True
-
-
-# ---- values --------------------------------------------------------------------------------------------------------
-
-
-def _as_value(value: Value | None, kind: Type) -> Value:
-    """A literal as a value of the key's type, so that equal keys are equal."""
-    if isinstance(value, bool) or value is None:
-        return bool(value)
-    if kind is Type.INTEGER and isinstance(value, Fraction) and value.denominator == 1:
-        return int(value)
-    if kind in {Type.FLOAT, Type.DECIMAL} and isinstance(value, int):
-        return Fraction(value)
-    if kind is Type.TIMESTAMP and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001
-    if kind is Type.DATE and isinstance(value, dt.datetime) and value.time() == dt.time():
-        return value.date()
-    return value
-
-
-def _can_be(value: Value, kind: Type) -> bool:
-    """Whether a value of `_as` is one that a column of this type can have."""
-    match kind:
-        case Type.BOOLEAN:
-            return isinstance(value, bool)
-        case Type.INTEGER:
-            return isinstance(value, int) and not isinstance(value, bool) and -_MOST_INTEGER <= value < _MOST_INTEGER
-        case Type.DECIMAL | Type.FLOAT:
-            return isinstance(value, Fraction) and abs(value) <= _MOST_DOUBLE
-        case Type.STRING:
-            return isinstance(value, str)
-        case Type.DATE:
-            return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
-        case Type.TIMESTAMP:
-            return isinstance(value, dt.datetime)
-
-
-def _sort_values(values: dict[Value, None]) -> tuple[Value, ...]:
-    kinds = {type(value) for value in values}
-    if len(kinds) == 1 or kinds <= {int, Fraction}:
-        return tuple(sorted(values))  # type: ignore[type-var]
-    return tuple(sorted(values, key=str))
-
-
-def _needs_clamp(expression: Node, known: Range) -> bool:
-    """Parts of dates cannot leave their range; declared bounds are only promises."""
-    return not (isinstance(expression, Call) and expression.function == "extract" and known.why.startswith("a "))
+            return key
 
 
 def _clamp(expression: Expression, lowest: int, highest: int) -> Expression:

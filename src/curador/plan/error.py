@@ -379,6 +379,17 @@ def ratio_reach(
     return _reaches([_additive(noises[index]) for index in held], coefficients, 1 - confidence, level=False)
 
 
+def combined_reaches(held: Sequence[int], coefficients: FloatArray, noises: Sequence[Noise], miss: Fraction) -> FloatArray:
+    """Return for each row of coefficients t with P[|Σ c · noise| > t] ≤ miss, one coefficient for each place held.
+
+    Claim   t grows with each |c|. Gaussian: z √Σ(cσ)² and the lattice's slack. Laplace: adding an independent symmetric
+            variable widens a symmetric unimodal law. Otherwise, and for a miss below SMALLEST_MISS, a sum of single reaches.
+    Needs   Coefficients at least 0; independent noises.
+    Rounds  Up.
+    """
+    return _reaches([_additive(noises[index]) for index in held], coefficients, miss, level=False)
+
+
 def _reaches(laws: Sequence[Additive], coefficients: FloatArray, miss: Fraction, *, level: bool) -> FloatArray:
     """The reach of Σ c X for each row of coefficients; level: Gaussian sums are known to have variance 1."""
     kinds = {type(law) for law in laws}

@@ -21,14 +21,15 @@ from curador.plan import intervals
 from curador.plan.enclosure import ColumnEnclosure, Truth
 from curador.plan.intervals import EVERYTHING, units_apart, written_range
 from curador.plan.model import Range, estimates_of
-from curador.query.tree import Literal, Ref
+from curador.query.tree import Call, Filter, Literal, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from curador.plan.domains import Ranges
-    from curador.query.tree import Call, Node, Relation
+    from curador.query.tree import Node, Relation
+    from curador.study.model import Column
 
 PARTS = {
     "quarter": (1, 4),
@@ -107,6 +108,22 @@ def _chosen(places: Callable[[Call], list[int]]) -> RangeRule:
     return chosen
 
 
+def _case(call: Call, ranges: Ranges, relation: Relation) -> Range:
+    """The hull of the arms, each where its condition is true and no condition before it is."""
+    *pairs, last = call.arguments
+    arms: list[tuple[Node, list[Node]]] = []
+    denied: list[Node] = []
+    for condition, arm in zip(pairs[::2], pairs[1::2], strict=True):
+        arms.append((arm, [*denied, condition]))
+        denied += intervals.denials(condition)
+    arms.append((last, denied))
+    return intervals.hull([ranges.of(arm, _where(relation, held)) for arm, held in arms if not _null(arm)])
+
+
+def _where(relation: Relation, conditions: list[Node]) -> Relation:
+    return Filter(relation, Call("and", tuple(conditions), Type.BOOLEAN)) if conditions else relation
+
+
 def _extreme(call: Call, ranges: Ranges, relation: Relation) -> Range:
     """LEAST and GREATEST skip NULLs: the result is one of the arguments, and no further out than a written one."""
     held = [argument for argument in call.arguments if not _null(argument)]
@@ -128,15 +145,18 @@ def _cast(call: Call, ranges: Ranges, relation: Relation) -> Range:
     return intervals.round_range(below, 0) if call.type is Type.INTEGER else below
 
 
+def _declared(column: Ref, ranges: Ranges, relation: Relation) -> Column | None:
+    source = relation.columns[column.index].source
+    table = None if source is None else ranges.schema.table(source[0])
+    return None if table is None or source is None else table.table.column(source[1])
+
+
 def _length(call: Call, ranges: Ranges, relation: Relation) -> Range:
     argument = call.arguments[0]
-    if isinstance(argument, Ref):
-        source = relation.columns[argument.index].source
-        table = None if source is None else ranges.schema.table(source[0])
-        declared = None if table is None or source is None else table.table.column(source[1])
-        if declared is not None and declared.length is not None:
-            why = f"{declared.name} has a declared length"
-            return Range(Fraction(0), Fraction(declared.length), integer=True, why=why)
+    declared = _declared(argument, ranges, relation) if isinstance(argument, Ref) else None
+    if declared is not None and declared.length is not None:
+        why = f"{declared.name} has a declared length"
+        return Range(Fraction(0), Fraction(declared.length), integer=True, why=why)
     return Range(Fraction(0), None, integer=True)
 
 
@@ -163,12 +183,6 @@ def _distance(call: Call, ranges: Ranges, relation: Relation) -> Range:
 
 def _null(expression: Node) -> bool:
     return isinstance(expression, Literal) and expression.value is None
-
-
-def _arms(call: Call) -> list[int]:
-    """Places of the values of a CASE: after each condition, and the last one."""
-    count = len(call.arguments)
-    return [*range(1, count - 1, 2), count - 1]
 
 
 def _all(call: Call) -> list[int]:
@@ -216,8 +230,8 @@ def _decimal_logarithm(one: Range) -> Range:
 
 RANGES: dict[str, RangeRule] = {
     **dict.fromkeys(("and", "or", "not", "is_null", "=", "<>", "<", "<=", ">", ">=", "in"), _anything),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _anything),
-    "case": _chosen(_arms),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _anything),
+    "case": _case,
     "coalesce": _chosen(_all),
     "nullif": _of_first(_itself),
     **dict.fromkeys(("least", "greatest"), _extreme),
@@ -241,7 +255,7 @@ RANGES: dict[str, RangeRule] = {
     "power": _power,
     **dict.fromkeys(("lower", "upper", "trim", "concat", "substring", "replace"), _anything),
     "length": _length,
-    **dict.fromkeys(("date_trunc", "date_add"), _anything),
+    **dict.fromkeys(("date_trunc", "date_add", "from_days"), _anything),
     "extract": _part,
     "date_diff": _distance,
 }
@@ -359,7 +373,7 @@ ENCLOSURES: dict[str, NumberRule] = {
     "exp": _image(on.exponential),
     "power": _powers,
     **dict.fromkeys(("lower", "upper", "trim", "length", "concat", "substring", "replace"), _unknown),
-    **dict.fromkeys(("date_trunc", "extract", "date_diff", "date_add"), _unknown),
+    **dict.fromkeys(("date_trunc", "extract", "date_diff", "date_add", "from_days"), _unknown),
 }
 
 
@@ -396,6 +410,6 @@ TRUTHS: dict[str, TruthRule] = {
     "is_null": _of_numbers(_is_null),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_numbers(_compared)),
     "in": _of_numbers(_listed),
-    **dict.fromkeys(("like", "ilike", "starts_with"), _doubtful),
+    **dict.fromkeys(("like", "ilike", "matches", "starts_with"), _doubtful),
     **dict.fromkeys(("case", "coalesce", "nullif", "least", "greatest", "cast"), _doubtful),
 }

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from curador.plan.model import Range
 from curador.plan.ownership import conjuncts
 from curador.query.tree import Call, Literal, Ref
+from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -288,53 +289,81 @@ def _outward(value: float, *, up: bool) -> Fraction:
 # ---- narrowing -------------------------------------------------------------------------------------------------------------
 
 
-def narrow_range(known: Range, index: int, predicate: Node) -> Range:
-    """Return the range of a numeric column where the predicate is true."""
+def narrow_range(known: Range, what: Node, predicate: Node) -> Range:
+    """Return the range of a numeric column or expression where the predicate is true.
+
+    Claim   Where all conjuncts are true, or NULL because the expression is NULL, the expression lies in the range or is NULL.
+    Needs   Both are over the same columns. What is measured is clamped to its range: if the claim failed, for an infinity
+            say, or a number that was rounded to be compared, an answer would be off and nobody's privacy.
+    """
     for conjunct in conjuncts(predicate):
         if not isinstance(conjunct, Call):
             continue
-        for function, literals in _about(conjunct, index):
+        for function, literals in _about(conjunct, what):
             numbers = [written_range(literal) for literal in literals]
             if any(number.lower is None for number in numbers):
                 continue
-            found = _is_allowed(function, numbers)
+            found = _is_allowed(function, numbers, whole=known.integer)
             if found is not None:
-                reasons = [reason for reason in (known.why, "WHERE") if reason and reason not in known.why.split("; ")[1:]]
+                reasons = dict.fromkeys(reason for reason in (*known.why.split("; "), "WHERE") if reason)
                 known = replace(meet(known, found), why="; ".join(reasons))
     return known
 
 
-def _about(conjunct: Call, index: int) -> list[tuple[str, Sequence[Node]]]:
-    """What a conjunct says of the column by literals, as (comparison, literals)."""
-    mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+def _about(conjunct: Call, what: Node) -> list[tuple[str, Sequence[Node]]]:
+    """What a conjunct says of a column or expression by literals, as (comparison, literals)."""
     arguments = conjunct.arguments
     if (
         conjunct.function == "in"
-        and _is_column(arguments[0], index)
+        and _is_same(arguments[0], what)
         and all(isinstance(argument, Literal) for argument in arguments[1:])
     ):
         return [("in", arguments[1:])]
-    if conjunct.function in mirrored and len(arguments) == 2:
-        if _is_column(arguments[0], index) and isinstance(arguments[1], Literal):
+    if conjunct.function in _MIRRORED and len(arguments) == 2:
+        if _is_same(arguments[0], what) and isinstance(arguments[1], Literal):
             return [(conjunct.function, arguments[1:])]
-        if _is_column(arguments[1], index) and isinstance(arguments[0], Literal):
-            return [(mirrored[conjunct.function], arguments[:1])]
+        if _is_same(arguments[1], what) and isinstance(arguments[0], Literal):
+            return [(_MIRRORED[conjunct.function], arguments[:1])]
     return []
 
 
-def _is_column(expression: Node, index: int) -> bool:
-    return isinstance(expression, Ref) and expression.index == index
+def _is_same(expression: Node, what: Node) -> bool:
+    if isinstance(expression, Ref) and isinstance(what, Ref):
+        return expression.index == what.index
+    return expression == what
 
 
-def _is_allowed(function: str, numbers: list[Range]) -> Range | None:
-    if not numbers:
+def denials(condition: Node) -> list[Call]:
+    """Return comparisons that are true or NULL where a condition is not true: what a later arm of a CASE may count on."""
+    match condition:
+        case Call(function="<" | "<=" | ">" | ">="):
+            return [replace(condition, function=_DENIED[condition.function])]
+        case Call(function="or"):
+            return [denied for part in condition.arguments for denied in denials(part)]
+        case Call(function="not", arguments=(inner,)):
+            return [part for part in conjuncts(inner) if isinstance(part, Call)]
+        case _:
+            return []
+
+
+def _is_allowed(function: str, numbers: list[Range], *, whole: bool) -> Range | None:
+    """Where a comparison with literals is true. A whole number below x is at most ⌈x⌉ − 1, one above it ⌊x⌋ + 1 or more."""
+    first = numbers[0].lower if numbers else None
+    if first is None:
         return None
-    first = numbers[0].lower
     match function:
-        case "<" | "<=":
-            return Range(None, first)
-        case ">" | ">=":
-            return Range(first, None)
+        case "<":
+            return Range(None, Fraction(math.ceil(first) - 1) if whole else first)
+        case "<=":
+            return Range(None, Fraction(math.floor(first)) if whole else first)
+        case ">":
+            return Range(Fraction(math.floor(first) + 1) if whole else first, None)
+        case ">=":
+            return Range(Fraction(math.ceil(first)) if whole else first, None)
         case "=":
             return Range(first, first)
         case _:
@@ -342,27 +371,46 @@ def _is_allowed(function: str, numbers: list[Range]) -> Range | None:
 
 
 def narrow_times(
-    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node
+    known: tuple[dt.datetime, dt.datetime] | None, index: int, predicate: Node, *, daily: bool
 ) -> tuple[dt.datetime, dt.datetime] | None:
-    """Return the earliest and latest time of a column where the predicate is true."""
+    """Return the earliest and latest time of a column where the predicate is true. daily: it holds dates."""
     earliest, latest = known or (None, None)
     for conjunct in conjuncts(predicate):
         if not isinstance(conjunct, Call):
             continue
-        for function, literals in _about(conjunct, index):
+        for function, literals in _about(conjunct, Ref(index, Type.TIMESTAMP)):
             values = [
                 literal.value for literal in literals if isinstance(literal, Literal) and isinstance(literal.value, dt.date)
             ]
             if not values or len(values) != len(literals):
                 continue
-            low, high = min(map(moment_of, values)), max(map(last_moment, values))
-            if function in {">", ">=", "=", "in"}:
+            low, high = _times_allowed(function, [moment_of(value) for value in values], daily=daily)
+            if low is not None:
                 earliest = low if earliest is None else max(earliest, low)
-            if function in {"<", "<=", "=", "in"}:
+            if high is not None:
                 latest = high if latest is None else min(latest, high)
     if earliest is None or latest is None:
         return None
     return earliest, max(earliest, latest)
+
+
+_MOMENT = dt.timedelta(microseconds=1)
+
+
+def _times_allowed(
+    function: str, moments: list[dt.datetime], *, daily: bool
+) -> tuple[dt.datetime | None, dt.datetime | None]:
+    """The first and last moment for which a comparison is true; a date is compared as its midnight and lasts a day."""
+    low, high = min(moments), max(moments)
+    if function == ">":
+        low = low + _MOMENT if low < LATEST else low
+    if function == "<":
+        high = high - _MOMENT if high > EARLIEST else high
+    if daily:
+        late = low > truncate_moment(low, "day") and low.date() < LATEST.date()
+        low = moment_of(low.date() + dt.timedelta(days=1)) if late else truncate_moment(low, "day")
+        high = last_moment(high.date())
+    return low if function in {">", ">=", "=", "in"} else None, high if function in {"<", "<=", "=", "in"} else None
 
 
 def written_range(expression: Node) -> Range:

@@ -29,6 +29,8 @@ from curador.query.tree import Aggregate, Call, Estimated, Expression, Node, Pla
 from curador.study.values import Type, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from curador.plan.above import AbovePlan
     from curador.plan.aggregates import PlannedEstimate
     from curador.study.model import Column
@@ -150,6 +152,14 @@ class KeyPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyTuples:
+    """All combinations of some keys that there can be, fewer than those of their values; places are those of the keys."""
+
+    places: tuple[int, ...]
+    rows: tuple[tuple[Value | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """An integer per group to which noise is added.
 
@@ -202,6 +212,8 @@ class BlockPlan:
     """For `explain`: every interval and where it came from, every cap and why."""
     work: tuple[Step, ...] = ()
     """What one unit's rows can cause at most, step by step; empty only where a block was not built from a question."""
+    joint: tuple[KeyTuples, ...] = ()
+    """Known keys of which not all combinations can be: no key stands in two of them. All others are combined."""
 
     @property
     def private_keys(self) -> tuple[int, ...]:
@@ -221,7 +233,7 @@ class OrderPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole question, planned."""
+    """A whole question, planned. most_delta: what the statement lets the selection of its keys cost at most."""
 
     blocks: tuple[BlockPlan, ...]
     order: tuple[OrderPlan, ...]
@@ -231,6 +243,7 @@ class Plan:
     tables: tuple[str, ...]
     above: AbovePlan | None = None
     """What is computed from the blocks; None: they are shown as they are."""
+    most_delta: Fraction | None = None
 
 
 # ---- grid ------------------------------------------------------------------------------------------------------------------
@@ -282,6 +295,16 @@ def _exponent(width: Fraction, most: int) -> int:
     while width > most * Fraction(2) ** exponent:
         exponent += 1
     return exponent
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------------
+
+
+def count_combinations(keys: Sequence[KeyPlan], joint: Sequence[KeyTuples]) -> int:
+    """Return how many combinations known keys have."""
+    tied = {place for one in joint for place in one.places}
+    free = [len(key.values) for place, key in enumerate(keys) if key.values is not None and place not in tied]
+    return math.prod(free) * math.prod(len(one.rows) for one in joint)
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------------

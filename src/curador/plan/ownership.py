@@ -5,13 +5,14 @@ holds for every node by construction, and composes; so removing a unit removes i
 
 relation                                          R, the most rows of one unit (None: no bound)
 table: unit = row, unique / else                  1 / the height at which base tables are cut; none without one
-filter, projection, window in the unit, distinct  R
+filter, projection, window in the unit            R
+distinct                                          min(R, v): v combinations of values that its columns can be, the unit apart
 private ⋈ private, units always equated           J = min(R₁a₂, R₂a₁); left min(R₁ max(a₂, 1), J + R₁); semi, anti R₁;
   a: the most rows of one unit that agree in      full J + R₁ + R₂
   what is equated; 1 for a verified key, else R
 private ⋈ public, f public rows match one row     R f; kept side private: R max(f, 1)
 UNION ALL                                         R₁ + R₂
-GROUP BY unit / unit, e                           1 / R
+GROUP BY unit / unit, e                           1 / min(R, v), v the values that e can be
 cap to m rows                                     min(R, m)
 
 Caps say how one unit's rows are bounded, and so what it contributes at most.
@@ -19,6 +20,7 @@ Caps say how one unit's rows are bounded, and so what it contributes at most.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 from typing import Literal as OneOf
@@ -30,6 +32,7 @@ from curador.query.tree import (
     Distinct,
     Filter,
     Join,
+    Literal,
     Project,
     Ref,
     Scan,
@@ -63,11 +66,13 @@ class Owners:
 
     schema: Schema
     height: int | None = None
+    nullable: bool = True
+    """Whether every column is taken to hold NULL, too, which proves; else those that are declared to: what is promised."""
     known: dict[int, tuple[Relation, tuple[bool, int | None]]] = field(
         default_factory=dict[int, "tuple[Relation, tuple[bool, int | None]]"], compare=False, repr=False
     )
-    agreed: dict[tuple[int, frozenset[int]], int | None] = field(
-        default_factory=dict[tuple[int, frozenset[int]], int | None], compare=False, repr=False
+    agreed: dict[tuple[int, frozenset[int], bool], int | None] = field(
+        default_factory=dict[tuple[int, frozenset[int], bool], int | None], compare=False, repr=False
     )
 
     def private(self, relation: Relation) -> bool:
@@ -105,12 +110,13 @@ class Owners:
         match relation:
             case Scan():
                 return _scan(relation, self.schema, self.height)
-            case Filter() | Project() | Distinct() | Window():
+            case Filter() | Project() | Window():
                 return self.of(relation.input)
+            case Distinct():
+                private, rows = self.of(relation.input)
+                return private, _least(rows, self._different(relation, frozenset())) if private else rows
             case UnitGroup():
-                rows = self.rows(relation.input)
-                others = [key for key in relation.keys if not is_unit(key, relation.input)]
-                return True, 1 if not others else rows
+                return True, _least(self.rows(relation.input), self._different(relation, frozenset()))
             case UnionAll():
                 return self._union(relation)
             case Join():
@@ -146,40 +152,64 @@ class Owners:
             return True, None
         return True, rows * (max(matches, 1) if join.kind == kept else matches)
 
-    def _agreeing(self, relation: Relation, fixed: frozenset[int]) -> int | None:
-        key = id(relation), fixed
+    def _different(self, relation: UnitGroup | Distinct, fixed: frozenset[int]) -> int | None:
+        """The most rows of one unit that agree in the fixed columns, where no two rows agree in all that is told apart.
+
+        Claim   At most as many as the other columns have combinations of values; the unit is one.
+        """
+        count = len(relation.keys) if isinstance(relation, UnitGroup) else len(relation.columns)
+        most = 1
+        for place in set(range(count)) - fixed:
+            key = relation.keys[place] if isinstance(relation, UnitGroup) else Ref(place, relation.columns[place].type)
+            many = most_values(key, relation.input, self.schema, nullable=self.nullable)
+            if many is None:
+                return None
+            most *= many
+        return most
+
+    def agreeing(self, relation: Relation, fixed: frozenset[int]) -> int | None:
+        """Return the most rows of one unit that a group by the fixed columns holds; None: no bound.
+
+        NULLs are one group: a verified key says nothing of rows without one.
+        """
+        return self._agreeing(relation, fixed, nulls=True)
+
+    def _agreeing(self, relation: Relation, fixed: frozenset[int], *, nulls: bool = False) -> int | None:
+        key = id(relation), fixed, nulls
         if key not in self.agreed:
-            self.agreed[key] = self._agree(relation, fixed)
+            self.agreed[key] = self._agree(relation, fixed, nulls=nulls)
         return self.agreed[key]
 
-    def _agree(self, relation: Relation, fixed: frozenset[int]) -> int | None:
-        """The most rows of one unit, of a private relation, that agree in the fixed columns."""
+    def _agree(self, relation: Relation, fixed: frozenset[int], *, nulls: bool) -> int | None:
+        """The most rows of one unit, of a private relation, that agree in the fixed columns. nulls: NULL agrees with NULL."""
         rows = self.rows(relation)
         match relation:
             case Scan():
                 unique = any(is_key(self.schema, relation.table, relation.columns[index].name) for index in fixed)
-                return 1 if unique else rows
+                return 1 if unique and not nulls else rows
             case Filter():
-                return self._agreeing(relation.input, fixed)
+                return self._agreeing(relation.input, fixed, nulls=nulls)
             case Window():
-                return self._agreeing(relation.input, frozenset(one for one in fixed if one < len(relation.input.columns)))
+                below = frozenset(one for one in fixed if one < len(relation.input.columns))
+                return self._agreeing(relation.input, below, nulls=nulls)
             case Project():
-                below = (relation.expressions[index] for index in fixed)
-                return self._agreeing(relation.input, frozenset(one.index for one in below if isinstance(one, Ref)))
-            case UnitGroup():
-                others = {place for place, key in enumerate(relation.keys) if not is_unit(key, relation.input)}
-                return 1 if others <= fixed else rows
+                columns = (relation.expressions[index] for index in fixed)
+                below = frozenset(one.index for one in columns if isinstance(one, Ref))
+                return self._agreeing(relation.input, below, nulls=nulls)
+            case UnitGroup() | Distinct():
+                return _least(rows, self._different(relation, fixed))
             case Join(kind="inner") if self.private(relation.left) and self.private(relation.right):
-                return _least(rows, *self._through(relation, fixed))
+                return _least(rows, *self._through(relation, fixed, nulls=nulls))
             case _:
                 return rows
 
-    def _through(self, join: Join, fixed: frozenset[int]) -> tuple[int | None, int | None]:
+    def _through(self, join: Join, fixed: frozenset[int], *, nulls: bool) -> tuple[int | None, int | None]:
         """Rows that agree on one side, times how many of the other side match each."""
         width = len(join.left.columns)
         left_fan, right_fan = self.fans(join)
-        left = self._agreeing(join.left, frozenset(index for index in fixed if index < width))
-        right = self._agreeing(join.right, frozenset(index - width for index in fixed if index >= width))
+        left = self._agreeing(join.left, frozenset(index for index in fixed if index < width), nulls=nulls)
+        beyond = frozenset(index - width for index in fixed if index >= width)
+        right = self._agreeing(join.right, beyond, nulls=nulls)
         return (
             None if left is None or right_fan is None else left * right_fan,
             None if right is None or left_fan is None else right * left_fan,
@@ -276,6 +306,94 @@ def most_rows(relation: Relation, fixed: frozenset[int], schema: Schema) -> int 
             assert_never(relation)
 
 
+# ---- how many values an expression can be -----------------------------------------------------------------------------
+
+
+def most_values(expression: Node, relation: Relation, schema: Schema, *, nullable: bool) -> int | None:
+    """Return how many values an expression can be at most in one unit's rows, NULL among them; None: nothing is known.
+
+    nullable  NULL counts for every column of people's rows, whatever is declared of it
+
+    Claim   Prepared columns hold declared values and NULL only; a unit is one value; a function of several columns has no
+            more values than these have combinations. With `nullable` nothing else is used.
+    """
+    match expression:
+        case Literal():
+            return 1
+        case Ref():
+            return _most_in_column(relation, expression.index, schema, nullable=nullable)
+        case Call():
+            held = [
+                most_values(Ref(index, relation.columns[index].type), relation, schema, nullable=nullable)
+                for index in sorted(refs_of(expression))
+            ]
+            few = 3 if expression.type is Type.BOOLEAN else None
+            return few if None in held else _least(few, math.prod(one for one in held if one is not None))
+        case _:
+            return None
+
+
+def _most_in_column(relation: Relation, index: int, schema: Schema, *, nullable: bool) -> int | None:
+    if relation.columns[index].unit:
+        return 1
+    match relation:
+        case Scan():
+            return _most_declared(relation, index, schema, nullable=nullable)
+        case Filter():
+            below = _most_in_column(relation.input, index, schema, nullable=nullable)
+            return _least(below, *(_most_left(part, index) for part in conjuncts(relation.predicate)))
+        case Project():
+            return most_values(relation.expressions[index], relation.input, schema, nullable=nullable)
+        case Join():
+            width = len(relation.left.columns)
+            left = index < width
+            side, place = (relation.left, index) if left else (relation.right, index - width)
+            below = _most_in_column(side, place, schema, nullable=nullable)
+            absent = relation.kind in ({"right", "full"} if left else {"left", "full"})
+            return None if below is None else below + absent
+        case UnionAll():
+            parts = [_most_in_column(branch, index, schema, nullable=nullable) for branch in relation.inputs]
+            return None if None in parts else sum(part for part in parts if part is not None)
+        case UnitGroup() if index < len(relation.keys):
+            return most_values(relation.keys[index], relation.input, schema, nullable=nullable)
+        case Window() if index < len(relation.input.columns):
+            return _most_in_column(relation.input, index, schema, nullable=nullable)
+        case Distinct():
+            return _most_in_column(relation.input, index, schema, nullable=nullable)
+        case _:
+            return None
+
+
+_MOST_DIFFERENT = 1_000
+"""Values of a public column above which they are not counted: no cap is as high."""
+
+
+def _most_declared(scan: Scan, index: int, schema: Schema, *, nullable: bool) -> int | None:
+    table = schema.table(scan.table)
+    if table is None:
+        return None
+    own = table.fields[index]
+    if table.table.public:
+        found = schema.public.distinct(table.table.name, own.name, _MOST_DIFFERENT)
+        return None if found is None else len(found)
+    null = nullable or own.nullable
+    if own.declared is not None and own.declared.values is not None:
+        return len(own.declared.values) + null
+    return 2 + null if own.type is Type.BOOLEAN else None
+
+
+def _most_left(part: Node, index: int) -> int | None:
+    """How many values of a column a condition leaves."""
+    if not (isinstance(part, Call) and part.function in {"=", "in"}):
+        return None
+    first, *others = part.arguments
+    return (
+        len(others)
+        if first == Ref(index, getattr(first, "type", Type.STRING)) and all(isinstance(one, Literal) for one in others)
+        else None
+    )
+
+
 # ---- caps -----------------------------------------------------------------------------------------------------------
 
 
@@ -362,6 +480,8 @@ def bound_contribution(
     counts_units: bool,
     height: int | None = None,
     key: Expression | None = None,
+    fixed: frozenset[int] = frozenset(),
+    bare: bool = True,
 ) -> tuple[Cap, Contribution]:
     """Return which caps are executed, and what they prove.
 
@@ -369,10 +489,14 @@ def bound_contribution(
     counts_units  whether units, or different values, are counted by group: then a cap on groups is worth its time
     height        at which the cap cuts base tables; None: not executed
     key           the only key; None: there are none, or several
+    fixed         columns that are keys as they stand, or that keys are made of by moving numbers to the ends of a range
+    bare          whether they are keys as they stand
 
     Claim   After the cap a unit has at most contribution.rows rows, in at most contribution.groups groups, at most
             contribution.in_group of them in one group.
-    Needs   As `Owners`; the caps are executed in the order rows, groups, rows in a group, on the filtered relation.
+    Needs   As `Owners`; the caps are executed in the order rows, groups, rows in a group, on the filtered relation. A cap
+            inside a group is not executed where rows that agree in the keys are so few by themselves: an inner GROUP BY the
+            unit and the key has one. Keys that are moved to the ends of a range may agree where columns do not: executed.
     """
     private, reach = owners.of(relation)
     if not private:
@@ -380,17 +504,20 @@ def bound_contribution(
             "a question must be about a private table; this one reads public tables only.",
             hint="public tables are no secret: read them directly.",
         )
-    rows, by = _row_cap(relation, owners.schema, caps.rows, asked, reach)
+    promised = replace(owners, nullable=False, known={}, agreed={}).rows(relation)
+    rows, by = _row_cap(relation, owners.schema, _least(caps.rows, promised) or 1, asked, reach)
     if not keyed:
         return Cap(rows, by, height=height), Contribution(rows, 1, rows, keyed=False)
-    in_group = min(caps.most_in_group, rows)
+    agreeing = owners.agreeing(relation, fixed)
+    in_group = _least(caps.most_in_group, rows, agreeing) or 1
     possible = rows if known_groups is None else min(rows, max(known_groups, 1))
     groups = min(caps.most_groups, possible)
     worth = private_keys or counts_units or in_group < rows
     capped = worth and groups < possible
     stored = capped and by == "rank" and groups <= NUMBERED_GROUPS and numbered_key(key, relation, owners.schema) is not None
     groups_by: OneOf["hash", "first"] = "first" if stored else "hash"
-    cap = Cap(rows, by, groups if capped else None, in_group if in_group < rows else None, height, groups_by)
+    executed = in_group < rows and not (bare and agreeing is not None and agreeing <= in_group)
+    cap = Cap(rows, by, groups if capped else None, in_group if executed else None, height, groups_by)
     return cap, Contribution(rows, groups if capped else possible, in_group, keyed=True)
 
 

@@ -7,8 +7,9 @@ pure            discrete Laplace                    refused when planned   Σ ε
 concentrated    discrete Gaussian                   Gaussian threshold     (Σ ρ, δ)
 laplace         discrete Laplace: pure by itself    Laplace threshold      (Σ ρ of pure noise, δ), in an (ε, δ) study
 
-Order statistics use the exponential mechanism everywhere. Private keys get a quarter of the spend, the rest is divided over
-the distinct measurements, equally or by weights. The cost is a function of plan and grant only.
+Order statistics are drawn by the exponential mechanism everywhere; their error bars are tested with noise of the kind that
+the others have. Private keys get a quarter of the spend, the rest is divided over the distinct measurements, equally or by
+weights. The cost is a function of plan and grant only.
 
 Names in canonical texts, in the keys of paid answers and in receipts are a contract, as those of `query/tree.py`: they are
 for ever, and a new attribute is written only where it is not what every plan before it meant.
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from typing import Literal as OneOf
 
 from curador.errors import InvalidParameter, NotPrivate, require
+from curador.mechanisms.bracket import DRAWN_MISS, QuantileNoise
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.grid import round_down, round_up
 from curador.mechanisms.keys import GaussianKeys, LaplaceKeys
@@ -32,13 +34,14 @@ from curador.mechanisms.laplace import DiscreteLaplace
 from curador.mechanisms.quantile import Quantile
 from curador.numerics.exact import root_down
 from curador.plan.model import Cap, Contribution, Grid, KeyPlan, Measurement, Tally, measurements_of
+from curador.plan.parts import most_parts
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import Loss, compose
 from curador.privacy.sensitivity import Norm, Sensitivity
 from curador.query.tree import written_node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from curador.plan.model import BlockPlan, Plan
     from curador.query.tree import StoredForm
@@ -46,30 +49,25 @@ if TYPE_CHECKING:
 KEYS_SHARE = Fraction(1, 4)
 """What private keys get of a question's spend."""
 
-ENDS = Fraction(1, 4)
-"""What each end of a quantile's interval gets of the quantile's spend; the point gets the rest."""
+POINT_SHARES = {"concentrated": Fraction(1, 5), "laplace": Fraction(1, 6), "pure": Fraction(1, 6)}
+"""What the point of a quantile gets of the quantile's spend, by itself; its ends share the rest."""
 
-END_MISSES = Fraction(1, 40)
-"""That an end of a quantile's interval lies on the wrong side: 2.5 %."""
+PART_SHARE = Fraction(1, 8)
+"""What it gets inside an expression of several parts, whose ends must be surer."""
+
+DRAWN_SHARE = Fraction(1, 4)
+"""What drawing an end far out gets of that end's spend; the tests that move it in get the rest."""
+
+TEST_SHARES = {"concentrated": (1, 3, 9), "laplace": (1, 2, 4), "pure": (1, 2, 4)}
+"""How the tests of one end share it: each is about twice as sharp as the one before."""
+
+BAR_MISS = Fraction(1, 20)
+"""That a quantile's interval misses: 5 %, less where it is a part of an expression of several."""
 
 MOST_WEIGHT = 1000
 _MOST_VARIANCE = 1 << 240
 
 GrantKind: TypeAlias = OneOf["pure", "concentrated", "laplace"]
-
-
-@dataclass(frozen=True, slots=True)
-class QuantileNoise:
-    """Three draws of the exponential mechanism: the quantile, and an end on either side of it."""
-
-    point: Quantile
-    low: Quantile
-    high: Quantile
-
-    @property
-    def loss(self) -> Loss:
-        """What the three cost together."""
-        return compose([self.point.loss, self.low.loss, self.high.loss])
 
 
 Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian | QuantileNoise
@@ -150,8 +148,12 @@ def price(
     amount: Fraction,
     delta: Fraction = Fraction(0),
     weights: Mapping[str, Fraction] | None = None,
+    *,
+    tested: bool = True,
 ) -> Priced:
     """Return the plan with noise that costs at most the grant: an amount of its kind, and delta for private keys.
+
+    tested   False: quantiles as they were before their ends were tested, for the keys of answers that were paid for then
 
     Claim   The losses add up to at most the amount (ε, or ρ) and delta.
     Rounds  Scales up, so costs down to below the grant; the cost of what was chosen is exact or rounded up.
@@ -172,8 +174,8 @@ def price(
     keys = (amount - everything if total else amount) / max(len(selecting), 1)
     noises = tuple(
         tuple(
-            _noise(measurement, block, plan.adjacency, kind, everything * share / total)
-            for measurement, share in zip(block.measurements, own, strict=True)
+            _noise(place, block, plan.adjacency, kind, everything * share / total, tested=tested)
+            for place, share in enumerate(own)
         )
         for block, own in zip(plan.blocks, shares, strict=True)
     )
@@ -204,14 +206,20 @@ def check_weights(plan: Plan, weights: Mapping[str, Fraction]) -> None:
         require(Fraction(1, MOST_WEIGHT) <= weight <= MOST_WEIGHT, f"weights[{name!r}]", "from 1/1000 to 1000", weight)
 
 
-def _noise(measurement: Measurement, block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: Fraction) -> Noise:
+def _noise(place: int, block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: Fraction, *, tested: bool) -> Noise:
+    measurement = block.measurements[place]
     if measurement.kind == "quantile":
-        return _quantile(measurement, adjacency, kind, amount)
+        if not tested:
+            return _drawn_quantile(measurement, adjacency, kind, amount)
+        return _quantile(measurement, block, adjacency, kind, amount, most_parts(block, place))
     if kind == "concentrated":
         return _gaussian(measurement.l2_squared, moved_entries(block, adjacency), adjacency, amount)
-    moves = Sensitivity(Fraction(measurement.l1) ** 2, Norm.L1, adjacency)
-    scale = max(Fraction(measurement.l1) / amount, Fraction(1, 1 << 20))
-    return DiscreteLaplace(scale=scale, sensitivity=moves).planned()
+    return _laplace(measurement.l1, adjacency, amount)
+
+
+def _laplace(moved: int, adjacency: Adjacency, epsilon: Fraction) -> DiscreteLaplace:
+    scale = max(Fraction(moved) / epsilon, Fraction(1, 1 << 20))
+    return DiscreteLaplace(scale=scale, sensitivity=Sensitivity(Fraction(moved) ** 2, Norm.L1, adjacency)).planned()
 
 
 @lru_cache(_KEPT)
@@ -236,22 +244,57 @@ def moved_entries(block: BlockPlan, adjacency: Adjacency) -> int:
     return max(2, block.contribution.groups * (2 if adjacency is Adjacency.REPLACE_ONE else 1))
 
 
-def _quantile(measurement: Measurement, adjacency: Adjacency, kind: GrantKind, amount: Fraction) -> QuantileNoise:
+def _quantile(
+    measurement: Measurement, block: BlockPlan, adjacency: Adjacency, kind: GrantKind, amount: Fraction, parts: int
+) -> QuantileNoise:
+    """The draws and tests of a quantile, whose interval stands in expressions of at most so many parts.
+
+    Claim   They cost at most the amount. A unit of `unit_weight` rows in all groups moves the scores of all groups together
+            by that times `sensitivity`, in l1 and so in l2.
+    """
+    at = _quantile_maker(measurement, adjacency, kind, amount)
+    share = POINT_SHARES[kind] if parts == 1 else PART_SHARE
+    point = at(share, Fraction(0))
+    q = point.q
+    sides = (q > 0) + (q < 1)
+    side, miss = (1 - share) / sides, BAR_MISS / parts
+    end_share = side * DRAWN_SHARE
+    end = at(end_share, Fraction(-1))  # any shift: an end's error does not depend on it
+    reach = Fraction(end.interval(1 - miss / sides * DRAWN_MISS).upper)
+    low = at(end_share, -reach) if q > 0 else None
+    high = at(end_share, reach) if q < 1 else None
+    shares, moved = TEST_SHARES[kind], end.sensitivity * measurement.unit_weight
+    tests = tuple(
+        _gaussian(moved**2, moved_entries(block, adjacency), adjacency, own)
+        if kind == "concentrated"
+        else _laplace(moved, adjacency, own)
+        for own in (amount * side * (1 - DRAWN_SHARE) * part / sum(shares) for part in shares)
+    )
+    return QuantileNoise(point, low, high, tests, miss)
+
+
+def _drawn_quantile(measurement: Measurement, adjacency: Adjacency, kind: GrantKind, amount: Fraction) -> QuantileNoise:
+    """Three draws: half of the amount for the point, a quarter for each end, which misses with 2.5 %."""
+    at = _quantile_maker(measurement, adjacency, kind, amount)
+    share = Fraction(1, 4)
+    reach = Fraction(at(share, Fraction(-1)).interval(1 - BAR_MISS / 2).upper)
+    return QuantileNoise(at(1 - 2 * share, Fraction(0)), at(share, -reach), at(share, reach), (), BAR_MISS)
+
+
+def _quantile_maker(
+    measurement: Measurement, adjacency: Adjacency, kind: GrantKind, amount: Fraction
+) -> Callable[[Fraction, Fraction], Quantile]:
+    """How a draw is made of a share of the amount and a shift of its target."""
     grid, q = measurement.grid, measurement.q
     if grid is None or q is None:
         raise NotPrivate("a quantile needs a grid")
 
-    def rate(share: Fraction) -> Fraction:
-        return _root_down(8 * amount * share) if kind == "concentrated" else amount * share
-
-    def at(epsilon: Fraction, shift: Fraction) -> Quantile:
+    def at(share: Fraction, shift: Fraction) -> Quantile:
+        epsilon = _root_down(8 * amount * share) if kind == "concentrated" else amount * share
         ends = {"lower": grid.value(0), "upper": grid.value(grid.steps)}
         return Quantile(q=q, epsilon=epsilon, **ends, adjacency=adjacency, cells=grid.steps + 1, shift=shift)
 
-    end = at(rate(ENDS), Fraction(-1))  # any shift: an end's error does not depend on it
-    reach = Fraction(end.interval(1 - END_MISSES).upper)
-    low, high = at(end.epsilon, -reach), at(end.epsilon, reach)
-    return QuantileNoise(at(rate(1 - 2 * ENDS), Fraction(0)), low, high)
+    return at
 
 
 @lru_cache(_KEPT)
@@ -328,7 +371,8 @@ def written_noise(value: object) -> StoredForm | None:
                 "dimension": value.dimension,
             }
         case QuantileNoise():
-            return "QuantileNoise", {"point": value.point, "low": value.low, "high": value.high}
+            tested = {"tests": value.tests, "miss": value.miss} if value.tests else {}  # three draws are older than tests
+            return "QuantileNoise", {"point": value.point, "low": value.low, "high": value.high, **tested}
         case Quantile():
             return "Quantile", {
                 "q": value.q,

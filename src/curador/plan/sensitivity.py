@@ -9,6 +9,12 @@ l2²               M² · l2²(c)                  (W · rows)²               2
 
 M = max(|a|, |b|), W = max(b, 0) − min(a, 0), l1(c) = min(rows, groups · in_group), and l2²(c) = q in_group² + s²,
 q = min(⌊rows/in_group⌋, groups), s = rows mod in_group if ⌊rows/in_group⌋ < groups, else 0.
+
+A unit's own aggregate, clamped in each group. An inner GROUP BY the unit and the key leaves one row of a unit in a group,
+with an exact aggregate of its rows there, and the clamp stands after it: in_group = 1, so c is 0 or 1, and l1(c) = l2²(c) =
+min(rows, groups). The sum of the clamped aggregates moves by at most M in each of at most `groups` groups: by groups · M in
+l1, by √groups · M in l2, however many rows the unit has below. Needs: the caps on rows and groups are executed, and the clamp
+is that of the aggregate, not of the rows below it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
 from curador.plan.above import notes_above, steps_text
-from curador.plan.model import Plan
+from curador.plan.model import Plan, measurements_of
 from curador.plan.ownership import Owners, scans_of
 from curador.plan.work import nanoseconds_of, rows_read
 from curador.query.functions import FUNCTIONS
@@ -221,7 +221,7 @@ def selection_note(selection: KeyNoise, unit: str, *, empty: bool) -> str:
 def _measurement(one: Measurement, noise: Noise | None) -> str:
     if one.kind == "quantile":
         weight = f"a unit weighs at most {one.unit_weight} rows"
-        return f"measures   {one.text}, {weight}; exponential mechanism, three draws: the value and both ends"
+        return f"measures   {one.text}, {weight}; drawn by the exponential mechanism, its error bar by tests"
     step = 1.0 if one.grid is None else float(one.grid.step)
     moved = f"one unit moves it by at most {_moved_words(one, noise, step)}"
     match noise:
@@ -247,10 +247,27 @@ def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
     for block in plan.blocks:
         own = block.contribution
         groups = "" if block.cap.groups is None else f" in at most {block.cap.groups:,} groups"
+        within = "" if block.cap.in_group is None else f", at most {block.cap.in_group:,} in one group"
         rows = f"{own.rows:,} row{'' if own.rows == 1 else 's'}"
-        lines.append(f"± noise only, after at most {rows} a {unit}{groups}")
+        lines.append(f"± noise only, after at most {rows} a {unit}{groups}{within}")
+        lines += [
+            f"{', '.join(names)}: of at most {most:,} different value{'' if most == 1 else 's'} per {unit}"
+            for most, names in distinct_caps(block).items()
+        ]
         if (most := rows_read(block, schema)) is not None:
             lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
         lines += [f"bounds: {note}" for note in block.notes]
     lines += [] if plan.above is None else notes_above(plan.above, plan.blocks)
     return tuple(dict.fromkeys(lines))
+
+
+def distinct_caps(block: BlockPlan) -> dict[int, list[str]]:
+    """Return by each cap on a unit's different values which columns it cuts; not where its rows are no more than that."""
+    found: dict[int, list[str]] = {}
+    for item in block.items:
+        for index in sorted(measurements_of(block, item.expression)):
+            for tally, _ in block.measurements[index].combination:
+                most = block.tallies[tally].most
+                if 0 < most < block.contribution.rows and item.name not in found.get(most, []):
+                    found.setdefault(most, []).append(item.name)
+    return found

@@ -22,8 +22,8 @@ prints them beside these. They need not be those of your machine: what matters i
 and a long text as a long text, so that one limit stops every way of making one person's rows expensive.
 
 A cost has two parts: for every row, and for every byte of the texts that are looked at; both stand in the catalogue of
-`query/functions.py`. `like` and `replace` look for their pattern at every place: their cost a byte grows with what is looked
-for.
+`query/functions.py`. `like`, `matches` and `replace` look for their pattern at every place: their cost a byte grows with what
+is looked for.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from curador.errors import NotPrivate
 from curador.plan.model import Step
 from curador.plan.ownership import Owners, conjuncts, public_matches, refs_of, scans_of
 from curador.query.functions import AGGREGATES, FUNCTIONS
+from curador.query.patterns import count_steps
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.values import Type
 
@@ -121,6 +122,8 @@ def _call(call: Call, rows: int, held: Sequence[int]) -> float:
     if name in {"like", "ilike"}:
         searched = _search_cost(_text(call.arguments[1])) + (10.0 if name == "ilike" else 0)
         return below + rows * function.row + bytes_of(call.arguments[0], rows, held) * searched
+    if name == "matches":
+        return below + rows * function.row + bytes_of(call.arguments[0], rows, held) * _match_cost(_text(call.arguments[1]))
     if name == "replace":
         searched = 16.0 + 0.01 * _length(call.arguments[1])
         return below + rows * function.row + bytes_of(call.arguments[0], rows, held) * searched
@@ -162,6 +165,15 @@ def _search_cost(pattern: str) -> float:
         return 0.3 + 0.01 * len(pattern)
     floating = pattern.split("%")[1:]
     return 1.0 + 1.5 * max(map(len, floating), default=0)
+
+
+def _match_cost(pattern: str) -> float:
+    """Nanoseconds a byte of matching a regular expression.
+
+    Engines walk a table of what may come next; where it would grow without end they follow every place of the pattern.
+    """
+    steps = count_steps(pattern)
+    return 12.0 if steps == 1 else 12.0 + 250.0 * steps
 
 
 def _text(node: Node) -> str:

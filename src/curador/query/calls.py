@@ -16,7 +16,9 @@ from sqlglot import exp
 from curador.query import typed_terms
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATE_NAMES, FUNCTIONS, UNITS, Function, Reads, Takes
-from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.replacements import replace_function
+from curador.query.spellings import DATE_TEXTS, read_date_text
 from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
 
@@ -78,13 +80,26 @@ def _read_cast(node: exp.Cast, reading: Reading) -> TypedTerm:
             reading.place(node),
             "a cast must be to BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE or TIMESTAMP, without length",
         )
-    term = cast_term(reading.of(this), type_, reading.place(node))
+    inner = reading.of(this)
+    if type_ is Type.INTEGER and reading.context.dialect == "spark":
+        inner = _cut_fraction(inner, reading.place(node))
+    term = cast_term(inner, type_, reading.place(node))
     if type_ is Type.DECIMAL and len(parameters or ()) == 2 and typed_terms.value_of(term) is None:
         scale = reading.of(parameters[1].this)
         digits = typed_terms.value_of(scale)
         if isinstance(digits, int) and digits <= _MOST_SCALE:
             return call_term("round", Type.DECIMAL, (term, scale), place=term.place)
     return term
+
+
+def _cut_fraction(term: TypedTerm, place: Place | None) -> TypedTerm:
+    """Return a number without its fraction, as casts in Spark make whole numbers; others round."""
+    number = typed_terms.fraction_of(term)
+    if number is not None:
+        return typed_terms.number_term(Fraction(int(number)), term.type or Type.FLOAT, place)
+    if term.type not in {Type.FLOAT, Type.DECIMAL}:
+        return term
+    return call_term("//", term.type, (term, literal_term(1, Type.INTEGER)), nullable=term.nullable, place=place)
 
 
 def cast_term(term: TypedTerm, type_: Type, place: Place | None) -> TypedTerm:
@@ -159,11 +174,13 @@ _MOST_MOVED = 1_000_000_000
 
 def _word(node: Any, reading: Reading, around: exp.Expr) -> str:
     """Return the unit or part of time that a node names: a bare word or a string."""
+    if isinstance(node, exp.WeekStart) and node.name.lower() == "monday":
+        return "week"
     sunday = isinstance(node, exp.WeekStart)
     if isinstance(node, exp.Var | exp.Literal | exp.Column | exp.WeekStart):
         word = node.name.lower()
         if sunday or (word in {"week", "weeks"} and reading.context.dialect == "bigquery"):
-            raise invalid(reading.place(around), "a week must begin on Monday", "ISOWEEK")
+            raise invalid(reading.place(around), "a week must begin on Monday", "ISOWEEK or WEEK(MONDAY).")
         if word in _PARTS:
             return _PARTS[word]
     raise invalid(reading.place(around), f"a unit of time must be written here: {', '.join(UNITS)}")
@@ -229,11 +246,24 @@ _PART_FUNCTIONS: dict[type[exp.Expr], str] = {
 
 def _truncate_time(node: exp.Expr, reading: Reading) -> TypedTerm:
     this, unit = take_arguments(node, reading.context, "this", "unit", ignored=("input_type_preserved",))
+    if isinstance(unit, exp.WeekStart) and unit.name.upper() in _LATER:
+        return _truncate_week(this, _LATER[unit.name.upper()], node, reading)
     name = _unit(unit, reading, node)
     moment = typed_terms.require_time(reading.of(this), "what date_trunc() is of")
     _check_unit_fits(name, moment, reading.place(node))
     place = reading.place(node)
     return call_term("date_trunc", moment.type or Type.DATE, (literal_term(name, Type.STRING), moment), place=place)
+
+
+_LATER = {"TUESDAY": 1, "WEDNESDAY": 2, "THURSDAY": 3, "FRIDAY": 4, "SATURDAY": 5, "SUNDAY": 6}
+
+
+def _truncate_week(this: exp.Expr, days: int, node: exp.Expr, reading: Reading) -> TypedTerm:
+    """Return the beginning of a week that begins so many days after Monday."""
+    place = reading.place(node)
+    moment = _move(typed_terms.require_time(reading.of(this), "what date_trunc() is of"), -days, "day", place)
+    monday = call_term("date_trunc", moment.type or Type.DATE, (literal_term("week", Type.STRING), moment), place=place)
+    return _move(monday, days, "day", place)
 
 
 def _diff(node: exp.DateDiff, reading: Reading) -> TypedTerm:
@@ -571,6 +601,8 @@ def read_by_name(node: exp.Anonymous, reading: Reading) -> TypedTerm:
     entry = FUNCTIONS.get(name)
     if entry is not None and entry.reads is not None and not entry.reads.parsed:
         return reader_of(entry, entry.reads)(node, reading)
+    if name.upper() in DATE_TEXTS:
+        return read_date_text(node, reading)
     arguments: list[exp.Expr] = take_arguments(node, reading.context, "this", "expressions")[1] or []
     if name in {"date_part", "datepart"} and len(arguments) == 2:
         return read_part(arguments[0], arguments[1], node, reading)
@@ -588,11 +620,9 @@ def read_by_name(node: exp.Anonymous, reading: Reading) -> TypedTerm:
         raise not_private(
             place,
             f"{name}() gives back values of single rows, which no noise covers",
-            "COUNT, SUM, AVG, MEDIAN, …; GROUP BY for keys.",
+            replace_function(name, ()) or "COUNT(*), SUM(x), AVG(x), MEDIAN(x); GROUP BY shows keys.",
         )
-    raise invalid(
-        place, f"the function {quote_name(name)} does not exist here", suggest_names(name, FUNCTION_NAMES, "there are")
-    )
+    raise invalid(place, f"the function {quote_name(name)} does not exist here", replace_function(name, FUNCTION_NAMES))
 
 
 _RAW = {

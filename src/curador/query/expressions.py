@@ -5,6 +5,7 @@ Aggregates stand over the rows of a release, where noise will be added, or are e
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -12,12 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from sqlglot import exp
 
 from curador.query import calls, typed_terms
+from curador.query.choices import CHOICE_HANDLERS
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATES, CALLED_AGGREGATES
-from curador.query.messages import invalid, not_private, quote_name, suggest_names
+from curador.query.messages import invalid, not_private, quote_name
+from curador.query.moments import PAIRED, both_there, relate_columns
+from curador.query.quantile_lists import pick_quantile
+from curador.query.replacements import replace_function
+from curador.query.spellings import SPELLED_HANDLERS, is_whole
 from curador.query.text import function_name, name_node
 from curador.query.tree import Aggregate
 from curador.query.typed_terms import TypedTerm, call_term, conjoin, connect, literal_term, negate_term, not_null
+from curador.query.unit_counts import condition_of_unit
 from curador.query.windows import read_window
 from curador.study.values import Type
 
@@ -71,13 +78,14 @@ def _unknown_refusal(node: exp.Expr, reading: Reading) -> Exception:
         return not_private(
             place,
             f"{name_node(node, reading.context.text)} must be an aggregate with a known sensitivity; it is none",
-            "COUNT, COUNT(DISTINCT), SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN, MAX.",
+            replace_function(function_name(node, reading.context.text), ())
+            or "COUNT(*), COUNT(DISTINCT x), SUM(x), AVG(x), VARIANCE(x), MEDIAN(x), QUANTILE(x, 0.9), MIN(x), MAX(x).",
         )
     if isinstance(node, exp.Func):
         return invalid(
             place,
             f"the function {name_node(node, reading.context.text)} does not exist here",
-            suggest_names(function_name(node, reading.context.text), calls.FUNCTION_NAMES, "there are"),
+            replace_function(function_name(node, reading.context.text), calls.FUNCTION_NAMES),
         )
     return invalid(place, f"{name_node(node, reading.context.text)} is not part of the language")
 
@@ -246,51 +254,6 @@ def _in(node: exp.In, reading: Reading) -> TypedTerm:
     return connect("or", [call_term("=", Type.BOOLEAN, pair) for pair in pairs])
 
 
-def _case(node: exp.Case, reading: Reading) -> TypedTerm:
-    this, ifs, default = take_arguments(node, reading.context, "this", "ifs", "default")
-    subject = None if this is None else reading.of(this)
-    conditions: list[TypedTerm] = []
-    values: list[TypedTerm] = []
-    for branch in ifs:
-        condition, value = take_arguments(branch, reading.context, "this", "true")
-        term = reading.of(condition)
-        if subject is None:
-            conditions.append(typed_terms.require_boolean(term, "what follows WHEN"))
-        else:
-            conditions.append(call_term("=", Type.BOOLEAN, typed_terms.align_types(subject, term, "CASE x WHEN y")))
-        values.append(reading.of(value))
-    values.append(literal_term(None, None) if default is None else reading.of(default))
-    return _choose(conditions, values, reading.place(node))
-
-
-def _if(node: exp.If, reading: Reading) -> TypedTerm:
-    this, true, false = take_arguments(node, reading.context, "this", "true", "false")
-    condition = typed_terms.require_boolean(reading.of(this), "the condition of IF")
-    values = [reading.of(true), literal_term(None, None) if false is None else reading.of(false)]
-    return _choose([condition], values, reading.place(node))
-
-
-def _choose(conditions: list[TypedTerm], values: list[TypedTerm], place: Place | None) -> TypedTerm:
-    type_, values = typed_terms.unify_types(values, "the values of CASE", place)
-    arguments = [one for pair in zip(conditions, values, strict=False) for one in pair]
-    return call_term("case", type_, [*arguments, values[-1]], nullable=any(value.nullable for value in values), place=place)
-
-
-def _coalesce(node: exp.Coalesce, reading: Reading) -> TypedTerm:
-    this, expressions = take_arguments(node, reading.context, "this", "expressions", ignored=("is_nvl", "is_null"))
-    terms = [reading.of(one) for one in (this, *(expressions or ()))]
-    type_, terms = typed_terms.unify_types(terms, "the values of COALESCE", reading.place(node))
-    if len(terms) == 1:
-        return terms[0]
-    return call_term("coalesce", type_, terms, nullable=all(term.nullable for term in terms), place=reading.place(node))
-
-
-def _nullif(node: exp.Nullif, reading: Reading) -> TypedTerm:
-    this, expression = take_arguments(node, reading.context, "this", "expression")
-    left, right = typed_terms.align_types(reading.of(this), reading.of(expression), "NULLIF")
-    return call_term("nullif", left.type or Type.STRING, (left, right), nullable=True, place=reading.place(node))
-
-
 def _read_arithmetic(node: exp.Expr, reading: Reading) -> TypedTerm:
     this, expression = take_arguments(node, reading.context, "this", "expression", ignored=("typed", "safe"))
     moved = calls.move_by_interval(node, this, expression, reading)
@@ -302,8 +265,7 @@ def _read_arithmetic(node: exp.Expr, reading: Reading) -> TypedTerm:
     if difference is not None:
         return difference
     left, right = (typed_terms.require_number(one, f"each side of {function}") for one in (left, right))
-    integers = left.type is right.type is Type.INTEGER
-    if function == "/" and integers and node.args.get("typed"):
+    if function == "/" and node.args.get("typed") and is_whole(left.node) and is_whole(right.node):
         function = "//"  # dialects in which 7 / 2 is 3
     return apply_arithmetic(function, left, right, reading.place(node))
 
@@ -327,6 +289,13 @@ def apply_arithmetic(function: str, left: TypedTerm, right: TypedTerm, place: Pl
     type_ = Type.INTEGER if integers and function != "/" else Type.FLOAT
     nullable = True if function in {"/", "//", "%"} else None
     return call_term(function, type_, (left, right), nullable=nullable)
+
+
+def _bracket(node: exp.Bracket, reading: Reading) -> TypedTerm:
+    found = pick_quantile(node, reading)
+    if found is None:
+        raise _unknown_refusal(node, reading)
+    return found
 
 
 def _neg(node: exp.Neg, reading: Reading) -> TypedTerm:
@@ -371,6 +340,7 @@ _AGGREGATES_BY_CLASS: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "quantile",
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
+    **{getattr(exp, parsed): name for parsed, name in PAIRED.items()},
 }
 AGGREGATE_CLASSES = (*_AGGREGATES_BY_CLASS, exp.Filter, exp.WithinGroup)
 """The allow-list of aggregates, by class."""
@@ -408,6 +378,8 @@ def read_aggregate(node: exp.Expr, reading: Reading) -> TypedTerm:
         raise invalid(place, "WITHIN GROUP must follow PERCENTILE_CONT or PERCENTILE_DISC")
     if name.startswith("count") or name == "approx_count_distinct":
         return _count(core, name, filters, reading, rows)
+    if name in PAIRED.values():
+        return _pair(core, name, filters, reading, rows)
     q: Fraction | None = None
     if name.startswith(("quantile", "median")):
         argument, q = _quantile(core, name, order, reading, rows)
@@ -480,7 +452,7 @@ def _refuse_unit(term: TypedTerm, rows: Reading, place: Place | None) -> TypedTe
 def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
     place = reading.place(core)
     where = cast("AggregateScope", reading.aggregates)
-    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int",))[0]
+    inner: Any = take_arguments(core, rows.context, "this", ignored=("big_int", "zero_on_all_null"))[0]
     if name == "count_if":
         if isinstance(inner, exp.Distinct):
             raise invalid(place, "COUNT_IF must be of a condition, without DISTINCT")
@@ -509,6 +481,9 @@ def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading
             raise invalid(place, "COUNT(DISTINCT unit) inside a unit is 1")
         present = [] if out.unit else [not_null(term)]
         return _aggregate_term("count_units" if distinct else "count", None, [*filters, *present], None, Type.INTEGER, place)
+    chosen = condition_of_unit(term, rows.scope.rows.columns) if term.unit else None
+    if chosen is not None and not (distinct and where == "unit"):
+        return _aggregate_term("count_units" if distinct else "count", None, [*filters, chosen], None, Type.INTEGER, place)
     _refuse_unit(term, rows, place)
     if distinct:
         if typed_terms.value_of(term) is not None:
@@ -518,12 +493,27 @@ def _count(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading
     return _aggregate_term("count", None if always else term, filters, None, Type.INTEGER, place)
 
 
+def _pair(core: exp.Expr, name: str, filters: list[TypedTerm], reading: Reading, rows: Reading) -> TypedTerm:
+    place = reading.place(core)
+    if reading.aggregates == "unit":
+        raise invalid(place, f"{name}() must be over all rows; it has no exact form inside a unit")
+    given = take_arguments(core, rows.context, "this", "expression")
+    y, x = (_refuse_unit(typed_terms.require_number(rows.of(one), f"what {name}() is of"), rows, place) for one in given)
+    both = [*filters, *both_there(y, x)]
+
+    def measure(function: str, argument: TypedTerm | None) -> TypedTerm:
+        type_ = Type.INTEGER if argument is None else Type.FLOAT
+        return _aggregate_term(function, argument, both, None, type_, place)
+
+    return relate_columns(name, y, x, measure, place)
+
+
 def _quantile(
     core: exp.Expr, name: str, order: exp.Order | None, reading: Reading, rows: Reading
 ) -> tuple[TypedTerm, Fraction | None]:
     place = reading.place(core)
     if name == "quantile_cont" and reading.aggregates == "unit":
-        raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, q) or MEDIAN(x).")
+        raise invalid(place, "a quantile inside a unit must be one of its values", "QUANTILE_DISC(x, 0.9) or MEDIAN(x).")
     if name == "median":
         return _argument(core, rows), Fraction(1, 2)
     if order is not None:
@@ -595,6 +585,10 @@ def _order_statistic(
     if not released and q is None:
         return _aggregate_term(name, argument, filters, None, type_, place)
     share = q if q is not None else Fraction(int(name == "max"))
+    if released and type_.temporal:
+        days = calls.count_borders("day", literal_term(dt.date(1970, 1, 1), Type.DATE), argument, place)
+        found = _aggregate_term("quantile", days, filters, share, Type.FLOAT, place)
+        return call_term("from_days", Type.DATE, (found,), nullable=True, place=place)
     return _aggregate_term("quantile", argument, filters, share, Type.FLOAT if released and type_.numeric else type_, place)
 
 
@@ -645,11 +639,8 @@ HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     exp.Is: _is,
     exp.Between: _between,
     exp.In: _in,
-    exp.Case: _case,
-    exp.If: _if,
-    exp.Coalesce: _coalesce,
-    exp.Nullif: _nullif,
     exp.Neg: _neg,
+    exp.Bracket: _bracket,
     exp.Window: read_window,
     exp.Grouping: _grouping,
     **dict.fromkeys(_COMPARISONS, _comparison),
@@ -657,5 +648,7 @@ HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     **calls.CALL_HANDLERS,
     **calls.CAST_HANDLERS,
     **calls.TIME_HANDLERS,
+    **SPELLED_HANDLERS,
+    **CHOICE_HANDLERS,
 }
 """The allow-list of scalar expressions."""

@@ -120,7 +120,8 @@ def _real(name: str, parsed: str | None, row: float) -> Function:
 
 
 def _text(name: str, parsed: str, row: float, byte: float, type_: Type = Type.STRING) -> Function:
-    return Function(name, "string", str(type_), row, byte, reads=Reads(parsed, (Takes("text"),), type_))
+    reads = Reads(parsed, (Takes("text"),), type_, ignored=("binary",))  # of LENGTH: no binary texts exist here
+    return Function(name, "string", str(type_), row, byte, reads=reads)
 
 
 _WHOLE_OR_FLOAT = "integer if both are, else float"
@@ -162,6 +163,7 @@ _CATALOGUE = (
     Function("in", "x, then literals of its kind", "boolean", row=1, byte=0.2, words="{0} IN ({rest})"),
     Function("like", _PATTERN, "boolean", row=30),
     Function("ilike", _PATTERN, "boolean", row=40),
+    Function("matches", "string, literal regular expression of `patterns.py`, written anew", "boolean", row=200),
     Function("case", "condition, value, condition, value …, else", "type of the values", row=3, byte=0.1, follows=True),
     Function("coalesce", "two or more of one kind", "that type", row=2, byte=0.1, follows=True),
     Function("nullif", "two of one kind", "type of the first", row=3, byte=0.3, follows=True),
@@ -205,6 +207,7 @@ _CATALOGUE = (
     Function("date_trunc", f"literal unit, {_MOMENT}", "as the argument", row=30),
     Function("extract", f"literal part, {_MOMENT}", "integer", row=15),
     Function("date_diff", "literal unit, from, to", "integer", row=60),
+    Function("from_days", "number", "the date so many whole days after 1970-01-01; clamped to years 1 … 9999", row=20),
     Function("date_add", f"{_MOMENT}, literal integer, literal unit", "as the argument; clamped to years 1 … 9999", row=40),
 )
 
@@ -227,6 +230,8 @@ class AggregateFunction:
     bounded    its private form needs both bounds of its argument
     counts     a whole number that is never NULL; `presence`: of things that a unit has or has not, whatever its rows
     sorts      inside a unit it sorts or remembers its values, which `plan/work.py` counts
+    over_units     what it is of units' own ones in BigQuery's clause; empty: it is not there
+    mean_of_units  that is another number than it is of rows
     """
 
     name: str
@@ -240,10 +245,13 @@ class AggregateFunction:
     counts: bool = False
     presence: bool = False
     sorts: bool = False
+    over_units: str = ""
+    mean_of_units: bool = False
 
 
 def _counting(name: str, means: str, *, presence: bool = True) -> AggregateFunction:
-    return AggregateFunction(name, means, bounded=False, counts=True, presence=presence, sorts=presence)
+    over = "" if presence else "sum"
+    return AggregateFunction(name, means, bounded=False, counts=True, presence=presence, sorts=presence, over_units=over)
 
 
 def _inside_only(name: str, means: str) -> AggregateFunction:
@@ -254,8 +262,8 @@ _AGGREGATES = (
     _counting("count", "rows, or rows where the argument is not NULL", presence=False),
     _counting("count_units", "COUNT(DISTINCT unit)"),
     _counting("count_distinct", "COUNT(DISTINCT x)"),
-    AggregateFunction("sum", "the sum", ("Sum",), keeps=True),
-    AggregateFunction("avg", "the mean", ("Avg",), ("mean",)),
+    AggregateFunction("sum", "the sum", ("Sum",), keeps=True, over_units="sum"),
+    AggregateFunction("avg", "the mean", ("Avg",), ("mean",), over_units="avg", mean_of_units=True),
     AggregateFunction("var_pop", "the variance", ("VariancePop",)),
     AggregateFunction("var_samp", "the variance of a sample; STDDEV is its root", ("Variance",)),
     AggregateFunction("quantile", "MEDIAN, QUANTILE, PERCENTILE_CONT, MIN (q = 0), MAX (q = 1)", sorts=True),

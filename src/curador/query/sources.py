@@ -553,6 +553,13 @@ def _match_subquery(
         query = take_arguments(query, context, "this")[0]
     reading = Reading(context, scope, "WHERE")
     x = None if condition.x is None else reading.of(condition.x)
+    if x is None and isinstance(query, exp.Select) and (query.args.get("group") or query.args.get("having")):
+        unit, table = context.unit, next((one.name for one in query.find_all(exp.Table)), "t")
+        raise not_private(
+            condition.place,
+            "EXISTS must be of rows: groups of a subquery cannot be tied to the row outside",
+            f"{unit} IN (SELECT {unit} FROM {table} GROUP BY {unit} HAVING COUNT(*) > 3)",  # noqa: S608 -- a hint
+        )
     if isinstance(query, exp.Select) and _is_plain(query):
         right, on = _correlate_rows(rows, scope, x, query, environment, context)
     else:
@@ -565,7 +572,7 @@ def _match_subquery(
             raise not_private(
                 condition.place,
                 "a subquery over private rows must be tied to the row outside by the unit, or by a declared key",
-                "EXISTS (SELECT 1 FROM t WHERE t.unit = outside.unit AND …); IN (SELECT …) is free over public tables only.",
+                f"say in its WHERE that its {context.unit} is that of the row outside; over public tables it is free.",
             )
     if condition.negated and x is not None and x.nullable:
         rows = _keep_rows(rows, [not_null(x)], condition.place)

@@ -9,6 +9,8 @@ A SELECT gives rows of a subquery, rows of a per-unit subquery, or what is relea
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -46,6 +48,8 @@ from curador.query.expressions import holds_aggregate, read_expression
 from curador.query.functions import AGGREGATES
 from curador.query.lifting import cut_released, lift_scope, unite_released
 from curador.query.messages import invalid, not_private, quote_name
+from curador.query.privacy_clause import aggregate_per_unit
+from curador.query.quantile_lists import spread_lists
 from curador.query.release import (
     add_key,
     aliases_of,
@@ -68,6 +72,7 @@ from curador.query.release import (
     unite_selects,
 )
 from curador.query.sources import read_alias, read_filtered, read_from, read_from_item
+from curador.query.spellings import DATE_TEXTS
 from curador.query.text import ends_before_stars, name_node, options_of, place_at, take_out_clause, tokens_of
 from curador.query.tree import (
     Aggregate,
@@ -92,8 +97,9 @@ from curador.query.typed_terms import TypedTerm, column_term, unify_types
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from sqlglot.parser import Parser
     from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Place, Relation
@@ -101,7 +107,7 @@ if TYPE_CHECKING:
 
 
 UNEXPECTED = "the text is SQL of a shape that was not expected"
-DIALECTS = ("duckdb", "postgres", "bigquery", "spark")
+DIALECTS = ("duckdb", "postgres", "bigquery", "spark", "snowflake")
 
 
 def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
@@ -126,7 +132,9 @@ def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
 
 def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr:
     try:
-        statements = language.parser().parse(tokens, text)
+        parser = language.parser()
+        parser.FUNCTIONS = _functions_of(type(parser))
+        statements = parser.parse(tokens, text)
     except ParseError as problem:
         raise _unreadable_refusal(problem, text) from problem
     except RecursionError:
@@ -138,6 +146,12 @@ def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr
     return statements[0]
 
 
+@functools.cache
+def _functions_of(parser: type[Parser]) -> dict[str, Callable[..., exp.Expr]]:
+    """Return the functions that a parser has classes for, less those whose formats we read ourselves."""
+    return {name: made for name, made in parser.FUNCTIONS.items() if name not in DATE_TEXTS}
+
+
 def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
     where = problem.errors[0] if problem.errors else {}
     line, end, word = where.get("line"), where.get("col"), str(where.get("highlight") or "")
@@ -147,9 +161,9 @@ def _unreadable_refusal(problem: ParseError, text: str) -> Exception:
     before = sum(len(one) + 1 for one in lines[: line - 1])
     offset = max(before, min(before + end - len(word), len(text)))
     near = f" near {quote_name(word)}" if word else ""
-    return invalid(
-        place_at(text, offset), f"the text cannot be read as SQL{near}", "a word is missing or too many around here."
-    )
+    top = re.search(r"\bSELECT\s+(DISTINCT\s+)?TOP\s+\(?\d", text, re.IGNORECASE)
+    hint = "a word is missing or too many around here." if top is None else "LIMIT 3 at the end stands for TOP 3."
+    return invalid(place_at(text, offset), f"the text cannot be read as SQL{near}", hint)
 
 
 # ---- statements --------------------------------------------------------------------------------------------------------
@@ -161,9 +175,13 @@ def _read_question(statement: exp.Expr, context: Context) -> Question:
         released = question_above(released)
     if not isinstance(released, Question):
         raise not_private(None, "a question must ask for aggregates or keys")
-    blocks = released.blocks if released.above is not None else name_blocks(released.blocks)
+    if released.above is None:
+        released = replace(released, blocks=name_blocks(released.blocks))
+    if context.marks.stands:
+        released = aggregate_per_unit(released, context.marks, context.schema)
+    blocks = released.blocks
     tables = tuple(sorted({name for block in blocks for name in tables_in(block.relation)}))
-    return replace(released, blocks=blocks, options=options_of(context.marks, blocks, tables, context.schema), tables=tables)
+    return replace(released, options=options_of(context.marks, blocks, tables, context.schema), tables=tables)
 
 
 def _read_subquery(node: exp.Expr, environment: Environment, context: Context) -> Scope:
@@ -247,7 +265,12 @@ def _read_union(node: exp.Union, environment: Environment, context: Context, *, 
             current, context, "this", "expression", "distinct", "order", "limit", "offset", ignored=("with_",)
         )
         if distinct:
-            raise not_private(place, "UNION must be UNION ALL: without ALL it merges what different people have", "UNION ALL")
+            unit = context.unit
+            raise not_private(
+                place,
+                "UNION must be UNION ALL: without ALL it merges what different people have",
+                f"UNION ALL keeps all rows; SELECT COUNT(DISTINCT {unit}) over it counts each once.",
+            )
         if current is node:
             order, limit, offset = modifiers
         elif any(modifier is not None for modifier in modifiers) or current.args.get("with_") is not None:
@@ -323,6 +346,9 @@ def read_select(node: exp.Select, environment: Environment, context: Context, *,
     )
     if distinct is not None:
         take_arguments(distinct, context)
+    if any(item.find(exp.Array, exp.ApproxQuantiles) is not None for item in items or ()):
+        items = spread_lists(items, context)
+        node.set("expressions", items)
     if not items:
         raise invalid(context.place(node), "a SELECT must list what it asks for", "SELECT COUNT(*) FROM a_table")
     if from_ is None:

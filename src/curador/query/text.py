@@ -14,11 +14,12 @@ Privacy clause. BigQuery's WITH DIFFERENTIAL_PRIVACY OPTIONS(…), which is take
         city, AVG(spent, contribution_bounds_per_group => (0, 100)) AS mean FROM visits GROUP BY city
 
 It may also stand in front of SELECT. Options narrow what the study allows; whatever is not known is refused by its name.
+What bounds per group mean is in `privacy_clause.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -28,7 +29,6 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from curador.query import typed_terms
-from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid, not_private, quote_name, suggest_names
 from curador.query.tree import NOTHING_ASKED, Aggregate, Call, Options, Place
 
@@ -316,8 +316,10 @@ def _check_tokens(tokens: list[Token], text: str) -> None:
 # ---- options ---------------------------------------------------------------------------------------------------------------
 
 
-_KNOWN = ("epsilon", "privacy_unit_column", "max_groups_contributed", "max_rows_contributed", "contribution_bounds_per_group")
-_BOUNDS = "contribution_bounds_per_group"
+_KNOWN = (
+    "epsilon", "delta", "privacy_unit_column", "max_groups_contributed", "max_rows_contributed", "group_selection_strategy"
+)  # fmt: skip
+_BOUNDS = ("contribution_bounds_per_group", "contribution_bounds_per_row")
 
 NarrowedBounds = tuple[Fraction, Fraction]
 
@@ -326,15 +328,16 @@ NarrowedBounds = tuple[Fraction, Fraction]
 class PrivacyClause:
     """What the clause said, still without knowing the question.
 
-    unit    (table or alias, column) given as privacy_unit_column
-    bounds  narrower bounds of the aggregate that begins at a place
-    every   narrower bounds of all aggregates that have bounds
+    stands      whether it stands in the text
+    unit        (table or alias, column) given as privacy_unit_column
+    bounds      of what a unit has in a group, for the aggregate that begins at a place; `row_bounds`: of what a row has
     """
 
     options: Options = NOTHING_ASKED
     unit: tuple[str, Place] | None = None
     bounds: Mapping[Place, NarrowedBounds] = field(default_factory=dict[Place, NarrowedBounds])
-    every: NarrowedBounds | None = None
+    row_bounds: Mapping[Place, NarrowedBounds] = field(default_factory=dict[Place, NarrowedBounds])
+    stands: bool = False
 
 
 _NOTHING_SAID = PrivacyClause()
@@ -345,9 +348,9 @@ def take_out_clause(tokens: list[Token], text: str) -> tuple[list[Token], Privac
     rest, bounds = _without_named_bounds(tokens, text)
     starts = [index for index in range(len(rest) - 1) if _clause_begins(rest, index)]
     if not starts:
-        if bounds:
-            place = next(iter(bounds))
-            raise invalid(place, f"{_BOUNDS} must come with WITH DIFFERENTIAL_PRIVACY OPTIONS(…)")
+        for name, found in bounds.items():
+            for place in found:
+                raise invalid(place, f"{name} must come with WITH DIFFERENTIAL_PRIVACY OPTIONS(…)")
         return rest, _NOTHING_SAID
     start = starts[0]
     if len(starts) > 1:
@@ -361,9 +364,9 @@ def _clause_begins(tokens: Sequence[Token], index: int) -> bool:
     return tokens[index].token_type == TokenType.WITH and tokens[index + 1].text.upper() == "DIFFERENTIAL_PRIVACY"
 
 
-def _without_named_bounds(tokens: list[Token], text: str) -> tuple[list[Token], dict[Place, NarrowedBounds]]:
-    """Take `, contribution_bounds_per_group => (low, high)` out of calls."""
-    bounds: dict[Place, NarrowedBounds] = {}
+def _without_named_bounds(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, dict[Place, NarrowedBounds]]]:
+    """Take `, contribution_bounds_per_group => (low, high)` out of calls; return the bounds by the name and by the call."""
+    bounds: dict[str, dict[Place, NarrowedBounds]] = {name: {} for name in _BOUNDS}
     rest: list[Token] = []
     opened: list[int] = []
     index = 0
@@ -372,15 +375,15 @@ def _without_named_bounds(tokens: list[Token], text: str) -> tuple[list[Token], 
         named = (
             token.token_type == TokenType.COMMA
             and index + 2 < len(tokens)
-            and tokens[index + 1].text.lower() == _BOUNDS
+            and tokens[index + 1].text.lower() in _BOUNDS
             and tokens[index + 2].text == "=>"
         )
         if named:
-            place = place_at(text, tokens[index + 1].start)
+            place, name = place_at(text, tokens[index + 1].start), tokens[index + 1].text.lower()
             if not opened or opened[-1] == 0:
-                raise invalid(place, f"{_BOUNDS} must stand inside an aggregate")
+                raise invalid(place, f"{name} must stand inside an aggregate")
             clause = _ClauseReader(tokens, index + 3, text)
-            bounds[place_at(text, rest[opened[-1] - 1].start)] = clause.bounds(place)
+            bounds[name][place_at(text, rest[opened[-1] - 1].start)] = clause.bounds(name, place)
             index = clause.index
             continue
         if token.token_type == TokenType.L_PAREN:
@@ -429,8 +432,15 @@ class _ClauseReader:
                 return found
 
     def value(self, name: str, place: Place) -> object:
-        if name == _BOUNDS:
-            return self.bounds(place)
+        if name == "group_selection_strategy":
+            word = self.next().upper()
+            if word != "LAPLACE_THRESHOLD":
+                raise invalid(
+                    place,
+                    f"group_selection_strategy must be LAPLACE_THRESHOLD; got {quote_name(word)}",
+                    "groups of a public table are all shown: join it, and group by its column.",
+                )
+            return word
         if name == "privacy_unit_column":
             parts = [self.next()]
             while self.index < len(self.tokens) and self.tokens[self.index].text == ".":
@@ -441,6 +451,10 @@ class _ClauseReader:
         if name == "epsilon":
             if number <= 0:
                 raise invalid(place, "epsilon must be above 0")
+            return number
+        if name == "delta":
+            if not 0 <= number < 1:
+                raise invalid(place, "delta must be from 0 to below 1")
             return number
         if number.denominator != 1 or not 1 <= number <= 1_000_000:
             raise invalid(place, f"{name} must be a whole number from 1 to 1,000,000")
@@ -454,18 +468,18 @@ class _ClauseReader:
         number = typed_terms.fraction_of(typed_terms.parse_number(self.next(), place))
         return sign * (number or Fraction(0))
 
-    def bounds(self, place: Place) -> NarrowedBounds:
+    def bounds(self, name: str, place: Place) -> NarrowedBounds:
         self.next("(")
         low = self.number(place)
         self.next(",")
         high = self.number(place)
         self.next(")")
         if low >= high:
-            raise invalid(place, f"{_BOUNDS} must be (lower, upper) with lower below upper")
+            raise invalid(place, f"{name} must be (lower, upper) with lower below upper")
         return low, high
 
 
-def _clause_of(options: dict[str, tuple[object, Place]], bounds: dict[Place, NarrowedBounds]) -> PrivacyClause:
+def _clause_of(options: dict[str, tuple[object, Place]], bounds: dict[str, dict[Place, NarrowedBounds]]) -> PrivacyClause:
     values = {name: value for name, (value, _) in options.items()}
     unit = options.get("privacy_unit_column")
     return PrivacyClause(
@@ -473,10 +487,12 @@ def _clause_of(options: dict[str, tuple[object, Place]], bounds: dict[Place, Nar
             epsilon=values.get("epsilon"),  # type: ignore[arg-type]
             rows=values.get("max_rows_contributed"),  # type: ignore[arg-type]
             groups=values.get("max_groups_contributed"),  # type: ignore[arg-type]
+            delta=values.get("delta"),  # type: ignore[arg-type]
         ),
         None if unit is None else (str(unit[0]), unit[1]),
-        bounds,
-        values.get(_BOUNDS),  # type: ignore[arg-type]
+        bounds[_BOUNDS[0]],
+        bounds[_BOUNDS[1]],
+        stands=True,
     )
 
 
@@ -497,30 +513,32 @@ def options_of(marks: PrivacyClause, blocks: Sequence[Block], tables: Sequence[s
                 if units
                 else "the unit has no column here: leave the option out.",
             )
+    if not marks.row_bounds:
+        return marks.options
+    narrowed = _row_bounds_of(marks, blocks)
+    return replace(marks.options, bounds=tuple((name, *ends) for name, ends in narrowed.items()))
+
+
+def _row_bounds_of(marks: PrivacyClause, blocks: Sequence[Block]) -> dict[str, NarrowedBounds]:
+    """Return contribution_bounds_per_row by the output column."""
     found: dict[str, NarrowedBounds] = {}
-    unused = set(marks.bounds)
+    unused, name = set(marks.row_bounds), _BOUNDS[1]
     for block in blocks:
         for item in block.items:
             for aggregate in _aggregates(item.expression):
-                bounds = marks.every
-                if aggregate.place is not None and aggregate.place in marks.bounds:
-                    bounds = marks.bounds[aggregate.place]
-                    unused.discard(aggregate.place)
-                    if not AGGREGATES[aggregate.function].bounded:
-                        raise invalid(aggregate.place, f"{_BOUNDS} must stand in a SUM, AVG, variance or quantile")
-                if bounds is None or not AGGREGATES[aggregate.function].bounded:
+                if aggregate.place is None or aggregate.place not in marks.row_bounds:
                     continue
-                if found.setdefault(item.name, bounds) != bounds:
-                    raise invalid(aggregate.place, f"{_BOUNDS} must be the same for all aggregates of one column")
+                unused.discard(aggregate.place)
+                if aggregate.q is None:
+                    raise invalid(
+                        aggregate.place, f"{name} must stand in a quantile", f"SUM, AVG and COUNT have {_BOUNDS[0]}."
+                    )
+                if found.setdefault(item.name, marks.row_bounds[aggregate.place]) != marks.row_bounds[aggregate.place]:
+                    raise invalid(aggregate.place, f"{name} must be the same for all aggregates of one column")
     if unused:
-        raise invalid(
-            min(unused, key=lambda one: (one.line, one.column)), f"{_BOUNDS} must stand in an aggregate of the SELECT list"
-        )
-    said = marks.options
-    if not found:
-        return said
-    narrowed = tuple((name, low, high) for name, (low, high) in found.items())
-    return Options(said.epsilon, said.rows, said.groups, narrowed)
+        place = min(unused, key=lambda one: (one.line, one.column))
+        raise invalid(place, f"{name} must stand in a quantile of the SELECT list")
+    return found
 
 
 def _aggregates(node: Node) -> Iterator[Aggregate]:

@@ -416,6 +416,8 @@ class Options:
     groups: int | None = None
     bounds: tuple[tuple[str, Fraction, Fraction], ...] = ()
     """(output column, lower, upper): narrower bounds of one aggregate's argument, by item name."""
+    delta: Fraction | None = None
+    """What selecting its keys may cost at most."""
 
 
 NOTHING_ASKED = Options()

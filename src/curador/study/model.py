@@ -446,6 +446,10 @@ class PublicFacts(Protocol):
         """Return how many bytes the longest text of a column has."""
         ...
 
+    def images(self, listing: Any, most: int) -> tuple[tuple[Value | None, ...], ...] | None:
+        """Return all tuples of a listing (`plan/listing.py`), each once; None if more than `most` rows must be looked at."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:

@@ -5,6 +5,7 @@ Needs the exact tallies, so it is for tests and for owners: what it returns is p
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from curador.answers.release import (
     ReleasedBlock,
     cross_keys,
     dense_histogram,
+    ends_of,
     group_rows,
     key_columns,
     measured_histograms,
@@ -28,10 +30,10 @@ from curador.answers.release import (
     sort_rows,
 )
 from curador.answers.table import item_column, sight_of
+from curador.mechanisms.bracket import QuantileNoise, bracket
 from curador.mechanisms.quantile import Quantile, Ranks
 from curador.mechanisms.seam import perform
 from curador.numerics.exact import Number, open_probability
-from curador.plan.price import QuantileNoise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +55,7 @@ class Coverage:
     held    by group: in how many redraws the interval, of any length, held it; a NULL is held by any
     whole   by group: in how many redraws the interval had both ends
     width   by group: the mean length of those
+    off     by group: by how much the redrawn numbers were off, ascending; NaN where there is no number to be off from
     """
 
     block: int
@@ -62,7 +65,26 @@ class Coverage:
     held: list[int]
     whole: list[int]
     width: list[float]
+    off: NDArray[np.float64]
     times: int
+
+    @property
+    def error(self) -> list[float]:
+        """By group: what 95 % of the redrawn numbers were off by at most."""
+        return self.off[:, max(math.ceil(0.95 * self.times) - 1, 0)].tolist()
+
+    def most_error(self, alarm: float) -> list[float]:
+        """Return by group a number that the error of 95 % of all draws exceeds with probability at most `alarm`."""
+        from scipy.stats import binom
+
+        return self.off[:, min(int(binom.isf(alarm, self.times, 0.95)), self.times - 1)].tolist()
+
+    @property
+    def excess(self) -> list[float]:
+        """Half of the mean length over the error that the redraws really had; infinite where some had no end."""
+        with np.errstate(all="ignore"):
+            halves = np.where(np.array(self.whole) == self.times, np.array(self.width) / 2, np.inf)
+            return (halves / np.array(self.error)).tolist()
 
 
 def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: Number = Fraction(19, 20)) -> list[Coverage]:
@@ -83,7 +105,7 @@ def redraw(priced: Priced, tallied: Sequence[Tallied], times: int, confidence: N
 
 def all_rows(block: BlockPlan, tallied: Tallied) -> KeyRows:
     """Return every group that could be released: all private keys there are, crossed with the known ones."""
-    return cross_keys(block.keys, sort_rows(list(private_units(block, tallied))) if block.private_keys else [()])
+    return cross_keys(block, sort_rows(list(private_units(block, tallied))) if block.private_keys else [()])
 
 
 def _all(block: BlockPlan, noises: Sequence[Noise], tallied: Tallied, rows: KeyRows, times: int | None) -> tuple[Noisy, ...]:
@@ -100,18 +122,22 @@ def _all(block: BlockPlan, noises: Sequence[Noise], tallied: Tallied, rows: KeyR
 
 
 def _points(noise: QuantileNoise, measurement: Measurement, held: Histograms, rows: int, times: int | None) -> Ends:
-    draws = np.empty((1 if times is None else times, rows, 3))
+    found = np.empty((3, 1 if times is None else times, rows))
     for row in range(rows):
         counts = dense_histogram(held, row, noise.point.cells)
-        for end, mechanism in enumerate((noise.point, noise.low, noise.high)):
-            draws[:, row, end] = _draw_quantiles(mechanism, counts, measurement.unit_weight, times)
-    return Ends(*(draws[:, :, end].reshape(-1) for end in range(3)))
+        if times is None:
+            found[:, 0, row] = _true_quantile(noise.point, counts)
+        else:
+            ends = _draw_quantiles(noise, counts, measurement.unit_weight, times)
+            found[:, :, row] = ends.point, ends.low, ends.high
+    return Ends(*(one.reshape(-1) for one in found))
 
 
-def _draw_quantiles(mechanism: Quantile, counts: NDArray[np.int64], weight: int, times: int | None) -> NDArray[np.float64]:
-    if times is None:
-        return np.array([_true_quantile(mechanism, counts)])
-    return mechanism.points.astype(np.float64)[perform(mechanism, Ranks(mechanism.scores(counts, weight), weight), times)]
+def _draw_quantiles(noise: QuantileNoise, counts: NDArray[np.int64], weight: int, times: int) -> Ends:
+    drawn = [perform(one, Ranks(one.scores(counts, weight), weight), times) for one in noise.drawn]
+    q = noise.point.q
+    every = q.denominator * np.cumsum(counts) - q.numerator * int(counts.sum())
+    return ends_of(noise, drawn[0], *bracket(noise, lambda cells: every[cells], drawn, weight))
 
 
 def _true_quantile(mechanism: Quantile, counts: NDArray[np.int64]) -> float:
@@ -134,8 +160,18 @@ def _count_held(block: int, column: AnswerColumn, rows: KeyRows, truths: list[An
     held = np.isnan(truth) | ((low <= truth) & (truth <= high))
     whole = np.isfinite(low) & np.isfinite(high)
     width = np.where(whole, high - np.where(whole, low, 0), 0).sum(axis=0) / np.maximum(whole.sum(axis=0), 1)
+    off = np.abs(_ends(column.values, times, np.nan) - truth)
+    ascending = np.sort(np.where(np.isnan(off), np.inf, off), axis=0)
     return Coverage(
-        block, column.name, rows, truths, held.sum(axis=0).tolist(), whole.sum(axis=0).tolist(), width.tolist(), times
+        block,
+        column.name,
+        rows,
+        truths,
+        held.sum(axis=0).tolist(),
+        whole.sum(axis=0).tolist(),
+        width.tolist(),
+        np.where(np.isnan(truth), np.nan, ascending).T,
+        times,
     )
 
 

@@ -310,6 +310,31 @@ def test_a_sum_is_computed_from_integers():
     assert found[hand.COUNT].whole.tolist() == [-(1 << 70)]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("coefficients", [(1,), (1, 50), (6, 4)])
+def test_bars_of_whole_numbers_are_whole_numbers(kind, coefficients):
+    """The ends are values that the number before noise can have, and every such value within the reach is between them."""
+    form = Linear(tuple((place, Fraction(c)) for place, c in enumerate(coefficients)), Fraction(7))
+    laws = noises(kind, *["5.3"] * len(coefficients))
+    reach, apart = linear_reach(form, laws, LEVEL), math.gcd(*coefficients)
+    for start in (1000, -3, (1 << 70) + 1):
+        where = form.interval(laws, ReleasedBlock((), tuple(np.array([start], object) for _ in coefficients)), LEVEL)
+        value = 7 + start * sum(coefficients)
+        low, high = int(where.low[0]), int(where.high[0])
+        assert (low, high) == (where.low[0], where.high[0])
+        if start < 1 << 53:
+            assert high - value == value - low == apart * (reach // apart)
+        assert low <= value - apart * (reach // apart)
+        assert value + apart * (reach // apart) <= high
+
+
+def test_bars_of_other_numbers_are_not_cut():
+    """Half a step is a value, too."""
+    form, laws = Linear(((0, Fraction(1, 2)),)), noises("gaussian", 5)
+    where = form.interval(laws, ReleasedBlock((), (np.array([9]),)), LEVEL)
+    assert where.high[0] >= 4.5 + linear_reach(form, laws, LEVEL)
+
+
 def test_a_sample_variance_is_n_over_n_minus_1_times_the_other():
     """For a released count of 11, and NULL for one row."""
     _, found = bars([(11, 22, 100), (1, 0, 0)])

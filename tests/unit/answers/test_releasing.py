@@ -189,13 +189,14 @@ def test_keys_of_another_type_are_an_engine_failure():
         release(hand.priced(hand.plan(one)), [hand.tallied(one, {(1.0,): [1]})])
 
 
-def test_quantiles_are_drawn_three_times_a_group():
-    """The point and both ends, from one histogram."""
+def test_quantiles_are_drawn_three_times_a_group_and_tested_six_times():
+    """The point and both ends, from one histogram; a test is one draw for all groups."""
     one = hand.block([SIZES], [hand.count_item()], quantile="1/2")
     calls, (out,) = seen(hand.priced(hand.plan(one), amount=20), [hand.tallied(one, {(2,): [30] * 600})])
     ends = out.values[3]
 
-    assert [type(call.mechanism).__name__ for call in calls[3:]] == ["Quantile"] * 6
+    assert [type(call.mechanism).__name__ for call in calls[3:]] == ["Quantile"] * 6 + ["DiscreteGaussian"] * 6
+    assert all(np.shape(call.value) == (2,) for call in calls[9:])
     assert isinstance(ends, Ends)
     assert (ends.low[1], ends.point[1], ends.high[1]) == (30.0, 30.0, 30.0)
 

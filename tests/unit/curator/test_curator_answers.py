@@ -91,6 +91,25 @@ def test_the_table_says_what_the_error_bars_leave_out(answer):
     assert "Lima" in shown.export_text()
 
 
+def test_the_cap_on_different_values_is_told(curator):
+    """COUNT(DISTINCT x) counts at most `groups` values per person: said in answer and preview, and estimated."""
+    sql = "SELECT COUNT(DISTINCT shop) AS shops, COUNT(*) AS n FROM visits"
+    line = "shops: of at most 2 different values per person"
+    options = {"spend": "5%", "caps": {"rows": 5, "groups": 2}}
+    told = curator.ask(sql, **options, bias=True)
+    assert line in told.notes
+    assert line in curator.preview(sql, **options).notes
+    assert any(part.name == "persons with more than 2 different values of shop" for part in told.bias)
+    for other in ("SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(DISTINCT user_id) AS n FROM visits"):
+        assert not any("different values" in note for note in curator.preview(other, **options).notes)
+
+
+def test_the_cap_within_a_group_is_told(curator):
+    """Every cap that was executed."""
+    notes = curator.preview(BY_SHOP, spend="5%", caps={"rows": 5, "groups": 2, "rows_per_group": 1}).notes
+    assert any("in at most 2 groups, at most 1 in one group" in note for note in notes), notes
+
+
 def test_what_a_key_holds_cannot_break_the_page_or_the_terminal(answer):
     """Markup in a key is shown, not followed."""
     key, *rest = answer.parts
@@ -207,12 +226,14 @@ def test_a_receipt_of_private_keys_shows_threshold_and_delta(curator):
     assert keys["loss"]["kind"] == "KeySelection"
 
 
-def test_a_receipt_of_a_quantile_shows_its_three_draws(curator):
-    """The point and both ends are paid for, and named."""
+def test_a_receipt_of_a_quantile_shows_its_draws_and_tests(curator):
+    """The point, both ends and their tests are paid for, and named."""
     receipt = curator.ask("SELECT MEDIAN(spent) AS m FROM visits", spend="5%").receipt
     (one,) = receipt["measurements"]
     assert one["mechanism"] == "Quantile"
-    assert set(one["parameters"]) == {"point", "low", "high"}
+    assert set(one["parameters"]) == {"point", "low", "high", "tests", "miss"}
+    assert [set(test) for test in one["parameters"]["tests"]] == [{"sigma", "squared", "relation", "dimension"}] * 3
+    assert sum(part["count"] for part in one["loss"]["parts"]) == 9
     assert receipt["bounds"][0]["upper"] == "500"
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, session_of
 
+from curador.answers.release import ReleasedBlock
+from curador.answers.table import item_column, sight_of
 from curador.curator.options import QuestionOptions
 from curador.curator.preview import expected_errors
 from curador.curator.price import plan_question, price_at, priced_plan, smallest
 from curador.errors import InvalidParameter, InvalidQuery, NotPrivate, Refused
 from curador.ledger.amounts import TICK, Amounts
 from curador.plan.aggregates import linear_reach, mean_reach_at
+from curador.plan.ahead import each_row, reach_ahead
+from curador.plan.price import price
 from curador.study.model import Budget
 
 PURE = Budget(epsilon="1/3")
@@ -198,7 +203,7 @@ def test_accuracy_does_not_depend_on_who_asks(tmp_path):
     [
         ("SELECT MEDIAN(spent) AS m FROM visits", {"m": 1}),
         ("SELECT STDDEV(spent) AS m FROM visits", {"m": 1}),
-        ("SELECT COUNT(*) / 2 AS m FROM visits", {"m": 1}),
+        ("SELECT ROUND(AVG(spent), 1) AS m FROM visits", {"m": 1}),
         (BY_CITY, {"city": 1}),
         (BY_CITY, {"nobody": 1}),
         (BY_CITY, {}),
@@ -209,9 +214,60 @@ def test_accuracy_does_not_depend_on_who_asks(tmp_path):
     ],
 )
 def test_other_accuracies_are_refused(tmp_path, text, accuracy):
-    """Only counts, sums and means have an error that is known without data."""
+    """Without the rows of a group, of a column that has none, or of another one."""
     with pytest.raises(InvalidParameter, match="accuracy"):
         ready(asking_of(tmp_path), text, accuracy=accuracy)
+
+
+CALIBRATED = {
+    "COUNT(*) / 2": 40,
+    "SUM(spent) / COUNT(*)": 20,
+    "100.0 * COUNT(*) FILTER (WHERE city = 'Lima') / COUNT(*)": 5,
+    "AVG(spent) FILTER (WHERE city = 'Lima') - AVG(spent) FILTER (WHERE city <> 'Lima')": 20,
+    "AVG(spent) * COUNT(*)": 30_000,
+    "VARIANCE(spent)": 9_000,
+    "STDDEV(spent)": 60,
+    "MEDIAN(spent)": 20,
+    "QUANTILE(spent, 0.9)": 20,
+}
+
+
+@pytest.mark.parametrize("budget", [None, Budget(epsilon=10)])
+@pytest.mark.parametrize("column", CALIBRATED)
+def test_an_accuracy_is_kept_before_data_by_the_smallest_amount(tmp_path, column, budget):
+    """In a group of 10,000 rows; a thousandth less does not keep it."""
+    asking = asking_of(tmp_path, budget=budget) if budget else asking_of(tmp_path)
+    found = ready(asking, f"SELECT {column} AS m FROM visits", accuracy={"m": CALIBRATED[column]}, at=10_000)
+    main, (block,) = found.priced[0], found.priced[0].plan.blocks
+    less = price(main.plan, main.kind, main.amount * Fraction(999, 1000))
+
+    def reach(priced):
+        return reach_ahead(block, block.items[0].expression, priced.noises[0], 10_000, Fraction(95, 100))
+
+    assert reach(main) <= CALIBRATED[column] < reach(less)
+    assert any("spread evenly" in note for note in found.notes) == column.startswith(("MEDIAN", "QUANTILE"))
+
+
+@pytest.mark.parametrize("column", [name for name in CALIBRATED if "MEDIAN" not in name and "QUANT" not in name])
+@pytest.mark.parametrize("kind", ["concentrated", "pure"])
+def test_no_interval_is_longer_than_was_said_before_data(tmp_path, column, kind):
+    """Whatever was released beside a divisor of 10,000 rows."""
+    plan = ready(asking_of(tmp_path), f"SELECT {column} AS m FROM visits", spend="5%").priced[0].plan
+    priced = price(plan, kind, Fraction(1, 10) if kind == "concentrated" else Fraction(1))
+    (block,), dice = plan.blocks, np.random.default_rng()
+    values, rows = [], 200
+    for measurement in block.measurements:
+        low, high = each_row(block, measurement)
+        counted = all(block.tallies[place].kind == "rows" for place, _ in measurement.combination)
+        filtered = counted and len(block.measurements) > 1 and column.startswith("100")
+        share = dice.choice([0.0, 1.0, dice.random()], rows)
+        drawn = np.rint((low + (high - low) * share) * 10_000).astype(np.int64)
+        values.append(np.full(rows, 10_000) if counted and not (filtered and measurement is block.measurements[0]) else drawn)
+    sight = sight_of(block, priced.noises[0], ReleasedBlock((), tuple(values)))
+    found = item_column(block.items[0], sight, Fraction(95, 100))
+    said = reach_ahead(block, block.items[0].expression, priced.noises[0], 10_000, Fraction(95, 100))
+    halves = [(high - low) / 2 for low, high in zip(found.low, found.high, strict=True)]
+    assert max(halves) <= said * (1 + 1e-9)
 
 
 def test_at_needs_an_accuracy(tmp_path):

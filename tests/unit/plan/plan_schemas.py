@@ -3,6 +3,7 @@
 from fractions import Fraction
 from pathlib import Path
 
+from curador.engines.duckdb.images import compute_images
 from curador.study.model import (
     Analyst,
     Budget,
@@ -37,6 +38,9 @@ class Public:
 
     def longest(self, _table, _column):
         return 40
+
+    def images(self, listing, most):
+        return compute_images(listing, most, lambda *_: None)
 
 
 REGIONS = (Table("regions", "r.parquet", None), {"city": STRING, "region": STRING})

@@ -151,7 +151,8 @@ AGGREGATES = {
     "STDDEV(age)": "sqrt(var_samp(#1))",
     "STDDEV_POP(age)": "sqrt(var_pop(#1))",
     "MIN(age)": "quantile(#1 0)",
-    "MAX(joined)": "quantile(#6 1)",
+    "MAX(joined)": "from_days(quantile(date_diff('day', 1970-01-01, #6) 1))",
+    "REGR_AVGX(height, age)": "avg(#1 | and(not(is_null(#5)), not(is_null(#1))))",
     "MEDIAN(age)": "quantile(#1 1/2)",
     "QUANTILE(age, 0.9)": "quantile(#1 9/10)",
     "QUANTILE_CONT(age, 1)": "quantile(#1 1)",
@@ -207,8 +208,9 @@ REFUSED = {
     "substring(name, 0, 1) = 'a'": "from 1 to",
     "city LIKE name": "written here",
     "city LIKE 'a' ESCAPE '!'": "ESCAPE",
-    "city SIMILAR TO 'a'": "SIMILAR TO",
-    "regexp_matches(city, 'a')": "does not exist",
+    "city SIMILAR TO name": "written here",
+    "regexp_matches(city, '(a)\\1')": "no references",
+    "regexp_matches(city, 'a', 'g')": "must be 'i'",
     "age > ANY (SELECT 1)": "not part of the language",
     "(age, sex) = (1, 'f')": "a row of values",
     "age[1] = 2": "x[…]",
@@ -278,8 +280,15 @@ def test_dialects_say_what_their_words_mean():
     assert key("log(items)", "duckdb") == "log10(#5)"
     assert key("log(items)", "bigquery") == "ln(#5)"
     assert key("DATE_TRUNC(at, ISOWEEK)", "bigquery") == "date_trunc('week', #2)"
+    assert key("DATE_TRUNC(at, WEEK(MONDAY))", "bigquery") == "date_trunc('week', #2)"
+    sunday = "date_add(date_trunc('week', date_add(#2, -6, 'day')), 6, 'day')"
+    assert key("DATE_TRUNC(at, WEEK)", "bigquery") == key("DATE_TRUNC(at, WEEK(SUNDAY))", "bigquery") == sunday
+    assert key("CAST(spent AS INT)", "spark") == "cast(//(#4, 1))"
+    assert key("CAST(spent AS INT)", "duckdb") == "cast(#4)"
+    assert key("CAST(2.7 AS INT) + items", "spark") == "+(2, #5)"
+    assert key("spent::NUMBER", "snowflake") == "round(cast(#4), 0)"
     with pytest.raises(InvalidQuery, match="begin on Monday"):
-        key("DATE_TRUNC(at, WEEK)", "bigquery")
+        key("EXTRACT(WEEK FROM at)", "bigquery")
     with pytest.raises(InvalidQuery, match="never NULL"):
         key("GREATEST(spent, 1)", "bigquery")
     with pytest.raises(InvalidQuery, match="in days"):

@@ -67,9 +67,9 @@ def test_what_is_within_the_limits_is_read():
     assert read("SELECT COUNT(*) FROM people WHERE name = '" + "x" * 16_000 + "'")
 
 
-def test_the_dialect_is_one_of_four():
+def test_the_dialect_is_one_of_five():
     """Another dialect is refused by name."""
-    with pytest.raises(InvalidParameter, match="duckdb, postgres, bigquery, spark"):
+    with pytest.raises(InvalidParameter, match="duckdb, postgres, bigquery, spark, snowflake"):
         read("SELECT COUNT(*) FROM people", dialect="mysql")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from curador.engines.duckdb import reading, sources
 from curador.engines.duckdb.connection import look
+from curador.engines.duckdb.images import compute_images
 from curador.engines.duckdb.spelling import commas
 from curador.study.values import Type
 
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from curador.plan.listing import Listing, PublicRows
     from curador.study.model import Study, TableSchema
     from curador.study.values import Value
+
+
+_MOST_IMAGES = 64
+"""Lists of keys that are kept."""
 
 
 class _Facts(ABC):
@@ -29,6 +35,8 @@ class _Facts(ABC):
     def __init__(self, tables: tuple[TableSchema, ...]) -> None:
         self._tables = tables
         self._known: dict[str, list[tuple[Any, ...]]] = {}
+        self._images: dict[tuple[Listing, int], tuple[tuple[Value | None, ...], ...] | None] = {}
+        self._read: dict[tuple[PublicRows, int], Any] = {}
         self._lock = threading.Lock()
 
     def multiplicity(self, table: str, columns: tuple[str, ...]) -> int:
@@ -55,6 +63,33 @@ class _Facts(ABC):
         place = self._place(table)
         name = f"c{self._tables[place].index(column)}"
         return int(self._ask(place, f"SELECT coalesce(max(strlen({name})), 0) FROM t{place}")[0][0])
+
+    def images(self, listing: Listing, most: int) -> tuple[tuple[Value | None, ...], ...] | None:
+        """Return all tuples of a listing, each once; None if more than `most` rows are to be looked at. Computed once."""
+        key = listing, most
+        with self._lock:
+            if key in self._images:
+                return self._images[key]
+        found = compute_images(listing, most, self._rows)
+        with self._lock:
+            self._images = {**dict(list(self._images.items())[1 - _MOST_IMAGES :]), key: found}
+        return found
+
+    def _rows(self, source: PublicRows, most: int) -> Any:
+        """The different rows of a public table, in some columns; None if there are more than `most`."""
+        place = self._place(source.table)
+        key = source, most
+        with self._lock:
+            if key not in self._read:
+                names = commas(f"c{column} AS c{number}" for number, column in enumerate(source.columns)) or "1 AS c0"
+                connection = self._open(place)
+                try:
+                    statement = f"SELECT DISTINCT {names} FROM t{place} LIMIT {int(most) + 1}"
+                    found = connection.sql(statement).to_arrow_table()
+                finally:
+                    connection.close()
+                self._read[key] = None if found.num_rows > most else found
+            return self._read[key]
 
     def _place(self, table: str) -> int:
         place = next(place for place, one in enumerate(self._tables) if one.table.name == table)

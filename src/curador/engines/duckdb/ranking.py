@@ -177,14 +177,15 @@ class RankingPass:
         """Append the units that come behind the others."""
         columns = commas(self.names)
         self.connection.register("waiting", as_arrow({"u": units}))
-        tied = "(SELECT *, rowid AS id FROM ranked WHERE u IN (SELECT u FROM waiting))"
-        self._do(f"CREATE TEMP TABLE places AS {rank_by_formula(tied, columns, 'id')}")
+        # taken out first: they are few, and what follows then reads them alone
+        self._do("CREATE TEMP TABLE tied AS SELECT *, rowid AS id FROM ranked WHERE u IN (SELECT u FROM waiting)")
         self.connection.unregister("waiting")
-        placed = "SELECT s.*, q.r FROM ranked AS s JOIN places AS q ON q.id = s.rowid"
+        places = rank_by_formula("tied", columns, "id")
+        placed = f"SELECT s.* EXCLUDE (id), q.r FROM tied AS s JOIN ({places}) AS q USING (id)"
         if too_long is not None:
             placed = _shorten_texts(placed, too_long, self.texts)
         self._do(f"CREATE TEMP TABLE late AS SELECT * FROM ({placed}) WHERE r <= {self.most} ORDER BY u, r")
-        self._do("DROP TABLE places")
+        self._do("DROP TABLE tied")
         if len(self._number("late", "r")):
             raise Failed("Two rows of one unit have the same rank.")
         self._append("late")

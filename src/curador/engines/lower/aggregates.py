@@ -147,6 +147,20 @@ def clamp_to_ends(s: str, lowest: int, highest: int) -> str:
     return f"CASE WHEN {s} < {lowest:d} THEN {lowest:d} WHEN {s} > {highest:d} THEN {highest:d} ELSE {s} END"
 
 
+def move_to_grid(v: str, stored: Grid, grid: Grid) -> str:
+    """Return the place on a grid of what has the place v on a stored one with the same steps, which reaches beyond it.
+
+    Claim   The integers 0 … steps of the grid, and NULL where v is.
+    Rounds  Both are ⌊x/2^exponent − start + ½⌋ in doubles. Where a sum there is not exact they may differ by one step from
+            what `scale_to_steps` gives: either is a place on the grid, of the row's own value.
+    """
+    below = grid.start - stored.start
+    if not below and grid.steps == stored.steps:
+        return v
+    last = below + grid.steps
+    return f"CASE WHEN {v} < {below:d} THEN 0 WHEN {v} > {last:d} THEN {grid.steps:d} ELSE {v} - {below:d} END"
+
+
 # ---- tallies -----------------------------------------------------------------------------------------------------------
 
 

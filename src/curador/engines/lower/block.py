@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from curador.engines.base import Cells, Tallied
-from curador.engines.lower.aggregates import TALLIES, BesideOthers, Layers, TallyColumn, results_of
+from curador.engines.lower.aggregates import TALLIES, BesideOthers, Layers, TallyColumn, move_to_grid, results_of
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import null_of
-from curador.engines.lower.relation import apply_caps, can_stream, is_stored_on_grid, lower_shape, rank_of, stored_number
+from curador.engines.lower.relation import apply_caps, can_stream, find_stored_grid, lower_shape, rank_of, stored_number
 from curador.engines.lower.sql import GeneratedSQL, commas, mark_generated, rows_of, select, too_deep
 from curador.errors import Failed
 from curador.plan.ownership import Owners
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Integers, KeyValue
     from curador.engines.lower.sql import Dialect
-    from curador.plan.model import BlockPlan, Tally
+    from curador.plan.model import BlockPlan, Grid, Tally
     from curador.query.tree import Relation
     from curador.study.model import Schema
 
@@ -138,14 +138,18 @@ def _lower_kept(
     """Return the rows that count, the column of each key in them, and those of each tally."""
     owners = Owners(schema, rank_of(block.cap, block.relation, schema))
     found = {
-        place: tally.argument.index
+        place: (tally.argument.index, stored)
         for place, tally in enumerate(block.tallies)
         if stored_grids and isinstance(tally.argument, Ref) and tally.grid is not None
-        if is_stored_on_grid(block.relation, tally.argument.index, tally.grid, schema)
+        for stored in (find_stored_grid(block.relation, tally.argument.index, tally.grid, schema),)
+        if stored is not None
     }
+    grids = frozenset(column for column, _ in found.values())
+    number, settings = stored_number(block, schema), schema.study.engine
     place = dialect.place() if streamed else None
-    number = stored_number(block, schema)
-    shape = lower_shape(block.relation, owners, dialect, frozenset(found.values()), place=place, number=number)
+    ways = [None] if place is None else [(place, one) for one in dialect.parts_of_units(min(settings.threads, MOST_PARTS))]
+    shapes = [lower_shape(block.relation, owners, dialect, grids, lying=way, number=number) for way in ways]
+    shape = shapes[0]
     if not shape.private:
         message = "a block must be over rows of people"
         raise TypeError(message)
@@ -158,29 +162,32 @@ def _lower_kept(
             for place, tally in enumerate(block.tallies)
         ]
     )
-    settings = schema.study.engine
     rows = apply_caps(
-        layers.select(shape.sql),
+        [layers.select(one.sql) for one in shapes],
         block.cap,
         block.relation,
         shape,
         grouped,
         dialect,
         numbered=settings.prepare != "never",
-        threads=min(settings.threads, MOST_PARTS) if streamed else None,
+        streamed=place is not None,
     )
     return rows, keys, columns
 
 
-def _columns_of(tally: Tally, stored: int | None, layers: Layers) -> tuple[str | None, str | None]:
-    """The columns of a tally's argument and filter. stored: which column of the relation comes on the tally's grid."""
+def _columns_of(tally: Tally, stored: tuple[int, Grid] | None, layers: Layers) -> tuple[str | None, str | None]:
+    """The columns of a tally's argument and filter.
+
+    stored  which column of the relation comes on a grid that holds the tally's
+    """
     chosen = None if tally.filter is None else layers.value(tally.filter, Type.BOOLEAN)
     if tally.argument is None:
         return None, chosen
     if tally.grid is None:
         return layers.value(tally.argument), chosen
     if stored is not None:
-        return layers.column(f"g{stored}"), chosen
+        column, grid = stored
+        return layers.column(move_to_grid(f"g{column}", grid, tally.grid)), chosen
     return layers.on_grid(layers.term(tally.argument), tally.grid), chosen
 
 

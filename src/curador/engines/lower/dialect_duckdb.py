@@ -124,6 +124,12 @@ class DuckDB:
     def matches(self, x: str, pattern: str) -> str:
         return f"regexp_full_match({x}, {self.string(pattern)})"
 
+    def day(self, x: str) -> str:
+        return f"(DATE '1970-01-01' + CAST({x} AS INTEGER))"
+
+    def searches(self, x: str, pattern: str) -> str:
+        return f"regexp_matches({x}, {self.string(pattern)})"
+
     def text(self, name: str, x: str) -> str:
         return f"trim({x}, ' ')" if name == "trim" else f"{name}({x})"
 
@@ -173,26 +179,28 @@ class DuckDB:
         how = {True: "MATERIALIZED ", False: "NOT MATERIALIZED ", None: ""}[once]
         return f"{name} AS {how}({query})"
 
-    def first_rows(self, source: str, most: int, parts: int) -> str:
+    def first_rows(self, sources: Sequence[str], most: int) -> str:
         """A window without partition and order is computed while rows pass: nothing is sorted, kept or spilled.
 
         lag(__u, m) is whose row stood m places before. It reaches STREAMED rows back; beyond that rows are counted, and from
         each number that of the unit's first row is taken, which is the largest so far of those at which a unit begins.
         """
-        return " UNION ALL ".join(first_rows_of(source, most, condition) for condition in ranges_of_hash(parts))
+        return " UNION ALL ".join(first_rows_of(source, most) for source in sources)
 
     def place(self) -> str:
         return "rowid"
 
+    def parts_of_units(self, parts: int) -> list[str | None]:
+        return ranges_of_hash(parts)
 
-def first_rows_of(source: str, most: int, condition: str | None) -> str:
-    """Return the SELECT of the first rows of every unit for which a condition holds."""
-    given = [] if condition is None else [condition]
+
+def first_rows_of(source: str, most: int) -> str:
+    """Return the SELECT of the first rows of every unit of a source."""
     before, back = "lag(__o0, 1, -1) OVER () AS __before", "lag(__u, {:d}, -1) OVER () AS __back"
     if most <= STREAMED:
-        passing, first = select(["*", back.format(most), before], source, when=given), "__back <> __u"
+        passing, first = select(["*", back.format(most), before], source), "__back <> __u"
     else:
-        counted = select(["*", "row_number() OVER () AS __n", back.format(1), before], source, when=given)
+        counted = select(["*", "row_number() OVER () AS __n", back.format(1), before], source)
         began = "max(CASE WHEN __back <> __u THEN __n ELSE 0 END) OVER (ROWS UNBOUNDED PRECEDING) AS __began"
         passing, first = select(["*", began], rows_of(counted)), f"__n - __began < {most:d}"
     kept = f"CASE WHEN __before >= __o0 THEN error('{DISORDER}') ELSE {first} END"

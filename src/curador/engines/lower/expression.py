@@ -15,9 +15,11 @@ cast         To integer: nearest, halves away from 0. Number to boolean: x <> 0.
              timestamp a date, then a blank or T, HH:MM, :SS and up to six decimals. To a string: integers in digits, floats
              in the fewest that read back, true or false, dates and timestamps as above with a blank. Else NULL.
 strings      Characters are code points. concat and replace give at most 4,096; replace reads no more than that allows.
-             trim takes blanks only. lower and upper map single characters.
+             trim takes blanks only. lower and upper map single characters. matches: a part of the text does, by the
+             language of `query/patterns.py`; $ is its end.
 times        Years 1 to 9999, clamped. date_trunc to a Monday for weeks. date_diff counts how many units begin after the
-             first moment up to the second. date_add keeps the day of the month or its last day.
+             first moment up to the second. date_add keeps the day of the month or its last day. from_days counts from
+             1970-01-01 and rounds down.
 
 What grows is cut: a string that doubles at every step would fail for one row's sake.
 
@@ -238,6 +240,15 @@ def _added(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> Lowere
     return LoweredTerm(dialect.try_cast(clamped, call.type), call.type)
 
 
+def _from_days(_: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
+    days, first, last = dialect.function("floor", as_finite(arguments[0], dialect)), *map(dialect.double, _DAYS)
+    clamped = f"(CASE WHEN {days} < {first} THEN {first} WHEN {days} > {last} THEN {last} ELSE {days} END)"
+    return LoweredTerm(dialect.day(clamped), Type.DATE)
+
+
+_DAYS = tuple(float((one.date() - dt.date(1970, 1, 1)).days) for one in (_FIRST, _LAST))
+
+
 def _moment(term: LoweredTerm, dialect: Dialect) -> LoweredTerm:
     """The term as a date or timestamp; NULL of no type is a timestamp."""
     return as_type(term, term.type or Type.TIMESTAMP, dialect)
@@ -256,6 +267,7 @@ TIME_FUNCTIONS: dict[str, CallLowering] = {
     "extract": _part,
     "date_diff": _between,
     "date_add": _added,
+    "from_days": _from_days,
 }
 """Functions of dates and timestamps."""
 
@@ -280,6 +292,10 @@ def _text(argument: LoweredTerm, dialect: Dialect) -> str:
 def _like(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
     pattern = _string_literal(call.arguments[1])
     return LoweredTerm(dialect.like(_text(arguments[0], dialect), pattern, fold=call.function == "ilike"), Type.BOOLEAN)
+
+
+def _matched(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
+    return LoweredTerm(dialect.searches(_text(arguments[0], dialect), _string_literal(call.arguments[1])), Type.BOOLEAN)
 
 
 def _starts_with(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> LoweredTerm:
@@ -378,6 +394,7 @@ def _integer_literal(node: Node) -> int:
 
 TEXT_FUNCTIONS: dict[str, CallLowering] = {
     **dict.fromkeys(("like", "ilike"), _like),
+    "matches": _matched,
     "starts_with": _starts_with,
     **dict.fromkeys(("lower", "upper", "trim", "length"), _plain_text),
     "concat": _concat,

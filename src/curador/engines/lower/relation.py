@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from curador.engines.lower.aggregates import unit_group, window
 from curador.engines.lower.expression import LoweredTerm, align, as_type, lower_term, lower_text, null_of
-from curador.engines.lower.sql import commas, every, require_short, rows_of, select
+from curador.engines.lower.sql import EVERY_ROW, commas, every, require_short, rows_of, select
 from curador.errors import NotPrivate
 from curador.plan.model import column_grid
 from curador.plan.ownership import NUMBERED_GROUPS, Owners, conjuncts, numbered_key, refs_of, scans_of
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 NOBODY = -1
 """The number of a unit that nobody is: units are numbered from 0."""
 
-_EVERY_ROW = (1 << 62) - 1
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}
 
 
@@ -95,6 +94,9 @@ class LoweredRelation:
 # ---- relations -----------------------------------------------------------------------------------------------------
 
 
+Lying: TypeAlias = "tuple[str, str | None]"
+"""What a row's place in its table is called, and which units are read, by a condition; None: all are."""
+
 StoredNumber: TypeAlias = "tuple[int, int | None]"
 """A column of a base table, and up to which number of its values in a unit rows count; None: all do."""
 
@@ -105,16 +107,16 @@ def lower_shape(
     dialect: Dialect,
     grids: frozenset[int] = frozenset(),
     *,
-    place: str | None = None,
+    lying: Lying | None = None,
     number: StoredNumber | None = None,
 ) -> LoweredRelation:
-    """Return the relation, with the stored grid integers of these columns beside it; see `is_stored_on_grid`.
+    """Return the relation, with the stored grid integers of these columns beside it; see `find_stored_grid`.
 
     owners  every private table gives a unit's first rows only, up to their height
-    place   of one prepared table (`is_table`): a row's place in it, by which rows are ordered instead of their rank
+    lying   of one prepared table (`is_table`): rows come in the order in which they lie there, instead of their rank
     number  of one prepared table, not filtered: of a column's values, those of which rows count (`duckdb/numbering.py`)
     """
-    shape = _lower(relation, grids, owners, dialect, place, number)
+    shape = _lower(relation, grids, owners, dialect, lying, number)
     require_short(shape.sql)
     return shape
 
@@ -124,20 +126,21 @@ def _lower(
     grids: frozenset[int],
     owners: Owners,
     dialect: Dialect,
-    place: str | None,
+    lying: Lying | None,
     number: StoredNumber | None,
 ) -> LoweredRelation:
     match relation:
         case Scan():
-            return _scan(relation, grids, owners, place, number)
+            return _scan(relation, grids, owners, lying, number)
         case Filter(input=Join() as join) if join.kind not in {"semi", "anti"}:
             return _join(join, grids, tuple(conjuncts(relation.predicate)), owners, dialect)
         case Filter():
-            below = lower_shape(relation.input, owners, dialect, grids, place=place)
-            conditions = [_test_row_by_row(relation.predicate, below.column_names, dialect)]
-            return _over(below, select(["*"], rows_of(below.sql), when=conditions), relation.columns)
+            below = lower_shape(relation.input, owners, dialect, grids, lying=lying)
+            test = lower_text if lying is not None else _test_row_by_row  # behind the wall of `_scan` none is looked up
+            condition = test(relation.predicate, below.column_names, dialect, Type.BOOLEAN)
+            return _over(below, select(["*"], rows_of(below.sql), when=[condition]), relation.columns)
         case Project():
-            return _project(relation, grids, owners, dialect, place, number)
+            return _project(relation, grids, owners, dialect, lying, number)
         case Join():
             return _join(relation, grids, (), owners, dialect)
         case UnionAll():
@@ -163,7 +166,7 @@ def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> Lowered
 
 
 def _scan(
-    scan: Scan, grids: frozenset[int], owners: Owners, place: str | None, numbered: StoredNumber | None
+    scan: Scan, grids: frozenset[int], owners: Owners, lying: Lying | None, numbered: StoredNumber | None
 ) -> LoweredRelation:
     number, found = next((place, table) for place, table in enumerate(owners.schema.tables) if table.table.name == scan.table)
     columns = [f"c{place}" for place in range(len(scan.columns))]
@@ -174,14 +177,17 @@ def _scan(
     rank = 1 if found.table.unique else owners.height
     # a row that is its own unit has one; asking for it would have rows numbered that nobody numbers otherwise; where places
     # are asked for, preparation has looked that each row has an owner
-    owned = [] if place is not None or isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
+    owned = [] if lying is not None or isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
     conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
     first: list[str] = []
     if numbered is not None:
         column, most = numbered
         first = [f"__f{column:d} AS __f"]
         conditions += [] if most is None else [f"__d{column:d} <= {most:d}"]
-    sql = select([*columns, *stored, "__u", "__h", *first, f"{place or '__r'} AS __o0"], f"t{number}", when=conditions)
+    place, units = ("__r", None) if lying is None else lying
+    conditions += [] if units is None else [units]
+    sql = select([*columns, *stored, "__u", "__h", *first, f"{place} AS __o0"], f"t{number}", when=conditions)
+    sql += "" if lying is None else f" LIMIT {EVERY_ROW}"
     return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids, first=bool(first))
 
 
@@ -190,11 +196,11 @@ def _project(
     grids: frozenset[int],
     owners: Owners,
     dialect: Dialect,
-    place_of_row: str | None,
+    lying: Lying | None,
     number: StoredNumber | None,
 ) -> LoweredRelation:
     sources = {place: _ref(project, place) for place in grids}
-    below = lower_shape(project.input, owners, dialect, frozenset(sources.values()), place=place_of_row, number=number)
+    below = lower_shape(project.input, owners, dialect, frozenset(sources.values()), lying=lying, number=number)
     names = below.column_names
     computed = [
         f"{lower_text(expression, names, dialect, out.type)} AS c{place}"
@@ -246,7 +252,7 @@ def _join(join: Join, grids: frozenset[int], above: tuple[Node, ...], owners: Ow
     nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and _guarded(joined, owners.schema) else []
     rest = [_test_row_by_row(one, names, dialect) for one in split.left_above]
     sql = select([*columns, *stored, *units, *ordered], source, when=[*nobody, *rest])
-    sql += f" LIMIT {_EVERY_ROW}" if _guarded(joined, owners.schema) else ""
+    sql += f" LIMIT {EVERY_ROW}" if _guarded(joined, owners.schema) else ""
     return LoweredRelation(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
 
 
@@ -408,13 +414,13 @@ def _move_columns(node: Expression, by: int) -> Expression:
             return node
 
 
-def _test_row_by_row(condition: Expression, names: Sequence[str], dialect: Dialect) -> str:
+def _test_row_by_row(condition: Expression, names: Sequence[str], dialect: Dialect, type_: Type = Type.BOOLEAN) -> str:
     """A condition that is tested row by row, whatever an engine knows of a column's smallest and largest values.
 
     A bare comparison it would look up in its statistics, and leave out a part of a table in which it is true of no row: one
     person's value would decide whether others' rows are read.
     """
-    return f"COALESCE({lower_text(condition, names, dialect, Type.BOOLEAN)}, {dialect.boolean(False)})"
+    return f"COALESCE({lower_text(condition, names, dialect, type_)}, {dialect.boolean(False)})"
 
 
 def _some(type_: Type | None, dialect: Dialect) -> str:
@@ -476,16 +482,17 @@ def _ref(project: Project, place: int) -> int:
     return expression.index
 
 
-def is_stored_on_grid(relation: Relation, place: int, grid: Grid, schema: Schema) -> bool:
-    """Whether a relation's column is, untouched, one that preparation put on exactly this grid, and can bring it along."""
+def find_stored_grid(relation: Relation, place: int, grid: Grid, schema: Schema) -> Grid | None:
+    """Return the grid on which preparation put a column that a relation brings along untouched, if it holds this one."""
     source = relation.columns[place].source
     table = None if source is None else schema.table(source[0])
     if source is None or table is None or table.table.public:
-        return False
+        return None
     declared = table.table.column(source[1])
-    if declared is None or column_grid(declared) != grid:
-        return False
-    return _brings_grid(relation, place, source)
+    stored = None if declared is None else column_grid(declared)
+    if stored is None or stored.exponent != grid.exponent or not _brings_grid(relation, place, source):
+        return None
+    return stored if stored.start <= grid.start and grid.start + grid.steps <= stored.start + stored.steps else None
 
 
 def _brings_grid(relation: Relation, place: int, source: tuple[str, str]) -> bool:
@@ -559,7 +566,7 @@ def rank_of(cap: Cap, relation: Relation, schema: Schema) -> int | None:
 
 
 def apply_caps(
-    rows: str,
+    rows: Sequence[str],
     cap: Cap,
     relation: Relation,
     shape: LoweredRelation,
@@ -567,20 +574,22 @@ def apply_caps(
     dialect: Dialect,
     *,
     numbered: bool = True,
-    threads: int | None = None,
+    streamed: bool = False,
 ) -> tuple[tuple[str, str], ...]:
-    """Return the rows that count, of a SELECT whose columns include `__u`, `__h`, the orders and these keys.
+    """Return the rows that count, of SELECTs whose columns include `__u`, `__h`, the orders and these keys.
 
     They are the last of the parts of a WITH clause, named `kept`.
 
+    rows      one SELECT, or several of different units
     numbered  units are numbers from 0, as preparation makes them, so that nobody can be named
-    threads   of one prepared table whose rows are ordered by their places: the row cap is executed while rows pass, by so
-              many threads; None: by sorting
+    streamed  of one prepared table whose rows are ordered by their places: the row cap is executed while rows pass, of each
+              SELECT by itself; else by sorting, of one
     """
-    streamed = None if threads is None or cap.by != "window" else dialect.first_rows("passing", cap.rows, threads)
-    parts = [("owned", rows)] if streamed is None else [("passing", rows), ("capped", streamed)]
+    parts = [(f"passing{place}", one) for place, one in enumerate(rows)]
+    passing = dialect.first_rows([name for name, _ in parts], cap.rows) if streamed and cap.by == "window" else None
+    parts = [("owned", *rows)] if passing is None else [*parts, ("capped", passing)]
     order = _order(shape, dialect)
-    if cap.by == "window" and streamed is None:
+    if cap.by == "window" and passing is None:
         sparse = cap.rows >= CROWDED_FROM and is_table(relation)
         parts += _fewer(cap.rows, order, dialect, numbered=numbered) if sparse else _first(cap.rows, order)
     if cap.groups is not None and cap.groups_by == "hash" and keys and cap.groups < cap.rows:

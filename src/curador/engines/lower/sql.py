@@ -35,6 +35,10 @@ MOST_DEPTH = 80
 """Nested calls of one expression."""
 
 
+EVERY_ROW = (1 << 62) - 1
+"""A limit that nothing reaches. Engines do not look below it for what stands above: it is a wall between two parts."""
+
+
 class GeneratedSQL(str):
     """SQL that curador wrote. Made in this package only."""
 
@@ -175,6 +179,14 @@ class Dialect(Protocol):
         """Return whether a whole string matches one of our regular expressions."""
         ...
 
+    def day(self, x: str) -> str:
+        """Return the date that is so many days after 1970-01-01, of a whole double that is one of the years 1 to 9999."""
+        ...
+
+    def searches(self, x: str, pattern: str) -> str:
+        """Return whether a part of a string matches a regular expression of `query/patterns.py`, in linear time."""
+        ...
+
     def text(self, name: str, x: str) -> str:
         """Return lower, upper, length (in code points) or trim (of blanks) of a string."""
         ...
@@ -231,14 +243,17 @@ class Dialect(Protocol):
         """Return a part of a WITH clause; once: computed once and kept, or not, or as the engine likes."""
         ...
 
-    def first_rows(self, source: str, most: int, parts: int) -> str | None:
-        """Return the SELECT of every unit's first rows of a source, in the order in which they lie in their table.
+    def first_rows(self, sources: Sequence[str], most: int) -> str | None:
+        """Return the SELECT of every unit's first rows of sources, in the order in which they lie in their table.
 
-        The source has `__u`, `__h` and `__o0`, the row's place in its table. None where an engine cannot do it in one go.
-        The statement stops, and has no result, where the rows were met in another order than that of their places.
-
-        parts  how many threads there are to work on it
+        Each source is of whole units and has `__u`, `__h` and `__o0`, the row's place in its table. None where an engine
+        cannot do it in one go. The statement stops, and has no result, where the rows of a source were met in another order
+        than that of their places.
         """
+        ...
+
+    def parts_of_units(self, parts: int) -> list[str | None]:
+        """Return conditions on `__h` of which each holds of whole units, and one of every unit: one for each thread."""
         ...
 
     def place(self) -> str | None:
