@@ -48,7 +48,7 @@ def with_results(text):
 def released(block, noises):
     """Return made-up numbers of a block: the same for the same measurement of the same rows, whatever else is asked."""
     names = [block.relation.columns[block.keys[place].expression.index].name for place in block.private_keys]
-    rows = cross_keys(block.keys, list(itertools.product(*(VALUES[name] for name in names))))
+    rows = cross_keys(block, list(itertools.product(*(VALUES[name] for name in names))))
     values = []
     for measurement, noise in zip(block.measurements, noises, strict=True):
         said = f"{plain(block.relation)} {measurement.text} {measurement.grid}"

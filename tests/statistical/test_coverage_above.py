@@ -82,7 +82,7 @@ def drawn(text, kind):
     priced = price(plan, kind, NOISES[kind])
     exact = []
     for block in plan.blocks:
-        keys = key_columns(cross_keys(block.keys, [()]), len(block.keys))
+        keys = key_columns(cross_keys(block, [()]), len(block.keys))
         values = tuple(np.array([COUNTS[name] for name in keys[1]]) for _ in block.measurements)
         exact.append(ReleasedBlock(keys, values))
     tallied = [

@@ -6,11 +6,11 @@ the charge: no step of it has more than a million rows.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curador.errors import NotPrivate
+from curador.plan.model import count_combinations
 from curador.query.lifting import columns_of, noisy_columns
 from curador.query.tree import (
     Aggregate,
@@ -66,7 +66,7 @@ class RowBound:
 
 
 def _size(block: BlockPlan, max_units: int) -> RowBound:
-    known = math.prod(len(key.values or ()) for key in block.keys if key.values is not None)
+    known = count_combinations(block.keys, block.joint)
     if not block.private_keys:
         return RowBound(known)
     most = known * max_units * block.contribution.groups
