@@ -129,6 +129,7 @@ class Ranges:
                 aggregate = relation.aggregates[index - len(relation.keys)]
                 found = self._inside(aggregate, relation.input)
                 every = aggregate.function == "count" and aggregate.argument is None and aggregate.filter is None
+                every = every and not self.schema.older
                 return replace(found, lower=Fraction(1)) if every else found  # a group is there for a row of it
             case Window():
                 width = len(relation.input.columns)
