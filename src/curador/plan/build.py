@@ -15,6 +15,7 @@ from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.above import plan_above
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
 from curador.plan.domains import Ranges, domains_of, image_range
+from curador.plan.intervals import can_be_null
 from curador.plan.model import (
     BlockPlan,
     Cap,
@@ -32,7 +33,6 @@ from curador.plan.model import (
     count_combinations,
     grid_between,
 )
-from curador.plan.nulls import can_be_null
 from curador.plan.ownership import AS_DECLARED, Owners, RequestedCaps, bound_contribution, caps_of, is_unit
 from curador.plan.words import expression_text, key_names, range_text
 from curador.plan.work import cutting_height, fit_height, most_stored

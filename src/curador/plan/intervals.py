@@ -5,7 +5,7 @@ does not exist. Irrational ends are rounded outwards. A range speaks of values t
 
 Calendar arithmetic is on moments known without data. Times have no zone: they are UTC everywhere.
 
-Narrowing is what a predicate says of a column: the range of values for which it can be true.
+Narrowing is what a predicate says of a column: the range of values for which it can be true, and that it is not NULL.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from curador.plan.model import Range
 from curador.plan.ownership import conjuncts
-from curador.query.tree import Call, Literal, Ref
+from curador.query.tree import Call, Distinct, Filter, Literal, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from curador.query.tree import Node
+    from curador.query.tree import Node, Relation
     from curador.study.values import Value
 
 
@@ -437,3 +437,56 @@ def _is_number(value: Value | None) -> bool:
 def number_of(value: Value | None) -> Fraction | None:
     """Return a value as a rational; None where it is no number."""
     return Fraction(value) if isinstance(value, (int, Fraction)) and not isinstance(value, bool) else None
+
+
+# ---- NULL ------------------------------------------------------------------------------------------------------------------
+
+
+def can_be_null(expression: Node, relation: Relation) -> bool:
+    """Return whether an expression can be NULL; when in doubt, it can."""
+    match expression:
+        case Literal():
+            return expression.value is None
+        case Ref():
+            return column_can_be_null(relation, expression.index)
+        case Call(function="is_null"):
+            return False
+        case Call(function="coalesce"):
+            return all(can_be_null(argument, relation) for argument in expression.arguments)
+        case Call(
+            function="extract" | "date_trunc" | "neg" | "abs" | "floor" | "ceil" | "round" | "length" | "and" | "or" | "not"
+        ):
+            return any(can_be_null(argument, relation) for argument in expression.arguments)
+        case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=" | "in" | "like" | "ilike" | "starts_with"):
+            return any(can_be_null(argument, relation) for argument in expression.arguments)
+        case Call(function="case"):
+            places = [*range(1, len(expression.arguments) - 1, 2), len(expression.arguments) - 1]
+            return any(can_be_null(expression.arguments[place], relation) for place in places)
+        case _:
+            return True
+
+
+def column_can_be_null(relation: Relation, index: int) -> bool:
+    """Return whether a column can be NULL where the filters below hold."""
+    if not relation.columns[index].nullable:
+        return False
+    if isinstance(relation, Filter):
+        for conjunct in conjuncts(relation.predicate):
+            if not isinstance(conjunct, Call):
+                continue
+            inner = conjunct.arguments[0]
+            denied = conjunct.function == "not" and isinstance(inner, Call) and inner.function == "is_null"
+            if denied and isinstance(inner, Call) and _is_column(inner.arguments[0], index):
+                return False
+            if conjunct.function in {"=", "<", "<=", ">", ">=", "in"} and any(
+                _is_column(argument, index) for argument in conjunct.arguments
+            ):
+                return False
+        return column_can_be_null(relation.input, index)
+    if isinstance(relation, Distinct):
+        return column_can_be_null(relation.input, index)
+    return True
+
+
+def _is_column(expression: Node, index: int) -> bool:
+    return isinstance(expression, Ref) and expression.index == index

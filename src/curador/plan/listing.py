@@ -24,13 +24,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import sys
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
-from curador.plan.intervals import unit_starts
-from curador.plan.nulls import can_be_null
+from curador.plan.intervals import can_be_null, unit_starts
 from curador.plan.ownership import conjuncts, refs_of
 from curador.query.tree import Call, Distinct, Filter, Join, Literal, Project, Ref, Scan, UnionAll, UnitGroup, Window
 from curador.study.values import Type
@@ -443,6 +443,63 @@ def _beside(left: RowWay, right: RowWay) -> RowWay:
         left.matches + right.matches,
         left.narrowed + right.narrowed,
     )
+
+
+def make_listing(
+    lister: Lister,
+    way: RowWay,
+    linked: set[int],
+    conditions: list[Expression],
+    matches: list[PublicMatch],
+    keys: list[Expression],
+) -> Listing:
+    """Number sources and cells anew, only those that are looked at: one listing has one form, however it was come by."""
+    held = dict(way.narrowed)
+    beside = {source for match in matches for source in match.sources}
+    order = sorted(linked) + sorted(beside - linked)
+    looked = sorted(
+        {index for one in (*keys, *conditions, *(c for m in matches for c in m.conditions)) for index in refs_of(one)}
+    )
+    numbered = {cell: place for place, cell in enumerate(looked)}
+    columns: dict[int, list[int]] = defaultdict(list)
+    cells: list[tuple[int, int]] = []
+    for cell in looked:
+        source, column = lister.cells[cell]
+        if column not in columns[source]:
+            columns[source].append(column)
+        cells.append((order.index(source), columns[source].index(column)))
+    sources = [
+        replace(one, columns=tuple(columns[source]))
+        if isinstance(one := lister.sources[source], PublicRows)
+        else held.get(source, one)
+        for source in order
+    ]
+    return Listing(
+        tuple(sources),
+        tuple(cells),
+        tuple(_renumber(one, numbered) for one in conditions),
+        tuple(
+            PublicMatch(
+                tuple(order.index(source) for source in match.sources),
+                tuple(_renumber(one, numbered) for one in match.conditions),
+                match.none,
+            )
+            for match in matches
+        ),
+        tuple(_renumber(one, numbered) for one in keys),
+        frozenset(order.index(source) for source in beside),
+    )
+
+
+def _renumber(expression: Expression, numbered: dict[int, int]) -> Expression:
+    match expression:
+        case Ref():
+            return replace(expression, index=numbered[expression.index])
+        case Call():
+            held = [_renumber(one, numbered) for one in expression.arguments if isinstance(one, (Literal, Ref, Call))]
+            return replace(expression, arguments=tuple(held))
+        case _:
+            return expression
 
 
 def listed_values(column: FiniteColumn) -> Iterator[Value | None]:

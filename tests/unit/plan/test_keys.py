@@ -10,7 +10,7 @@ import pytest
 from plan_schemas import schema
 
 from curador.engines.duckdb.images import compute_images
-from curador.plan import keys as key_lists
+from curador.plan import listing
 from curador.plan.build import build_plan
 from curador.plan.listing import FiniteColumn
 from curador.plan.model import count_combinations
@@ -282,8 +282,8 @@ def test_more_than_a_million_is_not_looked_through():
 def test_a_forgotten_tuple_is_seen(monkeypatch, everything):
     """The brute force itself can fail: without the NULL of an absent side it does."""
     question = asked(["q.w"], "t LEFT JOIN q ON t.n = q.m")
-    plain = key_lists.Lister._join  # noqa: SLF001 -- the bug is there
-    monkeypatch.setattr(key_lists.Lister, "_join", lambda self, join, needed: plain(self, join, needed)[:1])
+    plain = listing.Lister._join  # noqa: SLF001 -- the bug is there
+    monkeypatch.setattr(listing.Lister, "_join", lambda self, join, needed: plain(self, join, needed)[:1])
     assert not image(everything, question) <= listed(question)
 
 

@@ -156,7 +156,9 @@ def test_conditions_narrow(question, expected):
 def test_numbers_made_of_declared_texts_are_bounded_by_their_image():
     """Sixteen texts are sixteen numbers."""
     notes = build_plan(parse("SELECT AVG(CAST(e AS INTEGER)) AS m FROM t", SCHEMA), SCHEMA).blocks[0].notes
-    assert notes == ("e::integer in [1, 16] (t.e has declared values)",)
+    assert notes[0].startswith("e::integer in [1, 16]")
+    notes = build_plan(parse("SELECT AVG(LENGTH(CONCAT(e, e))) AS m FROM t", SCHEMA), SCHEMA).blocks[0].notes
+    assert notes[0].startswith("length(concat(e, e)) in [2, 4]")
     with pytest.raises(NotPrivate, match="needs both bounds"):
         build_plan(parse("SELECT AVG(CAST(word AS INTEGER)) AS m FROM t", SCHEMA), SCHEMA)
 
