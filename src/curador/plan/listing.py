@@ -245,7 +245,9 @@ class Lister:
         """Whole numbers or days between bounds."""
         column = relation.columns[index]
         if column.type is Type.INTEGER:
-            return self._whole(Ref(index, column.type), relation, most=MOST_LISTED)
+            found = self._whole(Ref(index, column.type), relation, most=MOST_LISTED)
+            counted = found is not None and found.values and found.values[0] == 0 and _counts_a_group(relation, index)
+            return replace(found, values=found.values[1:]) if found is not None and counted else found
         times = self.ranges.times(Ref(index, column.type), relation) if column.type.temporal else None
         if times is None:
             return None
@@ -434,6 +436,14 @@ class Lister:
         values: tuple[dt.date, ...] = tuple(moment.date() if call.type is Type.DATE else moment for moment in found)
         null = can_be_null(inner, relation)
         return FiniteColumn(call.type, values, null, "declared bounds of the date, or WHERE")
+
+
+def _counts_a_group(relation: Relation, index: int) -> bool:
+    """Whether a column is how many rows a group of a unit has, which is there for one of them at least: 0 is no such number."""
+    if not isinstance(relation, UnitGroup) or index < len(relation.keys):
+        return False
+    aggregate = relation.aggregates[index - len(relation.keys)]
+    return aggregate.function == "count" and aggregate.argument is None and aggregate.filter is None
 
 
 def _beside(left: RowWay, right: RowWay) -> RowWay:
