@@ -245,9 +245,7 @@ class Lister:
         """Whole numbers or days between bounds."""
         column = relation.columns[index]
         if column.type is Type.INTEGER:
-            found = self._whole(Ref(index, column.type), relation, most=MOST_LISTED)
-            counted = found is not None and found.values and found.values[0] == 0 and _counts_a_group(relation, index)
-            return replace(found, values=found.values[1:]) if found is not None and counted else found
+            return self._whole(Ref(index, column.type), relation, most=MOST_LISTED)
         times = self.ranges.times(Ref(index, column.type), relation) if column.type.temporal else None
         if times is None:
             return None
@@ -263,7 +261,8 @@ class Lister:
         known = self.ranges.of(expression, relation)
         if known.lower is None or known.upper is None or known.upper - known.lower >= (most or MOST_WHOLE):
             return None
-        numbers = range(math.ceil(known.lower), math.floor(known.upper) + 1)
+        first = max(math.ceil(known.lower), 1) if _counts_a_group(expression, relation) else math.ceil(known.lower)
+        numbers = range(first, math.floor(known.upper) + 1)
         null = can_be_null(expression, relation)
         why = f"whole numbers: {known.why or 'its range'}"
         return FiniteColumn(Type.INTEGER, numbers, null, why, promised=True)
@@ -438,11 +437,11 @@ class Lister:
         return FiniteColumn(call.type, values, null, "declared bounds of the date, or WHERE")
 
 
-def _counts_a_group(relation: Relation, index: int) -> bool:
-    """Whether a column is how many rows a group of a unit has, which is there for one of them at least: 0 is no such number."""
-    if not isinstance(relation, UnitGroup) or index < len(relation.keys):
+def _counts_a_group(expression: Expression, relation: Relation) -> bool:
+    """Whether it is how many rows a group of a unit has: one at least, or the group were not there."""
+    if not isinstance(relation, UnitGroup) or not isinstance(expression, Ref) or expression.index < len(relation.keys):
         return False
-    aggregate = relation.aggregates[index - len(relation.keys)]
+    aggregate = relation.aggregates[expression.index - len(relation.keys)]
     return aggregate.function == "count" and aggregate.argument is None and aggregate.filter is None
 
 
