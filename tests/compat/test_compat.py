@@ -113,6 +113,7 @@ def test_a_question_keeps_its_text_and_its_key(path, name, case):
     study = read_study(path.parent / "studies" / case["study"])
     older = path.parent.name in {"v0", "v1", "v2"}  # before quantiles' ends were tested: their keys still find answers
     ready = given.priced(study, case["question"], case["options"], older=older)
+
     assert [text for text, _ in ready.identities] == case["texts"], name
     assert ready.plan_digest == case["plan"]
     assert ready.key == case["key"]

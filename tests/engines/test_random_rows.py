@@ -53,7 +53,7 @@ def keys_of(row, by):
 
 
 def holds(part, place, true):
-    """Whether an interval holds the true value, where one is stated; NULL and NaN are of nothing, of which noise may be left."""
+    """Whether an interval holds the true value, where one is stated; a NULL or NaN is of nothing, and noise is left of it."""
     low, high = part.low[place], part.high[place]
     if low is None or high is None or true is None or math.isnan(true):
         return True

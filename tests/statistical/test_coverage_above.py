@@ -16,7 +16,7 @@ from corpus_schemas import TABLES, schema
 from scipy.stats import binom
 
 from curador.answers import above as steps
-from curador.answers import bars
+from curador.answers import bars, forms
 from curador.answers.release import ReleasedBlock, cross_keys, key_columns, release
 from curador.answers.table import answer_columns
 from curador.engines.base import Tallied
@@ -161,7 +161,7 @@ def test_the_same_noise_taken_for_two_is_caught(monkeypatch):
     plain = vars(steps)["_added"]
 
     def independent(one, other, sign, rows):
-        if isinstance(other, bars.Form):
+        if isinstance(other, forms.Form):
             mirrored = other.matrix.copy()
             mirrored.indices = mirrored.indices[::-1].copy()
             other = dataclasses.replace(other, matrix=mirrored)

@@ -13,21 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.answers.bars import (
-    MOST_TERMS,
-    Computed,
-    Folded,
-    Form,
-    Known,
-    NoiseWorld,
-    Ranked,
-    RowRanges,
-    Share,
-    Stacked,
-    Unproved,
-    take_values,
-)
+from curador.answers.bars import Computed, Folded, Known, Ranked, RowRanges, Stacked, Unproved
 from curador.answers.computed import ReleasedFrame, Vector, arrow_type, compute, evaluate, vector_of
+from curador.answers.forms import MOST_TERMS, Form, NoiseWorld, Share, take_values
 from curador.answers.release import key_order
 from curador.plan.above import depends_on_noise, equated_columns, is_chosen, is_known_by
 from curador.query.lifting import noisy_columns

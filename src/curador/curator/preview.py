@@ -313,7 +313,8 @@ def _errors_above(priced: Priced, above: AbovePlan, confidence: Fraction) -> lis
     A sum over groups has as many noises as there are groups, so all must be known.
     """
     from curador.answers.above import compute_above
-    from curador.answers.bars import Form, enclose_bar
+    from curador.answers.bars import enclose_bar
+    from curador.answers.forms import Form
     from curador.answers.table import sight_of
     from curador.curator.rehearsal import rehearse, tally_without_rows
 

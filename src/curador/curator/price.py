@@ -308,10 +308,10 @@ def price_question(
 
 
 def _has_older_form(question: PricedQuestion | FindingQuestion, options: QuestionOptions) -> bool:
-    """Whether the question was priced otherwise once: its quantiles, or what COUNT(DISTINCT x) lost."""
+    """Whether the question was priced otherwise once: its quantiles, or what its caps lost."""
     blocks = question.priced[0].plan.blocks
     quantiles = any(one.kind == "quantile" for block in blocks for one in block.measurements)
-    return quantiles or (options.bias and any(tally.most for block in blocks for tally in block.tallies))
+    return quantiles or options.bias
 
 
 def _has_older_plan(session: Session, text: str, options: QuestionOptions) -> bool:

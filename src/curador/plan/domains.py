@@ -143,10 +143,7 @@ class Ranges:
             case UnitGroup():
                 if index < len(relation.keys):
                     return self.of(relation.keys[index], relation.input)
-                aggregate = relation.aggregates[index - len(relation.keys)]
-                found = self._inside(aggregate, relation.input)
-                every = aggregate.function == "count" and aggregate.argument is None and aggregate.filter is None
-                return replace(found, lower=Fraction(1)) if every else found  # a group is there for a row of it
+                return self._inside(relation.aggregates[index - len(relation.keys)], relation.input)
             case Window():
                 width = len(relation.input.columns)
                 if index < width:

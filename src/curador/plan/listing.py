@@ -261,7 +261,8 @@ class Lister:
         known = self.ranges.of(expression, relation)
         if known.lower is None or known.upper is None or known.upper - known.lower >= (most or MOST_WHOLE):
             return None
-        numbers = range(math.ceil(known.lower), math.floor(known.upper) + 1)
+        first = max(math.ceil(known.lower), 1) if _counts_a_group(expression, relation) else math.ceil(known.lower)
+        numbers = range(first, math.floor(known.upper) + 1)
         null = can_be_null(expression, relation)
         why = f"whole numbers: {known.why or 'its range'}"
         return FiniteColumn(Type.INTEGER, numbers, null, why, promised=True)
@@ -434,6 +435,14 @@ class Lister:
         values: tuple[dt.date, ...] = tuple(moment.date() if call.type is Type.DATE else moment for moment in found)
         null = can_be_null(inner, relation)
         return FiniteColumn(call.type, values, null, "declared bounds of the date, or WHERE")
+
+
+def _counts_a_group(expression: Expression, relation: Relation) -> bool:
+    """Whether it is how many rows a group of a unit has: one at least, or the group were not there."""
+    if not isinstance(relation, UnitGroup) or not isinstance(expression, Ref) or expression.index < len(relation.keys):
+        return False
+    aggregate = relation.aggregates[expression.index - len(relation.keys)]
+    return aggregate.function == "count" and aggregate.argument is None and aggregate.filter is None
 
 
 def _beside(left: RowWay, right: RowWay) -> RowWay:

@@ -7,7 +7,8 @@ import pytest
 import released_questions as made
 
 from curador.answers.above import compute_above
-from curador.answers.bars import Form, Share, enclose_bar, is_proved, row_patterns
+from curador.answers.bars import enclose_bar, is_proved
+from curador.answers.forms import Form, Share, row_patterns
 from curador.answers.table import sight_of
 from curador.plan.build import build_plan
 from curador.plan.price import price
