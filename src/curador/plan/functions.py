@@ -177,7 +177,10 @@ def _distance(call: Call, ranges: Ranges, relation: Relation) -> Range:
     start, end = (ranges.times(argument, relation) for argument in call.arguments[1:])
     if start is None or end is None:
         return Range(None, None, integer=True)  # the years 1 to 9999 are no bounds: noise would drown every answer
-    first, last = units_apart(start[1], end[0], unit) - 1, units_apart(start[0], end[1], unit) + 1
+    if unit == "day" and not ranges.schema.older:  # midnights between them are counted, no more and no fewer
+        first, last = end[0].toordinal() - start[1].toordinal(), end[1].toordinal() - start[0].toordinal()
+    else:
+        first, last = units_apart(start[1], end[0], unit) - 1, units_apart(start[0], end[1], unit) + 1
     return Range(Fraction(first), Fraction(last), integer=True, why="dates")
 
 

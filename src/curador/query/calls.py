@@ -181,9 +181,15 @@ def _word(node: Any, reading: Reading, around: exp.Expr) -> str:
         word = node.name.lower()
         if sunday or (word in {"week", "weeks"} and reading.context.dialect == "bigquery"):
             raise invalid(reading.place(around), "a week must begin on Monday", "ISOWEEK or WEEK(MONDAY).")
+        if reading.context.dialect == "spark":
+            word = _SPARK_WORDS.get(word, word)
         if word in _PARTS:
             return _PARTS[word]
     raise invalid(reading.place(around), f"a unit of time must be written here: {', '.join(UNITS)}")
+
+
+_SPARK_WORDS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
+"""What Spark's trunc() and date_trunc() call some units besides."""
 
 
 def _unit(node: Any, reading: Reading, around: exp.Expr) -> str:

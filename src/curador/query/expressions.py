@@ -53,6 +53,12 @@ def _unknown_refusal(node: exp.Expr, reading: Reading) -> Exception:
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Expr):
         node = node.this  # how ANY_VALUE arrives
     if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
+        if isinstance(node.parent, exp.In):
+            return not_private(
+                place,
+                "IN (SELECT …) must be a condition of its own in WHERE",
+                "join the table in FROM; its columns may stand in any condition.",
+            )
         if isinstance(node, exp.Exists):
             return not_private(
                 place,

@@ -89,7 +89,14 @@ def function_name(node: exp.Expr, text: str) -> str:
         written = text[start : end + 1].lower()
         if written.isidentifier():
             return written
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+    if not isinstance(node, exp.Func):
+        return node.key
+    names = [*_OTHER_NAMES.get(type(node), ()), node.sql_name().lower()]
+    return next((one for one in names if f"{one}(" in text.lower()), names[-1])
+
+
+_OTHER_NAMES: dict[type[exp.Expr], tuple[str, ...]] = {exp.GroupConcat: ("string_agg", "listagg")}
+"""Names that a parser writes otherwise, and does not say where they stood."""
 
 
 def name_node(node: exp.Expr, text: str) -> str:

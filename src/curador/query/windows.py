@@ -12,7 +12,7 @@ from curador.query.context import UNIT, Reading, take_arguments
 from curador.query.messages import invalid, not_private
 from curador.query.text import name_node
 from curador.query.tree import Frame, Order, Out, ReleasedCall, WindowCall
-from curador.query.typed_terms import TypedTerm, column_term
+from curador.query.typed_terms import TypedTerm, call_term, column_term, literal_term, unify_types
 from curador.study.values import Type
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _argument(this: exp.Expr, function: str, rows: Reading) -> tuple[TypedTerm |
         take_arguments(this, rows.context)
         return None, 1
     if function in {"lag", "lead"}:
-        inner, offset = take_arguments(this, rows.context, "this", "offset")
+        inner, offset = take_arguments(this, rows.context, "this", "offset", ignored=("default",))
         step = 1 if offset is None else typed_terms.value_of(rows.of(offset))
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= _MOST_OFFSET:
             raise invalid(place, f"the offset of {function} must be a whole number from 0 to {_MOST_OFFSET:,}")
@@ -238,7 +238,23 @@ def _read_released_window(node: exp.Window, reading: Reading, windows: Windows) 
     if call not in windows.calls:
         windows.calls.append(call)
     index = windows.width + windows.calls.index(call)
-    return column_term(index, Out(function, type_, nullable=True), place)
+    found = column_term(index, Out(function, type_, nullable=True), place)
+    default = this.args.get("default")
+    return found if default is None else _with_default(found, rows.of(default), call, windows)
+
+
+def _with_default(found: TypedTerm, default: TypedTerm, call: ReleasedCall, windows: Windows) -> TypedTerm:
+    """Return LAG with what it is where there is no such row: the first rows, as many as it looks back."""
+    if call.function != "lag":
+        raise invalid(call.place, f"{call.function} must have no default", "COALESCE(…, 0) gives one.")
+    number = replace(call, function="row_number", argument=None, type=Type.INTEGER, offset=1)
+    if number not in windows.calls:
+        windows.calls.append(number)
+    index = windows.width + windows.calls.index(number)
+    first = column_term(index, Out("row_number", Type.INTEGER, nullable=False), call.place)
+    condition = call_term("<=", Type.BOOLEAN, (first, literal_term(call.offset, Type.INTEGER)))
+    type_, (value, lagged) = unify_types([default, found], "LAG and its default", call.place)
+    return call_term("case", type_, (condition, value, lagged), nullable=True, place=call.place)
 
 
 def _released_order(order: exp.Order | None, rows: Reading) -> list[TypedTerm]:
@@ -267,7 +283,7 @@ def _released_argument(this: exp.Expr, function: str, rows: Reading) -> tuple[Ty
         take_arguments(this, rows.context)
         return None, 1
     if function in _PICKING:
-        inner, offset = take_arguments(this, rows.context, "this", "offset")
+        inner, offset = take_arguments(this, rows.context, "this", "offset", ignored=("default",))
         step = 1 if offset is None else typed_terms.value_of(rows.of(offset))
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= _MOST_OFFSET:
             raise invalid(place, f"the offset of {function} must be a whole number from 0 to {_MOST_OFFSET:,}")
