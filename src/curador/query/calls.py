@@ -83,6 +83,8 @@ def _read_cast(node: exp.Cast, reading: Reading) -> TypedTerm:
     inner = reading.of(this)
     if type_ is Type.INTEGER and reading.context.dialect == "spark":
         inner = _cut_fraction(inner, reading.place(node))
+    if type_ is Type.INTEGER and inner.type is Type.FLOAT and reading.context.dialect == "duckdb":
+        inner = _halves_to_even(inner, reading.place(node))
     term = cast_term(inner, type_, reading.place(node))
     if type_ is Type.DECIMAL and len(parameters or ()) == 2 and typed_terms.value_of(term) is None:
         scale = reading.of(parameters[1].this)
@@ -100,6 +102,19 @@ def _cut_fraction(term: TypedTerm, place: Place | None) -> TypedTerm:
     if term.type not in {Type.FLOAT, Type.DECIMAL}:
         return term
     return call_term("//", term.type, (term, literal_term(1, Type.INTEGER)), nullable=term.nullable, place=place)
+
+
+def _halves_to_even(term: TypedTerm, place: Place | None) -> TypedTerm:
+    """Return a number whose halves are the even neighbour already, as DuckDB casts doubles."""
+    if typed_terms.value_of(term) is not None or term.is_null:
+        return term
+    below, above = (call_term(name, Type.FLOAT, (term,), place=place) for name in ("floor", "ceil"))
+    half = call_term("-", Type.FLOAT, (term, below), place=place)
+    tie = call_term("=", Type.BOOLEAN, (half, literal_term(Fraction(1, 2), Type.DECIMAL)), place=place)
+    odd = call_term("%", Type.FLOAT, (below, literal_term(2, Type.INTEGER)), place=place)
+    even = call_term("=", Type.BOOLEAN, (odd, literal_term(0, Type.INTEGER)), place=place)
+    both = call_term("and", Type.BOOLEAN, (tie, even), place=place)
+    return call_term("case", Type.FLOAT, (both, below, tie, above, term), nullable=term.nullable, place=place)
 
 
 def cast_term(term: TypedTerm, type_: Type, place: Place | None) -> TypedTerm:

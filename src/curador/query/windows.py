@@ -128,7 +128,7 @@ def _argument(this: exp.Expr, function: str, rows: Reading) -> tuple[TypedTerm |
         take_arguments(this, rows.context)
         return None, 1
     if function in {"lag", "lead"}:
-        inner, offset = take_arguments(this, rows.context, "this", "offset", ignored=("default",))
+        inner, offset = take_arguments(this, rows.context, "this", "offset")
         step = 1 if offset is None else typed_terms.value_of(rows.of(offset))
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= _MOST_OFFSET:
             raise invalid(place, f"the offset of {function} must be a whole number from 0 to {_MOST_OFFSET:,}")
