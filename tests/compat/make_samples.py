@@ -1,4 +1,4 @@
-"""Make a folder of samples of everything that curador stores: `python tests/compat/make_samples.py v3`.
+"""Make a folder of samples of everything that curador stores: `python tests/compat/make_samples.py v4`.
 
 Run once for each version of any stored format, by the code that introduces it, and never again: a folder that exists is
 refused. What is drawn (noise, ids, keys, times) is drawn afresh; tables, questions and parameters are fixed.
