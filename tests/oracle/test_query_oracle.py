@@ -104,6 +104,8 @@ def text(node, leaf):
         case "date_add":
             unit = node.arguments[2].value
             return f"CAST({parts[0]} + INTERVAL ({node.arguments[1].value}) {unit} AS {SQL_TYPES[node.type]})"
+        case "matches":
+            return f"regexp_full_match({parts[0]}, {parts[1]})"
         case _:
             raise AssertionError(name)
 
@@ -290,6 +292,8 @@ QUESTIONS = [
     one
     for one in corpus_schemas.questions()
     if one["expect"] == "answer" and one["dialect"] == "duckdb" and not any(word in one["sql"] for word in OTHER_MEANING)
+    # what is made of released rows is compared in tests/engines, on rows that were released
+    if parse(one["sql"], corpus_schemas.schema(one["schema"])).above is None
 ]
 
 
