@@ -17,8 +17,8 @@ ROW = re.compile(r"^\| `(?P<file>[\w/]+\.py)` \| `(?P<function>\w+)` \|", re.MUL
 
 MOST_FILES = 75
 MOST_TYPES = 69
-"""What a reader must hold in mind: a question that needs more has grown where it should not. Raised once, from 73 and 64, when
-keys became the images of their expressions and bars got laws of several parts."""
+"""What a reader must hold in mind: a question that needs more has grown where it should not. Raised once, from 73 and 64,
+when keys became the images of their expressions and bars got laws of several parts."""
 
 
 @pytest.fixture(scope="module")
