@@ -483,6 +483,8 @@ def _with_blocks(rows: AnyRelation, made: dict[tuple[Relation, tuple[Expression,
             places = {item.expression: place for place, item in enumerate(block.items)}
             outs = tuple(Out(item.name, item.expression.type or Type.STRING, nullable=True) for item in block.items)
             leaf = check_size(ReleasedLeaf(block, outs, rows.place))
+            if [places[item.expression] for item in rows.block.items] == list(range(len(outs))):
+                return leaf  # what its columns are called does not matter below the top
             listed = [
                 (out.name, Ref(places[item.expression], out.type))
                 for item, out in zip(rows.block.items, rows.columns, strict=True)
