@@ -55,13 +55,12 @@ def aggregate_groups(calls: Sequence[tuple[str, int | None, int | None, Type]], 
 def _aggregate(function: str, argument: int | None, condition: int | None, kind: Type) -> str:
     of = "*" if argument is None else column(argument)
     where = "" if condition is None else f" FILTER (WHERE {column(condition)})"
-    match function:
-        case "count_distinct":
-            return f"COUNT(DISTINCT {of}){where}"
-        case "sum" | "avg":
-            return _total(f"{function.upper()}({of}){where}", kind)
-        case _:
-            return f"{function.upper()}({of}){where}"
+    text = _WRITTEN.get(function, f"{function.upper()}({{}})").format(of) + where
+    return _total(text, kind) if function in {"sum", "avg"} else text
+
+
+_WRITTEN = {"count_distinct": "COUNT(DISTINCT {})"}
+"""Aggregates that are not written as they are called."""
 
 
 def _total(text: str, kind: Type) -> str:
