@@ -33,7 +33,7 @@ def whole_and_short_agree(path, charged):
         assert ledger.spent() == Amounts(sum(one.kind == "reserved" for one in ledger.entries()) * Fraction(1, 1000))
         store, places = ledger._store, opening.LedgerPlaces.of(path, None, None)  # noqa: SLF001 -- what the opening reads
         found = opening.read_since(store, places, ledger.id, ledger.limits)
-        whole = opening.read_whole(store, ledger.id)
+        whole = opening.read_whole(store, places, ledger.id)
         if found is not None:
             ends = [make_checkpoint(one, file=store.file, witness=places.witness) for one in (found[0], whole)]
             assert ends[0] == ends[1]

@@ -170,8 +170,9 @@ _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
     """Return the entries as plain values; None: the owner, who sees all of them."""
+    given = ledger.given_again()
     if analyst is None:
-        return [_line(entry, owner=True) for entry in ledger.entries(analyst=ALL)]
+        return [_line(entry, owner=True, times=given.get(entry.id, 1)) for entry in ledger.entries(analyst=ALL)]
     asked: dict[str, list[Entry]] = {}
     for entry in ledger.entries(analyst=analyst):
         begun = asked.get(entry.refers or "") if entry.kind.settles else None
@@ -179,13 +180,15 @@ def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
             asked[entry.id] = [entry]
         else:  # entries of older ledgers have times of their own
             begun.append(replace(entry, time=begun[0].time))
-    return [_line(entry, owner=False) for begun in asked.values() for entry in begun]
+    return [_line(entry, owner=False, times=given.get(entry.id, 1)) for begun in asked.values() for entry in begun]
 
 
-def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
+def _line(entry: Entry, *, owner: bool, times: int) -> dict[str, Any]:
     """An entry has the text its own asker wrote, also of an answer that was stored. Counters are the owner's to see.
 
     The cost stands where it was charged and nowhere else, so that adding it up counts nothing twice.
+
+    times   how often that day, of an answer that was given again
     """
     charged = entry.kind is EntryKind.RESERVED
     body: dict[str, Any] = {
@@ -198,6 +201,7 @@ def _line(entry: Entry, *, owner: bool) -> dict[str, Any]:
         "data_version": entry.data_version,
         "refers": None if entry.refers is None else shown_id(entry.refers),
         "note": entry.note,
+        **({"times": times} if entry.kind is EntryKind.SERVED else {}),
     }
     return {**body, "sequence": entry.sequence, "hash": entry.hash} if owner else body
 
@@ -210,8 +214,9 @@ def log_table(lines: Sequence[dict[str, Any]]) -> Any:
         costs = [f"{_SIGNS[name]} {rounded_text(Fraction(value), up=True)}" for name, value in line["cost"].items()]
         who = line["analyst"] or "owner"
         text = " ".join(str(line["note"] or line["question"] or "").split())
+        kind = line["kind"] if line.get("times", 1) == 1 else f"{line['kind']} {line['times']:,} times"
         most = LONGEST if line["kind"] not in _TOLD_WHOLE else LONGEST_NOTE
         short = text if len(text) <= most else text[: most - 1] + "…"
         cost = ", ".join(costs)
-        made.add_row(*map(verbatim, (line["time"], line["kind"], who, str(line["data_version"]), cost, short)))
+        made.add_row(*map(verbatim, (line["time"], kind, who, str(line["data_version"]), cost, short)))
     return made

@@ -13,6 +13,7 @@ rows. What differs between a question (`asking.py`) and a fit (`training.py`) is
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import json
 import logging
 import secrets
@@ -129,7 +130,7 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                         purchase.try_engine()
                 session.tried.add((request.question, request.question_key))
             said = CHARGING
-            reserved = _reserve(session, purchase)
+            reserved = _reserve(session, purchase, fresh=fresh)
             if not isinstance(reserved, Spent):
                 said = None
                 return _give_again(session, purchase, reserved)
@@ -195,8 +196,8 @@ def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Sto
     return purchase.show(restored, digest, Spent(entry=entry, limit=limit, before=spent, after=spent))
 
 
-def _reserve(session: Session, purchase: Purchase[Value, Result]) -> Spent | Stored:
-    """Charge; or return what somebody else bought meanwhile in another process, where it is bought once.
+def _reserve(session: Session, purchase: Purchase[Value, Result], *, fresh: bool) -> Spent | Stored:
+    """Charge; or return what somebody else bought meanwhile, in this process or in another, and pay nothing.
 
     Engines are stopped at the deadline. Who has not stored anything by then was killed: that charge is kept, and what it was
     for is bought anew.
@@ -204,23 +205,32 @@ def _reserve(session: Session, purchase: Purchase[Value, Result]) -> Spent | Sto
     request, dead = purchase.request, None
     while True:
         try:
-            return session.ledger.reserve(request, once=purchase.once, dead=dead)
+            return session.ledger.reserve(request, once=purchase.once or not fresh, dead=dead)
         except AlreadyReserved as other:
-            stored = _await_other(session, request)
+            stored = _await_other(session, request, other.entry)
             if stored is not None:
                 return stored
             dead = other.entry.id
 
 
-def _await_other(session: Session, request: Request) -> Stored | None:
+def _await_other(session: Session, request: Request, other: Entry) -> Stored | None:
     """Return what somebody else is buying, once it is there; None where it does not come. Nothing is charged here."""
-    patience = time.monotonic() + float(session.study.engine.deadline)
-    while time.monotonic() < patience:
+    deadline = float(session.study.engine.deadline)
+    patience = time.monotonic() + deadline - min(max(_age(other), 0.0), deadline)
+    while True:
         stored = session.stored(request.question_key, request.data_version)
         if stored is not None:
             return stored
+        if time.monotonic() > patience or session.ledger.settled(other.id) is not None:
+            return None
         time.sleep(_PATIENCE)
-    return None
+
+
+def _age(entry: Entry) -> float:
+    """How long ago a question arrived, in seconds by the clock on the wall: it only shortens a wait."""
+    with contextlib.suppress(ValueError, TypeError):
+        return (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(entry.time)).total_seconds()
+    return 0.0
 
 
 def _require_means(session: Session) -> None:

@@ -20,12 +20,12 @@ from types import TracebackType
 from typing import Any, Final, cast
 
 from curador.canonical import canonical_text
-from curador.errors import Failed, InvalidParameter, InvalidStudy, NotAllowed, require
+from curador.errors import InvalidParameter, require
 from curador.ledger import opening
-from curador.ledger.amounts import Amounts
+from curador.ledger.acts import CLOSED_AFTER, Change, Prepare, Reserve, Serve, Settle, admits
+from curador.ledger.amounts import NOTHING, Amounts
 from curador.ledger.entry import (
     STUDY,
-    AlreadyReserved,
     Entry,
     EntryKind,
     Request,
@@ -38,26 +38,19 @@ from curador.ledger.entry import (
     next_entry,
     note_text,
     now,
-    recent_entry,
     refuse_entry,
-    row_of,
-    seal,
 )
-from curador.ledger.limits import Limits, admit, refuse_what_does_not_fit
-from curador.ledger.sqlite import SQLiteStore
-from curador.ledger.store import Page
-from curador.ledger.witness import Head, remember
+from curador.ledger.limits import Limits, admit
+from curador.ledger.migration import is_old
+from curador.ledger.store import Page, Store
+from curador.ledger.witness import Head, Witness
+from curador.ledger.writer import SETTLING, Writer
 from curador.privacy.adjacency import Adjacency
 from curador.study.model import Budget
 
-CLOSED_AFTER: Final = 3
-"""Engine failures after which analysts are refused until the owner reopens the study."""
 OUTSIDE: Final = "outside the guarantee: at most 1 bit"
-SETTLING: Final = 30.0
-"""Seconds that a settlement waits for another writer: its charge stands already, so giving up early would waste it."""
 LONGEST_DETAILS: Final = 1_000_000
 """Letters of what a survey found, or of declarations, in one entry."""
-_CHARGED: Final = "the charge is kept and nothing was released"
 
 
 class Everyone(enum.Enum):
@@ -81,15 +74,15 @@ class Ledger:
     Source  [RRUV16] pure; [WRRW23] concentrated
     """
 
-    def __init__(self, store: SQLiteStore, first: Entry, limits: Limits, witness: Path, plain: int = -1) -> None:
+    def __init__(self, store: Store, first: Entry, limits: Limits, places: opening.LedgerPlaces, plain: int = -1) -> None:
         """Hold an opened store; `create` and `open` are the ways in.
 
         plain   up to this entry none is of a kind that came with version 2
         """
         self._store = store
-        self._witness = witness
-        self._mirrored = -1
-        self._seen = first.sequence
+        self._places = places
+        self._mirror = Witness(places.witness, first.ledger)
+        self._writer = Writer(store, limits, first.ledger, first.sequence, self._mirror.remember)
         self._unsettled: set[str] = set()
         self._plain = plain
         self._counted: tuple[int, Mapping[str, Mapping[str, Any]]] = (plain, {})
@@ -97,7 +90,8 @@ class Ledger:
         self.first: Final = first
         self.limits: Final = limits
         self.id: Final = first.ledger
-        self.path: Final = store.path
+        self.path: Final = places.ledger
+        self.name: Final = store.name
 
     # ---- ways in and out --------------------------------------------------------------------------------------------
 
@@ -164,9 +158,8 @@ class Ledger:
                 opening.ask_the_marker(page, places, study_name, ledger.id)
             if seen is None:
                 ledger._act(EntryKind.REOPENED, f"without the witness: {note_text(witness_lost, 'witness_lost')}")
-            else:
-                ledger._mirrored = seen
-                ledger._remember(*ledger.head)
+            elif seen < (head := ledger.head).sequence:
+                ledger._mirror.remember(*head)
             opening.keep_checkpoint(ledger._store, places, read)
         except BaseException:
             ledger.close()
@@ -181,15 +174,19 @@ class Ledger:
         ledger = cls(*opening.open_store(places))
         try:
             with ledger._store.reading() as page:
-                ledger._mirrored = opening.ask_the_witness(page, places, ledger.id, excused=False) or 0
+                opening.ask_the_witness(page, places, ledger.id, excused=False)
         except BaseException:
             ledger.close()
             raise
         return ledger
 
     def close(self) -> None:
-        """Close the file. Open reservations stay charged."""
-        self._store.close()
+        """Write what was counted, and close the file. Open reservations stay charged."""
+        try:
+            self._writer.flush()
+        finally:
+            self._mirror.close()
+            self._store.close()
 
     def __enter__(self) -> Ledger:  # noqa: PYI034 -- nobody derives from a ledger
         return self
@@ -199,52 +196,30 @@ class Ledger:
 
     # ---- spending ---------------------------------------------------------------------------------------------------
 
-    def reserve(self, request: Request, *, once: bool = False, dead: str | None = None) -> Spent:
+    def reserve(
+        self,
+        request: Request,
+        *,
+        once: bool = False,
+        dead: str | None = None,
+        id: str | None = None,  # noqa: A002 -- its name
+    ) -> Spent:
         """Charge a question before any data is read.
 
         once   refuse (AlreadyReserved, with the other entry) what is bought already on this data version: by a reservation of
                the same key that is open or committed. Whoever asks at the same time waits for that one instead.
         dead   the id of an open reservation that will not be settled any more: with `once` it does not stand in the way
+        id     of a request that was handed over before, and of which nobody knows what became: then that outcome
 
         Claim   If this returns, the charge is on disk and all charges together are within the limits, whoever else writes at
                 the same time. If it refuses, nothing was spent.
         Rounds  Exact.
         """
         admit(request, self.limits)
-        holder, limit = holder_of(request.analyst), self.limits.share(request.share)
-        with self._store.writing() as page:
-            head = self._head(page)
-            _admits(head, request.analyst, request.data_version)
-            other = page.standing(request.question_key, request.data_version) if once else None
-            if other is not None and other.id != dead:
-                raise AlreadyReserved(other)
-            total, own = page.total(STUDY), page.total(holder)
-            if total != head.after.spent:
-                refuse_entry(head.sequence, "must agree with the running total")
-            refuse_what_does_not_fit(self.limits, request, total=total, own=own, limit=limit)
-            entry = _append(
-                page,
-                replace(
-                    next_entry(head, EntryKind.RESERVED),
-                    time=request.asked,
-                    after=replace(head.after, spent=total + request.amounts),
-                    study_digest=request.study_digest,
-                    analyst=request.analyst,
-                    share=request.share,
-                    amounts=request.amounts,
-                    losses=request.losses,
-                    question_key=request.question_key,
-                    question=request.question,
-                    plan_digest=request.plan_digest,
-                    tables=request.tables,
-                ),
-            )
-            page.put_total(STUDY, entry.after.spent, self.limits.total)
-            page.put_total(holder, own + request.amounts, limit)
-        self._unsettled.add(entry.id)
-        self._remember(entry.sequence, entry.hash)
-        before = total if request.analyst is None else own
-        return Spent(entry=entry, limit=limit, before=before, after=before + request.amounts)
+        act = Reserve(request, once, dead) if id is None else Reserve(request, once, dead, id)
+        spent = self._writer.do(act, again=id is not None)
+        self._unsettled.add(spent.id)
+        return spent
 
     def commit(self, reservation: Spent, *, answer: bytes, answer_digest: str) -> Entry:
         """Store the answer of a reservation, in one stroke with the entry that allows its release.
@@ -254,14 +229,13 @@ class Ledger:
         require(type(answer) is bytes, "answer", "bytes", type(answer).__name__)
         require(is_label(answer_digest), "answer_digest", "a digest", answer_digest)
         content = hashlib.sha256(answer).hexdigest()
-        return self._settle(
-            EntryKind.COMMITTED, reservation, answer=answer, answer_digest=answer_digest, content_digest=content
-        )
+        return self._settle(Settle(EntryKind.COMMITTED, reservation.entry, answer, answer_digest, content_digest=content))
 
     def fail(self, reservation: Spent, *, incident: str) -> Entry:
         """Keep the charge of a reservation whose engine failed, and count the failure: that it failed was an answer too."""
         require(is_label(incident), "incident", "an id of at most 200 letters", incident)
-        return self._settle(EntryKind.FAILED, reservation, note=f"incident {incident}; {OUTSIDE}")
+        note = f"incident {incident}; {OUTSIDE}"
+        return self._settle(Settle(EntryKind.FAILED, reservation.entry, note=note))
 
     def void(self, reservation: Spent) -> Entry:
         """Give back the charge of a reservation made by this very object.
@@ -271,50 +245,26 @@ class Ledger:
         if reservation.id not in self._unsettled:
             hint = "after a restart nobody knows whether an engine ran; the charge is kept"
             raise InvalidParameter.must_be("reservation", "an open one of this session", reservation.id, hint)
-        return self._settle(EntryKind.VOIDED, reservation)
+        return self._settle(Settle(EntryKind.VOIDED, reservation.entry))
 
-    def _settle(
-        self,
-        kind: EntryKind,
-        reservation: Spent,
-        *,
-        answer: bytes | None = None,
-        answer_digest: str | None = None,
-        content_digest: str | None = None,
-        note: str | None = None,
-    ) -> Entry:
-        own = reservation.entry
-        with self._store.writing(charged=_CHARGED, patience=SETTLING) as page:
-            head, found = self._head(page), page.at(own.sequence)
-            if found != own or own.kind is not EntryKind.RESERVED or page.settled(own.id) is not None:
-                raise InvalidParameter.must_be("reservation", "an open one of this ledger", own.id)
-            next_one = next_entry(head, kind)
-            spent, failures = head.after.spent, head.after.failures + (kind is EntryKind.FAILED)
-            if kind is EntryKind.VOIDED:
-                spent -= own.amounts
-                holder = holder_of(own.analyst)
-                page.give_back(STUDY, spent)
-                page.give_back(holder, page.total(holder) - own.amounts)
-            entry = _append(
-                page,
-                replace(
-                    own,
-                    sequence=next_one.sequence,
-                    previous=next_one.previous,
-                    kind=kind,
-                    id=next_one.id,
-                    after=State(spent, head.after.data_version, failures),
-                    refers=own.id,
-                    answer_digest=answer_digest,
-                    content_digest=content_digest,
-                    note=note,
-                ),
-            )
-            if answer is not None:
-                page.keep(entry, answer)
-        self._unsettled.discard(own.id)
-        self._remember(entry.sequence, entry.hash)
+    def _settle(self, act: Settle) -> Entry:
+        entry = self._writer.do(act, patience=SETTLING)
+        self._unsettled.discard(act.own.id)
         return entry
+
+    def outcome(self, id: str) -> Entry | None:  # noqa: A002 -- its name
+        """Return the entry that a request became, by the id it was handed over with; None where it became none.
+
+        None is no promise while somebody may still be writing it.
+        """
+        with self._store.reading() as page:
+            return page.named(id)
+
+    def settled(self, reservation: str) -> EntryKind | None:
+        """Return how a reservation ended; None while it is open."""
+        with self._store.reading() as page:
+            found = page.settled(reservation)
+        return None if found is None else EntryKind(found)
 
     # ---- answers that were given before -----------------------------------------------------------------------------
 
@@ -338,7 +288,10 @@ class Ledger:
     def served(
         self, stored: Stored, analyst: str | None, *, asked: str = "", question: str | None = None, answer_digest: str = ""
     ) -> Entry:
-        """Record that a stored answer was given again. It costs nothing: it is the same release.
+        """Count that a stored answer was given again, and return the entry that charged it, as one that charged nothing.
+
+        It costs nothing: it is the same release, paid and on disk. So nobody waits for the line that says so. It is counted,
+        one line for a question, an asker and a day, and written with the next thing that is; a crash can lose the last ones.
 
         question, answer_digest   what this asker wrote and was shown, where that is not what the first one was
         asked                     when the question arrived; it may have waited for the first one to be answered
@@ -346,30 +299,41 @@ class Ledger:
         require(analyst is None or is_label(analyst), "analyst", "a name of at most 200 letters", analyst)
         shown = answer_digest or stored.entry.answer_digest
         require(shown is None or is_label(shown), "answer_digest", "a text of at most 200 letters", shown)
-        own = stored.entry
-        with self._store.writing() as page:
-            head, found = self._head(page), page.at(own.sequence)
-            if found != own or own.kind is not EntryKind.COMMITTED:
-                raise InvalidParameter.must_be("stored", "an answer of this ledger", own.id)
-            entry = _append(
-                page,
-                replace(
-                    next_entry(head, EntryKind.SERVED),
-                    time=asked or now(),
-                    study_digest=own.study_digest,
-                    data_version=own.data_version,
-                    analyst=analyst,
-                    question_key=own.question_key,
-                    question=own.question if question is None else question,
-                    plan_digest=own.plan_digest,
-                    tables=own.tables,
-                    answer_digest=shown,
-                    content_digest=own.content_digest,
-                    refers=own.id,
-                ),
-            )
-        self._remember(entry.sequence, entry.hash)
-        return entry
+        own, time = stored.entry, asked or now()
+        with self._store.reading() as page:
+            found, charged, head = page.at(own.sequence), page.named(own.refers or ""), page.head()
+        if found != own or own.kind is not EntryKind.COMMITTED or charged is None:
+            raise InvalidParameter.must_be("stored", "an answer of this ledger", own.id)
+        self._writer.count(Serve(own, analyst, time, question, shown))
+        return replace(
+            charged,
+            kind=EntryKind.SERVED,
+            analyst=analyst,
+            share=None,
+            time=time,
+            amounts=NOTHING,
+            losses=(),
+            after=head.after,
+        )
+
+    def given_again(self) -> Mapping[str, int]:
+        """Return how often answers were given again, by the ids of the entries that say so, where it was more than once."""
+        if is_old(self._store.schema()):
+            return {}
+        with self._store.reading() as page:
+            return page.given()
+
+    def prepared_digest(self, study: str, version: int) -> str | None:
+        """Return the digest of the prepared copy of a data version, which no entry holds; None where none is said."""
+        if is_old(self._store.schema()):
+            return None
+        with self._store.reading() as page:
+            return page.prepared(study, version)
+
+    def settle_digest(self, study: str, version: int, digest: str) -> str:
+        """Say what the prepared copy of a data version is, where nobody did; return the digest that stands."""
+        require(is_sha256(digest), "digest", "SHA-256 in hex", "something else")
+        return self._writer.do(Prepare(study, version, digest))
 
     # ---- the owner's acts -------------------------------------------------------------------------------------------
 
@@ -519,23 +483,17 @@ class Ledger:
 
     def _append_new(self, follow: Callable[[Page, Entry], Entry | None]) -> Entry | None:
         """Append an entry of a kind that older files refuse, which learn it first; None where there is nothing to say."""
-        self._store.admit_all_kinds()
-        with self._store.writing() as page:
-            made = follow(page, self._head(page))
-            entry = None if made is None else _append(page, made)
-        if entry is not None:
-            self._remember(entry.sequence, entry.hash)
-        return entry
+        return self._writer.do(Change(follow, late=True))
 
     def _act(self, kind: EntryKind, note: str) -> Entry:
-        with self._store.writing() as page:
-            head = self._head(page)
+        def follow(_: Page, head: Entry) -> Entry:
             version = head.after.data_version + (kind is EntryKind.REFRESHED)
             failures = 0 if kind is EntryKind.REOPENED else head.after.failures
             after = State(head.after.spent, version, failures)
-            entry = _append(page, replace(next_entry(head, kind), data_version=version, after=after, note=note))
-        self._remember(entry.sequence, entry.hash)
-        return entry
+            return replace(next_entry(head, kind), data_version=version, after=after, note=note)
+
+        made = self._writer.do(Change(follow))
+        return refuse_entry(0, "must be there") if made is None else made
 
     # ---- questions about the ledger ---------------------------------------------------------------------------------
 
@@ -572,7 +530,7 @@ class Ledger:
 
         analyst   None: the owner, and whoever spends nothing
         """
-        _admits(self._last(), analyst, version)
+        admits(self._last(), analyst, version)
 
     def spent(self, analyst: str | Everyone | None = ALL) -> Amounts:
         """Return what was spent by everybody, by one analyst, or by the owner (None); open reservations count."""
@@ -588,7 +546,11 @@ class Ledger:
         return study if analyst is None else study.least(own.room_below(self.limits.share(share)))
 
     def entries(self, start: int = 0, analyst: str | Everyone | None = ALL) -> Iterator[Entry]:
-        """Yield entries in order, from a sequence on: all, those of one analyst, or those of the owner (None)."""
+        """Yield entries in order, from a sequence on: all, those of one analyst, or those of the owner (None).
+
+        What this object counted and did not write yet is written first.
+        """
+        self._writer.flush()
         place = start
         while True:
             with self._store.reading() as page:
@@ -603,48 +565,16 @@ class Ledger:
 
         witness   whether the witness is asked too
         """
-        opening.read_whole(self._store, self.id)
+        opening.read_whole(self._store, self._places, self.id)
         if witness:
             with self._store.reading() as page:
-                opening.ask_the_witness(page, opening.LedgerPlaces(self.path, self._witness, None), self.id, excused=False)
+                opening.ask_the_witness(page, self._places, self.id, excused=False)
 
     # ---- one page ---------------------------------------------------------------------------------------------------
 
     def _last(self) -> Entry:
         with self._store.reading() as page:
             return page.head()
-
-    def _head(self, page: Page) -> Entry:
-        """Return the last entry before a change; a ledger that forgot what this object has seen is refused."""
-        head = page.head()
-        if head.ledger != self.id or head.sequence < self._seen:
-            raise InvalidStudy.must_be("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced")
-        self._seen = head.sequence
-        return head
-
-    def _remember(self, sequence: int, hash_: str) -> None:
-        """Mirror the head; again while another writer was faster, so that the last to write has seen the last entry."""
-        with self._store.mirroring:
-            while True:
-                if sequence > self._mirrored:
-                    try:
-                        remember(self._witness, self.id, sequence, hash_)
-                    except OSError as error:
-                        raise Failed(f"the ledger's witness could not be written; {_CHARGED}.") from error
-                    self._mirrored = sequence
-                sequence, hash_ = self._store.tip()
-                if sequence <= self._mirrored:
-                    return
-
-
-def _admits(head: Entry, analyst: str | None, version: int) -> None:
-    """Refuse an analyst while the study is closed, and a question about data that are no longer current."""
-    if analyst is not None and head.after.failures >= CLOSED_AFTER:
-        hint = "the owner looks into the failures and reopens the study"
-        told = f"the study must be open to analysts; it closed after {CLOSED_AFTER} engine failures"
-        raise NotAllowed(f"{told}.", hint=f"{hint}.")
-    current, hint = head.after.data_version, "the owner declared a new data version; open the study again"
-    require(version == current, "data_version", f"the current one ({current})", version, hint)
 
 
 def _study_of(entry: Entry) -> str | None:
@@ -662,10 +592,3 @@ def _plain_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     if type(held) is not dict or len(canonical_text(held)) > LONGEST_DETAILS:
         raise InvalidParameter.must_be(name, "a JSON object of at most a million letters", type(value).__name__)
     return cast("dict[str, Any]", held)
-
-
-def _append(page: Page, entry: Entry) -> Entry:
-    made, text = seal(entry)
-    row = row_of(made, text)
-    page.append(row)
-    return recent_entry(row)  # what everybody will read, not what was meant

@@ -36,9 +36,9 @@ from curador.ledger.entry import (
     seal,
 )
 from curador.ledger.limits import Limits
-from curador.ledger.migration import is_old, may_become
+from curador.ledger.migration import may_become, refuses_kinds
 from curador.ledger.sqlite import SQLiteStore, create_file, require_local, resolve_path, schema_of
-from curador.ledger.store import Page
+from curador.ledger.store import Page, Store
 from curador.ledger.witness import Head, WitnessedHead, sync_folder, write_private
 
 # ---- marker ----------------------------------------------------------------------------------------------------------------
@@ -166,8 +166,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         return Head(made.sequence, made.hash)
 
     def announce(head: Head) -> None:
-        mirror.remember(places.witness, first.ledger, *head, anew=seen is None)
-        mirror.sync_folder(places.witness.parent)
+        mirror.make(places.witness, first.ledger, *head, replace=seen is not None)
         announced.append(head)
 
     try:
@@ -176,7 +175,7 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         if announced and seen is None:
             places.witness.unlink(missing_ok=True)
         elif announced and seen is not None:
-            mirror.remember(places.witness, seen.ledger, *seen.head)
+            mirror.make(places.witness, seen.ledger, *seen.head, replace=True)
         if isinstance(error, FileExistsError):  # somebody else was faster
             raise refusal_of_taken_place(places.ledger) from None
         if isinstance(error, OSError):
@@ -191,7 +190,7 @@ def refusal_of_taken_place(ledger: Path) -> InvalidStudy:
     return InvalidStudy.must_be("a new ledger", "where no file is", str(ledger), hint)
 
 
-def open_store(places: LedgerPlaces) -> tuple[SQLiteStore, Entry, Limits, Path, int]:
+def open_store(places: LedgerPlaces) -> tuple[Store, Entry, Limits, LedgerPlaces, int]:
     """Open the file, and prove its limits again from its first entry; the rest is compared by the caller.
 
     Returns last the sequence up to which no entry is of a kind that came with version 2: −1 where some may be.
@@ -202,10 +201,10 @@ def open_store(places: LedgerPlaces) -> tuple[SQLiteStore, Entry, Limits, Path, 
     except BaseException:
         store.close()
         raise
-    return store, first, limits, places.witness, plain
+    return store, first, limits, places, plain
 
 
-def _first(store: SQLiteStore) -> tuple[Entry, Limits, int]:
+def _first(store: Store) -> tuple[Entry, Limits, int]:
     replay = ChainReplay()
     with store.reading() as page:
         row = page.row(0)
@@ -216,8 +215,8 @@ def _first(store: SQLiteStore) -> tuple[Entry, Limits, int]:
     if spent != head.after.spent:
         refuse_entry(head.sequence, "must agree with the running total")
     if not may_become(replay.schema, schema):
-        raise InvalidStudy.must_be("ledger", "with the tables that it was created with", str(store.path), DAMAGED)
-    return first, replay.limits, head.sequence if is_old(schema) else -1
+        raise InvalidStudy.must_be("ledger", "with the tables that it was created with", store.name, DAMAGED)
+    return first, replay.limits, head.sequence if refuses_kinds(schema) else -1
 
 
 def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused: bool) -> int | None:
@@ -233,6 +232,9 @@ def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused
     if seen.ledger != ledger_id:
         raise InvalidStudy.must_be("ledger", f"the one that its witness saw ({seen.ledger})", f"{ledger_id} in {name}", hint)
     behind = seen.head.sequence - last
+    if behind == 0 and seen.torn:
+        told = "the ledger must be ahead of what is left of its witness, whose last write was torn; it is not"
+        raise InvalidStudy(f"{told}: {name}.", hint=f"{hint}.")
     if behind > 0:
         entries = "1 entry" if behind == 1 else f"{behind} entries"
         raise InvalidStudy(f"the ledger is behind its witness by {entries}: {name}.", hint=f"{hint}.")
@@ -251,16 +253,16 @@ def ask_the_marker(page: Page, places: LedgerPlaces, study_name: str | None, led
         claim(places.folder, study_name or str(creation["study_name"]), ledger_id)
 
 
-def read(store: SQLiteStore, places: LedgerPlaces, ledger_id: str, limits: Limits, *, since: bool) -> tuple[ChainReplay, int]:
+def read(store: Store, places: LedgerPlaces, ledger_id: str, limits: Limits, *, since: bool) -> tuple[ChainReplay, int]:
     """Return what the ledger adds up to, and after which entry it was read: −1 where all of it was.
 
     since   read what came after the checkpoint only, where it fits
     """
     found = read_since(store, places, ledger_id, limits) if since else None
-    return (read_whole(store, ledger_id), -1) if found is None else found
+    return (read_whole(store, places, ledger_id), -1) if found is None else found
 
 
-def read_whole(store: SQLiteStore, ledger_id: str) -> ChainReplay:
+def read_whole(store: Store, places: LedgerPlaces, ledger_id: str) -> ChainReplay:
     """Read every page, entry, sum and answer; what is refused is not opened by its checkpoint either."""
     replay = ChainReplay()
     try:
@@ -269,12 +271,12 @@ def read_whole(store: SQLiteStore, ledger_id: str) -> ChainReplay:
             replay.read(page.all_rows())
             compare(replay, page, ledger_id)
     except InvalidStudy:
-        points.forget(points.checkpoint_of(store.path))
+        points.forget(points.checkpoint_of(places.ledger))
         raise
     return replay
 
 
-def read_since(store: SQLiteStore, places: LedgerPlaces, ledger_id: str, limits: Limits) -> tuple[ChainReplay, int] | None:
+def read_since(store: Store, places: LedgerPlaces, ledger_id: str, limits: Limits) -> tuple[ChainReplay, int] | None:
     """Read what came after the checkpoint and add it to what stood there; None where only a whole reading can tell.
 
     Returns what it all adds up to, and the sequence of the checkpoint.
@@ -316,7 +318,7 @@ def read_since(store: SQLiteStore, places: LedgerPlaces, ledger_id: str, limits:
     return replay, held.head.sequence
 
 
-def keep_checkpoint(store: SQLiteStore, places: LedgerPlaces, found: tuple[ChainReplay, int] | None) -> None:
+def keep_checkpoint(store: Store, places: LedgerPlaces, found: tuple[ChainReplay, int] | None) -> None:
     """Remember how far the ledger was read, where that was far enough."""
     if found is not None and store.file is not None and found[0].count - 1 - found[1] >= points.EVERY:
         made = points.make_checkpoint(found[0], file=store.file, witness=places.witness)

@@ -132,6 +132,11 @@ class SQLiteStore:
         require_local(self.path)
 
     @property
+    def name(self) -> str:
+        """The file's path."""
+        return str(self.path)
+
+    @property
     def file(self) -> tuple[int, int] | None:
         """Device and number of the file that was opened."""
         return self._file
@@ -166,6 +171,10 @@ class SQLiteStore:
                 _roll_back(page.cursor)
                 raise
 
+    def explain(self, error: Exception) -> CuradorError | None:
+        """Return the sentence for what the database said of one act; None where it was not the database."""
+        return _sentence_of(error, self.path, None) if isinstance(error, sqlite3.Error) else None
+
     def tip(self) -> tuple[int, str]:
         """Return the sequence and hash of the last entry."""
         self._renew_after_fork()
@@ -186,7 +195,7 @@ class SQLiteStore:
             return schema_of(page)
 
     def admit_all_kinds(self) -> None:
-        """Teach the tables of an older file the kinds that they refuse; one step, whole or not at all (`migration.py`)."""
+        """Bring the tables of an older file up to date; one step, whole or not at all (`migration.py`)."""
         if not is_old(self.schema()):
             return
         with _translating_errors(self.path, None), self._alone(PATIENCE), contextlib.closing(_connect(self.path)) as own:
@@ -195,8 +204,9 @@ class SQLiteStore:
             _begin(page.cursor, "BEGIN IMMEDIATE", time.monotonic() + PATIENCE)
             try:
                 self._require_same_file()
-                if is_old(schema_of(page)):  # nobody else was faster
-                    if not renew_tables(page.cursor) or schema_of(page) != SCHEMAS[-1]:
+                found = schema_of(page)
+                if is_old(found):  # nobody else was faster
+                    if not renew_tables(page.cursor, found) or schema_of(page) != SCHEMAS[-1]:
                         raise _corrupt(self.path)
                     page.cursor.execute("COMMIT")
             finally:

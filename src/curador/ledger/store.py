@@ -3,23 +3,29 @@
 entry    one row an entry: its text, its hash, and the columns by which it is found; rows are only ever added
 answer   the bytes of committed answers; their digests are in the chain
 total    running sums, so that a reservation costs the same on the millionth day; CHECK is the second net below the judge
+again    how often a stored answer was given again, a row for each line that says so: a number, outside the chain
+prepared the owner's: the keyed digest of the prepared copy of a data version, so that all machines answer from the same rows
 
 Amounts in `total` are whole ticks as text of one width: comparing texts compares numbers, and no database rounds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from curador.errors import InvalidStudy
+from curador.errors import CuradorError, InvalidStudy
 from curador.ledger.amounts import DIGITS, NOTHING, Amounts
 from curador.ledger.entry import DAMAGED, LATER, ChainRow, Entry, EntryKind, entry_of, recent_entry, refuse_entry
 
 if TYPE_CHECKING:
+    import threading
+    from contextlib import AbstractContextManager
+
     from sqlalchemy.sql.expression import ClauseElement
 
 PAGE: Final = 500  # rows fetched at once when all are read
@@ -43,6 +49,7 @@ ENTRY: Final = sa.Table(
     sa.CheckConstraint("sequence >= 0", name="sequence_from_zero"),
     sa.Index("entry_by_analyst", "analyst", "sequence"),
     sa.Index("entry_by_kind", "kind", "sequence"),
+    sa.Index("entry_by_question", "question_key", "data_version", "sequence"),
 )
 ANSWER: Final = sa.Table(
     "answer",
@@ -68,6 +75,26 @@ TOTAL: Final = sa.Table(
     ),
     sqlite_with_rowid=False,
 )
+AGAIN: Final = sa.Table(
+    "again",
+    METADATA,
+    sa.Column("line", sa.Text, primary_key=True),  # the id of the entry that says so
+    sa.Column("released", sa.Text, nullable=False),  # the id of the commit that was given again
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("day", sa.Text, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.CheckConstraint("number >= 1", name="at_least_once"),
+    sa.UniqueConstraint("released", "holder", "day", name="one_line_a_day"),
+)
+PREPARED: Final = sa.Table(
+    "prepared",
+    METADATA,
+    sa.Column("study", sa.Text, primary_key=True),
+    sa.Column("data_version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("digest", sa.Text, nullable=False),
+)
+APPEND_ONLY: Final = (ENTRY.name, ANSWER.name, PREPARED.name)
+"""Tables whose rows are never changed nor removed."""
 
 _BEYOND = 2**62  # above every sequence
 _NAMES = ("sequence", "hash", "kind", "id", "analyst", "question_key", "data_version", "settles", "body")
@@ -124,6 +151,16 @@ _SET_TOTAL = (
 _GIVE_BACK = (
     sa.update(TOTAL).where(TOTAL.c.holder == sa.bindparam("who")).values({name: sa.bindparam(name) for name in _AMOUNTS})
 )
+_LINE = sa.select(AGAIN.c.line).where(
+    AGAIN.c.released == sa.bindparam("own"), AGAIN.c.holder == sa.bindparam("who"), AGAIN.c.day == sa.bindparam("date")
+)
+_ADD_LINE = sa.insert(AGAIN).values({column.name: sa.bindparam(column.name) for column in AGAIN.columns})
+_COUNT_LINE = sa.update(AGAIN).where(AGAIN.c.line == sa.bindparam("own")).values(number=AGAIN.c.number + sa.bindparam("more"))
+_GIVEN = sa.select(AGAIN.c.line, AGAIN.c.number).where(AGAIN.c.number > 1)
+_PREPARED = sa.select(PREPARED.c.digest).where(
+    PREPARED.c.study == sa.bindparam("whose"), PREPARED.c.data_version == sa.bindparam("version")
+)
+_ADD_PREPARED = sa.insert(PREPARED).values({column.name: sa.bindparam(column.name) for column in PREPARED.columns})
 _ADD_ENTRY = sa.insert(ENTRY).values({name: sa.bindparam(name) for name in _NAMES})
 _ADD_ANSWER = sa.insert(ANSWER).values({column.name: sa.bindparam(column.name) for column in ANSWER.columns})
 
@@ -148,6 +185,12 @@ _ALL: Final[Mapping[str, ClauseElement]] = {
     "give_back": _GIVE_BACK,
     "add_entry": _ADD_ENTRY,
     "add_answer": _ADD_ANSWER,
+    "line": _LINE,
+    "add_line": _ADD_LINE,
+    "count_line": _COUNT_LINE,
+    "given": _GIVEN,
+    "prepared": _PREPARED,
+    "add_prepared": _ADD_PREPARED,
 }
 
 
@@ -178,7 +221,7 @@ def tables(dialect: sa.Dialect) -> list[str]:
             str(CreateIndex(index).compile(dialect=dialect)) for index in sorted(table.indexes, key=lambda one: str(one.name))
         )
     if dialect.name == "sqlite":
-        for name in (ENTRY.name, ANSWER.name):
+        for name in APPEND_ONLY:
             refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
             made.extend(f"CREATE TRIGGER {name}_no_{act} BEFORE {act} ON {name} {refuse}" for act in ("update", "delete"))
     return made
@@ -205,6 +248,57 @@ class Cursor(Protocol):
         ...
 
 
+class Store(Protocol):
+    """What a ledger asks of its store: moments to read, changes that are whole, and the head.
+
+    name       what a person calls it: a path, or a server's address without secrets
+    file       device and number of its file; None where it is none
+    mirroring  one thread a process brings the witness up to date
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def file(self) -> tuple[int, int] | None: ...
+    @property
+    def mirroring(self) -> threading.Lock: ...
+
+    def reading(self) -> AbstractContextManager[Page]:
+        """One moment of the ledger."""
+        ...
+
+    def writing(self, *, charged: str | None = None, patience: float | None = None) -> AbstractContextManager[Page]:
+        """One change: all of it is durable when the block is left, or nothing is.
+
+        LedgerBusy (Failed where something was charged) if another writer holds it for longer than the patience.
+        """
+        ...
+
+    def explain(self, error: Exception) -> CuradorError | None:
+        """Return the sentence for what the database said of one act inside a change; None where it was not the database."""
+        ...
+
+    def tip(self) -> tuple[int, str]:
+        """Return the sequence and hash of the last entry."""
+        ...
+
+    def integrity(self) -> None:
+        """Refuse a database whose pages or indexes are damaged."""
+        ...
+
+    def schema(self) -> str:
+        """Return a digest of the tables as the database declares them."""
+        ...
+
+    def admit_all_kinds(self) -> None:
+        """Bring tables of an older version up to date; one step, whole or not at all."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...
+
+
 class Page:
     """The ledger's rows, as one connection sees them: inside one transaction they are of one moment."""
 
@@ -224,6 +318,18 @@ class Page:
 
     def _one(self, name: str, **values: object) -> tuple[Any, ...] | None:
         return self._run(name, **values).fetchone()
+
+    @contextlib.contextmanager
+    def savepoint(self) -> Generator[None]:
+        """A part of a change that may fail by itself: what it wrote goes, what others wrote stays."""
+        self.cursor.execute("SAVEPOINT one")
+        try:
+            yield
+        except BaseException:
+            self.cursor.execute("ROLLBACK TO SAVEPOINT one")
+            self.cursor.execute("RELEASE SAVEPOINT one")
+            raise
+        self.cursor.execute("RELEASE SAVEPOINT one")
 
     def head(self) -> Entry:
         """Return the last entry."""
@@ -335,6 +441,32 @@ class Page:
         """Add the answer of a committed entry."""
         found_by = {"question_key": entry.question_key, "data_version": entry.data_version}
         self._run("add_answer", sequence=entry.sequence, content=content, **found_by)
+
+    def line(self, released: str, holder: str, day: str) -> str | None:
+        """Return the id of the entry that says an answer was given to somebody again on a day."""
+        row = self._one("line", own=released, who=holder, date=day)
+        return None if row is None else str(row[0])
+
+    def add_line(self, line: str, released: str, holder: str, day: str, number: int) -> None:
+        """Begin to count how often an answer was given to somebody again on a day."""
+        self._run("add_line", line=line, released=released, holder=holder, day=day, number=number)
+
+    def count_line(self, line: str, more: int) -> None:
+        """Count further times."""
+        self._run("count_line", own=line, more=more)
+
+    def given(self) -> dict[str, int]:
+        """Return how often answers were given again, where that was more than once, by the ids of the lines that say so."""
+        return {str(line): int(number) for line, number in self._all("given")}
+
+    def prepared(self, study: str, data_version: int) -> str | None:
+        """Return the digest of the prepared copy of a data version; None where nobody prepared one."""
+        row = self._one("prepared", whose=study, version=data_version)
+        return None if row is None else str(row[0])
+
+    def add_prepared(self, study: str, data_version: int, digest: str) -> None:
+        """Say what the prepared copy of a data version is; it is said once."""
+        self._run("add_prepared", study=study, data_version=data_version, digest=digest)
 
 
 def _read_amounts(digits: Sequence[Any]) -> Amounts:

@@ -3,20 +3,33 @@
 After every durable commit the head (sequence, hash) is mirrored to `<ledger>.head`. A ledger that is behind its witness was
 restored from a backup, cut or swapped: it forgot charges, and is refused. A ledger ahead of its witness is the usual trace
 of a crash between the two writes. Put the witness on another disk or host and it also notices when both were restored.
+
+The file has two slots of 4,096 bytes, each with a checksum. What is written goes over the older one, in place, and is synced:
+whatever a crash tears, the other slot stands.
+
+both slots whole    the newer one is what was seen
+one torn            a crash while it was written, after the ledger's own commit: the ledger must be ahead of the other one.
+                    Where it is not, it was set back, and the slot that knew it was destroyed
+both torn           nobody knows what was seen: refused
+
+Version 1 was one line of JSON that was replaced by renaming; it is read for ever, and replaced at the next write.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from curador.canonical import canonical_digest, canonical_text
 from curador.errors import InvalidStudy
 
 _STALE = 3600  # seconds after which a temporary file belongs to a process that was killed
@@ -31,10 +44,14 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WitnessedHead:
-    """What a witness remembers."""
+    """What a witness remembers.
+
+    torn   whether it is all that is left, as the other slot, which was written last, cannot be read
+    """
 
     ledger: str
     head: Head
+    torn: bool = False
 
 
 def witness_of(ledger: Path) -> Path:
@@ -42,29 +59,144 @@ def witness_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".head")
 
 
-def remember(path: Path, ledger: str, sequence: int, hash_: str, *, anew: bool = False) -> None:
-    """Write what was seen, the last entry: on disk before it replaces what stood there, readable by the owner only.
+SLOT: Final = 4096
+"""Bytes of a slot: a block of most disks, so that one is not torn by writing the other."""
 
-    anew   FileExistsError where a witness stands already
+
+class Witness:
+    """A witness that is written to, by one thread at a time; processes may share its file, a forked child opens its own."""
+
+    def __init__(self, path: Path, ledger: str) -> None:
+        self.path, self.ledger = path, ledger
+        self._handle: tuple[int, int, tuple[int, int]] | None = None  # whose process, what, which file
+
+    def remember(self, sequence: int, hash_: str) -> None:
+        """Mirror the last entry, unless a later one stands there; on disk when this returns. OSError where it cannot be."""
+        while True:
+            handle = self._open()
+            with _locked(handle):
+                if _identity_of(handle) != _identity_at(self.path):  # replaced meanwhile: what is written here is lost
+                    self.close()
+                    continue
+                slots = [read_slot(os.pread(handle, SLOT, place * SLOT)) for place in (0, 1)]
+                seen = [-1 if one is None or one.ledger != self.ledger else one.head.sequence for one in slots]
+                if max(seen) < sequence:
+                    _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)
+                    os.fdatasync(handle)
+                return
+
+    def close(self) -> None:
+        """Close the file."""
+        held, self._handle = self._handle, None
+        if held is not None and held[0] == os.getpid():
+            os.close(held[1])
+
+    def _open(self) -> int:
+        """Return the file's handle; a file that is away or of version 1 is made anew first."""
+        here = _identity_at(self.path)
+        if self._handle is not None and (self._handle[0], self._handle[2]) != (os.getpid(), here):
+            self.close()
+        if self._handle is None:
+            if here is None or self.path.stat().st_size != 2 * SLOT:
+                seen = recall(self.path)
+                head = seen.head if seen is not None and seen.ledger == self.ledger else Head(-1, "")
+                make(self.path, self.ledger, *head, replace=True)
+            handle = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            self._handle = os.getpid(), handle, _identity_of(handle)
+        return self._handle[1]
+
+
+def make(path: Path, ledger: str, sequence: int, hash_: str, *, replace: bool) -> None:
+    """Make a witness whose both slots say the same.
+
+    replace False: FileExistsError where a witness stands already.
     """
-    body = {"version": 1, "ledger": ledger, "sequence": sequence, "hash": hash_}
-    write_private(path, (json.dumps(body) + "\n").encode(), replace=not anew)
+    write_private(path, 2 * slot_of(ledger, sequence, hash_), replace=replace)
+    sync_folder(path.parent)
+
+
+def slot_of(ledger: str, sequence: int, hash_: str) -> bytes:
+    """Return the bytes of a slot: a line of JSON with its checksum, then blanks."""
+    body = {"version": 2, "ledger": ledger, "sequence": sequence, "hash": hash_}
+    text = canonical_text({**body, "checksum": canonical_digest(body)}) + "\n"
+    return text.encode("ascii").ljust(SLOT, b" ")
+
+
+def read_slot(content: bytes) -> WitnessedHead | None:
+    """Return what a slot says; None where it is torn."""
+    try:
+        body = json.loads(content)
+        sound = body.pop("checksum") == canonical_digest(body)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    match body:
+        case {"version": 2, "ledger": str(ledger), "sequence": int(sequence), "hash": str(hash_)} if sound:
+            return WitnessedHead(ledger, Head(sequence, hash_))
+        case _:
+            return None
 
 
 def recall(path: Path) -> WitnessedHead | None:
     """Return what was seen; None where there is no witness; refused where it cannot be read."""
     try:
-        body = json.loads(path.read_bytes())
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError):
-        body = None
+    except OSError:
+        content = b""
+    found = _read(content)
+    if found is None:
+        hint = "restore the file; without it nobody knows whether the ledger forgot charges"
+        raise InvalidStudy.must_be("the ledger's witness", "a readable file", str(path), hint)
+    return found
+
+
+def _read(content: bytes) -> WitnessedHead | None:
+    if len(content) == 2 * SLOT:
+        slots = [read_slot(content[place : place + SLOT]) for place in (0, SLOT)]
+        whole = [one for one in slots if one is not None]
+        if len({one.ledger for one in whole}) != 1:  # none, or of two ledgers
+            return None
+        newest = max(whole, key=lambda one: one.head.sequence)
+        return replace(newest, torn=len(whole) == 1)
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
     match body:
         case {"version": 1, "ledger": str(ledger), "sequence": int(sequence), "hash": str(hash_)}:
             return WitnessedHead(ledger, Head(sequence, hash_))
         case _:
-            hint = "restore the file; without it nobody knows whether the ledger forgot charges"
-            raise InvalidStudy.must_be("the ledger's witness", "a readable file", str(path), hint)
+            return None
+
+
+def _write_all(handle: int, content: bytes, place: int) -> None:
+    while content:
+        written = os.pwrite(handle, content, place)
+        content, place = content[written:], place + written
+
+
+def _identity_of(handle: int) -> tuple[int, int]:
+    found = os.fstat(handle)
+    return found.st_dev, found.st_ino
+
+
+def _identity_at(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextlib.contextmanager
+def _locked(handle: int) -> Generator[None]:
+    """One process at a time writes a slot."""
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:

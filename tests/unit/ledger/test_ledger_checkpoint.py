@@ -192,7 +192,7 @@ def test_from_every_entry_on_it_adds_up_to_the_same(path):
     with reopen(path, BOTH, verify=False) as ledger:
         store, limits = ledger._store, ledger.limits  # noqa: SLF001 -- what the opening reads
         places = opening.LedgerPlaces.of(path, None, None)
-        whole = opening.read_whole(store, ledger.id)
+        whole = opening.read_whole(store, places, ledger.id)
         with store.reading() as page:
             rows = list(page.all_rows())
         whole_one = checkpoint.make_checkpoint(whole, file=store.file, witness=places.witness)
@@ -229,7 +229,7 @@ def behind(path):
     seen = witness.recall(witness_of(path))
     with reopen(path, BOTH, verify=False) as ledger:
         early = next(iter(ledger.entries(5)))
-    witness.remember(witness_of(path), seen.ledger, early.sequence, early.hash)
+    witness.make(witness_of(path), seen.ledger, early.sequence, early.hash, replace=True)
 
 
 def copied(path):

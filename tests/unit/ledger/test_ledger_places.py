@@ -11,7 +11,18 @@ from curador.errors import InvalidStudy
 from curador.ledger import sqlite
 from curador.ledger.opening import claim, marker_of, read_marker
 from curador.ledger.sqlite import kind_of, require_local, require_regular, resolve_path
-from curador.ledger.witness import Head, WitnessedHead, recall, remember, sweep, witness_of
+from curador.ledger.witness import (
+    SLOT,
+    Head,
+    Witness,
+    WitnessedHead,
+    make,
+    read_slot,
+    recall,
+    slot_of,
+    sweep,
+    witness_of,
+)
 
 MOUNTS = r"""
 /dev/sda1 / ext4 rw 0 0
@@ -85,23 +96,81 @@ def test_a_witness_remembers(tmp_path):
     assert recall(path) is None
     before = os.umask(0)
     try:
-        remember(path, "one", 3, "abc", anew=True)
+        make(path, "one", 3, "abc", replace=False)
     finally:
         os.umask(before)
-    remember(path, "one", 4, "def")
+    witness = Witness(path, "one")
+    for sequence, hash_ in ((4, "def"), (6, "ghi"), (5, "what came earlier and is written later")):
+        witness.remember(sequence, hash_)
+    witness.close()
 
-    assert recall(path) == WitnessedHead("one", Head(4, "def"))
+    assert recall(path) == WitnessedHead("one", Head(6, "ghi"))
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in tmp_path.iterdir()] == ["a.ledger.head"]
     with pytest.raises(FileExistsError):
-        remember(path, "two", 0, "", anew=True)
+        make(path, "two", 0, "", replace=False)
+
+
+V1 = b'{"version": 1, "ledger": "one", "sequence": 3, "hash": "abc"}\n'
+
+
+def test_a_witness_of_version_1(tmp_path):
+    """It is read, and the next write makes two slots of it, which know what it knew."""
+    path = tmp_path / "a.head"
+    path.write_bytes(V1)
+    assert recall(path) == WitnessedHead("one", Head(3, "abc"))
+    witness = Witness(path, "one")
+    witness.remember(4, "def")
+    witness.close()
+
+    assert len(path.read_bytes()) == 2 * SLOT
+    assert {read_slot(path.read_bytes()[place:][:SLOT]).head.sequence for place in (0, SLOT)} == {3, 4}
+
+
+def two_slots(*slots):
+    return b"".join(b"?" * SLOT if one is None else slot_of(*one) for one in slots)
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"\xff", b'{"version": 2}', b'{"version":1,"ledger":"a","sequence":"1","hash":"b"}']
+    ("slots", "seen"),
+    [
+        ((("one", 3, "a"), ("one", 4, "b")), WitnessedHead("one", Head(4, "b"))),
+        ((("one", 5, "a"), ("one", 4, "b")), WitnessedHead("one", Head(5, "a"))),
+        ((None, ("one", 4, "b")), WitnessedHead("one", Head(4, "b"), torn=True)),
+        ((("one", 5, "a"), None), WitnessedHead("one", Head(5, "a"), torn=True)),
+    ],
+)
+def test_the_newer_slot_is_what_was_seen(slots, seen, tmp_path):
+    """Of two whole slots the newer one; of one that is left it is said that it is."""
+    path = tmp_path / "a.head"
+    path.write_bytes(two_slots(*slots))
+
+    assert recall(path) == seen
+
+
+def test_every_byte_of_a_slot_is_checked():
+    """Whatever is written over a slot's text, it is torn: no number and no hash is read that was not written."""
+    whole = slot_of("one", 41, "f" * 64)
+    length = len(whole.rstrip())
+    for place in range(length):
+        for other in (b" ", b"0", b"4"):
+            changed = whole[:place] + other + whole[place + 1 :]
+            assert changed == whole or read_slot(changed) is None
+    assert all(read_slot(whole[:cut].ljust(SLOT, b"\0")) is None for cut in range(length))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b"\xff", b'{"version": 2}', b'{"version":1,"ledger":"a","sequence":"1","hash":"b"}'),
+        two_slots(None, None),
+        two_slots(("one", 3, "a"), ("two", 4, "b")),
+        two_slots(("one", 3, "a"), ("one", 4, "b"))[:-1],
+        slot_of("one", 3, "a"),
+    ],
 )
 def test_a_witness_that_cannot_be_read(content, tmp_path):
-    """Doubt is refusal."""
+    """Doubt is refusal: no line, both slots torn, slots of two ledgers, a file that was cut."""
     path = tmp_path / "a.head"
     path.write_bytes(content)
     with pytest.raises(InvalidStudy, match="witness must be a readable file"):
@@ -109,14 +178,48 @@ def test_a_witness_that_cannot_be_read(content, tmp_path):
 
 
 def test_a_witness_is_on_disk_before_it_is_in_place(tmp_path, monkeypatch):
-    """A power cut leaves the old witness or the new one, never an empty file."""
+    """A power cut leaves no witness or a whole one, never an empty file."""
     path, steps = tmp_path / "a.head", []
     real, replace = os.fsync, Path.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("sync"), real(handle)))
     monkeypatch.setattr(Path, "replace", lambda self, target: (steps.append("replace"), replace(self, target))[1])
-    remember(path, "one", 3, "abc")
+    make(path, "one", 3, "abc", replace=True)
 
-    assert steps == ["sync", "replace"]
+    assert steps == ["sync", "replace", "sync"]  # the last is that of its name
+
+
+def test_the_older_slot_is_written_and_synced(tmp_path, monkeypatch):
+    """What is newer stays until the other one is on disk."""
+    path, synced, real = tmp_path / "a.head", [], os.fdatasync
+    make(path, "one", 0, "a", replace=False)
+    witness = Witness(path, "one")
+
+    def watched(handle):
+        real(handle)
+        synced.append([read_slot(path.read_bytes()[place:][:SLOT]).head.sequence for place in (0, SLOT)])
+
+    monkeypatch.setattr(os, "fdatasync", watched)
+    for sequence in (1, 2, 3, 4):
+        witness.remember(sequence, "b")
+    witness.close()
+
+    assert synced == [[1, 0], [1, 2], [3, 2], [3, 4]]
+
+
+def test_a_witness_that_was_replaced_is_written_anew(tmp_path):
+    """What is written goes to the file that has the name, also after it was removed or replaced by another."""
+    path = tmp_path / "a.head"
+    make(path, "one", 0, "a", replace=False)
+    witness = Witness(path, "one")
+    witness.remember(1, "b")
+    make(path, "one", 0, "a", replace=True)
+    witness.remember(2, "c")
+    assert recall(path) == WitnessedHead("one", Head(2, "c"))
+    path.unlink()
+    witness.remember(3, "d")
+    witness.close()
+
+    assert recall(path) == WitnessedHead("one", Head(3, "d"))
 
 
 def test_only_old_leftovers_are_swept(tmp_path):

@@ -1,0 +1,307 @@
+"""One writer in front of the store: everybody who waits is served by one transaction and one write of the witness.
+
+    do ──► waiting ──► the first of them leads: settlements, then the others, each in its own savepoint
+                          └─► one durable commit ──► one durable witness ──► everybody is told
+
+There is no thread of its own. Of those who wait one leads: it takes all that wait, writes them, tells each what became of
+it, and lets the next one lead, for whoever came meanwhile. Alone, it costs what a plain write costs.
+
+Claim   Nobody is told anything, neither an outcome nor a refusal, before the transaction that it rests on and the witness are
+        on disk. What one act breaks is its own. "Nothing was spent" is said only of what was never taken, or was rolled back.
+        Two writers of one store are two who wait for its lock: each judges by what the other one left.
+Needs   `Store.writing`: all of it is durable when the block is left, or nothing is; `Act.perform`: once, however often tried.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
+from curador.ledger.acts import CHARGED, Act, Serve
+
+if TYPE_CHECKING:
+    from curador.ledger.entry import Entry
+    from curador.ledger.limits import Limits
+    from curador.ledger.store import Page, Store
+
+Outcome = TypeVar("Outcome")
+
+PATIENCE: Final = 5.0
+"""Seconds that an act waits for another writer."""
+SETTLING: Final = 30.0
+"""Seconds that a settlement waits: its charge stands already, so giving up early would waste it."""
+MOST: Final = 512
+"""Acts in one transaction."""
+MOST_COUNTED: Final = 1_000
+"""Lines of answers given again that wait for somebody else's write; the next one writes them."""
+LONGEST_COUNTED: Final = 10.0
+"""Seconds that they wait, if somebody comes by."""
+UNKNOWN: Final = "the ledger did not say what became of the request; the charge may be kept, and nothing was released"
+_NOTHING: Final = "the ledger must be free; another writer held it too long, nothing was spent."
+
+
+@dataclass(slots=True)
+class Ticket:
+    """An act that waits, and what became of it.
+
+    until   when its patience ends, by the writer's clock
+    taken   whether somebody is writing it
+    again   whether it may have been written before
+    """
+
+    act: Act[Any]
+    until: float
+    taken: bool = False
+    again: bool = False
+    leads: bool = False
+    done: bool = False
+    outcome: Any = None
+    error: Exception | None = None
+    told: threading.Event = field(default_factory=threading.Event)
+
+    def end(self, error: Exception | None = None) -> None:
+        """Let it be known."""
+        if error is not None:
+            self.outcome, self.error = None, error
+        self.done = True
+        self.told.set()
+
+    def result(self) -> Any:
+        """Return the outcome, or raise what stood in its way."""
+        if self.error is not None:
+            raise self.error
+        return self.outcome
+
+
+class Writer:
+    """Whoever writes to a store does it here, one process at a time; threads and a forked child may share it."""
+
+    def __init__(self, store: Store, limits: Limits, ledger: str, seen: int, mirror: Callable[[int, str], None]) -> None:
+        """Write to a store.
+
+        seen    the last entry that is known to be in it: a ledger that forgot it is refused
+        mirror  makes the last entry durable in the witness; OSError where it cannot
+        """
+        self._store, self._limits, self._ledger, self._mirror = store, limits, ledger, mirror
+        self._seen = seen
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._waiting: deque[Ticket] = deque()
+        self._led = False
+        self._counted: dict[tuple[str, str, str], Serve] = {}  # a forked child leaves them to its parent
+        self._since = 0.0
+
+    # ---- for askers -------------------------------------------------------------------------------------------------
+
+    def do(self, act: Act[Outcome], *, patience: float = PATIENCE, again: bool = False) -> Outcome:
+        """Do one act, together with those of everybody else who waits; return when it is on disk, or raise.
+
+        again   whether it may have been done before: then that outcome is returned
+        """
+        if self._pid != os.getpid():
+            self._start()
+        ticket = Ticket(act, time.monotonic() + patience, again=again)
+        with self._lock:
+            self._waiting.append(ticket)
+            leads = not self._led
+            self._led = True
+        if not leads:
+            self._wait(ticket)
+        if not ticket.done:
+            self._lead(ticket)
+        return ticket.result()
+
+    def count(self, serve: Serve) -> None:
+        """Count an answer that was given again: in memory, until somebody writes. A crash can lose the last of them."""
+        if self._pid != os.getpid():
+            self._start()
+        with self._lock:
+            held = self._counted.get(serve.line)
+            self._since = self._since if self._counted else time.monotonic()
+            self._counted[serve.line] = serve if held is None else _more(held, serve.number)
+            late = len(self._counted) >= MOST_COUNTED or time.monotonic() - self._since > LONGEST_COUNTED
+        if late:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was counted, if anything was."""
+        if self._pid == os.getpid() and self._counted:
+            self.do(_Nothing())
+
+    def _wait(self, ticket: Ticket) -> None:
+        """Wait until it is done or has to lead; who gives up is out of the queue, or does not know what became of it."""
+        try:
+            told = ticket.told.wait(max(ticket.until - time.monotonic(), 0))
+            if not told and self._withdraw(ticket):
+                ticket.end(_too_late(ticket.act))
+            elif not told and not ticket.told.wait(SETTLING):
+                ticket.end(Failed(f"{UNKNOWN}."))
+        except BaseException:  # an interrupt
+            self._withdraw(ticket)
+            if ticket.leads and not ticket.done:
+                self._hand_over()
+            raise
+
+    def _withdraw(self, ticket: Ticket) -> bool:
+        """Take it out of the queue; False where somebody took it, or it leads."""
+        with self._lock:
+            if ticket.taken or ticket.leads:
+                return False
+            self._waiting.remove(ticket)
+            return True
+
+    # ---- for the one who leads ----------------------------------------------------------------------------------------
+
+    def _lead(self, own: Ticket) -> None:
+        try:
+            while not own.done:
+                with self._lock:
+                    batch = self._take()
+                try:
+                    self.write(batch)
+                except BaseException:  # an interrupt of this thread is nobody else's
+                    self._put_back(one for one in batch if one is not own and not one.done)
+                    raise
+        finally:
+            self._hand_over()
+
+    def _take(self) -> list[Ticket]:
+        """Take those who wait: settlements first, each in the order in which they came."""
+        settling = [one for one in self._waiting if one.act.settles]
+        batch = [*settling, *(one for one in self._waiting if not one.act.settles)][:MOST]
+        for ticket in batch:
+            ticket.taken = True
+        self._waiting = deque(one for one in self._waiting if not one.taken)
+        return batch
+
+    def _put_back(self, tickets: Iterable[Ticket]) -> None:
+        with self._lock:
+            for ticket in tickets:
+                ticket.taken, ticket.again = False, True
+                ticket.outcome = ticket.error = None
+                self._waiting.appendleft(ticket)
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            following = self._waiting[0] if self._waiting else None
+            self._led = following is not None
+            if following is not None:
+                following.leads = True
+                following.told.set()
+
+    def write(self, batch: Sequence[Ticket]) -> None:
+        """Write the acts of a batch and tell each what became of it, also those who lose patience with a busy store."""
+        left = list(batch)
+        while left:
+            now = time.monotonic()
+            try:
+                self._write(left, max(min(one.until for one in left) - now, 0.0))
+            except LedgerBusy:  # of the store itself: it was never let in
+                for ticket in left:
+                    if ticket.until <= time.monotonic():
+                        ticket.end(_too_late(ticket.act))
+                left = [one for one in left if not one.done]
+            else:
+                return
+
+    def _write(self, batch: Sequence[Ticket], patience: float) -> None:
+        with self._lock:
+            counted, self._counted = self._counted, {}
+        try:
+            if counted or any(ticket.act.new_tables for ticket in batch):
+                self._store.admit_all_kinds()
+            with self._store.writing(patience=patience) as page:
+                before = self._head(page)
+                for ticket in batch:
+                    self._perform(page, ticket)
+                for serve in counted.values():
+                    self._perform(page, Ticket(serve, 0.0))
+                sequence, hash_ = page.tip()
+        except BaseException as error:
+            self._recount(counted)
+            if isinstance(error, LedgerBusy) or not isinstance(error, Exception):
+                raise
+            for ticket in batch:
+                ticket.end(_instead(error, ticket.act))
+            return
+        self._seen = sequence
+        try:
+            if sequence > before.sequence:
+                self._mirror(sequence, hash_)
+        except (OSError, CuradorError) as error:
+            for ticket in batch:
+                ticket.end(ticket.error or _unwitnessed(error))
+            return
+        for ticket in batch:
+            ticket.end()
+
+    def _perform(self, page: Page, ticket: Ticket) -> None:
+        """Do one act; what it breaks is undone and its own."""
+        ticket.outcome = ticket.error = None
+        try:
+            with page.savepoint():
+                ticket.outcome = ticket.act.perform(page, page.head(), self._limits, again=ticket.again)
+        except CuradorError as error:
+            ticket.error = error
+        except Exception as error:  # noqa: BLE001 -- a poisoned request is told so, and the others go on
+            ticket.error = self._store.explain(error) or error
+
+    def _head(self, page: Page) -> Entry:
+        """Return the last entry before a change; a ledger that forgot what this object has seen is refused."""
+        head = page.head()
+        if head.ledger != self._ledger or head.sequence < self._seen:
+            raise InvalidStudy.must_be("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced")
+        return head
+
+    def _recount(self, counted: dict[tuple[str, str, str], Serve]) -> None:
+        with self._lock:
+            for line, serve in counted.items():
+                held = self._counted.get(line)
+                self._counted[line] = serve if held is None else _more(serve, held.number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing(Act[None]):
+    """Writes nothing of its own: what was counted goes with it."""
+
+    id: str = ""
+
+    def perform(self, page: Page, head: Entry, limits: Limits, *, again: bool) -> None:
+        """Do nothing."""
+
+
+def _more(serve: Serve, number: int) -> Serve:
+    return Serve(serve.own, serve.analyst, serve.asked, serve.question, serve.answer_digest, serve.number + number, serve.id)
+
+
+def _too_late(act: Act[Any]) -> CuradorError:
+    if act.charged is None:
+        return LedgerBusy(_NOTHING, hint="ask again.")
+    return Failed(f"the ledger was busy for too long; {act.charged}.")
+
+
+def _instead(error: Exception, act: Act[Any]) -> Exception:
+    """What the asker of an act is told when the whole batch could not be written."""
+    if isinstance(error, Failed) and act.charged is not None:
+        made: Exception = Failed(f"the ledger could not be written; {act.charged}.")
+    else:  # one each: threads that raise the same one would write into each other's traceback
+        made = copy.copy(error)
+        made.__dict__.update(error.__dict__)
+    made.__cause__ = error
+    return made
+
+
+def _unwitnessed(cause: Exception) -> Failed:
+    made = Failed(f"the ledger's witness could not be written; {CHARGED}.")
+    made.__cause__ = cause
+    return made
