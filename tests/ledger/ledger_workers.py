@@ -111,3 +111,25 @@ def open_and_ask(path, times, opened, barrier=None):
             reservation = ledger.reserve(request(epsilon="0.001", question=secrets.token_hex(8)))
             os.write(handle, f"{reservation.id}\n".encode())
             ledger.commit(reservation, answer=b"answer", answer_digest="d")
+
+
+def charge_through(path, told, stop):
+    """Charge and answer until told to stop; a line for each, with what was heard of it."""
+    import json
+
+    from curador.errors import Failed
+
+    with reopen(path, Budget(epsilon=1_000_000), verify=False) as ledger, Path(told).open("w", encoding="ascii") as out:
+        while not Path(stop).exists():
+            asked = request(epsilon="0.001", analyst="ana", question=secrets.token_hex(8))
+            line = {"id": None, "question": asked.question, "answered": False, "refused": False}
+            try:
+                reserved = ledger.reserve(asked)
+                line["id"] = reserved.id
+                ledger.commit(reserved, answer=b"answer", answer_digest="d")
+                line["answered"] = True
+            except LedgerBusy:
+                line["refused"] = line["id"] is None
+            except Failed:
+                pass
+            print(json.dumps(line), file=out, flush=True)

@@ -123,7 +123,7 @@ def running_split(limits, asked, *, total, own, limit):
 def test_a_running_split_is_caught(tmp_path, monkeypatch):
     """The seeded bug admits both branches, and together they reach 1.204 times the δ that it claims."""
     first, low, high, ratio = splitting_adversary()
-    monkeypatch.setattr("curador.ledger.ledger.refuse_what_does_not_fit", running_split)
+    monkeypatch.setattr("curador.ledger.acts.refuse_what_does_not_fit", running_split)
     with pytest.raises(InvalidStudy):  # the second net: the file itself does not count beyond the limits
         admits(tmp_path, budget_of(None), first, low)
     monkeypatch.setattr(Limits, "share", lambda *_: Amounts(rho=Fraction(1), delta=Fraction(1)))
@@ -216,7 +216,7 @@ def some_order():
 def test_some_order_fits_is_caught(tmp_path, monkeypatch):
     """The seeded bug admits both branches, and together they reach 1.964e-6 where it claims 1e-6."""
     first, one, other, true = order_adversary()
-    monkeypatch.setattr("curador.ledger.ledger.refuse_what_does_not_fit", some_order())
+    monkeypatch.setattr("curador.ledger.acts.refuse_what_does_not_fit", some_order())
     monkeypatch.setattr(Limits, "share", lambda *_: Amounts(rho=Fraction(100), delta=Fraction(1)))
 
     assert admits_both(tmp_path, Budget(epsilon=4, delta="1e-6"), first, one, other)

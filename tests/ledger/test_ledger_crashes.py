@@ -18,6 +18,7 @@ from ledger_workers import answer_until_killed
 from ledgers import create, request
 from ledgers import reopen as reopen_small
 
+from curador.errors import InvalidStudy
 from curador.ledger.amounts import Amounts
 from curador.study.model import Budget
 
@@ -171,6 +172,7 @@ def power_cut(tmp_path, mutant=""):
     create(work / "a.ledger", LARGE).close()
     for name in ("a.ledger", "a.ledger.head"):
         shutil.copy(work / name, disk / name)
+    shutil.copy(work / "a.ledger.head", tmp_path / "first.head")
     code = f"import sys; sys.path.insert(0, {str(HERE)!r})\n{mutant}\nimport ledger_workers\n"
     code += f"ledger_workers.answer_some({str(work / 'a.ledger')!r}, {str(tmp_path / 'releases')!r}, 20)"
     environment = {**os.environ, "LD_PRELOAD": str(shim), "DISK": str(disk)}
@@ -180,9 +182,14 @@ def power_cut(tmp_path, mutant=""):
         while not (releases.exists() and "done" in releases.read_text(encoding="ascii")) and time.monotonic() < deadline:
             time.sleep(0.01)
         worker.kill()
-    released = releases.read_text(encoding="ascii").splitlines()[:-1]
+    return forgotten(tmp_path)
+
+
+def forgotten(tmp_path):
+    """Return how many of the releases the disk's ledger does not know."""
+    released = (tmp_path / "releases").read_text(encoding="ascii").splitlines()[:-1]
     assert len(released) == 20
-    with reopen(disk / "a.ledger") as ledger:  # its witness is the first one: a rename is not durable by itself
+    with reopen(tmp_path / "disk" / "a.ledger") as ledger:
         known = {one.refers for one in ledger.entries() if one.kind == "committed"}
     return len(set(released) - known)
 
@@ -200,12 +207,15 @@ def test_a_power_cut_forgets_nothing(tmp_path):
 
 @needs_compiler
 def test_a_power_cut_shows_a_fast_setting(tmp_path):
-    """The seeded bug: synchronous=NORMAL, unnoticed, forgets releases."""
+    """The seeded bug: synchronous=NORMAL, unnoticed, forgets releases; and the witness, which is synced by itself, tells."""
     mutant = (
         "from curador.ledger import sqlite\nsqlite.SETTINGS['synchronous'] = 'NORMAL'\nsqlite.REQUIRED['synchronous'] = 1"
     )
 
-    assert power_cut(tmp_path, mutant) > 0
+    with pytest.raises(InvalidStudy, match="behind its witness by 40 entries"):
+        power_cut(tmp_path, mutant)
+    shutil.copy(tmp_path / "first.head", tmp_path / "disk" / "a.ledger.head")
+    assert forgotten(tmp_path) > 0
 
 
 def test_a_charge_before_the_kill_is_there_after_it(tmp_path):

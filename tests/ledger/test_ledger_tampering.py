@@ -12,7 +12,7 @@ from ledgers import BOTH, ask, create, everything, reopen, request
 
 from curador.errors import BudgetExceeded, InvalidStudy
 from curador.ledger.amounts import NOTHING, TICK, Amounts
-from curador.ledger.witness import witness_of
+from curador.ledger.witness import SLOT, read_slot, witness_of
 
 pytestmark = pytest.mark.slow
 FILES = ("a.ledger", "a.ledger-wal", "a.ledger.head")
@@ -34,6 +34,7 @@ def work(ledger, questions):
             case _:
                 done = ask(ledger, asked, bytes(range(200)))
                 ledger.served(ledger.stored(done.question_key, done.data_version), "eva")
+    list(ledger.entries())  # what was counted is written
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def flip(path, chance):
     [
         ("a.ledger", 50, 10),
         ("a.ledger-wal", 15, 5),
-        ("a.ledger.head", 60, 50),
+        ("a.ledger.head", 60, 0),  # one of two slots is left, and the ledger is ahead of it: see below
         pytest.param("a.ledger", 500, 100, marks=pytest.mark.long),
         pytest.param("a.ledger-wal", 150, 50, marks=pytest.mark.long),
     ],
@@ -111,6 +112,33 @@ def test_no_byte_changes_what_the_ledger_says(file, flips, least, originals, tmp
 
     assert set(found) <= {"refused", "unchanged"}
     assert found.count("refused") >= least
+
+
+def test_a_torn_slot_is_harmless_only_where_the_ledger_is_ahead(originals, tmp_path):
+    """The newer slot destroyed: nothing is lost; set back by exactly one batch as well: refused; both destroyed: refused."""
+    folder, said = originals[0]
+    here = copied(folder, tmp_path / "here")
+    with reopen(here / "a.ledger", BOTH) as ledger:
+        ledger.refresh("one batch more")
+        newer = everything(ledger)
+    head = here / "a.ledger.head"
+    content = head.read_bytes()
+    sequences = [read_slot(content[place : place + SLOT]).head.sequence for place in (0, SLOT)]
+    place = SLOT * sequences.index(max(sequences))
+    torn = content[:place] + content[place : place + 40].ljust(SLOT, b"?") + content[place + SLOT :]
+    head.write_bytes(torn)
+    assert outcome(here, newer) == "unchanged"
+    for file in ("a.ledger", "a.ledger-wal", "a.ledger-shm"):
+        (here / file).unlink(missing_ok=True)
+    shutil.copy(folder / "a.ledger", here / "a.ledger")
+    head.write_bytes(torn)
+    with pytest.raises(InvalidStudy, match="ahead of what is left of its witness, whose last write was torn"):
+        reopen(here / "a.ledger", BOTH)
+    head.write_bytes(content)
+    with pytest.raises(InvalidStudy, match="behind its witness by 1 entry"):
+        reopen(here / "a.ledger", BOTH)
+    head.write_bytes(b"?" * (2 * SLOT))
+    assert outcome(copied(here, tmp_path / "both"), said) == "refused"
 
 
 def test_a_plain_database_would_not_have_noticed(originals, tmp_path):

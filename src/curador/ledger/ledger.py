@@ -42,6 +42,7 @@ from curador.ledger.entry import (
 )
 from curador.ledger.limits import Limits, admit
 from curador.ledger.migration import is_old
+from curador.ledger.sharing import SharedWriter, WriterService, socket_of
 from curador.ledger.store import Page, Store
 from curador.ledger.witness import Head, Witness
 from curador.ledger.writer import SETTLING, Writer
@@ -82,7 +83,8 @@ class Ledger:
         self._store = store
         self._places = places
         self._mirror = Witness(places.witness, first.ledger)
-        self._writer = Writer(store, limits, first.ledger, first.sequence, self._mirror.remember)
+        self._own_writer = Writer(store, limits, first.ledger, first.sequence, self._mirror.remember)
+        self._writer = SharedWriter(self._own_writer, socket_of(places.ledger))
         self._unsettled: set[str] = set()
         self._plain = plain
         self._counted: tuple[int, Mapping[str, Mapping[str, Any]]] = (plain, {})
@@ -185,8 +187,13 @@ class Ledger:
         try:
             self._writer.flush()
         finally:
+            self._writer.close()
             self._mirror.close()
             self._store.close()
+
+    def write_for_others(self) -> WriterService:
+        """Return a service that writes to this ledger for other processes of the same user, at a socket beside it."""
+        return WriterService(self._own_writer, self.limits, self.path)
 
     def __enter__(self) -> Ledger:  # noqa: PYI034 -- nobody derives from a ledger
         return self

@@ -15,7 +15,7 @@ from curador.curator.budget import log_table
 from curador.curator.session import Session
 from curador.errors import Failed
 from curador.ledger import entry as entries
-from curador.ledger import ledger as ledgers
+from curador.ledger import acts
 from curador.ledger.entry import seal
 from curador.text import plain_text
 
@@ -184,7 +184,7 @@ def test_a_ledger_with_times_of_settlements_is_still_read_and_does_not_tell_them
         return seal(replace(entry, time=entries.now()))
 
     with open_curator(tmp_path) as curator, monkeypatch.context() as patch:
-        patch.setattr(ledgers, "seal", as_before)
+        patch.setattr(acts, "seal", as_before)
         curator._session.engine.before = lambda: clock.pass_(60)  # noqa: SLF001 -- idem
         curator.analyst("ana").ask(COUNT, spend="5%")
     with open_curator(tmp_path) as curator:  # reads and verifies every entry

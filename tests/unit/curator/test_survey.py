@@ -366,7 +366,7 @@ def test_a_buyer_who_is_killed_before_the_entry_has_bought_it(tmp_path, monkeypa
             curator.analyst("ana").ask(COUNT, spend="2%")
     with opened(tmp_path) as curator:
         report = curator.survey()
-        assert kinds(curator) == ["created", "reserved", "committed", "served", "surveyed"]
+        assert kinds(curator) == ["created", "reserved", "committed", "surveyed", "served"]
         assert not report.cost.rho
 
 

@@ -515,7 +515,7 @@ def test_a_slow_writer_does_not_turn_the_witness_back(ledger, path, monkeypatch)
                 other.reserve(request(epsilon="0.1"))  # overtakes: its head is mirrored first
             real(*head)
 
-        monkeypatch.setattr(ledger._writer, "_mirror", slow)  # noqa: SLF001 -- idem
+        monkeypatch.setattr(ledger._own_writer, "_mirror", slow)  # noqa: SLF001 -- idem
         ledger.reserve(request(epsilon="0.1"))
         assert witness.recall(witness.witness_of(path)).head == ledger.head
         assert ledger.head.sequence == 2

@@ -39,7 +39,7 @@ def tickets(*acts):
 def write(ledger, *acts):
     """Write the acts as one batch; return what became of each."""
     batch = tickets(*acts)
-    ledger._writer.write(batch)
+    ledger._own_writer.write(batch)
     return [one.error or one.outcome for one in batch]
 
 
@@ -61,7 +61,7 @@ def steps(ledger, monkeypatch):
         return Block()
 
     monkeypatch.setattr(store, "writing", watched)
-    monkeypatch.setattr(ledger._writer, "_mirror", lambda *head: (mirror(*head), seen.append("witness")))
+    monkeypatch.setattr(ledger._own_writer, "_mirror", lambda *head: (mirror(*head), seen.append("witness")))
     return seen
 
 
@@ -129,7 +129,7 @@ def test_settlements_come_first(ledger):
     batch = tickets(
         Reserve(request(epsilon="0.1")), Settle(EntryKind.FAILED, reserved.entry, note="n"), Reserve(request(epsilon="0.1"))
     )
-    own = ledger._writer
+    own = ledger._own_writer
     own._waiting.extend(batch)
     own._led = True
     taken = own._take()
@@ -148,11 +148,11 @@ def test_an_act_that_is_tried_again_is_done_once(ledger):
     settle = Settle(EntryKind.COMMITTED, first.entry, b"42", "d", "0" * 64)
     (done,) = write(ledger, settle)
     again = Ticket(settle, LONG, again=True)
-    ledger._writer.write([again])
+    ledger._own_writer.write([again])
     assert again.outcome == done
     version, act = ledger.data_version, Change(lambda page, head: _refreshed(head))
     for _ in range(2):
-        ledger._writer.write([Ticket(act, LONG, again=True)])
+        ledger._own_writer.write([Ticket(act, LONG, again=True)])
 
     assert ledger.data_version == version + 1
     assert ledger.spent().epsilon == Fraction(1, 4)
@@ -174,8 +174,10 @@ def test_nothing_is_told_before_the_witness(ledger, monkeypatch):
     batch = tickets(Reserve(request(epsilon="0.5")), Reserve(request(epsilon="0.6")))
     known = []
     mirror = ledger._mirror.remember
-    monkeypatch.setattr(ledger._writer, "_mirror", lambda *head: (known.append([one.done for one in batch]), mirror(*head)))
-    ledger._writer.write(batch)
+    monkeypatch.setattr(
+        ledger._own_writer, "_mirror", lambda *head: (known.append([one.done for one in batch]), mirror(*head))
+    )
+    ledger._own_writer.write(batch)
 
     assert known == [[False, False]]
     assert isinstance(batch[1].error, BudgetExceeded)
@@ -187,7 +189,7 @@ def test_a_witness_that_cannot_be_written(ledger, monkeypatch):
     def broken(*_):
         raise OSError("no space")
 
-    monkeypatch.setattr(ledger._writer, "_mirror", broken)
+    monkeypatch.setattr(ledger._own_writer, "_mirror", broken)
     first, second = write(ledger, Reserve(request(epsilon="0.5")), Reserve(request(epsilon="0.6")))
 
     assert isinstance(first, Failed)
@@ -241,7 +243,7 @@ def test_who_loses_patience_is_told_that_nothing_was_spent(ledger, path):
     ]
     let_go = threading.Timer(0.3, lambda: holder.execute("ROLLBACK"))
     let_go.start()
-    ledger._writer.write(batch)
+    ledger._own_writer.write(batch)
     let_go.join()
     holder.close()
 
@@ -274,7 +276,7 @@ def test_many_threads_share_few_commits(ledger, path, monkeypatch):
 
 def test_an_interrupt_is_nobody_elses(ledger, monkeypatch):
     """The one who leads is interrupted in the middle: the others are written by the next, once, and know it."""
-    own = ledger._writer
+    own = ledger._own_writer
     real, broken = own._write, []
 
     def interrupted(batch, patience):
@@ -300,7 +302,7 @@ def test_an_interrupt_is_nobody_elses(ledger, monkeypatch):
 
 def test_who_gives_up_in_the_queue_has_spent_nothing(ledger):
     """Not taken by anybody when its patience ends: refused as busy, and never written."""
-    own = ledger._writer
+    own = ledger._own_writer
     own._led = True  # somebody leads, and hangs
     with pytest.raises(LedgerBusy, match="nothing was spent"):
         own.do(Reserve(request(epsilon="0.1")), patience=0.01)
@@ -313,7 +315,7 @@ def test_who_gives_up_in_the_queue_has_spent_nothing(ledger):
 def test_who_was_taken_and_hears_nothing_is_not_told_that_nothing_was_spent(ledger, monkeypatch):
     """The one who leads hangs with it: what became of it is not known, and that is what is said."""
     monkeypatch.setattr(writing, "SETTLING", 0.01)
-    own = ledger._writer
+    own = ledger._own_writer
     own._led = True
     taken = threading.Timer(0.02, own._take)
     taken.start()

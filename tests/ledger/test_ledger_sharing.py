@@ -1,0 +1,304 @@
+"""A process that writes for others: everybody is served once, whoever is killed, and nobody else is let in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import pwd
+import secrets
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from ledger_workers import charge_through
+from ledgers import ask, create, reopen, request
+
+from curador.errors import BudgetExceeded, Failed, InvalidParameter, InvalidStudy, LedgerBusy
+from curador.ledger import sharing
+from curador.ledger.acts import Reserve
+from curador.ledger.entry import AlreadyReserved, EntryKind
+from curador.ledger.sharing import socket_of
+from curador.study.model import Budget
+
+SPAWN = multiprocessing.get_context("spawn")
+LARGE = Budget(epsilon=1_000_000)
+pytestmark = pytest.mark.slow
+
+
+@contextlib.contextmanager
+def serving(path, budget=LARGE):
+    """A service in a thread of this process, with a ledger of its own."""
+    with reopen(path, budget, verify=False) as own, own.write_for_others() as service:
+        thread = threading.Thread(target=service.serve)
+        thread.start()
+        try:
+            yield own
+        finally:
+            service.stop()
+            thread.join()
+
+
+@pytest.fixture
+def path(tmp_path):
+    create(tmp_path / "a.ledger", LARGE).close()
+    return tmp_path / "a.ledger"
+
+
+def counted(own, monkeypatch):
+    """Return the acts that the service's own writer does."""
+    seen, real = [], own._own_writer.do  # noqa: SLF001 -- whose writer it was
+    monkeypatch.setattr(own._own_writer, "do", lambda act, **how: (seen.append(act), real(act, **how))[1])  # noqa: SLF001
+    return seen
+
+
+def test_charges_and_answers_go_through_it(path, monkeypatch):
+    """Entries, sums, refusals and what stands are the same as without it."""
+    with serving(path) as own, reopen(path, LARGE) as ledger:
+        seen = counted(own, monkeypatch)
+        asked = request(epsilon="1/4", analyst="ana", share=Fraction(1, 2))
+        reserved = ledger.reserve(asked, once=True)
+        with pytest.raises(AlreadyReserved) as other:
+            ledger.reserve(asked, once=True)
+        done = ledger.commit(reserved, answer=bytes(range(256)) * 50, answer_digest="d")
+        with pytest.raises(InvalidParameter, match="reservation must be an open one"):
+            ledger.commit(reserved, answer=b"", answer_digest="d")
+        with pytest.raises(BudgetExceeded, match=r"epsilon must be at most .*\nHint: spend="):
+            ledger.reserve(request(epsilon=999_999, analyst="ana", share=Fraction(1, 2)))
+        ledger.fail(ledger.reserve(request(epsilon=1)), incident="f")
+        ledger.void(ledger.reserve(request(epsilon=1)))
+
+        assert other.value.entry == reserved.entry
+        assert ledger.stored(asked.question_key, 1).answer == bytes(range(256)) * 50
+        assert ledger.stored(asked.question_key, 1).entry == done
+        assert (reserved.after, reserved.limit) == (asked.amounts, ledger.limits.share(Fraction(1, 2)))
+        assert len(seen) == 9
+        assert [one.kind.value for one in ledger.entries()][1:] == [
+            *("reserved", "committed", "reserved", "failed", "reserved", "voided")
+        ]
+        ledger.verify()
+
+
+def test_without_it_everybody_writes_alone(path):
+    """Before it begins and after it has ended; a connection that it leaves behind is noticed."""
+    with reopen(path, LARGE) as ledger:
+        ask(ledger, request(epsilon=1))
+        with serving(path):
+            ask(ledger, request(epsilon=1))
+        ask(ledger, request(epsilon=1))
+        assert ledger.spent().epsilon == 3
+        assert not socket_of(path).exists()
+        ledger.verify()
+
+
+def service_of(path):
+    """A service as a process of its own."""
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from ledgers import reopen
+from curador.study.model import Budget
+with reopen({str(path)!r}, Budget(epsilon=1_000_000), verify=False) as own, own.write_for_others() as service:
+    print("ready", flush=True)
+    service.serve()
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    with process.stdout:
+        assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.long)])
+def test_it_is_killed_and_nobody_pays_twice(kills, path, tmp_path):
+    """Killed again and again under four processes: every request has one outcome, and what was told is so."""
+    stop = tmp_path / "stop"
+    told = [tmp_path / f"told{number}" for number in range(4)]
+    workers = [SPAWN.Process(target=charge_through, args=(path, file, stop)) for file in told]
+    service = service_of(path)
+    for worker in workers:
+        worker.start()
+    deadline = time.monotonic() + 60
+    while not all(file.exists() and file.stat().st_size for file in told) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for _ in range(kills):
+        time.sleep(0.05 + secrets.randbelow(100) / 1000)
+        service.kill()
+        service.wait()
+        service = service_of(path)
+    stop.touch()
+    for worker in workers:
+        worker.join()
+    service.terminate()
+    service.wait()
+    lines = [json.loads(line) for file in told for line in file.read_text(encoding="ascii").splitlines()]
+
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert len(lines) > kills
+    with reopen(path, LARGE) as ledger:
+        ledger.verify()
+        entries = list(ledger.entries())
+        reserved = {one.id: one for one in entries if one.kind is EntryKind.RESERVED}
+        committed = {one.refers for one in entries if one.kind is EntryKind.COMMITTED}
+        questions = [one.question for one in reserved.values()]
+        assert len(set(questions)) == len(questions), "a question was charged twice"
+        assert {line["id"] for line in lines if line["answered"]} <= committed
+        assert not {line["question"] for line in lines if line["refused"]} & set(questions)
+
+
+def test_a_request_that_was_handed_over_is_found_by_its_id(path, monkeypatch):
+    """The service does it and dies before it says so: the asker finds the charge; it dies first: the asker charges itself."""
+    for dies in ("after", "before"):
+        with serving(path), reopen(path, LARGE) as ledger:
+            real, seen = sharing.WriterService._done, []  # noqa: SLF001 -- what the process does with a request
+
+            def done(self, body, content, real=real, seen=seen, dies=dies):
+                seen.append(dies)
+                if dies == "after":
+                    real(self, body, content)
+                raise OSError("killed")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(sharing.WriterService, "_done", done)
+                before = ledger.head.sequence
+                spent = ledger.reserve(request(epsilon=1))
+            assert seen == [dies]
+            assert spent.entry.sequence == before + 1 == ledger.head.sequence
+
+
+def test_retrying_without_the_id_is_caught(path, monkeypatch):
+    """The seeded bug: an asker who tries again as if nothing had happened pays twice."""
+    monkeypatch.setattr(
+        sharing.SharedWriter, "_find", lambda self, act, patience: self._own.do(Reserve(act.request), patience=patience)
+    )
+    real = sharing.WriterService._done  # noqa: SLF001 -- idem
+
+    def done(self, body, content):
+        real(self, body, content)
+        raise OSError("killed")
+
+    monkeypatch.setattr(sharing.WriterService, "_done", done)
+    with serving(path), reopen(path, LARGE) as ledger:
+        ledger.reserve(request(epsilon=1))
+        assert ledger.spent().epsilon == 2
+
+
+def test_a_service_that_hangs_with_the_file(path, monkeypatch):
+    """Stopped in the middle of a transaction: nobody is told that nothing was spent, as nobody knows."""
+    monkeypatch.setattr(sharing, "SETTLING", 0.2)
+    service = service_of(path)
+    try:
+        with reopen(path, LARGE) as ledger:
+            holder = reopen(path, LARGE, verify=False)
+            with holder._store.writing():  # noqa: SLF001 -- stands for what the stopped process holds
+                service.send_signal(signal.SIGSTOP)
+                with pytest.raises((Failed, LedgerBusy)) as told:
+                    ledger._writer.do(Reserve(request(epsilon=1)), patience=0.2)  # noqa: SLF001 -- idem
+            assert "may be kept" in str(told.value)
+            holder.close()
+            service.send_signal(signal.SIGCONT)
+    finally:
+        service.kill()
+        service.wait()
+
+
+def test_the_socket_is_the_owners_alone(path):
+    """Its mode, whatever the umask; and whoever is somebody else is sent away unheard."""
+    before = os.umask(0)
+    try:
+        with serving(path):
+            assert socket_of(path).stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    for one in (path.parent, *path.parent.parents):
+        if one.stat().st_mode & 0o001 == 0:
+            pytest.skip("another user cannot enter the folder of this test")
+    with serving(path):
+        socket_of(path).chmod(0o666)  # as if the mode had been lost
+        code = f"""
+import socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect({str(socket_of(path))!r}); s.sendall(bytes(16)); sys.exit(len(s.recv(1)))
+"""
+        nobody = pwd.getpwnam("nobody")
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", code],
+            user=nobody.pw_uid,
+            group=nobody.pw_gid,
+            extra_groups=[],
+            check=False,
+            timeout=60,
+            capture_output=True,
+        )
+        assert done.returncode in {0, 1}  # nothing came back; or this user may not run our Python at all
+        with reopen(path, LARGE) as ledger:
+            assert ledger.head.sequence == 0
+
+
+def test_an_asker_trusts_no_socket_of_somebody_else(path):
+    """A socket that others may write to is not asked: the asker writes alone."""
+    with serving(path) as own, reopen(path, LARGE) as ledger:
+        socket_of(path).chmod(0o666)
+        ledger.reserve(request(epsilon=1))
+        assert ledger.head.sequence == own.head.sequence == 1
+        assert not ledger._writer._idle  # noqa: SLF001 -- it was not asked
+
+
+def test_a_second_service_is_refused(path):
+    """And one that was killed leaves nothing in the way."""
+    with serving(path), reopen(path, LARGE) as other, pytest.raises(InvalidStudy, match="writer must be the only one"):
+        other.write_for_others()
+    service = service_of(path)
+    service.kill()
+    service.wait()
+    assert socket_of(path).exists()
+    with serving(path), reopen(path, LARGE) as ledger:
+        ledger.reserve(request(epsilon=1))
+        assert len(ledger._writer._idle) == 1  # noqa: SLF001 -- it was asked
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 16,
+        struct.pack(">Q", 2**40),
+        struct.pack(">Q", 2) + b"[]" + struct.pack(">Q", 0),
+        struct.pack(">Q", 2) + b"{}" + struct.pack(">Q", 0),
+        struct.pack(">Q", 17) + b'{"act": "settle"}' + struct.pack(">Q", 0),
+        struct.pack(">Q", 18) + b'{"act": "reserve"}' + struct.pack(">Q", 3) + b"abc",
+        struct.pack(">Q", 15) + b'{"act": "nope"}' + struct.pack(">Q", 0),
+        bytes(range(100, 200)),
+    ],
+    ids=lambda content: content[:16].hex() or "nothing",
+)
+def test_nonsense_harms_nobody(content, path):
+    """It is told so or sent away; whoever comes next is served, and nothing was written."""
+    with serving(path), reopen(path, LARGE) as ledger:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.settimeout(10)
+            one.connect(str(socket_of(path)))
+            one.sendall(content)
+            one.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):
+                while one.recv(1000):
+                    pass
+        assert ledger.head.sequence == 0
+        ledger.reserve(request(epsilon=1))
+
+
+def test_a_long_path_has_a_socket_too(tmp_path):
+    """A socket's name has a most; a folder's handle is short."""
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    create(folder / "a.ledger", LARGE).close()
+    with serving(folder / "a.ledger"), reopen(folder / "a.ledger", LARGE) as ledger:
+        ledger.reserve(request(epsilon=1))
+        assert len(ledger._writer._idle) == 1  # noqa: SLF001 -- it was asked
