@@ -286,11 +286,12 @@ class PostgresPage(Page):
     The function gives back what the last entry, a voided one, says. So what is to be given back waits for that entry.
     """
 
-    __slots__ = ("_voided", "_waiting")
+    __slots__ = ("_moved", "_voided", "_waiting")
 
     def __init__(self, cursor: Cursor, compiled: dict[str, CompiledStatement]) -> None:
         super().__init__(cursor, compiled)
-        self._voided = False
+        self._voided = False  # whether the last entry gives back
+        self._moved: set[str] = set()  # whose sums were moved since
         self._waiting: list[tuple[str, Amounts]] = []
 
     @contextlib.contextmanager
@@ -312,6 +313,7 @@ class PostgresPage(Page):
         """Add an entry, and give back what waited for it."""
         super().append(row)
         self._voided = row.kind == EntryKind.VOIDED.value
+        self._moved.clear()
         if self._voided:
             for holder, spent in self._waiting:
                 self._move(holder, spent, None)
@@ -323,7 +325,7 @@ class PostgresPage(Page):
 
     def give_back(self, holder: str, spent: Amounts) -> None:
         """Lower a running sum."""
-        if self._voided:
+        if self._voided and holder not in self._moved:
             self._move(holder, spent, None)
         else:
             self._waiting.append((holder, spent))
@@ -334,6 +336,7 @@ class PostgresPage(Page):
             raise Failed("the ledger gives back only what a voided entry says; nothing was given back.")
 
     def _move(self, holder: str, spent: Amounts, limit: Amounts | None) -> None:
+        self._moved.add(holder)
         most = (None, None, None) if limit is None else limit.digits()
         names = ("epsilon", "rho", "delta", "epsilon_limit", "rho_limit", "delta_limit")
         self.cursor.execute(_MOVE, {"who": holder, **dict(zip(names, (*spent.digits(), *most), strict=True))})
