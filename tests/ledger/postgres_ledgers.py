@@ -6,7 +6,6 @@ import time
 from unittest import mock
 
 import ledgers
-import psycopg
 
 from curador.errors import BudgetExceeded
 from curador.ledger import opening
@@ -64,11 +63,11 @@ class CheckThenInsertOnPostgres:
     """WRONG: looks first and writes then, each in a transaction of its own."""
 
     def __init__(self, place, limit):
-        self.url, self.limit = place[0], limit
+        self.place, self.limit = place, limit
 
     def spend(self):
         """Take one, if there seems to be one left."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with self.place.connect("writer") as connection:
             (spent,) = connection.execute("SELECT count(*) FROM spend").fetchone()
             time.sleep(0.002)
             if spent >= self.limit:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
-from curador.ledger.entry import DAMAGED, ChainRow, EntryKind
+from curador.ledger.entry import DAMAGED, STUDY, ChainRow, EntryKind, holder_of
 from curador.ledger.postgres_schema import SCHEMAS, digest_schema, require_name
 from curador.ledger.store import CompiledStatement, Cursor, Page, statements
 
@@ -286,12 +286,11 @@ class PostgresPage(Page):
     The function gives back what the last entry, a voided one, says. So what is to be given back waits for that entry.
     """
 
-    __slots__ = ("_moved", "_voided", "_waiting")
+    __slots__ = ("_due", "_waiting")
 
     def __init__(self, cursor: Cursor, compiled: dict[str, CompiledStatement]) -> None:
         super().__init__(cursor, compiled)
-        self._voided = False  # whether the last entry gives back
-        self._moved: set[str] = set()  # whose sums were moved since
+        self._due: set[str] = set()  # whom the last entry gives back, and whose sums were not moved yet
         self._waiting: list[tuple[str, Amounts]] = []
 
     @contextlib.contextmanager
@@ -303,7 +302,7 @@ class PostgresPage(Page):
             self.require_complete()
         except BaseException:
             self._waiting.clear()
-            self._voided = False
+            self._due.clear()
             self.cursor.execute("ROLLBACK TO SAVEPOINT one")
             self.cursor.execute("RELEASE SAVEPOINT one")
             raise
@@ -312,12 +311,10 @@ class PostgresPage(Page):
     def append(self, row: ChainRow) -> None:
         """Add an entry, and give back what waited for it."""
         super().append(row)
-        self._voided = row.kind == EntryKind.VOIDED.value
-        self._moved.clear()
-        if self._voided:
-            for holder, spent in self._waiting:
-                self._move(holder, spent, None)
-            self._waiting.clear()
+        self._due = {STUDY, holder_of(row.analyst)} if row.kind == EntryKind.VOIDED.value else set()
+        waiting, self._waiting = self._waiting, []
+        for holder, spent in waiting:
+            self.give_back(holder, spent)
 
     def put_total(self, holder: str, spent: Amounts, limit: Amounts) -> None:
         """Set a running sum and the limit that it keeps."""
@@ -325,7 +322,8 @@ class PostgresPage(Page):
 
     def give_back(self, holder: str, spent: Amounts) -> None:
         """Lower a running sum."""
-        if self._voided and holder not in self._moved:
+        if holder in self._due:
+            self._due.discard(holder)
             self._move(holder, spent, None)
         else:
             self._waiting.append((holder, spent))
@@ -336,7 +334,6 @@ class PostgresPage(Page):
             raise Failed("the ledger gives back only what a voided entry says; nothing was given back.")
 
     def _move(self, holder: str, spent: Amounts, limit: Amounts | None) -> None:
-        self._moved.add(holder)
         most = (None, None, None) if limit is None else limit.digits()
         names = ("epsilon", "rho", "delta", "epsilon_limit", "rho_limit", "delta_limit")
         self.cursor.execute(_MOVE, {"who": holder, **dict(zip(names, (*spent.digits(), *most), strict=True))})

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from curador.ledger.store import Cursor
 
 SCHEMAS: Final = ("8c789d067352d4918304e15a5fd9163d8d60328aaf9418d0240292848173089b",)
-"""Digests of all tables, constraints, indexes, functions and triggers, oldest first: the same on PostgreSQL 16 and 18. Who changes
-a word below adds one, and the statements by which an owner comes from the one before it."""
+"""Digests of all tables, constraints, indexes, functions and triggers, oldest first; PostgreSQL 16 and 18 give the same. Who
+changes a word below adds one, and the statements by which an owner comes from the one before it."""
 
 _NAME: Final = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _AMOUNTS: Final = ("epsilon", "rho", "delta")
