@@ -80,7 +80,7 @@ class OutcomeUnknown(Failed):
     """The connection was lost while a change was being committed: it is whole or not there, and nobody was told which."""
 
 
-class _Busy(Exception):  # noqa: N818 -- never leaves this file
+class _NoTurn(Exception):  # noqa: N818 -- never leaves this file
     """The time to wait for another writer is over."""
 
 
@@ -494,7 +494,7 @@ class PostgresStore:
         """One writer a process: threads queue here instead of holding connections."""
         turn = self._turn
         if not turn.acquire(timeout=patience):
-            raise _Busy
+            raise _NoTurn
         try:
             yield
         finally:
@@ -536,7 +536,7 @@ def _translating_errors(name: str, charged: str | None) -> Generator[None]:
     """Turn what the server or the driver says into one sentence that may be shown."""
     try:
         yield
-    except _Busy:
+    except _NoTurn:
         raise _too_busy(charged) from None
     except _Late as error:
         raise Failed(f"the ledger's server did not answer in time; {charged or 'nothing was spent'}.") from error
