@@ -190,6 +190,21 @@ def test_a_commit_of_what_had_failed_is_none(begun):
         assert not is_there(begun.url, entry)
 
 
+def test_a_connection_that_was_lost_before_the_commit_is_known(begun):
+    """Somebody swallowed what the driver said: nothing was handed over, so nothing was written."""
+    with opened(begun.url) as store:
+        with pytest.raises(Failed, match="was lost; nothing was spent") as failed, store.writing() as page:
+            entry = write_one(page)
+            with begun.connect("postgres") as root:
+                root.execute("SELECT pg_terminate_backend(%s)", [backend_of(page)])
+            with pytest.raises(psycopg.Error) as lost:
+                page.tip()
+        assert not isinstance(failed.value, OutcomeUnknown)
+        assert "nothing was spent" in str(store.explain(lost.value))
+        assert store.explain(ValueError()) is None
+        assert not is_there(begun.url, entry)
+
+
 def test_an_error_at_the_commit_is_known(begun):
     """A rule that is checked at the end of a transaction: the server says that it rolled back."""
     with begun.connect("postgres") as root:

@@ -208,6 +208,8 @@ class _Session:
         """Make everything durable; OutcomeUnknown where nobody can tell."""
         import psycopg
 
+        if self.connection.closed:  # before anything was handed over: the server undid it
+            raise Failed(f"the connection to the ledger was lost; {charged or 'nothing was spent'}.")
         try:
             self.cursor.execute("COMMIT")
         except (psycopg.Error, _Late) as error:
@@ -408,6 +410,10 @@ class PostgresStore:
                 page.require_complete()
                 session.commit(charged)
 
+    def explain(self, error: Exception) -> CuradorError | None:
+        """Return the sentence for what the server said of one act inside a change; None where it was not the server."""
+        return _explained(error, self.name, None)
+
     def tip(self) -> tuple[int, str]:
         """Return the sequence and hash of the last entry."""
         with self.reading() as page:
@@ -536,14 +542,21 @@ def _translating_errors(name: str, charged: str | None) -> Generator[None]:
     """Turn what the server or the driver says into one sentence that may be shown."""
     try:
         yield
-    except _NoTurn:
-        raise _too_busy(charged) from None
-    except _Late as error:
-        raise Failed(f"the ledger's server did not answer in time; {charged or 'nothing was spent'}.") from error
     except Exception as error:
-        if not type(error).__module__.startswith("psycopg"):
+        told = _explained(error, name, charged)
+        if told is None:
             raise
-        raise _sentence_of(cast("psycopg.Error", error), name, charged) from error
+        raise told from error
+
+
+def _explained(error: Exception, name: str, charged: str | None) -> CuradorError | None:
+    if isinstance(error, _NoTurn):
+        return _too_busy(charged)
+    if isinstance(error, _Late):
+        return Failed(f"the ledger's server did not answer in time; {charged or 'nothing was spent'}.")
+    if type(error).__module__.startswith("psycopg"):
+        return _sentence_of(cast("psycopg.Error", error), name, charged)
+    return None
 
 
 def _sentence_of(cause: psycopg.Error, name: str, charged: str | None) -> CuradorError:
