@@ -17,6 +17,7 @@ OTHERS = {
     "ask-a-table.md",
     "clipping.md",
     "learn.md",
+    "ledger-on-postgres.md",
     "local.md",
     "play-the-game.md",
     "sandbox.md",

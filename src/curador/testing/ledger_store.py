@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from curador.errors import LedgerBusy
 from curador.ledger.amounts import NOTHING, Amounts
-from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, new_id, next_entry, now, row_of, seal
+from curador.ledger.entry import BEFORE_ALL, Entry, EntryKind, State, holder_of, new_id, next_entry, now, row_of, seal
 from curador.testing.findings import require_conforming
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ PLAN = hashlib.sha256(b"plan").hexdigest()
 ANSWER = b"an answer"
 ONE = Amounts.cost(epsilon=Fraction(1))
 HALF = Amounts.cost(epsilon=Fraction(1, 2))
+QUARTER = Amounts.cost(epsilon=Fraction(1, 4))
 
 
 class Store(Protocol):
@@ -70,8 +71,7 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
             page.put_total("study", NOTHING, ONE)
         asked = _after(store, EntryKind.RESERVED, question_key="key", amounts=HALF)
         with store.writing() as page:
-            _write(page, asked)
-            page.put_total("study", HALF, ONE)
+            _charge(page, asked)
         answered = _after(store, EntryKind.COMMITTED, question_key="key", refers=asked.id)
         with store.writing() as page:
             _write(page, answered)
@@ -83,10 +83,9 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
 
     def a_change_that_fails_leaves_nothing() -> Iterator[str]:
         before = store.tip()
-        lost = _after(store, EntryKind.RESERVED)
+        lost = _after(store, EntryKind.RESERVED, amounts=HALF)
         with contextlib.suppress(_Given), store.writing() as page:
-            _write(page, lost)
-            page.put_total("study", ONE, ONE)
+            _charge(page, lost)
             raise _Given
         with store.reading() as page:
             if store.tip() != before or page.named(lost.id) is not None or page.total("study") != HALF:
@@ -145,8 +144,15 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
 
     def every_kind_is_let_in() -> Iterator[str]:
         for kind in EntryKind:
-            made = _after(store, kind, details={})
-            if _refuses(store, lambda page, made=made: _write(page, made)):
+
+            def add(page: Page, kind: EntryKind = kind) -> None:
+                begun = next_entry(page.head(), EntryKind.RESERVED)
+                if kind.settles:
+                    _write(page, begun)
+                refers = begun.id if kind.settles else None
+                _write(page, replace(next_entry(page.head(), kind), details={}, refers=refers))
+
+            if _refuses(store, add):
                 yield f"every kind of entry must be let in: {kind.value} was not"
         with store.writing() as page:
             failed, given = _after(store, EntryKind.RESERVED, question_key="once"), []
@@ -160,14 +166,21 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
                 yield "a reservation stands while it is open, and not after it failed or was given back"
 
     def totals_stay_within_their_limits() -> Iterator[str]:
-        if not _refuses(store, lambda page: page.put_total("study", ONE, HALF)):
+        above = _after(store, EntryKind.RESERVED, amounts=ONE)
+        if not _refuses(store, lambda page: _charge(page, above)):
             yield "a total above its limit must be impossible"
-        if not _refuses(store, lambda page: page.put_total("somebody", ONE, HALF)):
+        small = _after(store, EntryKind.RESERVED, amounts=HALF, analyst="somebody")
+        if not _refuses(store, lambda page: _charge(page, small, share=QUARTER)):
             yield "a new total above its limit must be impossible"
+        begun = _after(store, EntryKind.RESERVED, amounts=HALF)
         with store.writing() as page:
-            page.give_back("study", NOTHING)
+            _charge(page, begun)
+            voided = replace(next_entry(page.head(), EntryKind.VOIDED), amounts=HALF, refers=begun.id)
+            page.give_back("study", HALF)
+            page.give_back("owner", HALF)
+            _write(page, replace(voided, after=State(HALF, 1, 0)))
         with other.reading() as page:
-            if page.total("study") != NOTHING or page.totals() != {"study": NOTHING}:
+            if page.total("study") != HALF or page.totals() != {"study": HALF, "owner": HALF}:
                 yield "what is given back must be off the total"
 
     def what_was_written_stays() -> Iterator[str]:
@@ -216,8 +229,19 @@ def _first() -> Entry:
 
 
 def _after(store: Store, kind: EntryKind, **changes: Any) -> Entry:
+    """Return an entry that follows the last one; one that reserves says what is spent with it."""
     with store.reading() as page:
-        return replace(next_entry(page.head(), kind), **changes)
+        made = replace(next_entry(page.head(), kind), **changes)
+    return replace(made, after=replace(made.after, spent=made.after.spent + made.amounts))
+
+
+def _charge(page: Page, entry: Entry, share: Amounts = ONE) -> None:
+    """Write a reservation and both sums that it moves, as a ledger does."""
+    holder = holder_of(entry.analyst)
+    own = page.total(holder)
+    _write(page, entry)
+    page.put_total("study", entry.after.spent, ONE)
+    page.put_total(holder, own + entry.amounts, share)
 
 
 def _write(page: Page, entry: Entry) -> None:
@@ -247,7 +271,7 @@ def _differences(store: Store, first: Entry, asked: Entry) -> Iterator[str]:
             yield "an answer by its question and version"
         if list(page.answers()) != [(2, "key", 1, ANSWER)]:
             yield "all answers"
-        if page.total("study") != HALF or page.totals() != {"study": HALF} or page.total("nobody") != NOTHING:
+        if page.total("study") != HALF or page.totals() != {"study": HALF, "owner": HALF} or page.total("nobody") != NOTHING:
             yield "totals"
 
 
