@@ -25,10 +25,10 @@ class Task:
 
     __slots__ = ("greenlet", "label", "name", "process", "ready", "until")
 
-    def __init__(self, process, name, function):
+    def __init__(self, process, name, function, hub):
         self.process, self.name, self.label = process, name, "begin"
         self.ready, self.until = None, NEVER
-        self.greenlet = greenlet(function)
+        self.greenlet = greenlet(function, hub)
 
 
 class Scheduler:
@@ -99,7 +99,7 @@ class Scheduler:
             except BaseException as error:  # noqa: BLE001 -- the oracle judges it
                 self.uncaught(task, error)
 
-        task = Task(process, name, run)
+        task = Task(process, name, run, self.hub)
         self.tasks.append(task)
         return task
 

@@ -170,7 +170,8 @@ class World:
     def _open(self, process):
         try:
             ledger = self.open_ledger(process.machine)
-        except Failed:
+        except (Failed, OSError) as error:  # the server is away, or the disk of the witness fails
+            self.scheduler.note("not opened:", error)
             self.stop(process)
         except CuradorError as error:
             self.oracle.opened(process.machine, accepted=False, error=error, honest=True)
@@ -245,7 +246,8 @@ class World:
                 left -= 1
                 self.askers.begin()
             self._step(faults=left > 0)
-        self._end()
+        if self.violation is None:
+            self._end()
 
     def _step(self, *, faults):
         scheduler = self.scheduler
@@ -274,6 +276,8 @@ class World:
             if self.scheduler.events < LEAST_EVENTS:
                 self.askers.begin()
             self._step(faults=False)
+        if self.violation is not None:
+            return
         for machine in self.machines:
             for process in list(machine.processes):
                 self.stop(process)

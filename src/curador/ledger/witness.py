@@ -82,7 +82,7 @@ class Witness:
                 seen = [-1 if one is None or one.ledger != self.ledger else one.head.sequence for one in slots]
                 if max(seen) < sequence:
                     _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)
-                    os.fdatasync(handle)
+                os.fdatasync(handle)  # also what another process wrote: it may have been killed before its own sync
                 return
 
     def close(self) -> None:
