@@ -103,7 +103,7 @@ class Askers:
         question, version = f"question {self.asked}", self.world.oracle.version
         if self.random.random() < 0.1:
             self.world.fresh.add(question)
-        self.world.version_of[question] = version
+        self.world.version_of[question], self.world.arrived[question] = version, self.scheduler.now
         del process
         return Request(
             amounts=AMOUNTS[cost],

@@ -58,7 +58,6 @@ class Oracle:
         self.spent, self.by_holder, self.version, self.failures = Fraction(0), {}, 1, 0
         self.reserved, self.ended, self.named, self.by_question = {}, {}, {}, {}
         self.standing = {}  # (key, version) -> ids of reservations that are open or committed
-        self.since = {}  # id of a reservation -> when it became durable
         self.answered = {}  # id of a reservation -> SHA-256 of its answer
         self.computed, self.computed_cost, self.released = {}, Fraction(0), {}
         self.never = set()  # questions of which somebody was told that nothing was spent
@@ -135,7 +134,6 @@ class Oracle:
         if self.by_holder[holder] > self.world.limit_of(body["analyst"]):
             self.fail("a share was overspent")
         self.reserved[own] = body
-        self.since[own] = self.scheduler.now
         self.by_question.setdefault(question, []).append(own)
         self.standing.setdefault((body["key"], body["data_version"]), []).append(own)
 
@@ -144,8 +142,9 @@ class Oracle:
         if self.world.is_fresh(question) or self.excused:
             return
         for other in self.standing.get((body["key"], body["data_version"]), []):
-            age = self.ended.get(other, (self.scheduler.now,))[0] - self.since[other]
-            if age < self.world.deadline and not self.world.is_fresh(self.reserved[other]["question"]):
+            asked = self.reserved[other]["question"]
+            age = self.ended.get(other, (self.scheduler.now,))[0] - self.world.arrived[asked]
+            if age < self.world.deadline - 1 and not self.world.is_fresh(asked):  # times of entries are whole seconds
                 self.fail("paid twice for one question:", question)
 
     def _settle(self, body, own, holder, kind):

@@ -114,7 +114,7 @@ class World:
         self.machines = [Machine(self, place) for place in range(1 + self.served_by_server)]
         self.server = Process("server", 0)
         self.client = Process("client", 0)
-        self.version_of, self.fresh, self.numbers = {}, set(), 0
+        self.version_of, self.arrived, self.fresh, self.numbers = {}, {}, set(), 0
         self.oracle = Oracle(self)
         self.database = Database(self.scheduler, self.random, Rules() if rules is None else rules, self.oracle.lasts)
         SimulatedPage(self.database.seen, self.database.rules).append(row)
