@@ -69,6 +69,7 @@ class Witness:
     def __init__(self, path: Path, ledger: str) -> None:
         self.path, self.ledger = path, ledger
         self._handle: tuple[int, int, tuple[int, int]] | None = None  # whose process, what, which file
+        self._synced = -2  # the last entry that is known to be on disk there
 
     def remember(self, sequence: int, hash_: str) -> None:
         """Mirror the last entry, unless a later one stands there; on disk when this returns. OSError where it cannot be."""
@@ -80,9 +81,13 @@ class Witness:
                     continue
                 slots = [read_slot(os.pread(handle, SLOT, place * SLOT)) for place in (0, 1)]
                 seen = [-1 if one is None or one.ledger != self.ledger else one.head.sequence for one in slots]
+                if max(seen) != self._synced:  # another process wrote it, and may have been killed before its own sync:
+                    os.fdatasync(handle)  # what counts as seen is on disk, and a crash never tears both slots
+                    self._synced = max(seen)
                 if max(seen) < sequence:
                     _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)
-                os.fdatasync(handle)  # also what another process wrote: it may have been killed before its own sync
+                    os.fdatasync(handle)
+                    self._synced = sequence
                 return
 
     def close(self) -> None:
