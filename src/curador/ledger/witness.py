@@ -92,7 +92,7 @@ class Witness:
 
     def close(self) -> None:
         """Close the file."""
-        held, self._handle = self._handle, None
+        held, self._handle, self._synced = self._handle, None, -2
         if held is not None and held[0] == os.getpid():
             os.close(held[1])
 
@@ -106,6 +106,7 @@ class Witness:
                 seen = recall(self.path)
                 head = seen.head if seen is not None and seen.ledger == self.ledger else Head(-1, "")
                 make(self.path, self.ledger, *head, replace=True)
+            sync_folder(self.path.parent)  # whoever gave it its name may have been killed before that was on disk
             handle = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
             self._handle = os.getpid(), handle, _identity_of(handle)
         return self._handle[1]
