@@ -218,11 +218,10 @@ def _await_other(session: Session, request: Request, other: Entry) -> Stored | N
     deadline = float(session.study.engine.deadline)
     patience = time.monotonic() + deadline - min(max(_age(other), 0.0), deadline)
     while True:
-        stored = session.stored(request.question_key, request.data_version)
-        if stored is not None:
+        over = time.monotonic() > patience or session.ledger.settled(other.id) is not None
+        stored = session.stored(request.question_key, request.data_version)  # after that look: what was settled is seen here
+        if stored is not None or over:
             return stored
-        if time.monotonic() > patience or session.ledger.settled(other.id) is not None:
-            return None
         time.sleep(_PATIENCE)
 
 

@@ -108,7 +108,7 @@ class Reserve(Act[Spent]):
             return _spent_before(page, found, limit)
         admits(head, request.analyst, request.data_version)
         other = page.standing(request.question_key, request.data_version) if self.once else None
-        if other is not None and other.id != self.dead:
+        if other is not None and (other.id != self.dead or page.settled(other.id) is not None):  # it came to life again
             raise AlreadyReserved(other)
         holder = holder_of(request.analyst)
         total, own = page.total(STUDY), page.total(holder)

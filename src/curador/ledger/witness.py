@@ -69,6 +69,7 @@ class Witness:
     def __init__(self, path: Path, ledger: str) -> None:
         self.path, self.ledger = path, ledger
         self._handle: tuple[int, int, tuple[int, int]] | None = None  # whose process, what, which file
+        self._synced = -2  # the last entry that is known to be on disk there
 
     def remember(self, sequence: int, hash_: str) -> None:
         """Mirror the last entry, unless a later one stands there; on disk when this returns. OSError where it cannot be."""
@@ -80,14 +81,18 @@ class Witness:
                     continue
                 slots = [read_slot(os.pread(handle, SLOT, place * SLOT)) for place in (0, 1)]
                 seen = [-1 if one is None or one.ledger != self.ledger else one.head.sequence for one in slots]
+                if max(seen) != self._synced:  # another process wrote it, and may have been killed before its own sync:
+                    os.fdatasync(handle)  # what counts as seen is on disk, and a crash never tears both slots
+                    self._synced = max(seen)
                 if max(seen) < sequence:
                     _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)
                     os.fdatasync(handle)
+                    self._synced = sequence
                 return
 
     def close(self) -> None:
         """Close the file."""
-        held, self._handle = self._handle, None
+        held, self._handle, self._synced = self._handle, None, -2
         if held is not None and held[0] == os.getpid():
             os.close(held[1])
 
@@ -101,6 +106,7 @@ class Witness:
                 seen = recall(self.path)
                 head = seen.head if seen is not None and seen.ledger == self.ledger else Head(-1, "")
                 make(self.path, self.ledger, *head, replace=True)
+            sync_folder(self.path.parent)  # whoever gave it its name may have been killed before that was on disk
             handle = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
             self._handle = os.getpid(), handle, _identity_of(handle)
         return self._handle[1]

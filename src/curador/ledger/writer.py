@@ -91,6 +91,7 @@ class Writer:
         """
         self._store, self._limits, self._ledger, self._mirror = store, limits, ledger, mirror
         self._seen = seen
+        self._mirrored = -1  # the last entry that this object brought to the witness, or found there
         self._start()
 
     def _start(self) -> None:
@@ -143,7 +144,7 @@ class Writer:
         try:
             told = ticket.told.wait(max(ticket.until - time.monotonic(), 0))
             if not told and self._withdraw(ticket):
-                ticket.end(_too_late(ticket.act))
+                ticket.end(_too_late(ticket))
             elif not told and not ticket.told.wait(SETTLING):
                 ticket.end(Failed(f"{UNKNOWN}."))
         except BaseException:  # an interrupt
@@ -209,7 +210,7 @@ class Writer:
             except LedgerBusy:  # of the store itself: it was never let in
                 for ticket in left:
                     if ticket.until <= time.monotonic():
-                        ticket.end(_too_late(ticket.act))
+                        ticket.end(_too_late(ticket))
                 left = [one for one in left if not one.done]
             else:
                 return
@@ -221,7 +222,7 @@ class Writer:
             if counted or any(ticket.act.new_tables for ticket in batch):
                 self._store.admit_all_kinds()
             with self._store.writing(patience=patience) as page:
-                before = self._head(page)
+                self._refuse_what_forgot(page)
                 for ticket in batch:
                     self._perform(page, ticket)
                 for serve in counted.values():
@@ -236,8 +237,9 @@ class Writer:
             return
         self._seen = sequence
         try:
-            if sequence > before.sequence:
+            if sequence > self._mirrored:  # also where nothing is new: what was found may have been left by one who was killed
                 self._mirror(sequence, hash_)
+                self._mirrored = sequence
         except (OSError, CuradorError) as error:
             for ticket in batch:
                 ticket.end(ticket.error or _unwitnessed(error))
@@ -256,12 +258,11 @@ class Writer:
         except Exception as error:  # noqa: BLE001 -- a poisoned request is told so, and the others go on
             ticket.error = self._store.explain(error) or error
 
-    def _head(self, page: Page) -> Entry:
-        """Return the last entry before a change; a ledger that forgot what this object has seen is refused."""
+    def _refuse_what_forgot(self, page: Page) -> None:
+        """Refuse a ledger that forgot what this object has seen."""
         head = page.head()
         if head.ledger != self._ledger or head.sequence < self._seen:
             raise InvalidStudy.must_be("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced")
-        return head
 
     def _recount(self, counted: dict[tuple[str, str, str], Serve]) -> None:
         with self._lock:
@@ -284,10 +285,12 @@ def _more(serve: Serve, number: int) -> Serve:
     return Serve(serve.own, serve.analyst, serve.asked, serve.question, serve.answer_digest, serve.number + number, serve.id)
 
 
-def _too_late(act: Act[Any]) -> CuradorError:
-    if act.charged is None:
-        return LedgerBusy(_NOTHING, hint="ask again.")
-    return Failed(f"the ledger was busy for too long; {act.charged}.")
+def _too_late(ticket: Ticket) -> CuradorError:
+    if ticket.act.charged is not None:
+        return Failed(f"the ledger was busy for too long; {ticket.act.charged}.")
+    if ticket.again:  # it may have been done before
+        return Failed(f"{UNKNOWN}.")
+    return LedgerBusy(_NOTHING, hint="ask again.")
 
 
 def _instead(error: Exception, act: Act[Any]) -> Exception:

@@ -1,0 +1,125 @@
+"""Puts the simulated surroundings under the product: its clock, ids, locks, disk and store, for as long as a patch holds."""
+
+import contextlib
+import datetime as dt
+import functools
+import os
+from types import SimpleNamespace
+
+from _pytest.monkeypatch import MonkeyPatch
+from simulated_disk import EXCLUSIVE, UNLOCK
+from simulated_store import Rules
+from simulated_tasks import SimulatedEvent
+from simulated_world import World
+
+from curador.curator import spending
+from curador.ledger import chain, entry, ledger, opening, witness, writer
+from curador.ledger.migration import SCHEMAS
+from curador.ledger.writer import Ticket, Writer
+
+
+class Stage:
+    """The world that is played now."""
+
+    world: World
+
+
+STAGE = Stage()
+
+
+def _disk(handle_or_path):
+    """The disk of a path, or of a handle: handles of machines differ."""
+    disk = getattr(handle_or_path, "disk", None)
+    if disk is not None:
+        return disk
+    return next(one.disk for one in STAGE.world.machines if handle_or_path in one.disk.open_files)
+
+
+def _closing(handle):
+    for machine in STAGE.world.machines:
+        if handle in machine.disk.open_files:
+            machine.disk.close(handle)
+
+
+def _flock(handle, how):
+    if not (how == UNLOCK and not any(handle in one.disk.open_files for one in STAGE.world.machines)):
+        _disk(handle).flock(handle, how)
+
+
+OS = SimpleNamespace(
+    O_CREAT=os.O_CREAT,
+    O_EXCL=os.O_EXCL,
+    O_WRONLY=os.O_WRONLY,
+    O_RDWR=os.O_RDWR,
+    O_RDONLY=os.O_RDONLY,
+    O_CLOEXEC=os.O_CLOEXEC,
+    getpid=lambda: getattr(STAGE.world.process(), "number", 0),
+    open=lambda path, *how: _disk(path).open(path, *how),
+    close=_closing,
+    pread=lambda handle, *what: _disk(handle).pread(handle, *what),
+    pwrite=lambda handle, *what: _disk(handle).pwrite(handle, *what),
+    write=lambda handle, *what: _disk(handle).write(handle, *what),
+    fsync=lambda handle: _disk(handle).sync(handle),
+    fdatasync=lambda handle: _disk(handle).sync(handle),
+    fstat=lambda handle: _disk(handle).fstat(handle),
+)
+CLOCK = SimpleNamespace(
+    monotonic=lambda: STAGE.world.scheduler.clock(),
+    sleep=lambda seconds: STAGE.world.scheduler.sleep(seconds),
+    time=lambda: 0.0,
+)
+CALENDAR = SimpleNamespace(
+    UTC=dt.UTC,
+    datetime=SimpleNamespace(
+        now=lambda zone: STAGE.world.scheduler.today(zone), fromisoformat=dt.datetime.fromisoformat
+    ),
+)
+SECRETS = SimpleNamespace(token_hex=lambda length: STAGE.world.token(length))
+
+
+def _ticket(*given, **named):
+    return Ticket(*given, told=SimulatedEvent(STAGE.world.scheduler), **named)
+
+
+@contextlib.contextmanager
+def simulated(bug=None):
+    """Play worlds inside; `bug` patches the product, and may take rules away from the store."""
+    patch, rules = MonkeyPatch(), Rules()
+    try:
+        if bug is not None:
+            bug(patch, rules)
+        now = lambda: STAGE.world.now()  # noqa: E731
+        for module in (entry, ledger, opening, spending):
+            patch.setattr(module, "now", now)
+        for module in (entry, witness, spending):
+            patch.setattr(module, "secrets", SECRETS)
+        for module in (writer, spending, witness):
+            patch.setattr(module, "time", CLOCK)
+        for module in (writer, witness):
+            patch.setattr(module, "os", OS)
+        patch.setattr(witness, "fcntl", SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=_flock))
+        patch.setattr(spending, "dt", CALENDAR)
+        patch.setattr(spending, "is_private", lambda: True)
+        patch.setattr(writer, "Ticket", _ticket)
+        patch.setattr(opening, "SQLiteStore", lambda path: STAGE.world.store(path))
+        patch.setattr(opening, "schema_of", lambda _: SCHEMAS[-1])
+        patch.setattr(opening, "resolve_path", lambda path: path)
+        patch.setattr(chain, "entry_of", functools.lru_cache(1024)(chain.entry_of))  # of one text there is one entry
+        take = Writer._take  # noqa: SLF001 -- watched by the oracle
+
+        def watched(own):
+            batch = take(own)
+            STAGE.world.oracle.takes(batch, own._waiting)  # noqa: SLF001
+            return batch
+
+        patch.setattr(Writer, "_take", watched)
+        yield rules
+    finally:
+        patch.undo()
+
+
+def play(seed, rules, trace=None):
+    """Play one history; return its world."""
+    STAGE.world = World(seed, trace, rules)
+    STAGE.world.play()
+    return STAGE.world
