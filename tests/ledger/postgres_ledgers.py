@@ -1,49 +1,27 @@
 """Whole ledgers on a real PostgreSQL: made, opened and raced for as those in files are."""
 
-import contextlib
 import threading
 import time
-from unittest import mock
 
 import ledgers
 
 from curador.errors import BudgetExceeded
-from curador.ledger import opening
-from curador.ledger.postgres import PostgresStore, create_ledger
+from curador.ledger.pointer import read_pointer, write_pointer
 from curador.study.model import Budget
-
-
-@contextlib.contextmanager
-def in_place_of_a_file(url, path):
-    """Let a ledger whose witness lies beside a path have its rows on a server."""
-
-    class Placed(PostgresStore):
-        pass
-
-    Placed.path = path
-    changes = {
-        "SQLiteStore": lambda _: Placed(url),
-        "create_file": lambda _, fill, announce: create_ledger(url, fill, announce),
-        "schema_of": lambda page: PostgresStore.schema_of(Placed.last, page),
-    }
-    Placed.last = PostgresStore(url)
-    try:
-        with mock.patch.multiple(opening, **changes):
-            yield
-    finally:
-        Placed.last.close()
 
 
 def create(url, folder, **changes):
     """Return a new ledger on a server; its witness is in the folder."""
-    with in_place_of_a_file(url, folder / "visits.ledger"):
-        return ledgers.create(folder / "visits.ledger", **changes)
+    return ledgers.create(folder / "visits.ledger", server=url, **changes)
 
 
 def reopen(url, folder, **changes):
-    """Return that ledger, opened again."""
-    with in_place_of_a_file(url, folder / "visits.ledger"):
-        return ledgers.reopen(folder / "visits.ledger", **changes)
+    """Return that ledger, opened again, wherever its server is now: a standby that was promoted has another address."""
+    place = folder / "visits.ledger"
+    if read_pointer(place) != url:
+        place.unlink()
+        write_pointer(place, url, "the same")
+    return ledgers.reopen(place, **changes)
 
 
 class OnPostgres:

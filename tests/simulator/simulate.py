@@ -21,7 +21,7 @@ def main():
     given = parser.parse_args()
     bug = None
     if given.bug:
-        import simulated_bugs  # noqa: PLC0415
+        import simulated_bugs
 
         bug = getattr(simulated_bugs, given.bug)
     with simulated(bug) as rules:

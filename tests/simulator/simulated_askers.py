@@ -96,7 +96,7 @@ class Askers:
             self.scheduler.spawn(process, f"{kind.__name__}{self.asked}", kind(self._request(process), process))
 
     def _request(self, process):
-        from simulated_world import ANALYSTS  # noqa: PLC0415 -- the world imports its askers
+        from simulated_world import ANALYSTS
 
         analyst = self.random.choice((None, *ANALYSTS, *ANALYSTS))
         cost = self.random.choice(COSTS[:3] if self.small else COSTS)
@@ -163,7 +163,7 @@ class Askers:
         return run
 
     def _analyst(self, request):
-        from simulated_world import ANALYSTS  # noqa: PLC0415 -- idem
+        from simulated_world import ANALYSTS
 
         return next(one for one in ANALYSTS if one.name == request.analyst)
 
@@ -295,5 +295,3 @@ class Askers:
         if others:
             at = self.random.choice(others)
             self.scheduler.spawn(at, "give back", lambda: self._outcome(at, lambda at: at.ledger.void(spent)))
-
-

@@ -181,7 +181,9 @@ class Faults:
         tip = len(backup.rows) - 1
         newest, older = slots[0][1], slots[-1][1] if len(slots) == 2 else None
         kind = random.choice(("behind", "torn", "flipped", "both torn", "fork", "another", "gone"))
-        self.scheduler.note("SET BACK", machine, kind, "to", tip, "of", len(world.database.seen.rows) - 1, "seen", newest, older)
+        self.scheduler.note(
+            "SET BACK", machine, kind, "to", tip, "of", len(world.database.seen.rows) - 1, "seen", newest, older
+        )
         whole = len(file.cache) == 8192
         places = [] if not whole else [place for place in (0, 4096) if f'"sequence":{newest},'.encode() in _slot(file, place)]
         if kind == "fork" and tip < newest:

@@ -70,9 +70,7 @@ CLOCK = SimpleNamespace(
 )
 CALENDAR = SimpleNamespace(
     UTC=dt.UTC,
-    datetime=SimpleNamespace(
-        now=lambda zone: STAGE.world.scheduler.today(zone), fromisoformat=dt.datetime.fromisoformat
-    ),
+    datetime=SimpleNamespace(now=lambda zone: STAGE.world.scheduler.today(zone), fromisoformat=dt.datetime.fromisoformat),
 )
 SECRETS = SimpleNamespace(token_hex=lambda length: STAGE.world.token(length))
 

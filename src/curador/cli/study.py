@@ -1,4 +1,4 @@
-"""The verbs of a study: init, check, survey, refresh, reopen, prepare, preview, ask, budget, log.
+"""The verbs of a study: init, check, survey, refresh, reopen, prepare, attach, writer, preview, ask, budget, log.
 
 Results on standard output, all else on standard error. On a terminal `ask` shows the cost and asks before it spends.
 """
@@ -41,7 +41,7 @@ Note = Annotated[str, typer.Option(help="A line for the ledger.")]
 def add_commands(app: typer.Typer) -> None:
     """Give the application the verbs of a study."""
     asking = (with_question_options(verb) for verb in (preview, ask))
-    for verb in (init, check, survey, refresh, reopen, prepare, *asking, budget, log):
+    for verb in (init, check, survey, refresh, reopen, prepare, attach, writer, *asking, budget, log):
         app.command()(verb)
 
 
@@ -127,6 +127,27 @@ def reopen(study: StudyFile, note: Note = "curador reopen") -> None:
     with _ledger(_read(study)) as ledger:
         ledger.reopen(note)
     print("the study is open to analysts", file=sys.stderr)
+
+
+def attach(study: StudyFile, reason: Annotated[str, typer.Argument(help="Why; it becomes an entry of the ledger.")]) -> None:
+    """Let this machine use a ledger that is kept on a server, for the first time. Every entry is read."""
+    from curador.curator.opening import attach_study
+
+    declared = _read(study)
+    attach_study(declared, reason)
+    print(f"this machine knows the ledger at {declared.server} now; next: curador prepare {study}", file=sys.stderr)
+
+
+def writer(study: StudyFile) -> None:
+    """Write to the ledger for all other processes of this user until it is stopped: they share one durable write."""
+    import signal
+
+    with _ledger(_read(study)) as ledger, ledger.write_for_others() as service:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: service.interrupt())
+        print("writing for others; stop with Ctrl-C", file=sys.stderr, flush=True)
+        service.serve()
+    print("stopped: what was handed over is written", file=sys.stderr)
 
 
 def prepare(

@@ -23,6 +23,7 @@ from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger.entry import EntryKind
 from curador.ledger.ledger import Ledger
 from curador.ledger.opening import marker_of, refusal_of_taken_place
+from curador.ledger.pointer import read_pointer
 from curador.study.build import build_study, formats_by_table, override
 from curador.study.check import FRAME
 from curador.study.file import read_study
@@ -74,6 +75,7 @@ def ledger_of(
     progress             is told how far looking at the data has come
     """
     options = _options_of(study, verify=verify, checkpoint=checkpoint)
+    require_kept_there(study)
     if not study.ledger_path.exists():
         require_usable(study)
         opened = _found_or_made(study, new_ledger, options, progress)
@@ -90,6 +92,29 @@ def ledger_of(
         opened.close()
         raise
     return opened
+
+
+def require_kept_there(study: Study) -> None:
+    """Refuse a study whose ledger's file says that it is kept elsewhere than the study says."""
+    if not study.ledger_path.exists():
+        return
+    kept = read_pointer(study.ledger_path)
+    if kept != study.server and (study.server is not None or kept is None):
+        hint = "a ledger stays where it is: move its entries as docs/how-to/run-a-ledger.md says"
+        where = kept or f"the file {study.ledger_path} itself"
+        raise InvalidStudy.must_be("ledger", f"kept where it was begun ({where})", study.server or "a file", hint)
+
+
+def attach_study(study: Study, reason: str) -> None:
+    """Let this machine know the ledger of a study that is kept on a server: the first time that it is opened here.
+
+    Needs   The owner's word: a machine that never saw a ledger cannot know what it forgot. The reason becomes an entry.
+    """
+    if study.server is None:
+        hint = 'write ledger = "postgresql://role@host/database?schema=name" into the study'
+        raise InvalidStudy.must_be("ledger", "on a server", str(study.ledger), hint)
+    options = _options_of(study, verify=True, checkpoint=False)
+    Ledger.attach(study.ledger_path, study.server, reason=reason, **options).close()
 
 
 def _still_its_own(study: Study, ledger: Ledger, reason: str | None, progress: Callable[[str], None] | None) -> None:
@@ -161,6 +186,7 @@ def _make(study: Study, reason: str | None, folder: Path | None) -> Ledger:
         reason=reason,
         folder=folder,
         details=declared_details(study),
+        server=study.server,
     )
     budget = study.budget
     delta = "" if budget.delta is None else f", δ = {rounded_text(budget.delta, up=True)}"

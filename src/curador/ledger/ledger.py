@@ -113,6 +113,7 @@ class Ledger:
         folder: Path | str | None = None,
         witness: Path | str | None = None,
         details: Mapping[str, Any] | None = None,
+        server: str | None = None,
     ) -> Ledger:
         """Make a new ledger; its limits hold for ever.
 
@@ -120,11 +121,13 @@ class Ledger:
         reason   why there is a new ledger where there was one (its witness is there, or the data name it); refused without
         folder   where the data lie: the ledger's id is left there
         witness  where the head is mirrored; `<ledger>.head` by default
+        server   the address of the schema in which it is kept; the file then says so. None: in the file itself
         """
         limits = Limits.create(budget, adjacency=adjacency, unit=unit, max_units=max_units, owners=owners)
         places = opening.LedgerPlaces.of(path, witness, folder)
         held = None if details is None else _plain_object(details, "details")
-        opening.create(places, limits, study_name=study_name, study_digest=study_digest, reason=reason, details=held)
+        said = {"study_name": study_name, "study_digest": study_digest, "reason": reason, "details": held}
+        opening.create(places, limits, **said, server=server)
         return cls(*opening.open_store(places))
 
     @classmethod
@@ -167,6 +170,18 @@ class Ledger:
             ledger.close()
             raise
         opening.sweep(places)
+        return ledger
+
+    @classmethod
+    def attach(cls, path: Path | str, server: str, *, reason: str, **options: Any) -> Ledger:
+        """Open, for the first time on this machine, a ledger that is kept on a server; the reason becomes an entry.
+
+        options   of `open`
+        """
+        why = note_text(reason, "reason")
+        opening.attach(opening.LedgerPlaces.of(path, options.get("witness"), options.get("folder")), server)
+        ledger = cls.open(path, **options)
+        ledger._act(EntryKind.REOPENED, f"attached on another machine: {why}"[:1000])  # noqa: SLF001 -- its own
         return ledger
 
     @classmethod
@@ -339,7 +354,7 @@ class Ledger:
 
     def settle_digest(self, study: str, version: int, digest: str) -> str:
         """Say what the prepared copy of a data version is, where nobody did; return the digest that stands."""
-        require(is_sha256(digest), "digest", "SHA-256 in hex", "something else")
+        require(is_label(digest), "digest", "a digest", "something else")
         return self._writer.do(Prepare(study, version, digest))
 
     # ---- the owner's acts -------------------------------------------------------------------------------------------

@@ -37,7 +37,8 @@ from curador.ledger.entry import (
 )
 from curador.ledger.limits import Limits
 from curador.ledger.migration import may_become, refuses_kinds
-from curador.ledger.sqlite import SQLiteStore, create_file, require_local, resolve_path, schema_of
+from curador.ledger.pointer import store_at, write_pointer
+from curador.ledger.sqlite import create_file, require_local, resolve_path
 from curador.ledger.store import Page, Store
 from curador.ledger.witness import Head, WitnessedHead, sync_folder, write_private
 
@@ -117,10 +118,13 @@ def create(
     study_digest: str,
     reason: str | None,
     details: Mapping[str, Any] | None = None,
+    server: str | None = None,
 ) -> None:
     """Make the file, its witness and its marker, in an order that a crash leaves nothing open which was spent.
 
     The witness comes first: a ledger without one is always refused, however short it is.
+
+    server   the address of the schema in which it is kept; None: in the file itself
     """
     require(is_label(study_name), "study_name", "a name", study_name)
     require(is_label(study_digest), "study_digest", "a digest", study_digest)
@@ -151,12 +155,12 @@ def create(
         creation=creation,
         details=details,
     )
-    _make_files(places, first, limits, seen)
+    _make_files(places, first, limits, seen, server)
     if places.folder is not None:
         claim(places.folder, study_name, first.ledger, instead_of=other)
 
 
-def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: WitnessedHead | None) -> None:
+def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: WitnessedHead | None, server: str | None) -> None:
     announced: list[Head] = []
 
     def fill(page: Page, schema: str) -> Head:
@@ -170,18 +174,52 @@ def _make_files(places: LedgerPlaces, first: Entry, limits: Limits, seen: Witnes
         announced.append(head)
 
     try:
-        create_file(places.ledger, fill, announce)
+        if server is None:
+            create_file(places.ledger, fill, announce)
+        else:
+            from curador.ledger.postgres import create_ledger
+
+            create_ledger(server, fill, announce)
+            write_pointer(places.ledger, server, first.ledger)
     except BaseException as error:
         if announced and seen is None:
             places.witness.unlink(missing_ok=True)
         elif announced and seen is not None:
             mirror.make(places.witness, seen.ledger, *seen.head, replace=True)
+        if isinstance(error, FileExistsError) and server is not None:
+            hint = "a machine that comes to a ledger that is there runs `curador attach`, with its reason"
+            raise InvalidStudy.must_be("a new ledger", "in a schema that has none", str(error), hint) from None
         if isinstance(error, FileExistsError):  # somebody else was faster
             raise refusal_of_taken_place(places.ledger) from None
         if isinstance(error, OSError):
             hint = "its file system must know hard links and have room"
             raise InvalidStudy.must_be("a new ledger", "where it can be written", str(places.ledger), hint) from error
         raise
+
+
+def attach(places: LedgerPlaces, server: str) -> None:
+    """Let this machine know a ledger that is kept on a server: its file says where, its witness begins at its last entry.
+
+    Needs   The owner says that nothing was forgotten: a machine that never saw the ledger cannot know. Every entry is read.
+    """
+    from curador.ledger.postgres import PostgresStore
+
+    if places.ledger.exists() or places.ledger.is_symlink():
+        raise refusal_of_taken_place(places.ledger)
+    seen = mirror.recall(places.witness)
+    store = PostgresStore(server)
+    try:
+        with store.reading() as page:
+            first, head = page.at(0), page.head()
+            if first is None:
+                refuse_entry(0, "must be there")
+            refuse_other(None if seen is None else seen.ledger, first.ledger)
+        read_whole(store, places, first.ledger)
+        if seen is None:
+            mirror.make(places.witness, first.ledger, head.sequence, head.hash, replace=False)
+        write_pointer(places.ledger, server, first.ledger)
+    finally:
+        store.close()
 
 
 def refusal_of_taken_place(ledger: Path) -> InvalidStudy:
@@ -195,7 +233,7 @@ def open_store(places: LedgerPlaces) -> tuple[Store, Entry, Limits, LedgerPlaces
 
     Returns last the sequence up to which no entry is of a kind that came with version 2: −1 where some may be.
     """
-    store = SQLiteStore(places.ledger)
+    store = store_at(places.ledger)
     try:
         first, limits, plain = _first(store)
     except BaseException:
@@ -209,7 +247,8 @@ def _first(store: Store) -> tuple[Entry, Limits, int]:
     with store.reading() as page:
         row = page.row(0)
         replay.read([] if row is None else [row])
-        first, head, spent, schema = page.at(0), page.head(), page.total(STUDY), schema_of(page)
+        first, head, spent = page.at(0), page.head(), page.total(STUDY)
+    schema = store.schema()
     if first is None or replay.limits is None or head.ledger != first.ledger:
         refuse_entry(0, "must be of the same ledger as the last")
     if spent != head.after.spent:

@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
 from curador.ledger.entry import DAMAGED, STUDY, ChainRow, EntryKind, holder_of
 from curador.ledger.postgres_schema import SCHEMAS, digest_schema, require_name
-from curador.ledger.store import CompiledStatement, Cursor, Page, statements
+from curador.ledger.store import CompiledStatement, Cursor, OutcomeUnknown, Page, statements
+from curador.study.values import is_address
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,10 +77,6 @@ _SCANS: Final = (("on", "off", "sequence >= 0"), ("off", "on", "sequence >= 0"),
 """The same sum by the rows as they lie, and by two indexes."""
 
 
-class OutcomeUnknown(Failed):
-    """The connection was lost while a change was being committed: it is whole or not there, and nobody was told which."""
-
-
 class _NoTurn(Exception):  # noqa: N818 -- never leaves this file
     """The time to wait for another writer is over."""
 
@@ -99,11 +96,6 @@ class Address(NamedTuple):
     name: str
 
 
-def is_postgres(place: str) -> bool:
-    """Whether a ledger's place is the address of a PostgreSQL server, and no file."""
-    return place.startswith(("postgresql://", "postgres://"))
-
-
 def read_address(url: str) -> Address:
     """Read postgresql://role@host/database?schema=name; a secret in it is refused, and not repeated."""
     form = "postgresql://role@host/database?schema=name"
@@ -118,7 +110,7 @@ def read_address(url: str) -> Address:
         rule = "without a password and without settings for the server"
         raise InvalidStudy.must_be("the address of the ledger", rule, "one that has them", hint)
     schemas = [value for name, value in options if name == "schema"]
-    if not is_postgres(url) or len(schemas) > 1:
+    if not is_address(url) or len(schemas) > 1:
         raise InvalidStudy.must_be("ledger", f"an address: {form}", url)
     schema = require_name(schemas[0] if schemas else "curador", "schema")
     others = urllib.parse.urlencode([(name, value) for name, value in options if name != "schema"])

@@ -302,7 +302,7 @@ class WriterService:
         self._writer, self._limits, self._place = writer, limits, socket_of(ledger)
         self._threads: set[threading.Thread] = set()
         self._open: set[socket.socket] = set()
-        self._lock, self._stopping = threading.Lock(), False
+        self._lock, self._stopping, self._stopped = threading.Lock(), False, False
         self._alone = os.open(self._place.with_name(self._place.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -333,11 +333,16 @@ class WriterService:
                 self._threads.add(thread)
             thread.start()
 
-    def stop(self) -> None:
-        """Take nothing more; what was handed over is written and told first."""
+    def interrupt(self) -> None:
+        """Let `serve` return; safe to be called by a signal."""
         self._stopping = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def stop(self) -> None:
+        """Take nothing more; what was handed over is written and told first."""
+        self._stopped = True
+        self.interrupt()
         self._socket.close()
         with self._lock:
             waiting, connections = list(self._threads), list(self._open)
@@ -355,7 +360,7 @@ class WriterService:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._stopping:
+        if not self._stopped:
             self.stop()
 
     def _answer(self, connection: socket.socket) -> None:

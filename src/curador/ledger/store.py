@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from curador.errors import CuradorError, InvalidStudy
+from curador.errors import CuradorError, Failed, InvalidStudy
 from curador.ledger.amounts import DIGITS, NOTHING, Amounts
 from curador.ledger.entry import DAMAGED, LATER, ChainRow, Entry, EntryKind, entry_of, recent_entry, refuse_entry
 
@@ -246,6 +246,10 @@ class Cursor(Protocol):
     def fetchall(self) -> Sequence[Any]:
         """Return the other rows."""
         ...
+
+
+class OutcomeUnknown(Failed):
+    """The connection was lost while a change was being committed: it is whole or not there, and nobody was told which."""
 
 
 class Store(Protocol):

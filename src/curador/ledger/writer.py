@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
 from curador.ledger.acts import CHARGED, Act, Serve
+from curador.ledger.store import OutcomeUnknown
 
 if TYPE_CHECKING:
     from curador.ledger.entry import Entry
@@ -212,6 +213,12 @@ class Writer:
                     if ticket.until <= time.monotonic():
                         ticket.end(_too_late(ticket))
                 left = [one for one in left if not one.done]
+            except OutcomeUnknown as error:  # who enters the next change finds what was written, or that it never will be
+                for ticket in left:
+                    ticket.again = True
+                    if ticket.until <= time.monotonic():
+                        ticket.end(_instead(error, ticket.act))
+                left = [one for one in left if not one.done]
             else:
                 return
 
@@ -230,14 +237,16 @@ class Writer:
                 sequence, hash_ = page.tip()
         except BaseException as error:
             self._recount(counted)
-            if isinstance(error, LedgerBusy) or not isinstance(error, Exception):
+            if isinstance(error, (LedgerBusy, OutcomeUnknown)) or not isinstance(error, Exception):
                 raise
             for ticket in batch:
                 ticket.end(_instead(error, ticket.act))
             return
         self._seen = sequence
         try:
-            if sequence > self._mirrored:  # also where nothing is new: what was found may have been left by one who was killed
+            if (
+                sequence > self._mirrored
+            ):  # also where nothing is new: what was found may have been left by one who was killed
                 self._mirror(sequence, hash_)
                 self._mirrored = sequence
         except (OSError, CuradorError) as error:

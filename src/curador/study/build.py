@@ -30,7 +30,7 @@ from curador.study.model import (
     UnitRow,
 )
 from curador.study.rules import Where, broken_rule, did_you_mean, dotted_path
-from curador.study.values import NOTHING, Type
+from curador.study.values import NOTHING, Type, is_address
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
 
@@ -181,8 +181,11 @@ def override(
     """Return the study with another ledger, or with engine settings laid over its own. Its meaning stays the same."""
     settings = study.engine if engine is None else engine
     settings = settings if isinstance(settings, EngineSettings) else engine_from(dict(settings), study.engine)
-    place = study.ledger if ledger is None else relative_path(ledger_path(ledger, None), study.folder)
-    return replace(study, engine=settings, ledger=place)
+    if ledger is None:
+        return replace(study, engine=settings)
+    if is_address(ledger):
+        return replace(study, engine=settings, ledger=Path(f"{study.name}.ledger"), server=str(ledger))
+    return replace(study, engine=settings, ledger=relative_path(ledger_path(ledger, None), study.folder), server=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +229,12 @@ def _build(source: Any, given: _Arguments, **others: Any) -> Study:
             by_table = several and _caps_by_table(given.caps)
             declared[table]["caps"] = _caps(given.caps.get(table) if by_table else given.caps)
     name = given.name if given.name is not None else "study" if several else next(iter(tables))
-    ledger = ledger_path(given.ledger, None if several else source)
-    return assemble(declared, sources, name=name, ledger=ledger, **others)
+    server = str(given.ledger) if is_address(given.ledger) else None
+    if server is not None and (several or is_frame(source)):
+        ledger = Path(f"{name}.ledger").absolute()
+    else:
+        ledger = ledger_path(None if server is not None else given.ledger, None if several else source)
+    return replace(assemble(declared, sources, name=name, ledger=ledger, **others), server=server)
 
 
 def assemble(

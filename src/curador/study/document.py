@@ -266,7 +266,12 @@ VERSION = 1
 
 
 def study_from(
-    document: Mapping[str, Any], *, ledger: Path, folder: Path, frames: Mapping[str, Any] = MappingProxyType({})
+    document: Mapping[str, Any],
+    *,
+    ledger: Path,
+    folder: Path,
+    frames: Mapping[str, Any] = MappingProxyType({}),
+    server: str | None = None,
 ) -> Study:
     """Return the study that the document declares; refuse the first rule that it breaks, by the path of its key."""
     raw = read_shape(document, RawStudy)
@@ -291,6 +296,7 @@ def study_from(
         folder=folder,
         frames=frames,
         allow_large_delta=raw.allow_large_delta,
+        server=server,
     )
 
 

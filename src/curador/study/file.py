@@ -23,6 +23,7 @@ from curador.study.rules import Where, broken_rule, dotted_path, locate
 from curador.study.values import (
     Plain,
     duration_text,
+    is_address,
     key_text,
     number_text,
     share_text,
@@ -191,7 +192,11 @@ def parse_study(text: str, *, folder: Path, file: str = "study.toml") -> Study:
     try:
         _refuse_giants(document)
         ledger = document.get("ledger")
-        return study_from(document, ledger=Path(ledger if isinstance(ledger, str) else ""), folder=folder)
+        server = ledger if is_address(ledger) else None
+        place = str(ledger) if isinstance(ledger, str) else ""
+        if server is not None:  # what is kept on a server has its file beside the study, and its witness
+            place = f"{document.get('name')}.ledger"
+        return study_from(document, ledger=Path(place), folder=folder, server=server)
     except InvalidStudy as rule:
         raise (_locate(rule, text, file) if rule.path else rule) from None
 
@@ -244,7 +249,7 @@ def _lines(study: Study) -> Iterator[str]:
     yield f"name = {value_text(study.name)}"
     yield f"adjacency = {value_text(str(study.adjacency))}"
     yield f"budget = {value_text(_budget(study))}"
-    yield f"ledger = {value_text(str(study.ledger))}"
+    yield f"ledger = {value_text(study.server or str(study.ledger))}"
     yield f"max_units = {study.max_units:_}"
     if study.least_spend != DEFAULT_LEAST_SPEND:
         yield f"least_spend = {value_text(share_text(study.least_spend))}"

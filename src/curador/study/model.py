@@ -346,6 +346,8 @@ class Study(_Fingerprinted):
     """The owner knows that δ is above 1/(100 · max_units) and wants it so; `check` then warns instead of refusing."""
     least_spend: Fraction = DEFAULT_LEAST_SPEND
     """What one question or fit costs at least, as a part of its asker's whole limit; 0: nothing is too little."""
+    server: str | None = None
+    """The address of the PostgreSQL schema that the ledger is kept in, as the file `ledger` then says; None: in that file."""
 
     def __post_init__(self) -> None:
         from curador.study.check import check_whole

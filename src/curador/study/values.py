@@ -398,3 +398,8 @@ def _timestamp(value: object) -> dt.datetime | None:
     except (TypeError, ValueError, OverflowError):  # TypeError: pandas' NaT says it is a datetime
         return None
     return None
+
+
+def is_address(ledger: object) -> bool:
+    """Whether a ledger's place is the address of a server, and no file."""
+    return isinstance(ledger, str) and ledger.startswith(("postgresql://", "postgres://"))

@@ -14,8 +14,8 @@ from curator_studies import BY_CITY, COUNT, open_curator
 from curador.curator.budget import log_table
 from curador.curator.session import Session
 from curador.errors import Failed
-from curador.ledger import entry as entries
 from curador.ledger import acts
+from curador.ledger import entry as entries
 from curador.ledger.entry import seal
 from curador.text import plain_text
 

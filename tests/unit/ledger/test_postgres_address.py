@@ -4,8 +4,9 @@ import pytest
 
 from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger import postgres_schema
-from curador.ledger.postgres import PostgresStore, is_postgres, read_address
+from curador.ledger.postgres import PostgresStore, read_address
 from curador.ledger.postgres_schema import main, schema_text
+from curador.study.values import is_address
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ from curador.ledger.postgres_schema import main, schema_text
 )
 def test_an_address_is_told_from_a_file(place, is_one):
     """By how it begins."""
-    assert is_postgres(place) is is_one
+    assert is_address(place) is is_one
 
 
 def test_the_schema_is_ours_and_the_rest_the_drivers():
