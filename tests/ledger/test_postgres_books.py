@@ -428,6 +428,12 @@ def test_tables_have_the_digest_of_this_version(place):
     store.close()
 
 
+def test_a_schema_that_is_not_there_has_no_digest(postgres):
+    """So it is none of the list."""
+    with psycopg.connect(postgres.url()) as root:
+        assert digest_schema(root.cursor(), "nowhere") == "" not in SCHEMAS
+
+
 def test_a_new_ledger_is_refused_in_other_tables(place):
     """Nothing is announced."""
     with place.connect() as owner:

@@ -287,6 +287,17 @@ def test_a_forked_child_has_connections_of_its_own(begun):
             assert page.named(id_) is not None
 
 
+def test_connections_of_a_parent_are_kept_and_not_used(begun):
+    """What a child does, in this process: it finds another number of its own."""
+    with opened(begun.url) as store:
+        mine = store._idle[-1]  # noqa: SLF001 -- the parent's
+        store._pid = -1  # noqa: SLF001 -- as after a fork
+        with store.reading() as page:
+            assert backend_of(page) != mine.backend
+        assert not mine.connection.closed
+        mine.connection.close()
+
+
 # ---- servers that would forget ---------------------------------------------------------------------------------------------
 
 

@@ -364,11 +364,6 @@ class PostgresStore:
         return self._address.name
 
     @property
-    def schema_name(self) -> str:
-        """The schema that holds the tables."""
-        return self._address.schema
-
-    @property
     def file(self) -> tuple[int, int]:
         """Numbers of the server, and of the schema on its line of history."""
         return self._server.system, int(self._server.line, 16) << 32 | self._space
@@ -557,10 +552,7 @@ def _sentence_of(cause: psycopg.Error, name: str, charged: str | None) -> Curado
         return _too_busy(charged)
     if state in {"42501", "42P01", "42883", "3F000"}:
         return _no_schema(name)
-    if state == "25006":
-        hint = "name the primary; a standby may be behind, and forgets charges"
-        return InvalidStudy.must_be("the ledger's server", "the primary", "one that is only read", hint)
-    if state[:2] in {"08", "53", "57", "58"} or state == "25P03":  # lost, full, ended, broken; idle for too long
+    if state[:2] in {"08", "25", "53", "57", "58"}:  # lost, idle for too long, full, ended, broken
         return Failed(f"the ledger could not be written; {charged or 'nothing was spent'}.")
     return _corrupt(name)
 

@@ -1,8 +1,11 @@
 """The address of a ledger on a server: what it may say, and what is never in it. No server is asked."""
 
+import runpy
+import sys
+
 import pytest
 
-from curador.errors import InvalidParameter, InvalidStudy
+from curador.errors import Failed, InvalidParameter, InvalidStudy
 from curador.ledger import postgres_schema
 from curador.ledger.postgres import PostgresStore, read_address
 from curador.ledger.postgres_schema import main, schema_text
@@ -93,6 +96,17 @@ def test_the_statements_are_printed_for_the_owner(capsys):
     assert "small letters" in capsys.readouterr().err
 
 
+def test_it_is_a_program(capsys, monkeypatch):
+    """As the page for owners runs it."""
+    name = postgres_schema.__name__
+    monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "argv", [name, "visits", "visits_writer"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(name, run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == schema_text("visits", "visits_writer")
+
+
 def test_every_trigger_fires_always():
     """Also for a session that replays what another server decided: none is forgotten."""
     text = schema_text("visits", "writer")
@@ -104,14 +118,12 @@ def test_every_trigger_fires_always():
 
 def test_without_the_driver_there_is_no_such_ledger(monkeypatch):
     """And what to install is told."""
-    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(InvalidStudy, match=r"pip install 'curador\[postgres\]'"):
         PostgresStore("postgresql://writer@/studies?host=/nowhere")
 
 
 def test_a_server_that_is_not_there(tmp_path):
     """The address is told, and that nothing was spent."""
-    from curador.errors import Failed
-
     with pytest.raises(Failed, match="could not be reached, and nothing was spent"):
         PostgresStore(f"postgresql://writer@/studies?host={tmp_path}")
