@@ -402,7 +402,7 @@ def entry_of(row: ChainRow) -> Entry:
     return entry
 
 
-@lru_cache(8)
+@lru_cache(1024)
 def recent_entry(row: ChainRow) -> Entry:
     """Return the entry of a row that is read several times by one question: its own, and the last."""
     return entry_of(row)
