@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import ledger_digests  # noqa: F401
 import registers
 import rooms
 
