@@ -52,7 +52,7 @@ def digest_rows(
     """Return the keyed digest of all tables of a connection's database, or of the cleaned sources where there are views.
 
     key    the study's key for a purpose
-    about  what else is in it: study, version
+    about  what else is in it, such as the version
 
     Claim   Two databases whose tables differ in a name, a type or in the multiset of their rows, in whatever stored column,
             have the same digest with probability at most rows / 2¹²⁸ + 2⁻²⁵⁶ over the key. Neither the order in which rows
@@ -105,9 +105,9 @@ def _written(name: str, kind: str) -> str:
     return f"{column}, ';'"
 
 
-def check_key(key: Callable[[str], bytes], about: Iterable[object]) -> str:
-    """Return what tells whether two machines have the same key, and nothing else of it."""
-    return hmac.digest(key("check"), canonical_text([str(one) for one in about]).encode(), hashlib.sha256)[:16].hex()
+def check_key(key: Callable[[str], bytes], version: int) -> str:
+    """Return what tells whether two machines have the same key for a data version, and nothing else of it."""
+    return hmac.digest(key("check"), str(version).encode(), hashlib.sha256)[:16].hex()
 
 
 # ---- beside the copy -------------------------------------------------------------------------------------------------------
@@ -176,8 +176,8 @@ class PreparedFile:
 
     @property
     def key(self) -> str:
-        """What tells the key: by study and version, whatever the copy was made for."""
-        return check_key(self.folder.key, self.about[:2])
+        """What tells the key: by version, whatever the copy was made for."""
+        return check_key(self.folder.key, self.version)
 
     def record(self, content: str, others: Iterable[CopyDigest] = ()) -> None:
         """Write down what a copy that was just made is known by. others: of the same version, from the same sources."""

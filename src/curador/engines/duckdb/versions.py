@@ -518,13 +518,13 @@ def prepared_copy(schema: Schema, folder: Folder, version: int, layout: str | No
     """Return the copy of a version as it is compared with what it was. layout: the digest of declarations, where known."""
     study = schema.study
     never = study.engine.prepare == NEVER
-    about = (study.name, version, layout or layout_digest(schema), is_numbered(study, folder, version))
+    about = (version, layout or layout_digest(schema), is_numbered(study, folder, version))
 
     def digest() -> str:
         with contextlib.closing(open_connection(specification(schema, folder, version))) as connection:
             return digest_rows(connection, folder.key, about=about, views=never)
 
-    return PreparedFile(folder, version, str(about[2]), None if never else folder.version(version), about, digest)
+    return PreparedFile(folder, version, about[1], None if never else folder.version(version), about, digest)
 
 
 def _copies_of_same(
