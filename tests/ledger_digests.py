@@ -1,13 +1,16 @@
-"""The owner's table of digests until a store has it: beside the ledger, in a file of its own."""
+"""The owner's table of digests until a store has it: in a file of its own, by the ledger's id."""
 
 import contextlib
 import sqlite3
 
+import registers
 from curador.ledger.ledger import Ledger
+
+_folder = registers.quick_folder()
 
 
 def _table(ledger):
-    connection = sqlite3.connect(f"{ledger.path}.digests", timeout=30, isolation_level=None)
+    connection = sqlite3.connect(f"{_folder.name}/{ledger.id}", timeout=30, isolation_level=None)
     connection.execute(
         "CREATE TABLE IF NOT EXISTS prepared (study TEXT, data_version INTEGER, digest TEXT,"
         " PRIMARY KEY (study, data_version))"

@@ -228,7 +228,8 @@ def _require_means(session: Session) -> None:
     """Refuse where noise would not be private, or what is asked about is not what lies here: the owner's to mend."""
     if not is_private():
         raise Failed("noise must come from the operating system's entropy")
-    require_one_truth(session)
+    with session.still():
+        require_one_truth(session)
 
 
 def _imagine_charge(session: Session, request: Request) -> Spent:

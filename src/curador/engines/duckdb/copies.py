@@ -10,6 +10,7 @@ file      size, times and number of the file when it was last known to hold what
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -33,7 +34,6 @@ FORMAT = 1
 DIGEST = 1
 """How rows are digested; in the digest, so that another way never looks like other rows."""
 
-_BITS = {"FLOAT", "DOUBLE"}
 _TEXTS = {"VARCHAR", "ENUM"}
 _PLAIN = {
     "BOOLEAN",
@@ -63,7 +63,7 @@ def digest_rows(
             of a multiset modulo 2¹²⁸ with each row's multiplicity d differs unless d · hash is one certain number, which it
             is for at most d hashes.
     """
-    row_key = key("rows")[:16].hex()
+    row_key = base64.b64encode(key("rows")[:16]).decode().rstrip("=")  # short: it is hashed once a row
     named = "s[0-9]+" if views else ".+"
     kind = "duckdb_views()" if views else "duckdb_tables()"
     column = "view_name" if views else "table_name"
@@ -98,8 +98,8 @@ def _written(name: str, kind: str) -> str:
     column, base = identifier(name), kind.partition("(")[0]
     if base in _TEXTS:
         return f"strlen(CAST({column} AS VARCHAR)), ':', {column}, ';'"
-    if base in _BITS:
-        return f"CAST({column} AS BIT), ';'"  # the shortest text of a number is another one in another version
+    if base == "DOUBLE":  # by its bits: the shortest text of a number may be another one in another version
+        return f"CAST(CAST({column} AS BIT) AS UBIGINT), ';'"
     if base not in _PLAIN:
         raise Failed(f"A prepared copy has a column of type {kind}, whose text is not known.")
     return f"{column}, ';'"
