@@ -105,7 +105,7 @@ def test_the_same_question_at_once_is_paid_once(curator):
 
 
 def test_an_old_data_version_is_not_served_any_more(tmp_path):
-    """After a refresh elsewhere, what is stored of the old version is refused as new questions are; previews are of the new."""
+    """After a refresh elsewhere, what is stored of the old version is refused as new questions are; previews are new."""
     with open_curator(tmp_path) as curator:
         cost = curator.ask(COUNT, spend="5%").cost
         with ledger_of(make_study(tmp_path), new_ledger=None, verify=False) as other:
