@@ -104,6 +104,7 @@ FILES = {
         "engines/test_coverage_on_data.py",
         "engines/test_curator_duckdb.py",
         "engines/test_sandbox.py",
+        "engines/test_several_machines.py",
         "statistical/test_coverage_of_intervals.py",
         "statistical/test_left_out.py",
     ],

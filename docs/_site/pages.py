@@ -27,6 +27,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/how-to/sql",
             "docs/how-to/several-analysts",
             "docs/how-to/ledger-on-postgres",
+            "docs/how-to/several-machines",
             "docs/how-to/sandbox",
             "docs/how-to/learn",
             "docs/how-to/local",

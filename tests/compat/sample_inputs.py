@@ -298,7 +298,8 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 def priced(study: Study, question: str, options: dict[str, Any], version: int = 1, *, older: bool = False) -> PricedQuestion:
     """Return what an owner's question about the study is priced at; no row is read and no ledger made."""
     fixed = {"adjacency": study.adjacency, "unit": study.unit_name, "max_units": study.max_units, "owners": study.owners}
-    ledger = SimpleNamespace(limits=Limits.create(study.budget, **fixed), stored=lambda *_: None, surveyed=lambda *_: None)
+    limits = Limits.create(study.budget, **fixed)
+    ledger = SimpleNamespace(limits=limits, stored=lambda *_: None, surveyed=lambda *_: None, data_version=version)
     engine = SimpleNamespace(
         schema=describe(study), version=version, compile=lambda blocks: [(block, None) for block in blocks]
     )

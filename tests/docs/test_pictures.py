@@ -22,6 +22,7 @@ OTHERS = {
     "play-the-game.md",
     "sandbox.md",
     "several-analysts.md",
+    "several-machines.md",
     "sql.md",
     "test-your-own-parts.md",
     "write-a-study.md",

@@ -131,6 +131,7 @@ def test_nothing_but_the_version_can_be_reached(engine):
         "visits.parquet",
         "key",
         "lock",
+        "copies.json",
         "manifest.json",
         "v1.duckdb",
         "incidents.log",

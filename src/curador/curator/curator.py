@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from curador.curator.asking import ask, try_question_out
 from curador.curator.budget import BudgetView, budget_view, log_lines
 from curador.curator.finding import buy_counts
+from curador.curator.machines import settle_copy, take_on
 from curador.curator.opening import (
     engine_of,
     enter_contents,
@@ -30,6 +31,7 @@ from curador.curator.survey import SurveyReport, buy_survey, lacks_survey, needs
 from curador.curator.survey_columns import ColumnsReport, buy_columns
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
 from curador.curator.training import TrainingRows, rows_of
+from curador.engines.base import engine_kind
 from curador.errors import InvalidParameter, NotAllowed, require
 from curador.plan.words import explain
 from curador.study.check import opening_warnings
@@ -177,8 +179,10 @@ class Curator(Asker):
         with self._session.turn:
             require_usable(self.study)  # a version whose sources lost a column could never be asked about
             version = self.ledger.refresh(note)
+            take_on(self.study, self.ledger, engine_kind(self.study.engine.kind).machine(self.study))
             self._session.engine.prepare(version, progress=progress)
             enter_contents(self.study, self.ledger, progress=progress)
+            settle_copy(self.study, self.ledger, self._session.engine)
         return version
 
     def survey(self, *, columns: bool = False) -> SurveyReport | ColumnsReport:

@@ -51,6 +51,14 @@ def declare_changes(ledger: Ledger, study: Study) -> Entry | None:
     return ledger.declare({**now, "changed": changed}, note=note, study_digest=study.digest)
 
 
+def is_declared_otherwise(study: Study, entry: Entry) -> bool:
+    """Whether an entry that says what a study declares says something else than this study: it is not in force any more."""
+    held = None if entry.details is None else entry.details.get("declarations")
+    if entry.study_digest != study.digest or held is None:
+        return entry.study_digest != study.digest
+    return any(True for _ in _changes(held, _declarations(study)))
+
+
 def digests_of_others(ledger: Ledger, study: Study) -> set[str]:
     """Return the fingerprints under which other studies that share a ledger were known to it."""
     spoken = [ledger.first, *ledger.declarations()]

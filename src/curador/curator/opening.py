@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
@@ -16,8 +17,10 @@ from curador.curator.dataset import (
     refuse_unacknowledged,
     shared_ledger,
     unknown_ledgers,
+    warn,
 )
 from curador.curator.declarations import declare_changes, declared_details, digests_of_others
+from curador.curator.machines import HERE, find_difference, is_another, is_settled, refuse_difference, settle_copy, take_on
 from curador.engines.base import EMBEDDED, Sources, engine_kind
 from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger.entry import EntryKind
@@ -229,16 +232,41 @@ def engine_of(
     they were, are the owner's to declare a new version.
     """
     kind, version = engine_kind(study.engine.kind), ledger.data_version
+    ours = take_on(study, ledger, kind.machine(study))
     engine = kind.open(study, version)
-    sources = None if refreshed else kind.sources(study, version)
-    if sources is Sources.UNKNOWN and _asked_about(ledger, study, version):
-        raise _not_the_same(version, "what it was made from is not known any more")
-    if sources is Sources.CHANGED:
-        raise _not_the_same(version, "a source has changed since")
-    if sources is not Sources.SAME or not engine.ready:
-        engine.prepare(version, progress=progress)
-        enter_contents(study, ledger, progress=progress)
+    try:
+        if ours and _must_prepare(study, ledger, engine, refreshed=refreshed):
+            engine.prepare(version, progress=progress)
+            enter_contents(study, ledger, progress=progress)
+        if ours:
+            settle_copy(study, ledger, engine)
+    except BaseException:
+        engine.close()
+        raise
+    if find_difference(study, ledger, engine) is not None:
+        warn(f"questions that are not stored are refused: {HERE}; `curador prepare` says why")
     return engine
+
+
+def _must_prepare(study: Study, ledger: Ledger, engine: Engine, *, refreshed: bool) -> bool:
+    """Whether the current version must be prepared here; refused where nobody could tell whether that gives the same rows.
+
+    Where the ledger has the digest of a copy, any other copy is compared with it: it may be made of whatever lies here.
+    """
+    version = ledger.data_version
+    if refreshed:
+        return True
+    kind = engine_kind(study.engine.kind)
+    known, sources = is_settled(study, ledger), kind.sources(study, version)
+    if sources is Sources.UNKNOWN and known and not kind.has_key(study):
+        raise _not_the_same(version, "what it was made from is not known any more, and its rank key is not here", key=True)
+    if sources is Sources.UNKNOWN and not known and _asked_about(ledger, study, version):
+        raise _not_the_same(version, "what it was made from is not known any more")
+    if sources is Sources.CHANGED and not is_another(study, ledger, engine):
+        raise _not_the_same(version, "a source has changed since")
+    if engine.altered:
+        warn(f"the prepared copy of data version {version}, or its key, is not what it was: it is prepared again")
+    return sources is not Sources.SAME or not engine.ready
 
 
 def enter_contents(study: Study, ledger: Ledger, *, progress: Callable[[str], None] | None = None) -> None:
@@ -253,14 +281,17 @@ def refresh_study(study: Study, note: str, *, progress: Callable[[str], None] | 
     require_usable(study)
     with ledger_of(study, new_ledger=None, verify=True) as ledger:
         version = ledger.refresh(note)  # first: a version whose preparation fails is prepared when it is next opened
-        engine_of(study, ledger, refreshed=True, progress=progress).close()
+        with contextlib.closing(engine_of(study, ledger, refreshed=True, progress=progress)) as engine:
+            refuse_difference(study, ledger, engine)
     return version
 
 
 def prepare_study(study: Study, *, progress: Callable[[str], None] | None = None) -> None:
-    """Prepare the current data version where it is not."""
-    with ledger_of(study, new_ledger=None, verify=True) as ledger:
-        engine_of(study, ledger, progress=progress).close()
+    """Prepare the current data version where it is not; refuse, with the reason, a copy that other machines do not have."""
+    with contextlib.ExitStack() as undo:
+        ledger = undo.enter_context(ledger_of(study, new_ledger=None, verify=True))
+        engine = undo.enter_context(contextlib.closing(engine_of(study, ledger, progress=progress)))
+        refuse_difference(study, ledger, engine)
 
 
 def drop_prepared(study: Study) -> str:
@@ -280,8 +311,9 @@ def _asked_about(ledger: Ledger, study: Study, version: int) -> bool:
     )
 
 
-def _not_the_same(version: int, why: str) -> InvalidStudy:
-    hint = "run `curador refresh`, or open with refresh=True: that declares a new data version"
+def _not_the_same(version: int, why: str, *, key: bool = False) -> InvalidStudy:
+    hint = "bring the key of a machine that has it (CURADOR_RANK_KEY); or " if key else ""
+    hint += "run `curador refresh`, or open with refresh=True: that declares a new data version"
     return InvalidStudy(f"the data must be those of data version {version}; {why}.", hint=f"{hint}.")
 
 

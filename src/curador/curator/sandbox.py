@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from curador.curator.answer import as_made_up
 from curador.curator.asking import ask
 from curador.curator.curator import Asker, known_analyst
+from curador.curator.machines import settle_copy
 from curador.curator.made_up import guessed_types, make_private, make_public, with_assumed_caps
 from curador.curator.opening import study_of
 from curador.curator.preview import previews_of
@@ -128,6 +129,7 @@ class Sandbox(SandboxAsker):
             engine = engine_kind(study.engine.kind).open(imagined.study, ledger.data_version)
             undo.callback(engine.close)
             engine.prepare(ledger.data_version, progress=progress)
+            settle_copy(imagined.study, ledger, engine)
             super().__init__(Session(imagined.study, ledger, engine), imagined)
             self._undo = undo.pop_all()
 

@@ -141,6 +141,8 @@ class Session:
     """The engine's schema with the caps of a survey: for which schema and survey, what, and the schema itself, kept alive."""
     pinned: tuple[Schema, Survey | None] | None = None
     """The survey by which one question is priced, measured and shown, whatever others buy meanwhile."""
+    agreed: set[Hashable] = field(default_factory=set[Hashable])
+    """What this curator was found to agree with the ledger in; neither entries nor settled digests change."""
 
     def of(self, analyst: Analyst) -> Session:
         """Return the session of an analyst at the same study."""
@@ -170,8 +172,11 @@ class Session:
 
     @property
     def version(self) -> int:
-        """The data version that the engine answers from."""
-        return self.engine.version
+        """The data version that is asked about: the current one, also where this machine has not prepared it.
+
+        What is stored of it is given; `machines.py` refuses everything else then.
+        """
+        return self.ledger.data_version
 
     @property
     def surveyed(self) -> bool:

@@ -21,7 +21,8 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from curador.errors import CuradorError, Failed, InvalidQuery, InvalidStudy, Refused
+from curador.curator.machines import require_one_truth
+from curador.errors import CuradorError, Failed, InvalidQuery, Refused
 from curador.ledger.amounts import NOTHING
 from curador.ledger.entry import BEFORE_ALL, AlreadyReserved, Entry, EntryKind, Spent, State, new_id, now
 from curador.mechanisms.seam import is_private
@@ -233,11 +234,11 @@ def _age(entry: Entry) -> float:
 
 
 def _require_means(session: Session) -> None:
-    """Refuse where noise would not be private, or no data version is prepared: the owner's to mend, for nothing."""
+    """Refuse where noise would not be private, or what is asked about is not what lies here: the owner's to mend."""
     if not is_private():
         raise Failed("noise must come from the operating system's entropy")
-    if not session.engine.ready:
-        raise InvalidStudy("the current data version must be prepared.", hint="the owner runs `curador prepare`.")
+    with session.still():
+        require_one_truth(session)
 
 
 def _imagine_charge(session: Session, request: Request) -> Spent:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from curador.engines.base import engine_kind
 from curador.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -28,8 +29,13 @@ class TemporaryFolder:
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def place(self, study: Study) -> Study:
-        """Return the study with its ledger, and so with everything that is prepared for it, in this folder."""
-        return replace(study, ledger=self.path / "ledger")
+        """Return the study with its ledger, and so with everything that is prepared for it, in this folder.
+
+        Its rank key is its own: made-up rows that are asked for nothing must not be ranked as the real ones are.
+        """
+        placed = replace(study, ledger=self.path / "ledger", engine=replace(study.engine, prepared=""))
+        engine_kind(placed.engine.kind).set_apart(placed)
+        return placed
 
     def remove(self) -> None:
         """Remove the folder with all that lies in it; a second time nothing happens."""

@@ -80,6 +80,29 @@ class EngineFailed(Failed):
         self.incident = incident
 
 
+@dataclass(frozen=True, slots=True)
+class CopyDigest:
+    """What a prepared copy is known by, to the owner alone: a digest of a table tells two candidate tables apart.
+
+    key      tells whether two machines have the same rank key
+    layout   of the declarations that it was made for
+    content  a keyed digest of its rows
+    """
+
+    key: str
+    layout: str
+    content: str
+
+    def __str__(self) -> str:
+        return f"{self.key}:{self.layout}:{self.content}"
+
+    @classmethod
+    def read(cls, text: str) -> CopyDigest | None:
+        """Return the one that was written so; None of anything else."""
+        parts = text.split(":")
+        return cls(*parts) if len(parts) == len(cls.__slots__) else None
+
+
 class Engine(Protocol):
     """An engine opened on a study's current data version."""
 
@@ -95,7 +118,20 @@ class Engine(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether the data version is prepared for the study as it is declared now."""
+        """Whether the data version is prepared for the study as it is declared now, and is still what was prepared."""
+        ...
+
+    @property
+    def altered(self) -> bool:
+        """Whether the version is prepared here, and the copy or the key is not what it was: it must be prepared again."""
+        ...
+
+    @property
+    def copies(self) -> tuple[CopyDigest, ...]:
+        """What the prepared copy is known by, then copies of the same version and sources for other declarations.
+
+        Curators of one ledger compare them (`curator/machines.py`). Also where it is not ready; none where there is no copy.
+        """
         ...
 
     def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:
@@ -241,6 +277,18 @@ class EngineKind(Protocol):
 
     def sources(self, study: Study, version: int) -> Sources:
         """Return whether the sources are what they were when the version was taken."""
+        ...
+
+    def machine(self, study: Study) -> str:
+        """Return what tells this machine's copies of the study's data from those of others; random."""
+        ...
+
+    def has_key(self, study: Study) -> bool:
+        """Whether the key lies here with which copies of the data are made, or would be taken from where it was put."""
+        ...
+
+    def set_apart(self, study: Study) -> None:
+        """Make a key of its own for a study that is forgotten when it is closed, such as a sandbox."""
         ...
 
     def drop_prepared(self, study: Study) -> str:

@@ -357,6 +357,7 @@ def _engine(engine: object) -> object:
             "unit_rows": engine.unit_rows,
             "unit_work": engine.unit_work,
             "kind": engine.kind,
+            "prepared": engine.prepared,
         }
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 

@@ -83,6 +83,7 @@ class RawEngine(_Raw):
     deadline: Any = None
     answer_every: Any = None
     prepare: str | None = None
+    prepared: str | None = None
     worker: str | None = None
     unit_rows: int | None = None
     unit_work: Any = None
@@ -412,6 +413,7 @@ def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
         unit_rows=usual.unit_rows if raw.unit_rows is None else raw.unit_rows,
         unit_work=_amount("unit_work", raw.unit_work, usual.unit_work, read_duration, DURATION),
         kind=usual.kind if raw.kind is None else raw.kind,
+        prepared=usual.prepared if raw.prepared is None else raw.prepared,
     )
 
 

@@ -37,7 +37,7 @@ from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive
 from curador.privacy.adjacency import Adjacency
 from curador.study.formats import FileFormat
-from curador.study.rules import NAME, broken_rule, column_bounds, column_length, column_type, column_values, is_name
+from curador.study.rules import NAME, broken_rule, column_bounds, column_length, column_type, column_values, is_name, is_text
 from curador.study.values import (
     DURATION,
     LONGEST_NUMBER,
@@ -282,6 +282,7 @@ class EngineSettings:
     unit_work  the most work that one unit's rows may cause in one question, by the measured costs of `plan/work.py`: what
                would cause more is refused, since its duration would tell about one unit
     answer_every  answers are released 1, 2, 4, 8 … times this after their turn came, never between; 0: when they are ready
+    prepared   the folder of this machine's prepared copy, as seen from the study's; "": beside the ledger or the study
     """
 
     threads: int = 2
@@ -294,6 +295,7 @@ class EngineSettings:
     unit_rows: int = 16_384
     unit_work: Fraction = Fraction(2, 1000)
     kind: str = "duckdb"
+    prepared: str = ""
 
     def __post_init__(self) -> None:
         if type(self.unit_rows) is not int or not 1 <= self.unit_rows <= MOST_UNIT_ROWS:
@@ -312,6 +314,8 @@ class EngineSettings:
         if self.answer_every and self.deadline % self.answer_every:
             rule = f"a whole number of answer_every, which is {duration_text(self.answer_every)}"
             raise broken_rule(("engine", "deadline"), rule, duration_text(self.deadline))
+        if self.prepared and not is_text(self.prepared, 4_096):
+            raise broken_rule(("engine", "prepared"), "the path of a folder", self.prepared)
         if self.prepare not in PREPARE:
             raise broken_rule(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:
@@ -370,6 +374,14 @@ class Study(_Fingerprinted):
     def ledger_path(self) -> Path:
         """Where the ledger lies; like a source, `ledger` is relative to `folder`."""
         return self.folder / self.ledger
+
+    @property
+    def shared(self) -> bool:
+        """Whether other machines may answer from copies of their own: the ledger is on a server, or the copy lies apart from it.
+
+        Only then a prepared copy is digested, which takes half as long as making it.
+        """
+        return self.server is not None or bool(self.engine.prepared)
 
     def to_toml(self) -> str:
         """Return the study as the text of a file that reads back as this study, frames aside."""

@@ -91,6 +91,8 @@ class FakeEngine:
     """Answers every block with `each` rows a group, the middle of every range, and `shops` units a private key."""
 
     ready = True
+    altered = False
+    copies = ()
 
     def compile(self, blocks):
         """Refuse nothing."""
@@ -165,5 +167,5 @@ def open_curator(folder, **changes):
 def session_of(study, *, budget=None, analyst=None, version=1):
     """Whom prices are for: a session without a ledger's file."""
     limits = Limits.create(budget or study.budget, adjacency=study.adjacency, unit=study.unit_name, max_units=study.max_units)
-    ledger = SimpleNamespace(limits=limits, stored=lambda *_: None)
+    ledger = SimpleNamespace(limits=limits, stored=lambda *_: None, data_version=version)
     return Session(study, ledger, FakeEngine(study, version=version), analyst)

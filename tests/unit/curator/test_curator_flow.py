@@ -315,7 +315,7 @@ def test_another_process_refresh_is_noticed(tmp_path):
         study = make_study(tmp_path)
         with ledger_of(study, new_ledger=None, verify=False) as other:
             other.refresh("elsewhere")
-        with pytest.raises(InvalidParameter, match="data_version"):
+        with pytest.raises(InvalidStudy, match="data version 1, and 2 is the current one"):
             curator.ask(COUNT, spend="5%")
         assert curator.ledger.spent() == NOTHING
 

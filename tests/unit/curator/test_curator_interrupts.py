@@ -10,7 +10,7 @@ from curator_studies import COUNT, make_study, open_curator
 from curador.curator import asking, spending
 from curador.curator.opening import ledger_of
 from curador.curator.session import Session
-from curador.errors import InvalidParameter
+from curador.errors import InvalidParameter, InvalidStudy
 from curador.ledger.amounts import NOTHING
 from curador.ledger.ledger import Ledger
 
@@ -105,24 +105,24 @@ def test_the_same_question_at_once_is_paid_once(curator):
 
 
 def test_an_old_data_version_is_not_served_any_more(tmp_path):
-    """After a refresh elsewhere, stored answers and previews of the old version are refused as new questions are."""
+    """After a refresh elsewhere, what is stored of the old version is refused as new questions are; previews are new."""
     with open_curator(tmp_path) as curator:
         cost = curator.ask(COUNT, spend="5%").cost
         with ledger_of(make_study(tmp_path), new_ledger=None, verify=False) as other:
             other.refresh("elsewhere")
         curator._session.engine.ready = False  # noqa: SLF001 -- the other process removed the old version
-        for verb in (curator.ask, curator.preview, curator.analyst("leo").ask):
-            for spend in ("5%", "6%"):
-                with pytest.raises(
-                    InvalidParameter, match=r"data_version must be the current one \(2\).*\n.*open the study again"
-                ):
-                    verb(COUNT, spend=spend)
+        assert not curator.preview(COUNT, spend="5%").stored
+        for spend in ("5%", "6%"):
+            with pytest.raises(InvalidStudy, match=r"data version 1, and 2 is the current one.*\n.*open the study again"):
+                curator.ask(COUNT, spend=spend)
+            with pytest.raises(InvalidStudy, match=r"^the current data version must be prepared here\.$"):
+                curator.analyst("leo").ask(COUNT, spend=spend)
         assert curator.ledger.spent() == cost
 
 
 def test_a_question_that_waited_for_a_refresh_is_not_served_the_old_answer(curator, monkeypatch):
     """The version is looked at again inside the turn."""
-    monkeypatch.setattr(Session, "stored", lambda *_: curator.ledger.refresh("meanwhile") and None)
+    monkeypatch.setattr(spending, "_require_means", lambda _: curator.ledger.refresh("meanwhile"))
     with pytest.raises(InvalidParameter, match="data_version"):
         curator.ask(COUNT, spend="5%")
     assert curator.ledger.spent() == NOTHING

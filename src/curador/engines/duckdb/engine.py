@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from curador.engines.base import EngineFailed, Sources
 from curador.engines.duckdb import versions
+from curador.engines.duckdb.copies import UNDIGESTED, read_record
 from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.looking import look_at
 from curador.engines.duckdb.origins import private_sources
 from curador.engines.duckdb.owner_facts import owner_facts
+from curador.engines.duckdb.rank_key import given_key
 from curador.engines.duckdb.readable import require_readable
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import (
     Folder,
     is_numbered,
     is_prepared,
+    is_there,
     layout_digest,
     log_failure,
     note_duration,
     note_failure,
+    prepared_copy,
     prepared_folder,
     specification,
     take_version,
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Compiled, Engine, EngineKind, LookedTable, OwnerFact, PrivateSource, Tallied
+    from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, LookedTable, OwnerFact, PrivateSource, Tallied
     from curador.engines.duckdb.worker import Runner
     from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
@@ -83,8 +87,20 @@ class DuckDBEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether the version is prepared for the study as it is declared now."""
-        return is_prepared(self._schema, self._folder, self._version, self._layout)
+        """Whether the version is prepared for the study as it is declared now, and nobody wrote to its file since."""
+        return self._intact and is_prepared(self._schema, self._folder, self._version, self._layout)
+
+    @property
+    def altered(self) -> bool:
+        """Whether the version is prepared here and its rows or its key are others than then."""
+        return not self._intact
+
+    @property
+    def copies(self) -> tuple[CopyDigest, ...]:
+        """What the prepared copy is known by, also one that is not ready; nothing where the version is not prepared here."""
+        record = read_record(self._folder)
+        found = record.copies if record is not None and record.version == self._version else ()
+        return tuple(one for one in found if one.content != UNDIGESTED)
 
     def prepare(self, version: int, *, progress: Callable[[str], None] | None = None) -> None:
         """Take the snapshot of a data version from the sources as they are now, and answer from it.
@@ -115,6 +131,14 @@ class DuckDBEngine:
         numbered = is_numbered(self._study, self._folder, self._version)
         self._schema = dataclasses.replace(found, public=VersionFacts(found.tables, self._facts), numbered=numbered)
         self._layout = layout_digest(self._schema)
+        self._intact = self._is_intact()
+
+    def _is_intact(self) -> bool:
+        """Whether what is prepared, if anything is, holds what it was prepared with; its rows are read where that is open."""
+        if not is_there(self._schema, self._folder, self._version, self._layout):
+            return True
+        with self._folder.locked():
+            return prepared_copy(self._schema, self._folder, self._version, self._layout).is_intact()
 
     def compile(self, blocks: Sequence[BlockPlan]) -> Compiled:
         """Return the blocks lowered to SQL; refuse what cannot be: too deep, too long. No data are read."""
@@ -276,6 +300,18 @@ class DuckDBKind:
         if manifest is None or manifest.version != version:
             return Sources.UNKNOWN
         return Sources.CHANGED if versions.have_sources_changed(study, folder) else Sources.SAME
+
+    def machine(self, study: Study) -> str:
+        """Return the random name of the prepared folder."""
+        return Folder(prepared_folder(study)).machine()
+
+    def has_key(self, study: Study) -> bool:
+        """Whether the prepared folder has its key, or the environment has one for it."""
+        return Folder(prepared_folder(study)).has_key or given_key() is not None
+
+    def set_apart(self, study: Study) -> None:
+        """Make the prepared folder with a key of its own."""
+        Folder(prepared_folder(study)).make(apart=True)
 
     def drop_prepared(self, study: Study) -> str:
         """Remove the prepared copy of the data, and say so. What it was made from stays known: it can be made again."""

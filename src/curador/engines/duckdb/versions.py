@@ -1,9 +1,12 @@
 """Data versions and the prepared folder they lie in: taken from the sources once, compared with them since.
 
-The folder `<ledger>.prepared/` is a second copy of sensitive rows, so the owner's alone (0700, files 0600).
+The folder `<ledger>.prepared/` is a second copy of sensitive rows, so the owner's alone (0700, files 0600). Every machine has
+its own, of the same rows under the same key.
 
 key             32 random bytes of the study: ranks, hashes of units and digests of sources are made with it
+machine         what tells this folder from those of other machines: random
 manifest.json   which version is prepared, from which sources, for which declarations
+copies.json     what the prepared copy is known by (`copies.py`)
 v<N>.duckdb     data version N, prepared
 frames/         tables given from Python, where nothing is prepared
 spill/          what DuckDB moves out of memory while it works
@@ -37,6 +40,7 @@ from typing import IO, TYPE_CHECKING, Any
 from curador.engines.base import EngineFailed
 from curador.engines.duckdb import reading, sources
 from curador.engines.duckdb.connection import connect, limits, private_files
+from curador.engines.duckdb.copies import UNDIGESTED, PreparedFile, digest_rows, is_as_recorded, read_record
 from curador.engines.duckdb.prepare import (
     PreparationWork,
     Progress,
@@ -46,16 +50,19 @@ from curador.engines.duckdb.prepare import (
     view_source,
     write_frames,
 )
+from curador.engines.duckdb.rank_key import KEY_BYTES, given_key
+from curador.engines.duckdb.worker import open_connection
 from curador.errors import InvalidStudy
 from curador.plan.model import column_grid
 from curador.plan.work import NAME_BYTES, TEXT_CHARACTERS, UNIT_TEXT_BYTES, stored_rows
 from curador.study.values import Plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     import duckdb
 
+    from curador.engines.base import CopyDigest
     from curador.engines.duckdb.sources import TableSource
     from curador.study.model import Schema, Study, TableSchema
 
@@ -63,11 +70,10 @@ if TYPE_CHECKING:
 # ---- folder ----------------------------------------------------------------------------------------------------------------
 
 
-_KEY_BYTES = 32
-
-
 def prepared_folder(study: Study) -> Path:
-    """Return the study's prepared folder: beside its ledger."""
+    """Return this machine's prepared folder: where the owner says, else beside the ledger's file."""
+    if study.engine.prepared:
+        return (study.folder / study.engine.prepared).absolute()
     ledger = study.folder / study.ledger
     return ledger.with_name(f"{ledger.name}.prepared").absolute()
 
@@ -107,13 +113,31 @@ class Folder:
         """Return the file of a prepared version."""
         return self.path / f"v{number}.duckdb"
 
-    def make(self) -> None:
-        """Make the folder and its key, or make sure that they are the owner's alone."""
+    def make(self, *, apart: bool = False) -> None:
+        """Make the folder and its key, or make sure that they are the owner's alone.
+
+        apart   with a key of its own, whatever the environment says: for rows that are forgotten
+        """
         for folder in (self.path, self.spill):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
+        if not self.has_key:
+            key = None if apart else given_key()
+            with contextlib.suppress(FileExistsError):
+                write_private(self.path / "key", secrets.token_bytes(KEY_BYTES) if key is None else key, new=True)
+        (self.path / "key").chmod(0o600)
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the study's key lies here."""
+        return (self.path / "key").exists()
+
+    def machine(self) -> str:
+        """Return what tells this folder from those of other machines; made when first asked for."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
-            write_private(self.path / "key", secrets.token_bytes(_KEY_BYTES), new=True)
+            write_private(self.path / "machine", secrets.token_hex(16).encode(), new=True)
+        return (self.path / "machine").read_text(encoding="ascii")
 
     def key(self, purpose: str) -> bytes:
         """Return the study's key for one purpose: 32 bytes."""
@@ -121,9 +145,9 @@ class Folder:
             stored = (self.path / "key").read_bytes()
         except OSError:
             stored = b""
-        if len(stored) != _KEY_BYTES:
+        if len(stored) != KEY_BYTES:
             hint = "restore it; or run `curador refresh`: without the key nobody can tell whether the data are still the same"
-            raise InvalidStudy.must_be(str(self.path / "key"), f"{_KEY_BYTES} bytes", Plain(f"{len(stored)} bytes"), hint)
+            raise InvalidStudy.must_be(str(self.path / "key"), f"{KEY_BYTES} bytes", Plain(f"{len(stored)} bytes"), hint)
         return hmac.digest(stored, purpose.encode(), hashlib.sha256)
 
     def remove_versions(self, keep: int | None = None) -> None:
@@ -466,17 +490,47 @@ def _take(schema: Schema, folder: Folder, version: int, progress: Progress) -> N
     never = study.engine.prepare == NEVER
     progress.step("looking for changes")
     seen = fingerprint_sources(study, folder)
+    copy, others = prepared_copy(schema, folder, version), _copies_of_same(folder, version, seen)
     if never:
         write_frames(schema, folder.frames)
-        _verify_views(schema, folder, progress)
+        content = _verify_views(schema, folder, copy.about, progress)
     else:
-        _prepare_file(schema, folder, version, progress)
+        content = _prepare_file(schema, folder, version, copy.about, progress)
     if not are_files_unchanged(seen, study):
         raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
     if not never:
         _beside(folder, version, "part").replace(folder.version(version))
+    copy.record(content, others)
     write_manifest(folder, Manifest(version, layout_digest(schema), seen, is_numbered(study, folder, version)))
     folder.remove_versions(keep=version)
+
+
+def prepared_copy(schema: Schema, folder: Folder, version: int, layout: str | None = None) -> PreparedFile:
+    """Return the copy of a version as it is compared with what it was. layout: the digest of declarations, where known."""
+    study = schema.study
+    never = study.engine.prepare == NEVER
+    about = (version, layout or layout_digest(schema), is_numbered(study, folder, version))
+
+    def digest() -> str:
+        if not study.shared:
+            return UNDIGESTED
+        with contextlib.closing(open_connection(specification(schema, folder, version))) as connection:
+            return digest_rows(connection, folder.key, about=about, views=never)
+
+    file = None if never else folder.version(version)
+    return PreparedFile(folder, version, about[1], file, about, digest, shared=study.shared)
+
+
+def _copies_of_same(
+    folder: Folder, version: int, seen: Mapping[str, tuple[SourceFingerprint, ...]]
+) -> tuple[CopyDigest, ...]:
+    """Return what copies of this version are known by that were made here of the very same sources."""
+    before, record = read_manifest(folder), read_record(folder)
+    if before is None or record is None or (before.version, record.version) != (version, version):
+        return ()
+    held = {name: [(one.path, one.digest) for one in files] for name, files in before.sources.items()}
+    now = {name: [(one.path, one.digest) for one in files] for name, files in seen.items()}
+    return record.copies if held == now else ()
 
 
 def is_numbered(study: Study, folder: Folder, version: int) -> bool:
@@ -490,12 +544,19 @@ def is_numbered(study: Study, folder: Folder, version: int) -> bool:
     return manifest is None or manifest["version"] != version or manifest.get("numbered", False) is True
 
 
-def is_prepared(schema: Schema, folder: Folder, version: int, layout: str | None = None) -> bool:
+def is_there(schema: Schema, folder: Folder, version: int, layout: str | None = None) -> bool:
     """Whether this version is there, made for these declarations. layout: their digest, where it is known."""
     stored = _stored_manifest(folder)
     if stored is None or stored["version"] != version or stored["layout"] != (layout or layout_digest(schema)):
         return False
     return schema.study.engine.prepare == NEVER or folder.version(version).is_file()
+
+
+def is_prepared(schema: Schema, folder: Folder, version: int, layout: str | None = None) -> bool:
+    """Whether this version is there, made for these declarations, and nobody wrote to its file since."""
+    made_for = layout or layout_digest(schema)
+    file = None if schema.study.engine.prepare == NEVER else folder.version(version)
+    return is_there(schema, folder, version, made_for) and is_as_recorded(read_record(folder), version, made_for, file)
 
 
 def specification(schema: Schema, folder: Folder, version: int) -> dict[str, Any]:
@@ -522,7 +583,8 @@ def _beside(folder: Folder, version: int, word: str) -> Path:
     return file.with_name(f"{file.name}.{word}")
 
 
-def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
+def _prepare_file(schema: Schema, folder: Folder, version: int, about: Iterable[object], progress: Progress) -> str:
+    """Write the file of a version beside its place; return the digest of what it holds."""
     part, stage = (_beside(folder, version, word) for word in ("part", "stage"))
     small = bytes_of(schema.study) <= schema.study.engine.memory // _STAGED
     for file in (part, stage):
@@ -532,6 +594,10 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
     connection = connect(str(part), limits(settings, spill))
     try:
         prepare(PreparationWork(connection, schema, unit_key(folder), settings.memory, progress), None if small else stage)
+        if not schema.study.shared:
+            return UNDIGESTED
+        progress.step("digesting")
+        return digest_rows(connection, folder.key, about=about)
     except BaseException:
         connection.close()
         part.unlink(missing_ok=True)
@@ -542,8 +608,8 @@ def _prepare_file(schema: Schema, folder: Folder, version: int, progress: Progre
         shutil.rmtree(spill, ignore_errors=True)
 
 
-def _verify_views(schema: Schema, folder: Folder, progress: Progress) -> None:
-    """Verify, where nothing is prepared, that every value can be read, and keys."""
+def _verify_views(schema: Schema, folder: Folder, about: Iterable[object], progress: Progress) -> str:
+    """Verify, where nothing is prepared, that every value can be read, and keys; return the digest of what is read."""
     views = make_views(schema, unit_key(folder), folder.frames)
     settings, spill = schema.study.engine, folder.new_spill()
     connection = connect(":memory:", limits(settings, spill))
@@ -554,6 +620,10 @@ def _verify_views(schema: Schema, folder: Folder, progress: Progress) -> None:
             progress.step(f"reading {table.table.name}")
             _verify_readable(connection, f"s{place}", view_source(schema, table, place, folder.frames), table)
         verify_keys(PreparationWork(connection, schema, "", settings.memory, progress), lambda place: f"s{place}")
+        if not schema.study.shared:
+            return UNDIGESTED
+        progress.step("digesting")
+        return digest_rows(connection, folder.key, about=about, views=True)
     finally:
         connection.close()
         shutil.rmtree(spill, ignore_errors=True)
