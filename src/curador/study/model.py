@@ -377,7 +377,7 @@ class Study(_Fingerprinted):
 
     @property
     def shared(self) -> bool:
-        """Whether other machines may answer from copies of their own: the ledger is on a server, or the copy lies apart from it.
+        """Whether other machines may answer from copies of their own: ledger on a server, or the copy apart from it.
 
         Only then a prepared copy is digested, which takes half as long as making it.
         """
