@@ -350,6 +350,7 @@ def _engine(engine: object) -> object:
             "unit_rows": engine.unit_rows,
             "unit_work": engine.unit_work,
             "kind": engine.kind,
+            **({} if engine.workers is None else {"workers": engine.workers}),
         }
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 

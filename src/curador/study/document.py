@@ -87,6 +87,7 @@ class RawEngine(_Raw):
     unit_rows: int | None = None
     unit_work: Any = None
     kind: str | None = None
+    workers: int | None = None
 
 
 class RawUnitName(_Raw):
@@ -406,6 +407,7 @@ def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
         unit_rows=usual.unit_rows if raw.unit_rows is None else raw.unit_rows,
         unit_work=_amount("unit_work", raw.unit_work, usual.unit_work, read_duration, DURATION),
         kind=usual.kind if raw.kind is None else raw.kind,
+        workers=usual.workers if raw.workers is None else raw.workers,
     )
 
 

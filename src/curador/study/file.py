@@ -283,6 +283,7 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
         "unit_rows": engine.unit_rows,
         "unit_work": duration_text(engine.unit_work),
         **({} if engine.kind == EngineSettings().kind else {"kind": engine.kind}),  # as before there were others
+        **({} if engine.workers is None else {"workers": engine.workers}),
     }
 
 
