@@ -122,36 +122,49 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
             if stored is not None:
                 return _give_again(session, purchase, stored)
             _require_means(session)
-            with session.underway.one(same), session.turn.asking():
-                stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened while this one waited
+            with session.underway.one(same) as waited:
+                stored = _look_up(session, request, fresh=fresh) if waited else None
                 if stored is not None:
                     return _give_again(session, purchase, stored)
-                if (request.question, request.question_key) not in session.tried:
-                    if purchase.shape is None or purchase.shape not in session.tried:
-                        try_out(session, purchase)
-                        session.tried.add(purchase.shape)  # None of a fit is never looked up
-                    else:
-                        with _refusing_under_an_id(session, purchase.what):
-                            purchase.try_engine()
-                    session.tried.add((request.question, request.question_key))
-                said = CHARGING
-                reserved = _reserve(session, purchase)
-                if not isinstance(reserved, Spent):
-                    said = None
-                    return _give_again(session, purchase, reserved)
-                charged, said = True, INTERRUPTED
-                run = session.pace.begin(purchase.ticks)
-                with run.left():
-                    with _telling_an_id(session, reserved):
-                        content, digest, shown = run.computed(lambda: _compute(session, purchase, reserved))
-                    said = STORING
-                    ledger.commit(reserved, answer=content, answer_digest=digest)
-                    said = ANSWERED
+                with session.turn.asking():
+                    stored = _look_up(
+                        session, request, fresh=fresh
+                    )  # once more: much may have happened while this one waited
+                    if stored is not None:
+                        return _give_again(session, purchase, stored)
+                    _try_once(session, purchase)
+                    said = CHARGING
+                    reserved = _reserve(session, purchase)
+                    if not isinstance(reserved, Spent):
+                        said = None
+                        return _give_again(session, purchase, reserved)
+                    charged, said = True, INTERRUPTED
+                    run = session.pace.begin(purchase.ticks)
+                    with run.left():
+                        with _telling_an_id(session, reserved):
+                            content, digest, shown = run.computed(lambda: _compute(session, purchase, reserved))
+                        said = STORING
+                        ledger.commit(reserved, answer=content, answer_digest=digest)
+                        said = ANSWERED
     except KeyboardInterrupt:
         if said is None:
             raise
         raise KeyboardInterrupt(said) from None
     return shown
+
+
+def _try_once(session: Session, purchase: Purchase[Value, Result]) -> None:
+    """Refuse what cannot be computed even without rows, unless it, or its like, was tried out before."""
+    request = purchase.request
+    if (request.question, request.question_key) in session.tried:
+        return
+    if purchase.shape is None or purchase.shape not in session.tried:
+        try_out(session, purchase)
+        session.tried.add(purchase.shape)  # None of a fit is never looked up
+    else:
+        with _refusing_under_an_id(session, purchase.what):
+            purchase.try_engine()
+    session.tried.add((request.question, request.question_key))
 
 
 def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:

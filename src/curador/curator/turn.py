@@ -23,9 +23,9 @@ class Turn:
         self._begin()
 
     def _begin(self) -> None:
-        self._changed = threading.Condition()
-        self._waiting: deque[object] = deque()
-        self._taken = 0
+        self._guard = threading.Lock()
+        self._waiting: deque[tuple[int, threading.Event]] = deque()
+        self._free = self._places
         self._owner = os.getpid()
 
     @property
@@ -49,22 +49,27 @@ class Turn:
     def _held(self, wanted: int) -> Generator[None]:
         if self._owner != os.getpid():  # a fork has no thread that would give back what its parent's held
             self._begin()
-        me, changed = object(), self._changed
-        with changed:
-            self._waiting.append(me)
-            try:
-                while self._waiting[0] is not me or self._taken + wanted > self._places:
-                    changed.wait()
-                self._taken += wanted
-            finally:
-                self._waiting.remove(me)
-                changed.notify_all()
+        ticket = wanted, threading.Event()
         try:
+            with self._guard:
+                self._waiting.append(ticket)
+                self._serve()
+            ticket[1].wait()
             yield
         finally:
-            with changed:
-                self._taken -= wanted
-                changed.notify_all()
+            with self._guard:
+                if ticket[1].is_set():
+                    self._free += wanted
+                elif ticket in self._waiting:  # interrupted before its turn came
+                    self._waiting.remove(ticket)
+                self._serve()
+
+    def _serve(self) -> None:
+        """Hand free places to those who have waited longest."""
+        while self._waiting and self._waiting[0][0] <= self._free:
+            wanted, served = self._waiting.popleft()
+            self._free -= wanted
+            served.set()
 
 
 class Underway:
@@ -84,10 +89,10 @@ class Underway:
         return sum(users - 1 for _, users in [*self._held.values()])
 
     @contextlib.contextmanager
-    def one(self, question: Hashable | None) -> Generator[None]:
-        """Be the only one who answers a question; None: whoever else does."""
+    def one(self, question: Hashable | None) -> Generator[bool]:
+        """Be the only one who answers a question; None: whoever else does. Yield whether somebody else did meanwhile."""
         if question is None:
-            yield
+            yield False
             return
         if self._owner != os.getpid():
             self._begin()
@@ -96,7 +101,7 @@ class Underway:
             self._held[question] = lock, users + 1
         try:
             with lock:
-                yield
+                yield users > 0
         finally:
             with self._guard:
                 lock, users = self._held[question]
