@@ -191,4 +191,4 @@ def pace_text(settings: EngineSettings) -> str:
     if not found:
         return "answers leave when they are ready: how long one takes depends on rows (engine.answer_every)"
     listed = f"{', '.join(found[:-1])} or {found[-1]}"
-    return f"answers leave {listed} s after they began, by the question's class: time tells nothing but that one failed"
+    return f"answers leave {listed} s after they began, by the question's class: time tells nothing but a failure"

@@ -130,7 +130,7 @@ def test_there_are_few_and_they_are_said():
     assert moments(EngineSettings(answer_every=Fraction(2))) == (2, 4, 8, 16, 32, 62)
     assert moments(EngineSettings(answer_every=Fraction(2), deadline=Fraction(64))) == (2, 4, 8, 16, 32, 64, 66)
     assert moments(EngineSettings(answer_every=Fraction(60))) == (60, 120)
-    said = "answers leave 2, 4, 8, 16, 32 or 62 s after they began, by the question's class: time tells nothing but that one failed"
+    said = "answers leave 2, 4, 8, 16, 32 or 62 s after they began, by the question's class: time tells nothing but a failure"
     assert pace_text(EngineSettings(answer_every=Fraction(2))) == said
     assert "depends on rows" in pace_text(EngineSettings())
 
@@ -292,7 +292,7 @@ def settles_after_the_wait(clock, monkeypatch):
     monkeypatch.setattr(Run, "_leave", lambda *_: None)
 
 
-def failures_return_at_once(clock, monkeypatch):  # noqa: ARG001
+def failures_return_at_once(clock, monkeypatch):
     """Only answers wait."""
 
     @contextlib.contextmanager
