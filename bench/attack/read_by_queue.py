@@ -72,7 +72,7 @@ def one_round(curator: cu.Curator, slow: str, tick: float) -> tuple[float, float
         time.sleep(tick - time.monotonic() % tick + 0.1 * tick)
     asking = threading.Thread(target=lambda: found.setdefault("ana", tried(ana.ask, slow, rho="1e-9", fresh=True)))
     asking.start()
-    time.sleep(0.02)
+    time.sleep(0.1)  # Ana is first in line
     own = tried(ben.ask, OWN, rho="1e-9", fresh=True)
     looked = tried(ben.preview, OWN, rho="1e-9")
     asking.join()
