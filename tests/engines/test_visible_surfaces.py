@@ -1,4 +1,4 @@
-"""Whatever an analyst can look at is the same with and without one person, noise apart, and holds neither rows nor durations."""
+"""Whatever an analyst can look at is the same with and without one person, noise apart, and holds no rows and no durations."""
 
 from __future__ import annotations
 

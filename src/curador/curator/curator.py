@@ -22,7 +22,7 @@ from curador.curator.opening import (
     study_of,
 )
 from curador.curator.options import QuestionOptions, QuestionVerbs
-from curador.curator.pace import Pace
+from curador.curator.pace import Pace, Turn
 from curador.curator.preview import Preview, Previews, preview_by_cap, preview_of, previews_of
 from curador.curator.price import FIND, plan_question, price_question
 from curador.curator.session import Session, schema_for_analyst
@@ -30,7 +30,6 @@ from curador.curator.survey import SurveyReport, buy_survey, lacks_survey, needs
 from curador.curator.survey_columns import ColumnsReport, buy_columns
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
 from curador.curator.training import TrainingRows, rows_of
-from curador.curator.turn import Turn
 from curador.errors import InvalidParameter, NotAllowed, require
 from curador.plan.words import explain
 from curador.study.check import opening_warnings

@@ -1,4 +1,4 @@
-"""When anything leaves: at moments of one public grid, the multiples of the owner's tick, so that a clock tells nothing.
+"""Whose turn it is, and when anything leaves: at moments of one public grid, the multiples of the owner's tick.
 
     place ── reserve ── │ ── engine, noise ──────────────── │ ── commit ── │ answer or failure, and the place is given back
                         begun                               settled        left
@@ -12,7 +12,9 @@ the answer leaves, so that who waits begins at a public moment.
 What an analyst is told without a charge, stored answers, refusals, previews, budgets, logs, leaves at the next multiple of
 the tick: how long such a thing takes tells how busy the machine is with others' rows.
 
-Off (a tick of 0), nothing waits.
+Off (a tick of 0), nothing waits but for a place. A few askers hold one at once, as many as there are workers; or one act of
+the owner's all of them: a refresh, a reopening, closing. Who comes first goes first, whatever is wanted: an owner's act waits for
+those before it and is not overtaken by those after.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import math
+import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
@@ -34,6 +38,109 @@ if TYPE_CHECKING:
     from curador.study.model import EngineSettings
 
 Value = TypeVar("Value")
+
+
+# ---- turns -----------------------------------------------------------------------------------------------------------------
+
+
+class Turn:
+    """Places in the order of arrival."""
+
+    def __init__(self, places: int = 1) -> None:
+        self._places = places
+        self._begin()
+
+    def _begin(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[tuple[int, threading.Event]] = deque()
+        self._free = self._places
+        self._owner = os.getpid()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return len(self._waiting)
+
+    @contextlib.contextmanager
+    def asking(self) -> Generator[None]:
+        """Hold one place."""
+        with self._held(1):
+            yield
+
+    @contextlib.contextmanager
+    def alone(self) -> Generator[None]:
+        """Hold all places."""
+        with self._held(self._places):
+            yield
+
+    @contextlib.contextmanager
+    def _held(self, wanted: int) -> Generator[None]:
+        if self._owner != os.getpid():  # a fork has no thread that would give back what its parent's held
+            self._begin()
+        ticket = wanted, threading.Event()
+        try:
+            with self._guard:
+                self._waiting.append(ticket)
+                self._serve()
+            ticket[1].wait()
+            yield
+        finally:
+            with self._guard:
+                if ticket[1].is_set():
+                    self._free += wanted
+                elif ticket in self._waiting:  # interrupted before its turn came
+                    self._waiting.remove(ticket)
+                self._serve()
+
+    def _serve(self) -> None:
+        """Hand free places to those who have waited longest."""
+        while self._waiting and self._waiting[0][0] <= self._free:
+            wanted, served = self._waiting.popleft()
+            self._free -= wanted
+            served.set()
+
+
+class Underway:
+    """Questions that are being answered: who asks the same one waits for its end, and then finds it stored, or goes on."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._guard = threading.Lock()
+        self._held: dict[Hashable, tuple[threading.Lock, int]] = {}
+        self._owner = os.getpid()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for somebody else's question."""
+        return sum(users - 1 for _, users in [*self._held.values()])
+
+    @contextlib.contextmanager
+    def one(self, question: Hashable | None) -> Generator[bool]:
+        """Be the only one who answers a question; None: whoever else does. Yield whether somebody else did meanwhile."""
+        if question is None:
+            yield False
+            return
+        if self._owner != os.getpid():
+            self._begin()
+        with self._guard:
+            lock, users = self._held.get(question, (threading.Lock(), 0))
+            self._held[question] = lock, users + 1
+        try:
+            with lock:
+                yield users > 0
+        finally:
+            with self._guard:
+                lock, users = self._held[question]
+                if users == 1:
+                    del self._held[question]
+                else:
+                    self._held[question] = lock, users - 1
+
+
+# ---- moments ---------------------------------------------------------------------------------------------------------------
+
 
 MOST_MARGIN = 1.0
 """Seconds that settling gets at most: a durable write takes some milliseconds."""
@@ -62,14 +169,14 @@ class Pace:
         """Seconds before an answer leaves at which it is settled: a quarter of a tick, at most one second."""
         return min(self.tick / 4, MOST_MARGIN)
 
-    def begin(self, ticks: int) -> Run:
+    def begin(self, ticks: Callable[[], int]) -> PacedRun:
         """Wait for the next moment of the grid, and begin there what leaves so many ticks later."""
         if not self.tick:
-            return Run(self, self.clock(), ticks)
+            return PacedRun(self, self.clock(), 0)
         moment = self._next()
         self.until(moment)
         missed = math.floor((self.clock() - moment) / self.tick)  # a machine that slept
-        return Run(self, moment + missed * self.tick, ticks)
+        return PacedRun(self, moment + missed * self.tick, ticks())
 
     @contextlib.contextmanager
     def told(self, waits: Callable[[], bool]) -> Generator[None]:
@@ -106,7 +213,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class Run:
+class PacedRun:
     """One charged question or fit between the moment at which it began and that at which it leaves."""
 
     pace: Pace

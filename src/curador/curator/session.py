@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from curador.curator.found import read_survey
-from curador.curator.pace import Pace
-from curador.curator.turn import Turn, Underway
+from curador.curator.pace import Pace, Turn, Underway
 from curador.ledger.limits import least_of
 from curador.study.model import EngineSettings, UnitColumn, UnitPath
 

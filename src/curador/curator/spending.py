@@ -139,7 +139,7 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                         said = None
                         return _give_again(session, purchase, reserved)
                     charged, said = True, INTERRUPTED
-                    run = session.pace.begin(purchase.ticks)
+                    run = session.pace.begin(lambda: purchase.ticks)
                     with run.left():
                         with _telling_an_id(session, reserved):
                             content, digest, shown = run.computed(lambda: _compute(session, purchase, reserved))

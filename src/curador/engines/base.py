@@ -84,28 +84,24 @@ class EngineFailed(Failed):
         self.incident = incident
 
 
-_UNTIL: ContextVar[float] = ContextVar("until", default=math.inf)
+UNTIL: ContextVar[float] = ContextVar("until", default=math.inf)
+"""The moment of the monotonic clock by which an engine must have ended; infinite where nobody said. Set by `at_most`."""
 
 
 @contextlib.contextmanager
 def at_most(seconds: float) -> Generator[None]:
     """Let what an engine is asked inside end in so many seconds, or fail; the study's own deadline holds beside it."""
-    token = _UNTIL.set(min(_UNTIL.get(), time.monotonic() + seconds))
+    token = UNTIL.set(min(UNTIL.get(), time.monotonic() + seconds))
     try:
         yield
     finally:
-        _UNTIL.reset(token)
-
-
-def seconds_left() -> float:
-    """Return how long an engine may take from now on; infinite where nobody said."""
-    return max(_UNTIL.get() - time.monotonic(), 0.0)
+        UNTIL.reset(token)
 
 
 class Engine(Protocol):
     """An engine opened on a study's current data version. Several threads ask it at once.
 
-    `tally` and `read` end within `seconds_left`, and within the study's deadline.
+    `tally` and `read` end by `UNTIL`, and within the study's deadline.
     """
 
     @property

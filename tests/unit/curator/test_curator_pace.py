@@ -12,7 +12,7 @@ from curator_studies import COUNT, make_study, open_curator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curador.curator.pace import LateError, Pace, Run, moments, pace_text
+from curador.curator.pace import LateError, Pace, PacedRun, moments, pace_text
 from curador.engines.base import EngineFailed
 from curador.errors import BudgetExceeded, Failed
 from curador.ledger.ledger import Ledger
@@ -104,7 +104,7 @@ def test_what_begins_does_so_at_a_multiple_of_the_tick(now, tick, ticks):
     """The next one, not this very moment; it is settled a quarter of a tick before it leaves, at most a second."""
     clock = Clock()
     clock.now = now
-    run = paced(clock, tick).begin(ticks)
+    run = paced(clock, tick).begin(lambda: ticks)
     number = round(run.begun / tick)
     assert run.begun == number * tick > now
     assert run.begun - now <= tick + 1e-9 * now
@@ -119,7 +119,7 @@ def test_a_machine_that_slept_goes_on_at_the_grid(clock):
     def long(seconds):
         clock.now += seconds + 7
 
-    run = Pace(TICK, clock, long, clock.wait).begin(1)
+    run = Pace(TICK, clock, long, clock.wait).begin(lambda: 1)
     assert clock.now == BEGAN + 9
     assert run.begun == BEGAN + 8
 
@@ -172,7 +172,7 @@ def test_who_is_late_is_not_waited_for():
     import time
 
     pace, ends = Pace(0.1), threading.Event()
-    run = pace.begin(2)
+    run = pace.begin(lambda: 2)
     with pytest.raises(LateError):
         run.computed(lambda: ends.wait(20))
     assert run.settled <= time.monotonic() < run.begun + 15  # not 20 s: nobody waited
@@ -289,7 +289,7 @@ def settles_after_the_wait(clock, monkeypatch):
         return commit(self, *arguments, **options)
 
     monkeypatch.setattr(Ledger, "commit", late)
-    monkeypatch.setattr(Run, "_leave", lambda *_: None)
+    monkeypatch.setattr(PacedRun, "_leave", lambda *_: None)
 
 
 def failures_return_at_once(clock, monkeypatch):
@@ -300,7 +300,7 @@ def failures_return_at_once(clock, monkeypatch):
         yield
         run._leave()  # noqa: SLF001
 
-    monkeypatch.setattr(Run, "left", left)
+    monkeypatch.setattr(PacedRun, "left", left)
 
 
 def sleeps_once(clock, monkeypatch):

@@ -10,8 +10,7 @@ import pytest
 from curator_studies import BY_CITY, COUNT, FakeEngine, open_curator
 from virtual_time import VirtualTime
 
-from curador.curator.pace import Pace, Run
-from curador.curator.turn import Turn
+from curador.curator.pace import Pace, PacedRun, Turn
 from curador.engines.base import EngineFailed
 from curador.errors import CuradorError
 from curador.study.model import EngineSettings
@@ -137,7 +136,7 @@ def test_nor_when_or_why_it_failed(tmp_path, places):
 
 def gives_the_place_back_when_done(monkeypatch):
     """A worker is free when its work is done."""
-    computed, held = Run.computed, threading.local()
+    computed, held = PacedRun.computed, threading.local()
 
     @contextlib.contextmanager
     def asking(turn):
@@ -158,7 +157,7 @@ def gives_the_place_back_when_done(monkeypatch):
         return computed(run, worked)
 
     monkeypatch.setattr(Turn, "asking", asking)
-    monkeypatch.setattr(Run, "computed", early)
+    monkeypatch.setattr(PacedRun, "computed", early)
 
 
 def takes_ticks_from_the_run(monkeypatch):
@@ -173,7 +172,7 @@ def takes_ticks_from_the_run(monkeypatch):
                 ticks *= 2
             run.leaves = run.begun + ticks * TICK
 
-    monkeypatch.setattr(Run, "computed", computed)
+    monkeypatch.setattr(PacedRun, "computed", computed)
 
 
 def settles_when_computed(monkeypatch):
@@ -185,12 +184,12 @@ def settles_when_computed(monkeypatch):
             raise TimeoutError
         return found
 
-    monkeypatch.setattr(Run, "computed", computed)
+    monkeypatch.setattr(PacedRun, "computed", computed)
 
 
 def serves_out_of_ticks(monkeypatch):
     """Who waits begins when there is a place."""
-    monkeypatch.setattr(Pace, "begin", lambda pace, ticks: Run(pace, pace.clock(), ticks))
+    monkeypatch.setattr(Pace, "begin", lambda pace, ticks: PacedRun(pace, pace.clock(), ticks()))
 
 
 def lets_failures_go(monkeypatch):
@@ -201,12 +200,12 @@ def lets_failures_go(monkeypatch):
         yield
         run._leave()  # noqa: SLF001
 
-    monkeypatch.setattr(Run, "left", left)
+    monkeypatch.setattr(PacedRun, "left", left)
 
 
 def waits_for_the_late(monkeypatch):
     """What is late is waited for and failed then."""
-    computed = Run.computed
+    computed = PacedRun.computed
 
     def patient(run, work):
         try:
@@ -215,7 +214,7 @@ def waits_for_the_late(monkeypatch):
             run.settled = max(run.settled, run.pace.clock())
         return computed(run, lambda: found)
 
-    monkeypatch.setattr(Run, "computed", patient)
+    monkeypatch.setattr(PacedRun, "computed", patient)
 
 
 def tells_the_stored_at_once(monkeypatch):
@@ -225,7 +224,7 @@ def tells_the_stored_at_once(monkeypatch):
 
 def settles_failures_at_once(monkeypatch):
     """A failure is written when it happens, an answer at its moment."""
-    computed = Run.computed
+    computed = PacedRun.computed
 
     def hasty(run, work):
         problems = []
@@ -240,7 +239,7 @@ def settles_failures_at_once(monkeypatch):
 
         return computed(run, caught)
 
-    monkeypatch.setattr(Run, "computed", hasty)
+    monkeypatch.setattr(PacedRun, "computed", hasty)
 
 
 BUGS = [

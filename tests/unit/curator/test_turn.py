@@ -9,7 +9,7 @@ import time
 import pytest
 from curator_studies import BY_CITY, COUNT, open_curator
 
-from curador.curator.turn import Turn, Underway
+from curador.curator.pace import Turn, Underway
 from curador.errors import Failed
 
 SOON = 20.0

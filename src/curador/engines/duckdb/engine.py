@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from curador.engines.base import EngineFailed, Sources, seconds_left
+from curador.engines.base import UNTIL, EngineFailed, Sources
 from curador.engines.duckdb import versions
 from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.looking import look_at
@@ -195,7 +196,7 @@ class DuckDBEngine:
                 if type(statement) is not GeneratedSQL:
                     raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
         try:
-            seconds = min(float(self._study.engine.deadline), seconds_left())
+            seconds = min(float(self._study.engine.deadline), UNTIL.get() - time.monotonic())
             texts = [(name, *map(str, ways)) for name, *ways in statements]
             return self._opened().run(texts, min(seconds, _REHEARSAL) if empty else seconds, empty=empty)
         except BrokenError as problem:

@@ -105,10 +105,10 @@ class ProcessPool:
     def start(self) -> None:
         """Let all workers be ready."""
         starting = [threading.Thread(target=runner.start, daemon=True) for runner in self._made]
-        for one in starting:
-            one.start()
-        for one in starting:
-            one.join()
+        for thread in starting:
+            thread.start()
+        for thread in starting:
+            thread.join()
 
     def close(self) -> None:
         """End all workers."""
@@ -196,9 +196,9 @@ class ProcessRunner:
     def _ask(self, process: subprocess.Popen[bytes], question: bytes, seconds: float) -> tuple[Any, Mapping[str, Any]]:
         import pyarrow as pa
 
-        from curador.engines.base import seconds_left  # not in the worker, which starts in no time
+        from curador.engines.base import UNTIL  # not in the worker, which starts in no time
 
-        until = time.monotonic() + min(seconds, seconds_left())
+        until = min(time.monotonic() + seconds, UNTIL.get())
         self._send(process, question)
         head = json.loads(_receive(process, until))
         return head, {name: pa.ipc.open_stream(_receive(process, until)).read_all() for name in head["names"]}
