@@ -1,4 +1,4 @@
-"""Whatever an analyst can look at is the same with and without one person, noise apart, and holds no rows and no durations."""
+"""Whatever an analyst can look at is the same with and without one person, noise apart, and holds no rows or durations."""
 
 from __future__ import annotations
 

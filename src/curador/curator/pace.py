@@ -13,8 +13,8 @@ What an analyst is told without a charge, stored answers, refusals, previews, bu
 the tick: how long such a thing takes tells how busy the machine is with others' rows.
 
 Off (a tick of 0), nothing waits but for a place. A few askers hold one at once, as many as there are workers; or one act of
-the owner's all of them: a refresh, a reopening, closing. Who comes first goes first, whatever is wanted: an owner's act waits for
-those before it and is not overtaken by those after.
+the owner's all of them: a refresh, a reopening, closing. Who comes first goes first, whatever is wanted: an owner's act waits
+for those before it and is not overtaken by those after.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Pace:
     def begin(self, ticks: Callable[[], int]) -> PacedRun:
         """Wait for the next moment of the grid, and begin there what leaves so many ticks later."""
         if not self.tick:
-            return PacedRun(self, self.clock(), 0)
+            return AT_ONCE
         moment = self._next()
         self.until(moment)
         missed = math.floor((self.clock() - moment) / self.tick)  # a machine that slept
@@ -281,6 +281,10 @@ class PacedRun:
             return
         over = math.ceil((pace.clock() - self.leaves) / pace.tick)
         pace.until(self.leaves + max(over, 0) * pace.tick)
+
+
+AT_ONCE = PacedRun(Pace(), 0.0, 0)
+"""Where no tick is set: computed here and now, and left when it is done."""
 
 
 def moments(settings: EngineSettings) -> tuple[Fraction, ...]:
