@@ -92,9 +92,10 @@ bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 bench-states: $(READY) ## this state of the sources and another by turns: make bench-states BEFORE=HEAD~10 (ten minutes)
 	$(BIN)/python bench/run.py --task B --before $(BEFORE)
 
-attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
+attack: $(READY) ## try to read one person's attribute by the clock, alone and by two who collude (quiet machine, minutes)
 	$(BIN)/python tests/corpus/print_work.py | tail -n 1
 	$(BIN)/python bench/attack/read_by_time.py
+	$(BIN)/python bench/attack/read_by_queue.py
 
 accounting-grid: $(READY) ## subsampled Gaussians on 630 settings against 34-digit values, a tenth of them made anew (an hour)
 	$(BIN)/python tests/oracle/subsampled_grid.py 0.1 $(SEED)

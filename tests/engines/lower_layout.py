@@ -12,7 +12,7 @@ from curador.engines.duckdb.images import compute_images
 from curador.engines.lower.block import collect, lower_block
 from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally, column_grid
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
-from curador.study.model import Budget, Column, Field, Schema, Study, Table, TableSchema, UnitColumn
+from curador.study.model import Budget, Column, EngineSettings, Field, Schema, Study, Table, TableSchema, UnitColumn
 from curador.study.values import Type
 
 B, I, F, S, D, T = Type.BOOLEAN, Type.INTEGER, Type.FLOAT, Type.STRING, Type.DATE, Type.TIMESTAMP  # noqa: E741
@@ -57,7 +57,8 @@ TABLES = (
     table_of("people", UnitColumn("person"), PEOPLE),
     table_of("cities", None, CITIES, key=("city",)),
 )
-STUDY = Study("test", TABLES, Budget(epsilon=1, delta="1e-6"), Path("test.ledger"))
+STUDY = Study("test", TABLES, Budget(epsilon=1, delta="1e-6"), Path("test.ledger"), engine=EngineSettings(workers=1))
+"""One worker: a question has both threads, and rows pass in two ranges."""
 
 
 def schema_of(study=STUDY):

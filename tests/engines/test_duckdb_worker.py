@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from duckdb_studies import engine_of, visits_table
 
-from curador.engines.base import EngineFailed
+from curador.engines.base import EngineFailed, at_most
 from curador.engines.duckdb.versions import Folder, prepared_folder
 from curador.engines.lower.sql import GeneratedSQL
 from curador.errors import Failed, InvalidStudy, Refused
@@ -151,8 +151,8 @@ def test_everything_is_the_owners_alone(engine):
 
 
 def worker_of(engine):
-    """The worker's process number."""
-    return engine._runner._process.pid  # noqa: SLF001 -- the test looks behind the curtain
+    """The process number of the worker that was used last: the next question gets it, too."""
+    return engine._runner._free[-1]._process.pid  # noqa: SLF001 -- the test looks behind the curtain
 
 
 def gone(pid, seconds=5.0):
@@ -303,3 +303,126 @@ def test_a_version_that_is_not_there_is_the_owners_error(tmp_path):
     with contextlib.closing(engine), pytest.raises(InvalidStudy, match="must be prepared"):
         engine.run(one("SELECT 1 AS x"))
     assert issubclass(InvalidStudy, Refused)
+
+
+# ---- several at once -----------------------------------------------------------------------------------------------
+
+
+def in_thread(engine, text, found):
+    """Run a statement beside others; put its result, or that it failed, into a list."""
+
+    def run():
+        try:
+            found.append(engine.run(one(text))["a"].to_pylist())
+        except EngineFailed:
+            found.append("failed")
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def processes_of(engine):
+    """The process numbers of the workers that run."""
+    return {runner._process.pid for runner in engine._runner._made if runner._process is not None}  # noqa: SLF001
+
+
+def wait_until(condition, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_questions_run_beside_one_another_and_a_killed_worker_is_replaced_alone(process_engine):
+    """One that does not end holds nobody up; when its process is killed, the other's goes on."""
+    process_engine.run(one("SELECT 1 AS x"))
+    first, endless = worker_of(process_engine), []
+    thread = in_thread(process_engine, ENDLESS, endless)
+    wait_until(lambda: len(process_engine._runner._free) == 1)  # noqa: SLF001
+    assert process_engine.run(one("SELECT 2 AS x"))["a"].to_pylist() == [{"x": 2}]
+    second = worker_of(process_engine)
+    assert processes_of(process_engine) == {first, second}
+    os.kill(first, signal.SIGKILL)
+    thread.join(60)
+    assert endless == ["failed"]
+    assert process_engine.run(one("SELECT 3 AS x"))["a"].to_pylist() == [{"x": 3}]
+    assert second in processes_of(process_engine)
+
+
+@pytest.mark.slow
+def test_there_are_as_many_workers_as_are_declared(tmp_path):
+    """With one, the second question waits; each has its part of memory and threads, and they have them all together."""
+    alone = engine_of(visits_table(tmp_path, TABLE), worker="process", threads=2, workers=1, deadline=Fraction(3))
+    with contextlib.closing(alone):
+        endless = []
+        thread = in_thread(alone, ENDLESS, endless)
+        wait_until(lambda: alone._runner is not None and not alone._runner._free)  # noqa: SLF001
+        assert alone.run(one("SELECT current_setting('threads') AS n"))["a"].to_pylist() == [{"n": 2}]
+        thread.join(60)
+        assert endless == ["failed"]
+    (tmp_path / "two").mkdir()
+    two = engine_of(visits_table(tmp_path / "two", TABLE), worker="process", threads=2, memory=400_000_000)
+    with contextlib.closing(two):
+        said = "SELECT current_setting('threads') AS n, current_setting('memory_limit') AS m"
+        assert two.run(one(said))["a"].to_pylist() == [{"n": 1, "m": "190.7 MiB"}]
+
+
+@pytest.mark.slow
+def test_closing_ends_what_nobody_waits_for(process_engine):
+    """Also in the middle of a question: closing does not wait for its deadline."""
+    endless = []
+    thread = in_thread(process_engine, ENDLESS, endless)
+    wait_until(lambda: process_engine._runner is not None and processes_of(process_engine))  # noqa: SLF001
+    pids = processes_of(process_engine)
+    process_engine.close()
+    thread.join(60)
+    assert endless == ["failed"]
+    assert all(gone(pid) for pid in pids)
+
+
+@pytest.mark.slow
+def test_an_engine_is_stopped_before_its_deadline_where_less_time_is_left(process_engine):
+    """`at_most` is what a clock of public moments leaves it."""
+    process_engine.run(one("SELECT 1 AS x"))
+    pid = worker_of(process_engine)
+    with at_most(0.3), pytest.raises(EngineFailed):
+        process_engine.run(one(ENDLESS))
+    assert gone(pid)
+    with at_most(-1), pytest.raises(EngineFailed):
+        process_engine.run(one("SELECT 1 AS x"))
+    assert process_engine.run(one("SELECT 1 AS x"))["a"].to_pylist() == [{"x": 1}]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_that_ends_leaves_its_parents_workers_alone(process_engine):
+    """It has workers of its own, and ends none of the others."""
+    process_engine.run(one("SELECT 1 AS x"))
+    pid = worker_of(process_engine)
+    child = os.fork()
+    if child == 0:
+        found = process_engine.run(one("SELECT 2 AS x"))["a"].to_pylist()
+        mine = worker_of(process_engine)
+        process_engine.close()
+        os._exit(0 if found == [{"x": 2}] and mine != pid else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert process_engine.run(one("SELECT 3 AS x"))["a"].to_pylist() == [{"x": 3}]
+    assert worker_of(process_engine) == pid
+
+
+@pytest.mark.slow
+def test_on_a_clock_all_workers_are_ready_before_the_first_question(tmp_path):
+    """And a new one in place of a killed one: nobody's time goes by while a process starts."""
+    engine = engine_of(visits_table(tmp_path, TABLE), worker="process", answer_every=Fraction(5), deadline=Fraction(20))
+    with contextlib.closing(engine):
+        engine.run(one("SELECT 1 AS x"))
+        before = processes_of(engine)
+        assert len(before) == 2
+        with at_most(0.3), pytest.raises(EngineFailed):
+            engine.run(one(ENDLESS))
+        after = processes_of(engine)
+        assert len(after) == 2
+        assert len(after & before) == 1

@@ -93,7 +93,7 @@ def test_nothing_is_sorted(cap):
     """What the engine makes of it: a window that rows pass through, in each of the ranges, and no other."""
     con = standing()
     for threads in (1, 2, 4):
-        study = replace(STUDY, engine=replace(STUDY.engine, threads=threads))
+        study = replace(STUDY, engine=replace(STUDY.engine, threads=threads, workers=1))
         first, sure = lower_ways(block(CHEAP, Cap(cap, "window"), ("city",)), schema_of(study))
         plan = explained(con, first)
         assert plan.count("─ Streaming Window") == threads * (1 if cap <= STREAMED else 2)

@@ -565,12 +565,11 @@ def test_a_key_that_lies_in_the_folder_stays(tmp_path, monkeypatch):
     [
         ("a.ledger", "", "a.ledger.prepared"),
         ("a.ledger", "fast/disk", "fast/disk"),
-        ("postgresql://owner@host/curador", "", "study.prepared"),
-        ("postgresql://owner@host/curador", "/fast/disk", "/fast/disk"),
+        ("a.ledger", "/fast/disk", "/fast/disk"),
     ],
 )
 def test_every_machine_has_a_place_for_its_copy(tmp_path, ledger, setting, place):
-    """Where the owner says; else beside the ledger, or beside the study where the ledger is on a server."""
+    """Where the owner says; else beside the file of the ledger, which lies here also where the ledger is on a server."""
     from duckdb_studies import study_of as small_study
     from duckdb_studies import visits_table
 

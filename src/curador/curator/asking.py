@@ -16,6 +16,7 @@ from curador.curator.receipt import answer_receipt, answer_terms
 from curador.curator.rehearsal import rehearse, shape_of, tally_without_rows
 from curador.curator.spending import spend, try_out
 from curador.ledger.entry import Request
+from curador.plan.cost_class import cost_class
 from curador.plan.price import loss_record
 from curador.plan.words import bounding_notes, explain, selection_note
 
@@ -113,6 +114,12 @@ class PricedQuestion:
     def shape(self) -> Hashable:
         """What the way from tallies to the receipt depends on."""
         return tuple(shape_of(one) for one in self.priced), self.confidence, self.notes
+
+    @property
+    def ticks(self) -> int:
+        """By what all its plans are made of."""
+        blocks = [block for one in self.priced for block in one.plan.blocks]
+        return cost_class(blocks, self.session.schema, self.session.study.engine)
 
     def compute(self, *, rehearsal: bool) -> bytes:
         """Tally, and draw the noise of every plan; in a rehearsal the noise is thrown away and 0 is in its place."""

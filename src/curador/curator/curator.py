@@ -23,7 +23,7 @@ from curador.curator.opening import (
     study_of,
 )
 from curador.curator.options import QuestionOptions, QuestionVerbs
-from curador.curator.pace import Pace
+from curador.curator.pace import Pace, Turn
 from curador.curator.preview import Preview, Previews, preview_by_cap, preview_of, previews_of
 from curador.curator.price import FIND, plan_question, price_question
 from curador.curator.session import Session, schema_for_analyst
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from curador.curator.answer import Answer
+    from curador.curator.asking import PricedQuestion
+    from curador.curator.finding import FindingQuestion
     from curador.engines.base import Engine
     from curador.ledger.ledger import Ledger
     from curador.numerics.exact import Number
@@ -73,14 +75,14 @@ class Asker(QuestionVerbs):
     def budget(self) -> BudgetView:
         """What may be spent, what was, and what is left."""
         session = self._session
-        with session.still():
+        with session.told():
             return budget_view(session.ledger, session.study, session.name)
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
     def _preview(self, question: str | list[str] | tuple[str, ...], options: QuestionOptions) -> Preview | Previews:
         session = self._session
-        with session.still():
+        with session.told():
             session.ledger.require_admitted(None, session.version)  # a closed study still says what things would cost
             if isinstance(question, str):
                 return _preview(session, question, options)
@@ -89,9 +91,16 @@ class Asker(QuestionVerbs):
             return previews_of([_preview(session, one, options) for one in question])
 
     def _ask(self, question: str, options: QuestionOptions, *, fresh: bool) -> Answer:
+        session, answering = self._session, False
+        with session.told(lambda: answering):
+            priced = self._price(question, options, fresh=fresh)
+            answering = True  # what is told from here on waits by itself
+        return ask(priced, fresh=fresh)
+
+    def _price(self, question: str, options: QuestionOptions, *, fresh: bool) -> PricedQuestion | FindingQuestion:
+        """Return the question with its price, or refuse; the owner's buys first what it needs."""
         session = self._session
-        with session.still():
-            session.require_admitted(session.version)
+        session.require_admitted(session.version)
         before = session.survey
         if session.surveyed and needs_survey(session, question, options):
             report = buy_survey(session, before)
@@ -99,9 +108,7 @@ class Asker(QuestionVerbs):
                 print(f"curador: {line}", file=sys.stderr)  # noqa: T201 -- what the owner pays is never silent
         if options.caps == FIND and options.accuracy is not None:
             buy_counts(session, question, options)
-        with session.still():
-            priced = price_question(session, question, options, fresh=fresh)
-        return ask(priced, fresh=fresh)
+        return price_question(session, question, options, fresh=fresh)
 
     def explain(
         self,
@@ -112,8 +119,9 @@ class Asker(QuestionVerbs):
         dialect: str = "duckdb",
     ) -> str:
         """Return how a question would be answered: rows, caps, keys, measurements, intervals and where they came from."""
-        _, plan, _ = plan_question(self._session, question, QuestionOptions(caps=caps, bounds=bounds, dialect=dialect))
-        return explain(plan, self._session.schema)
+        with self._session.told():
+            _, plan, _ = plan_question(self._session, question, QuestionOptions(caps=caps, bounds=bounds, dialect=dialect))
+            return explain(plan, self._session.schema)
 
     def rows(
         self,
@@ -130,13 +138,13 @@ class Asker(QuestionVerbs):
         inexact  the owner's permission for methods that draw noise in floating point
         """
         session = self._session
-        with session.still():
+        with session.told():
             session.require_admitted(session.version)
-        return rows_of(session, table, columns, spend=spend, rho=rho, inexact=inexact)
+            return rows_of(session, table, columns, spend=spend, rho=rho, inexact=inexact)
 
     def log(self) -> list[dict[str, Any]]:
         """Return the ledger's entries as plain values: all of them for the owner, an analyst's own for an analyst."""
-        with self._session.still():
+        with self._session.told():
             return log_lines(self._session.ledger, self._session.name)
 
 
@@ -148,7 +156,8 @@ class Curator(Asker):
 
     def __init__(self, study: Study, ledger: Ledger, engine: Engine, folder: TemporaryFolder | None = None) -> None:
         """Put a study, its ledger and its engine together; `open` does it. folder: what goes when it is closed."""
-        super().__init__(Session(study, ledger, engine, pace=Pace.of(study.engine)))
+        settings = study.engine
+        super().__init__(Session(study, ledger, engine, pace=Pace.of(settings), turn=Turn(settings.places)))
         self._folder = folder
 
     @property
@@ -176,7 +185,7 @@ class Curator(Asker):
         Stored answers of older versions are not served any more; the budget is the same one for all versions.
         """
         require_units_that_last(self.study)
-        with self._session.turn:
+        with self._session.turn.alone():
             require_usable(self.study)  # a version whose sources lost a column could never be asked about
             version = self.ledger.refresh(note)
             take_on(self.study, self.ledger, engine_kind(self.study.engine.kind).machine(self.study))
@@ -197,16 +206,18 @@ class Curator(Asker):
 
     def reopen(self, note: str) -> None:
         """Open the study to analysts again after engine failures."""
-        self.ledger.reopen(note)
+        with self._session.turn.alone():
+            self.ledger.reopen(note)
 
     def close(self) -> None:
-        """Stop the engine and close the ledger."""
-        try:
-            self._session.engine.close()
-        finally:
-            self.ledger.close()
-            if self._folder is not None:
-                self._folder.remove()
+        """Stop the engine and close the ledger, once nothing is under way."""
+        with self._session.turn.alone():
+            try:
+                self._session.engine.close()
+            finally:
+                self.ledger.close()
+                if self._folder is not None:
+                    self._folder.remove()
 
     def __enter__(self) -> Self:
         return self

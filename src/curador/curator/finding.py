@@ -29,6 +29,7 @@ from curador.curator.survey import SurveyPurchase, counted_question, priced_coun
 from curador.errors import Failed
 from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
 from curador.numerics.exact import rational
+from curador.plan.cost_class import cost_class
 from curador.plan.counting import (
     Counting,
     Steps,
@@ -272,6 +273,13 @@ class FindingQuestion:
         counted = () if self.counts is None else self.counts.losses
         losses = (*counted, self.promise.to_record())
         return replace(self.main.request, amounts=self.cost, losses=losses, question_key=self.key)
+
+    @property
+    def ticks(self) -> int:
+        """By what is counted first and what is measured then, at the caps of the tables."""
+        counted = () if self.counts is None else self.counts.priced
+        blocks = [block for one in (*counted, *self.main.priced) for block in one.plan.blocks]
+        return cost_class(blocks, self.session.schema, self.session.study.engine)
 
     def try_engine(self) -> None:
         """Count tables without rows, and try the main part at the caps of the tables."""

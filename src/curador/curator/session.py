@@ -1,4 +1,4 @@
-"""Who asks, and what a question or a fit meets on its way: the study, its ledger, its engine, one turn at a time.
+"""Who asks, and what a question or a fit meets on its way: the study, its ledger, its engine, whose turn it is.
 
 What an analyst may hold of a study: the tables that may be asked about, nothing of where they lie or of others.
 """
@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from curador.curator.found import read_survey
-from curador.curator.pace import Pace
+from curador.curator.pace import Pace, Turn, Underway
 from curador.ledger.limits import least_of
 from curador.study.model import EngineSettings, UnitColumn, UnitPath
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from contextlib import AbstractContextManager
 
     from curador.curator.found import Survey
@@ -107,15 +107,17 @@ class Tried:
 
     def __init__(self) -> None:
         self._held: dict[Hashable, None] = {}
+        self._lock = threading.Lock()
 
     def __contains__(self, one: Hashable) -> bool:
         return one in self._held
 
     def add(self, one: Hashable) -> None:
         """Remember the text and the key of one, or its shape; the oldest goes."""
-        self._held[one] = None
-        while len(self._held) > MOST_TRIED:
-            self._held.pop(next(iter(self._held)), None)
+        with self._lock:  # nobody adds while another looks for the oldest
+            self._held[one] = None
+            while len(self._held) > MOST_TRIED:
+                self._held.pop(next(iter(self._held)))
 
 
 @dataclass(slots=True)
@@ -130,7 +132,8 @@ class Session:
     engine: Engine
     analyst: Analyst | None = None
     pace: Pace = field(default_factory=Pace)
-    turn: AbstractContextManager[object] = field(default_factory=threading.Lock)
+    turn: Turn = field(default_factory=Turn)
+    underway: Underway = field(default_factory=Underway)
     plans: Plans = field(default_factory=Plans)
     tried: Tried = field(default_factory=Tried)
     trial: Schema | None = None
@@ -240,9 +243,12 @@ class Session:
         """Return the last answer to the identical question on a data version."""
         return self.ledger.stored(key, version)
 
-    def still(self) -> AbstractContextManager[object]:
-        """Return what to hold while the ledger is read for the asker; see `Pace.still`."""
-        return self.pace.still(self.turn)
+    def told(self, charged: Callable[[], bool] = lambda: False) -> AbstractContextManager[None]:
+        """Let what happens inside be told to an analyst at a public moment; what was charged has one of its own.
+
+        The owner's own verbs do not wait.
+        """
+        return self.pace.told(lambda: self.analyst is not None and not charged())
 
     def require_admitted(self, version: int) -> None:
         """Refuse an analyst while the study is closed, and whoever holds a data version that is no longer the current one."""

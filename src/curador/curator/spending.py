@@ -3,8 +3,8 @@
     stored before? ──► given again, for nothing
     tried out on tables without rows ──► refused: nothing is charged
     reserve ──► rows, noise ──► what is shown, with its receipt ──► commit      the charge is on disk before any row is read
-                  └── failed: the charge is kept, the asker sees an id, the failure is counted
-    either is told at a public moment, where the owner set a pace
+                  └── failed, or late: the charge is kept, the asker sees an id, the failure is counted
+    either is settled and told at public moments, where the owner set a pace
 
 After `reserve` nothing gives the charge back, and nothing that data could have caused is told. Before it nothing depends on
 rows. What differs between a question (`asking.py`) and a fit (`training.py`) is a `Purchase`: how it is computed and shown.
@@ -61,6 +61,7 @@ class Purchase(Protocol[Value, Result_co]):
     what      "question" or "fit"
     request   its charge
     shape     what its way after the engine depends on, sizes of numbers by their magnitude; None: it has no like
+    ticks     how many ticks it has, where answers leave on a clock: a function of the question and the study
     once      whether it is bought once, whoever asks for it at the same time, in whatever process
     """
 
@@ -72,6 +73,8 @@ class Purchase(Protocol[Value, Result_co]):
     def shape(self) -> Hashable | None: ...
     @property
     def once(self) -> bool: ...
+    @property
+    def ticks(self) -> int: ...
 
     def try_engine(self) -> None:
         """Do what is tried anew of every question, whatever its shape: the engine's part, and what its receipt says."""
@@ -97,58 +100,71 @@ class Purchase(Protocol[Value, Result_co]):
 def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = False) -> Result:
     """Return what an identical question or fit gave before, for nothing; or try out, charge, compute, store and return it.
 
-    Only one at a time is charged and computed. A refresh waits, so that the version that is charged is the one that is read.
-    Who waited with the same question finds its answer stored and does not pay for it again.
+    As many at a time are charged and computed as there are workers. A refresh waits, so that the version that is charged is
+    the one that is read. Who comes with a question that is being answered waits for its end, finds its answer stored and does
+    not pay for it again; if it failed, it is theirs to pay for.
 
     fresh   compute and pay again although it was stored
 
     Claim   The charge is on disk before any row is read; nothing leaves that is not stored; whatever is raised after the
-            charge, interrupts apart, says an id and nothing that rows could have caused.
+            charge, interrupts apart, says an id and nothing that rows could have caused. Where the owner set a pace, what
+            was charged is settled and leaves at moments that are functions of the question, the study and of who came when.
     Needs   `purchase.compute` releases what `purchase.request.losses` account for and nothing else of the rows, and none of
             them in a rehearsal.
     """
     request, ledger = purchase.request, session.ledger
     if session.trial is not None:
         raise AssertionError("a trial is never charged")
-    with session.still():
-        stored = _look_up(session, request, fresh=fresh)
-        if stored is not None:
-            return _give_again(session, purchase, stored)
-    _require_means(session)
     charged = False
     said: str | None = None  # what an interrupt must say, by how far it has come; None: nothing was charged yet
+    same = None if fresh else (request.question_key, request.data_version)
     try:
-        with session.turn, session.pace.released(lambda: charged):
-            stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened while this one waited
+        with session.told(lambda: charged):
+            stored = _look_up(session, request, fresh=fresh)
             if stored is not None:
                 return _give_again(session, purchase, stored)
-            if (request.question, request.question_key) not in session.tried:
-                if purchase.shape is None or purchase.shape not in session.tried:
-                    try_out(session, purchase)
-                    session.tried.add(purchase.shape)  # None of a fit is never looked up
-                else:
-                    with _refusing_under_an_id(session, purchase.what):
-                        purchase.try_engine()
-                session.tried.add((request.question, request.question_key))
-            said = CHARGING
-            reserved = _reserve(session, purchase, fresh=fresh)
-            if not isinstance(reserved, Spent):
-                said = None
-                return _give_again(session, purchase, reserved)
-            charged, said = True, INTERRUPTED
-            with _telling_an_id(session, reserved):
-                content = purchase.compute(rehearsal=False)
-                restored = purchase.restore(content)
-                digest = purchase.digest(restored)
-                shown = purchase.show(restored, digest, reserved)
-            said = STORING
-            ledger.commit(reserved, answer=content, answer_digest=digest)
-            said = ANSWERED
+            _require_means(session)
+            with session.underway.one(same) as waited:
+                stored = _look_up(session, request, fresh=fresh) if waited else None
+                if stored is not None:
+                    return _give_again(session, purchase, stored)
+                with session.turn.asking():
+                    stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened meanwhile
+                    if stored is not None:
+                        return _give_again(session, purchase, stored)
+                    _try_once(session, purchase)
+                    said = CHARGING
+                    reserved = _reserve(session, purchase, fresh=fresh)
+                    if not isinstance(reserved, Spent):
+                        said = None
+                        return _give_again(session, purchase, reserved)
+                    charged, said = True, INTERRUPTED
+                    run = session.pace.begin(lambda: purchase.ticks)
+                    with run.left():
+                        with _telling_an_id(session, reserved):
+                            content, digest, shown = run.computed(lambda: _compute(session, purchase, reserved))
+                        said = STORING
+                        ledger.commit(reserved, answer=content, answer_digest=digest)
+                        said = ANSWERED
     except KeyboardInterrupt:
         if said is None:
             raise
         raise KeyboardInterrupt(said) from None
     return shown
+
+
+def _try_once(session: Session, purchase: Purchase[Value, Result]) -> None:
+    """Refuse what cannot be computed even without rows, unless it, or its like, was tried out before."""
+    request = purchase.request
+    if (request.question, request.question_key) in session.tried:
+        return
+    if purchase.shape is None or purchase.shape not in session.tried:
+        try_out(session, purchase)
+        session.tried.add(purchase.shape)  # None of a fit is never looked up
+    else:
+        with _refusing_under_an_id(session, purchase.what):
+            purchase.try_engine()
+    session.tried.add((request.question, request.question_key))
 
 
 def try_out(session: Session, purchase: Purchase[Value, Result]) -> None:
@@ -237,8 +253,7 @@ def _require_means(session: Session) -> None:
     """Refuse where noise would not be private, or what is asked about is not what lies here: the owner's to mend."""
     if not is_private():
         raise Failed("noise must come from the operating system's entropy")
-    with session.still():
-        require_one_truth(session)
+    require_one_truth(session)
 
 
 def _imagine_charge(session: Session, request: Request) -> Spent:
@@ -266,12 +281,21 @@ def _imagine_charge(session: Session, request: Request) -> Spent:
 
 @contextlib.contextmanager
 def _telling_an_id(session: Session, reserved: Spent) -> Generator[None]:
-    """After the charge: whatever is raised, data may have caused it, so only an id leaves; nor does the time it took."""
-    begun = time.monotonic()
+    """After the charge: whatever is raised, data may have caused it, so only an id leaves."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 -- see above
         raise _settle_failure(session, reserved, error) from None
+
+
+def _compute(session: Session, purchase: Purchase[Value, Result], reserved: Spent) -> tuple[bytes, str, Result]:
+    """Return what the ledger will keep, the digest of what is seen of it, and what is shown; its time is for the owner."""
+    begun = time.monotonic()
+    try:
+        content = purchase.compute(rehearsal=False)
+        restored = purchase.restore(content)
+        digest = purchase.digest(restored)
+        return content, digest, purchase.show(restored, digest, reserved)
     finally:
         with contextlib.suppress(Exception):  # an answer does not wait for a log
             session.engine.record_duration(reserved.entry.shown, time.monotonic() - begun)

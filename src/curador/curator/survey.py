@@ -167,6 +167,11 @@ class SurveyPurchase:
         """It has no like."""
         return None
 
+    @property
+    def ticks(self) -> int:
+        """By what is counted."""
+        return self.question.ticks
+
     def try_engine(self) -> None:
         """Count tables without rows."""
         self.question.try_engine()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -23,6 +24,7 @@ from curador.errors import InvalidParameter, NotAllowed, NotPrivate
 from curador.ledger.amounts import Amounts, amounts_text
 from curador.ledger.entry import Request
 from curador.ledger.limits import least_cost
+from curador.plan.cost_class import most_ticks
 from curador.privacy.losses import Concentrated
 from curador.privacy.rules import to_record
 from curador.study.rules import did_you_mean
@@ -134,10 +136,38 @@ def train(
             "a fit through a curator must draw exact noise; this method draws in floating point.", hint=f"{hint}."
         )
     request = _request(session, rows, description, plan)
-    with session.still():
+    enough = False
+    with session.told(lambda: enough):
         if session.stored(request.question_key, request.data_version) is None:  # what was fitted before is free
             request = _enough(session, rows, request)
+        enough = True
     return spend(session, FitPurchase(session, rows, request, run, exact))
+
+
+class _Silence:
+    """No warnings while any thread fits, since one could tell of a row: the first turns them off, the last on again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._before = warnings.catch_warnings()
+                self._before.__enter__()
+                warnings.simplefilter("ignore")
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._before.__exit__(None, None, None)
+
+
+_SILENCE = _Silence()
 
 
 class BoughtModel(NamedTuple):
@@ -160,11 +190,15 @@ class FitPurchase:
     once: bool = False
     shape: None = None  # what a fit does depends on all of it
 
+    @property
+    def ticks(self) -> int:
+        """All there are: how long a fit takes follows from nothing that is public."""
+        return most_ticks(self.session.study.engine)
+
     def compute(self, *, rehearsal: bool) -> bytes:
         """Read the rows and fit; in a rehearsal its noise is drawn and thrown away with the model."""
         engine, rows = self.session.engine, self.rows
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # a warning could tell of a row
+        with _SILENCE, np.errstate(all="ignore"):
             read = engine.rehearse_read if rehearsal else engine.read
             return bytes(self.run(*_arrays(rows, read(rows.table, rows.columns)), rehearsal=rehearsal))
 

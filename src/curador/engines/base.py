@@ -6,7 +6,11 @@ the curator.
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import math
+import time
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -19,7 +23,7 @@ from curador.study.rules import broken_rule
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from curador.plan.model import BlockPlan
@@ -103,8 +107,25 @@ class CopyDigest:
         return cls(*parts) if len(parts) == len(cls.__slots__) else None
 
 
+UNTIL: ContextVar[float] = ContextVar("until", default=math.inf)
+"""The moment of the monotonic clock by which an engine must have ended; infinite where nobody said. Set by `at_most`."""
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Generator[None]:
+    """Let what an engine is asked inside end in so many seconds, or fail; the study's own deadline holds beside it."""
+    token = UNTIL.set(min(UNTIL.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        UNTIL.reset(token)
+
+
 class Engine(Protocol):
-    """An engine opened on a study's current data version."""
+    """An engine opened on a study's current data version. Several threads ask it at once.
+
+    `tally` and `read` end by `UNTIL`, and within the study's deadline.
+    """
 
     @property
     def schema(self) -> Schema:
@@ -179,7 +200,7 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop the worker and close what is open."""
+        """Stop the workers and close what is open."""
         ...
 
 

@@ -27,8 +27,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from curador import errors
-from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
+from curador.errors import (
+    BudgetExceeded,
+    CuradorError,
+    Failed,
+    InvalidParameter,
+    InvalidStudy,
+    LedgerBusy,
+    NotAllowed,
+    NotPrivate,
+)
 from curador.ledger.acts import Act, Reserve, Serve, Settle
 from curador.ledger.amounts import Amounts
 from curador.ledger.entry import AlreadyReserved, Entry, EntryKind, Request, Spent, seal
@@ -187,6 +195,9 @@ def _outcome(reply: dict[str, Any]) -> Spent | Entry:
     return Spent(entry=entry, **sums)
 
 
+_ERRORS: Final = {
+    kind.__name__: kind for kind in (BudgetExceeded, InvalidParameter, InvalidStudy, LedgerBusy, NotAllowed, NotPrivate)
+}
 _FIELDS: Final = ("text", "subject", "rule", "got", "hint")
 
 
@@ -202,8 +213,7 @@ def _error_told(error: Exception) -> dict[str, Any]:
 def _error(told: dict[str, Any]) -> CuradorError:
     if told["kind"] == "AlreadyReserved":
         return AlreadyReserved(Entry.from_text(told["entry"]))
-    kind = getattr(errors, str(told["kind"]), Failed)
-    made = kind if isinstance(kind, type) and issubclass(kind, CuradorError) else Failed
+    made = _ERRORS.get(str(told["kind"]), Failed)
     return made(**{name: told[name] for name in _FIELDS if told.get(name)})
 
 

@@ -358,6 +358,7 @@ def _engine(engine: object) -> object:
             "unit_work": engine.unit_work,
             "kind": engine.kind,
             "prepared": engine.prepared,
+            **({} if engine.workers is None else {"workers": engine.workers}),
         }
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 

@@ -88,6 +88,7 @@ class RawEngine(_Raw):
     unit_rows: int | None = None
     unit_work: Any = None
     kind: str | None = None
+    workers: int | None = None
 
 
 class RawUnitName(_Raw):
@@ -414,6 +415,7 @@ def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
         unit_work=_amount("unit_work", raw.unit_work, usual.unit_work, read_duration, DURATION),
         kind=usual.kind if raw.kind is None else raw.kind,
         prepared=usual.prepared if raw.prepared is None else raw.prepared,
+        workers=usual.workers if raw.workers is None else raw.workers,
     )
 
 

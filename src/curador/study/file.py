@@ -289,6 +289,7 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
         "unit_work": duration_text(engine.unit_work),
         **({} if engine.kind == EngineSettings().kind else {"kind": engine.kind}),  # as before there were others
         **({"prepared": engine.prepared} if engine.prepared else {}),
+        **({} if engine.workers is None else {"workers": engine.workers}),
     }
 
 

@@ -26,7 +26,7 @@ asked for, the values of a column.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -281,8 +281,10 @@ class EngineSettings:
     unit_rows  rows of one unit that a prepared table holds at most; never less than a cap allows
     unit_work  the most work that one unit's rows may cause in one question, by the measured costs of `plan/work.py`: what
                would cause more is refused, since its duration would tell about one unit
-    answer_every  answers are released 1, 2, 4, 8 … times this after their turn came, never between; 0: when they are ready
-    prepared   the folder of this machine's prepared copy, as seen from the study's; "": beside the ledger or the study
+    answer_every  answers leave a whole number of times this after their turn came, by what the question is made of
+               (`plan/cost_class.py`), and whatever an analyst is told leaves at a multiple of it; 0: when it is ready
+    workers    questions that are computed at once, each in a process of its own; None: as many as threads
+    prepared   the folder of this machine's prepared copy, as seen from the study's; "": beside the ledger
     """
 
     threads: int = 2
@@ -296,6 +298,23 @@ class EngineSettings:
     unit_work: Fraction = Fraction(2, 1000)
     kind: str = "duckdb"
     prepared: str = ""
+    workers: int | None = None
+
+    @property
+    def places(self) -> int:
+        """How many questions are computed at once."""
+        if self.worker != "process":
+            return 1
+        return self.threads if self.workers is None else self.workers
+
+    @property
+    def of_worker(self) -> EngineSettings:
+        """The settings of one worker: its part of memory and spill, and all threads: whoever is alone has them."""
+        parts = self.places
+        if parts == 1:
+            return self
+        memory, spill = (max(size // parts, 1) for size in (self.memory, self.spill))
+        return replace(self, workers=1, memory=memory, spill=spill)
 
     def __post_init__(self) -> None:
         if type(self.unit_rows) is not int or not 1 <= self.unit_rows <= MOST_UNIT_ROWS:
@@ -320,6 +339,9 @@ class EngineSettings:
             raise broken_rule(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:
             raise broken_rule(("engine", "worker"), f"one of {', '.join(WORKERS)}", self.worker)
+        if self.workers is not None and (type(self.workers) is not int or not 1 <= self.workers <= self.threads):
+            rule = f"a whole number from 1 to threads, which is {self.threads:,}"
+            raise broken_rule(("engine", "workers"), rule, self.workers)
 
 
 class _Fingerprinted:

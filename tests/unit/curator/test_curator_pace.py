@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -13,23 +12,25 @@ from curator_studies import COUNT, make_study, open_curator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curador.curator.pace import Pace, moment_after, moments, pace_text
+from curador.curator.pace import LateError, Pace, PacedRun, moments, pace_text
 from curador.engines.base import EngineFailed
 from curador.errors import BudgetExceeded, Failed
 from curador.ledger.ledger import Ledger
-from curador.ledger.sqlite import SQLiteStore
 from curador.study.model import EngineSettings
 
 TICK = 2.0
-PUBLIC = {TICK * 2**k for k in range(12)}
-DURATIONS = [0, 0.001, 1.9, 2, 2.001, 3.999, 4, 4.5, 31.9, 32.1, 59.999, 61, 200]
+BEGAN = 1000.0
+"""A moment of the grid. Whoever asks then begins at the next."""
+
+IN_TIME = [0, 0.001, 0.7, 1.4]
+LATE = [1.5001, 1.9, 2, 31.9, 200]
 
 
 class Clock:
     """Time that passes only where something is said to take time. Its sleeps may be too short."""
 
     def __init__(self, *, sleepy=False):
-        self.now, self.sleepy, self.during = 1000.0, sleepy, None
+        self.now, self.sleepy, self.during = BEGAN, sleepy, None
 
     def __call__(self):
         return self.now
@@ -40,19 +41,14 @@ class Clock:
             self.during()
         self.now += seconds / 2 if self.sleepy and seconds > 1e-3 else seconds
 
+    def wait(self, event, seconds):
+        """Wait for the work itself, which says how long it took."""
+        del seconds
+        event.wait()
 
-class Turn:
-    """A lock that says whether it is held."""
 
-    def __init__(self):
-        self.held = False
-
-    def __enter__(self):
-        assert not self.held
-        self.held = True
-
-    def __exit__(self, *_):
-        self.held = False
+def paced(clock, tick=TICK):
+    return Pace(tick, clock, clock.sleep, clock.wait)
 
 
 @pytest.fixture
@@ -63,8 +59,7 @@ def clock():
 @pytest.fixture
 def curator(tmp_path, clock):
     with open_curator(tmp_path) as made:
-        made._session.pace = Pace(TICK, clock, clock.sleep)  # noqa: SLF001 -- what the study's engine settings make
-        made._session.turn = Turn()  # noqa: SLF001 -- idem
+        made._session.pace = paced(clock)  # noqa: SLF001 -- what the study's engine settings make
         yield made
 
 
@@ -90,42 +85,53 @@ def engine_takes(curator, clock, seconds, problem=None):
     engine.before, engine.problem = work, problem
 
 
-def public(seconds):
-    """Whether a duration is one of the public ones, but for the rounding of a clock."""
-    return any(abs(seconds - one) < 1e-6 for one in PUBLIC)
-
-
 def asked(curator, clock, **options):
-    """Ask once and return after how long the answer or failure came."""
-    begun = clock.now
-    with contextlib.suppress(Failed):
+    """Ask once at a moment of the grid; return after how long the answer or failure came, and which it was."""
+    clock.now = BEGAN
+    try:
         curator.analyst("leo").ask(COUNT, spend="0.05%", fresh=True, **options)
-    return clock.now - begun
+    except Failed:
+        return clock.now - BEGAN, "failed"
+    return clock.now - BEGAN, "answered"
 
 
 # ---- moments -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@given(st.floats(0, 1e6), st.floats(1e-3, 1e4))
-def test_the_next_moment_is_a_doubling_and_the_first(elapsed, tick):
-    """tick · 2ᵏ, not before, and half of it is too early unless it is the first."""
-    found = moment_after(elapsed, tick)
-    power = math.log2(found / tick)
-    assert power == int(power) >= 0
-    assert found >= elapsed
-    assert found == tick or found / 2 < elapsed
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e4), st.integers(1, 64))
+def test_what_begins_does_so_at_a_multiple_of_the_tick(now, tick, ticks):
+    """The next one, not this very moment; it is settled a quarter of a tick before it leaves, at most a second."""
+    clock = Clock()
+    clock.now = now
+    run = paced(clock, tick).begin(lambda: ticks)
+    number = round(run.begun / tick)
+    assert run.begun == number * tick > now
+    assert run.begun - now <= tick + 1e-9 * now
+    assert clock.now >= run.begun
+    assert run.leaves == pytest.approx(run.begun + ticks * tick)
+    assert run.leaves - run.settled == pytest.approx(min(tick / 4, 1))
+
+
+def test_a_machine_that_slept_goes_on_at_the_grid(clock):
+    """What begins is late by less than a tick, whatever a sleep took."""
+
+    def long(seconds):
+        clock.now += seconds + 7
+
+    run = Pace(TICK, clock, long, clock.wait).begin(lambda: 1)
+    assert clock.now == BEGAN + 9
+    assert run.begun == BEGAN + 8
 
 
 def test_there_are_few_and_they_are_said():
     """The settings alone say which; the last is a tick beyond the deadline."""
     assert moments(EngineSettings()) == ()
-    assert moments(EngineSettings(answer_every=Fraction(2))) == (2, 4, 8, 16, 32, 64)
-    assert moments(EngineSettings(answer_every=Fraction(2), deadline=Fraction(64))) == (2, 4, 8, 16, 32, 64, 128)
+    assert moments(EngineSettings(answer_every=Fraction(2))) == (2, 4, 8, 16, 32, 62)
+    assert moments(EngineSettings(answer_every=Fraction(2), deadline=Fraction(64))) == (2, 4, 8, 16, 32, 64, 66)
     assert moments(EngineSettings(answer_every=Fraction(60))) == (60, 120)
-    said = "answers leave 2, 4, 8, 16, 32 or 64 s after their turn came: time tells at most 2.6 bits of one"
+    said = "answers leave 2, 4, 8, 16, 32 or 62 s after they began, by the question's class: time tells nothing but a failure"
     assert pace_text(EngineSettings(answer_every=Fraction(2))) == said
-    assert "at most 1 bit of one" in pace_text(EngineSettings(answer_every=Fraction(60)))
     assert "depends on rows" in pace_text(EngineSettings())
 
 
@@ -137,17 +143,47 @@ def test_there_are_few_and_they_are_said():
     "problem", [None, RuntimeError("a row"), EngineFailed("0" * 16)], ids=["answered", "broke", "failed"]
 )
 @pytest.mark.parametrize("sleepy", [False, True])
-def test_whatever_an_engine_takes_the_moment_is_public(curator, clock, monkeypatch, problem, sleepy):
-    """Answers, failures and deadlines alike: the first moment that is not before the durable write is over."""
+def test_whatever_an_engine_takes_the_moment_is_the_classs(curator, clock, monkeypatch, problem, sleepy):
+    """Answers, failures and what is late alike: two ticks, one to begin and one for its class."""
     clock.sleepy = sleepy
     takes(clock, monkeypatch, commit=0.3, settle=0.3, reserve=0.2)
     chance = random.Random(11)
-    for seconds in [*DURATIONS, *(chance.uniform(0, 100) for _ in range(6))]:
+    for seconds in [*IN_TIME, *(chance.uniform(0, 1.4) for _ in range(4))]:
         engine_takes(curator, clock, seconds, problem)
-        found = asked(curator, clock)
-        assert public(found)
-        assert seconds + 0.5 <= found + 1e-6 < 2 * max(seconds + 0.5, TICK) + 1e-3
+        assert asked(curator, clock) == (pytest.approx(2 * TICK, abs=2e-3), "answered" if problem is None else "failed")
         curator.reopen("another one")
+
+
+def test_what_is_not_done_when_it_must_be_settled_has_failed(curator, clock):
+    """By a fake clock that the work moves on, so it is seen when it is over; a real one does not wait for it."""
+    for seconds in LATE:
+        engine_takes(curator, clock, seconds)
+        found, how = asked(curator, clock)
+        assert how == "failed"
+        assert found % TICK == pytest.approx(0, abs=1e-6)
+        curator.reopen("another one")
+    assert all("LateError" in detail for detail in curator._session.engine.incidents.values())  # noqa: SLF001
+
+
+@pytest.mark.slow
+def test_who_is_late_is_not_waited_for():
+    """With a real clock: the work goes on for nobody."""
+    import threading
+    import time
+
+    pace, ends = Pace(0.1), threading.Event()
+    run = pace.begin(lambda: 2)
+    with pytest.raises(LateError):
+        run.computed(lambda: ends.wait(20))
+    assert run.settled <= time.monotonic() < run.begun + 15  # not 20 s: nobody waited
+    ends.set()
+
+
+def test_a_write_that_takes_longer_than_its_margin_waits_for_the_next_moment(curator, clock, monkeypatch):
+    """A disk that is slow is no row's doing; the moment is one of the grid all the same."""
+    takes(clock, monkeypatch, commit=0.7)
+    engine_takes(curator, clock, 0.1)
+    assert asked(curator, clock)[0] == pytest.approx(3 * TICK)
 
 
 def test_a_write_that_fails_waits_too(curator, clock, monkeypatch):
@@ -159,18 +195,31 @@ def test_a_write_that_fails_waits_too(curator, clock, monkeypatch):
 
     monkeypatch.setattr(Ledger, "commit", full)
     engine_takes(curator, clock, 0.1)
-    assert asked(curator, clock) == pytest.approx(8)
+    assert asked(curator, clock) == (pytest.approx(10), "failed")  # settled from 3.5 to 8.5
 
 
-def test_what_was_given_before_and_what_is_refused_do_not_wait(curator, clock):
-    """Both are functions of the past."""
+def test_what_was_given_before_and_what_is_refused_leave_at_the_next_moment(curator, clock):
+    """To analysts; the owner does not wait."""
     engine_takes(curator, clock, 0.5)
     curator.ask(COUNT, spend="60%")
-    begun = clock.now
-    assert curator.ask(COUNT, spend="60%").stored
-    with pytest.raises(BudgetExceeded):
-        curator.ask(COUNT, spend="70%")
-    assert clock.now == begun
+    curator.analyst("leo").ask(COUNT, spend="10%")
+    for asker, waited in ((curator, 0.0), (curator.analyst("leo"), 1.7)):
+        share = "60%" if asker is curator else "10%"
+        for verb in (
+            lambda asker=asker, share=share: asker.ask(COUNT, spend=share),
+            lambda asker=asker: asker.ask(COUNT, spend="99%"),
+            lambda asker=asker: asker.ask("SELECT nothing FROM nowhere", spend="1%"),
+            lambda asker=asker: asker.preview(COUNT, spend="5%"),
+            lambda asker=asker: asker.preview([COUNT, COUNT], spend="5%"),
+            lambda asker=asker: asker.explain(COUNT),
+            lambda asker=asker: asker.budget,
+            lambda asker=asker: asker.log(),
+            lambda asker=asker: asker.rows("nowhere", columns=["spent"]),
+        ):
+            clock.now = BEGAN + 0.3
+            with contextlib.suppress(BudgetExceeded, Exception):
+                verb()
+            assert clock.now == pytest.approx(BEGAN + 0.3 + waited)
 
 
 def test_an_interrupt_does_not_wait(curator, clock):
@@ -179,7 +228,7 @@ def test_an_interrupt_does_not_wait(curator, clock):
     begun = clock.now
     with pytest.raises(KeyboardInterrupt, match="after the question was charged"):
         curator.ask(COUNT, spend="5%")
-    assert clock.now == begun + 0.5
+    assert clock.now == begun + TICK + 0.5
 
 
 def test_off_nothing_waits(tmp_path, clock):
@@ -187,7 +236,7 @@ def test_off_nothing_waits(tmp_path, clock):
     with open_curator(tmp_path) as curator:
         curator._session.pace = replace(curator._session.pace, clock=clock, sleep=lambda _: pytest.fail("waited"))  # noqa: SLF001
         engine_takes(curator, clock, 0.5)
-        assert asked(curator, clock) == 0.5
+        assert asked(curator, clock) == (0.5, "answered")
 
 
 def test_the_study_sets_it(tmp_path):
@@ -200,88 +249,77 @@ def test_the_study_sets_it(tmp_path):
 # ---- what others see -----------------------------------------------------------------------------------------------
 
 
-def test_the_turn_is_kept_until_the_moment(curator, clock):
+def test_the_place_is_kept_until_the_moment(curator, clock):
     """Who comes next begins at a public moment, not when the engine was done."""
-    held = []
-    clock.during = lambda: held.append(curator._session.turn.held)  # noqa: SLF001
+    places, held = curator._session.turn._places, []  # noqa: SLF001
+    clock.during = lambda: held.append(places - curator._session.turn._free)  # noqa: SLF001
     engine_takes(curator, clock, 0.5)
     asked(curator, clock)
     engine_takes(curator, clock, 0.5, RuntimeError())
     asked(curator, clock)
-    assert held == [True, True]
+    assert held == [1, 1, 1, 1, 1, 1]  # to begin, to settle, to leave
 
 
-def test_nobody_reads_the_ledger_while_something_is_under_way(curator, clock, monkeypatch):
-    """Every verb of an asker looks at it inside the turn: a settlement is not seen before its moment."""
-    reading, seen = SQLiteStore.reading, []
+def test_a_settlement_is_written_at_a_public_moment(curator, clock, monkeypatch):
+    """Whatever the run took, and whether it failed: a quarter of a tick before it is told."""
+    written = []
+    for name in ("commit", "fail"):
+        whole = getattr(Ledger, name)
 
-    def watched(store):
-        seen.append(curator._session.turn.held)  # noqa: SLF001
-        return reading(store)
+        def noted(self, *arguments, _whole=whole, **options):
+            written.append(clock.now - BEGAN)
+            return _whole(self, *arguments, **options)
 
-    monkeypatch.setattr(SQLiteStore, "reading", watched)
-    ana = curator.analyst("leo")
-    verbs = (
-        lambda: ana.ask(COUNT, spend="5%"),
-        lambda: ana.ask(COUNT, spend="5%"),  # stored
-        lambda: ana.preview(COUNT, spend="5%"),
-        lambda: ana.preview([COUNT, COUNT], spend="5%"),
-        lambda: ana.budget,
-        ana.log,
-        lambda: curator.rows("visits", columns=["spent"]),
-    )
-    for verb in verbs:
-        seen.clear()
-        verb()
-        assert seen
-        assert all(seen)
+        monkeypatch.setattr(Ledger, name, noted)
+    for seconds, problem in ((0, None), (1.3, None), (0.2, RuntimeError("a row"))):
+        engine_takes(curator, clock, seconds, problem)
+        asked(curator, clock)
+    assert written == [3.5, 3.5, 3.5]
 
 
 # ---- seeded bugs ---------------------------------------------------------------------------------------------------
 
 
-def waits_before_the_write(clock, monkeypatch):
+def settles_after_the_wait(clock, monkeypatch):
     """The wait stands before the settlement, whose time then shows."""
     commit = Ledger.commit
 
-    def early(self, *arguments, **options):
-        clock.sleep(moment_after(0.7, TICK) - 0.7)
-        clock.now += 0.3
+    def late(self, *arguments, **options):
+        clock.now += 0.8
         return commit(self, *arguments, **options)
 
-    monkeypatch.setattr(Ledger, "commit", early)
-    monkeypatch.setattr(Pace, "_wait", lambda *_, **__: None)
+    monkeypatch.setattr(Ledger, "commit", late)
+    monkeypatch.setattr(PacedRun, "_leave", lambda *_: None)
 
 
 def failures_return_at_once(clock, monkeypatch):
     """Only answers wait."""
 
     @contextlib.contextmanager
-    def released(self, charged):
-        begun = self.clock()
+    def left(run):
         yield
-        self._wait(begun, charged=charged())
+        run._leave()  # noqa: SLF001
 
-    monkeypatch.setattr(Pace, "released", released)
+    monkeypatch.setattr(PacedRun, "left", left)
 
 
 def sleeps_once(clock, monkeypatch):
     """A sleep that is too short is not noticed."""
 
-    def once(self, begun, *, charged):
-        if charged:
-            self.sleep(moment_after(self.clock() - begun, self.tick) - (self.clock() - begun))
+    def once(self, moment):
+        if moment > self.clock():
+            self.sleep(moment - self.clock())
 
     clock.sleepy = True
-    monkeypatch.setattr(Pace, "_wait", once)
+    monkeypatch.setattr(Pace, "until", once)
 
 
-@pytest.mark.parametrize("bug", [waits_before_the_write, failures_return_at_once, sleeps_once])
+@pytest.mark.parametrize("bug", [settles_after_the_wait, failures_return_at_once, sleeps_once])
 def test_a_pace_that_is_wrong_is_caught(curator, clock, monkeypatch, bug):
     """The measure of the tests above finds each."""
     bug(clock, monkeypatch)
     found = []
     for problem in (None, RuntimeError("a row")):
         engine_takes(curator, clock, 0.7, problem)
-        found.append(asked(curator, clock))
-    assert not all(map(public, found))
+        found.append(asked(curator, clock)[0])
+    assert found != [pytest.approx(2 * TICK, abs=2e-3)] * 2

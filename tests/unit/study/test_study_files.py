@@ -492,6 +492,8 @@ BY_HAND = [
     ),
     (lambda: EngineSettings(threads=0), "engine.threads must be a whole number from 1 to 1,024; got 0."),
     (lambda: EngineSettings(memory=0), 'engine.memory must be a size such as "4GB"; got 0.'),
+    (lambda: EngineSettings(workers=3), "engine.workers must be a whole number from 1 to threads, which is 2; got 3."),
+    (lambda: EngineSettings(workers=True), "engine.workers must be a whole number from 1 to threads, which is 2; got true."),
     (lambda: EngineSettings(answer_every=2), 'engine.answer_every must be a duration such as "2s", or "off"; got 2.'),
     (
         lambda: EngineSettings(answer_every=Fraction(7)),
@@ -572,3 +574,24 @@ def test_the_owner_is_told_of_tables_that_cannot_be_summed():
     study = read(change("version = 1\n", "version = 1\nmax_units = 10_000\n").replace(", bounds = [0, 500]", ""))
 
     assert owner_warnings(study) == ("tables.visits declares no bounds: its rows can be counted, never summed.",)
+
+
+@pytest.mark.parametrize(
+    ("written", "places", "each"),
+    [
+        ("", 2, (1, 2_000_000_000)),
+        ("workers = 1", 1, (2, 4_000_000_000)),
+        ("threads = 8\nworkers = 3", 3, (2, 1_333_333_333)),
+        ('worker = "inline"\nthreads = 8', 1, (8, 4_000_000_000)),
+    ],
+)
+def test_workers_share_what_is_declared(written, places, each):
+    """Their parts together are not above the whole; a worker is nothing that gives an answer its meaning."""
+    study = read(f"{GOOD}\n[engine]\n{written}\n")
+    part = study.engine.of_worker
+    assert (study.engine.places, (part.threads, part.memory), part.places) == (places, each, 1)
+    assert part.threads * places <= study.engine.threads
+    assert part.memory * places <= study.engine.memory
+    assert part.spill * places <= study.engine.spill
+    assert study.digest == read(GOOD).digest
+    assert read(study.to_toml()).engine == study.engine

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from curador.engines.base import EngineFailed, Sources
+from curador.engines.base import UNTIL, EngineFailed, Sources
 from curador.engines.duckdb import versions
 from curador.engines.duckdb.copies import UNDIGESTED, read_record
 from curador.engines.duckdb.facts import VersionFacts
@@ -34,7 +35,7 @@ from curador.engines.duckdb.versions import (
     specification,
     take_version,
 )
-from curador.engines.duckdb.worker import BrokenError, InlineRunner, ProcessRunner, open_connection
+from curador.engines.duckdb.worker import BrokenError, InlineRunner, ProcessPool, open_connection
 from curador.errors import Failed, InvalidQuery, InvalidStudy, UnreadableData
 
 if TYPE_CHECKING:
@@ -219,14 +220,14 @@ class DuckDBEngine:
                 if type(statement) is not GeneratedSQL:
                     raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
         try:
-            seconds = float(self._study.engine.deadline)
+            seconds = min(float(self._study.engine.deadline), UNTIL.get() - time.monotonic())
             texts = [(name, *map(str, ways)) for name, *ways in statements]
             return self._opened().run(texts, min(seconds, _REHEARSAL) if empty else seconds, empty=empty)
         except BrokenError as problem:
             raise log_failure(self._folder, self._version, str(problem)) from None
 
     def close(self) -> None:
-        """Stop the worker and close what is open."""
+        """Stop the workers and close what is open."""
         with self._lock:
             runner, self._runner = self._runner, None
         if runner is not None:
@@ -237,8 +238,14 @@ class DuckDBEngine:
             if self._runner is None:
                 self._require_ready()
                 where = specification(self._schema, self._folder, self._version)
-                inline = self._study.engine.worker == "inline"
-                self._runner = InlineRunner(where) if inline else ProcessRunner(where, self._folder)
+                settings = self._study.engine
+                if settings.worker == "inline":
+                    self._runner = InlineRunner(where)
+                else:
+                    pool = ProcessPool(where, self._folder, settings.places, warm=bool(settings.answer_every))
+                    if settings.answer_every:
+                        pool.start()
+                    self._runner = pool
             return self._runner
 
     def _facts(self) -> duckdb.DuckDBPyConnection:
@@ -261,7 +268,7 @@ def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
 
 
 class DuckDBKind:
-    """DuckDB in a worker process or in this one, on files and frames, beside a prepared copy of them."""
+    """DuckDB in worker processes or in this one, on files and frames, beside a prepared copy of them."""
 
     def describe(self, study: Study) -> Schema:
         """Return every column of the study's sources, or refuse them. No row is read."""

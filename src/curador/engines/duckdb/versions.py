@@ -561,7 +561,7 @@ def is_prepared(schema: Schema, folder: Folder, version: int, layout: str | None
 
 def specification(schema: Schema, folder: Folder, version: int) -> dict[str, Any]:
     """Return, as JSON values, the connection on which questions about this version run."""
-    settings = schema.study.engine
+    settings = schema.study.engine.of_worker
     never = settings.prepare == NEVER
     views = make_views(schema, unit_key(folder), folder.frames) if never else None
     return {

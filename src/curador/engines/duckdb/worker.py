@@ -1,4 +1,4 @@
-"""Where statements run: in a worker process that is killed at the deadline, or in this process, interrupted at it.
+"""Where statements run: in worker processes that are killed at the deadline, or in this process, interrupted at it.
 
 Both raise `BrokenError` with the whole truth, which is for the owner's log.
 
@@ -72,6 +72,59 @@ class Runner(Protocol):
         ...
 
 
+class ProcessPool:
+    """Worker processes, each with one question at a time, its own deadline and its own spill folder.
+
+    One that is late, killed or gone is replaced alone; the others go on. Who finds none free waits.
+
+    warm   start all of them before the first question, and a new one in place of a killed one at once: where answers leave on
+           a clock, nobody's time goes by while a process starts
+    """
+
+    def __init__(self, specification: Mapping[str, Any], folder: Folder, size: int, *, warm: bool = False) -> None:
+        self._made = [ProcessRunner(specification, folder) for _ in range(size)]
+        self._warm = warm
+        self._free = list(reversed(self._made))
+        self._given_back = threading.Condition()
+        self._owner = os.getpid()
+
+    def run(self, statements: Sequence[Ways], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
+        """Return the Arrow tables by name, computed by the worker that was free last: it is warm."""
+        runner = self._take()
+        try:
+            return runner.run(statements, seconds, empty=empty)
+        except BrokenError:
+            if self._warm:
+                runner.start()
+            raise
+        finally:
+            with self._given_back:
+                self._free.append(runner)
+                self._given_back.notify()
+
+    def start(self) -> None:
+        """Let all workers be ready."""
+        starting = [threading.Thread(target=runner.start, daemon=True) for runner in self._made]
+        for thread in starting:
+            thread.start()
+        for thread in starting:
+            thread.join()
+
+    def close(self) -> None:
+        """End all workers."""
+        self._warm = False
+        for runner in self._made:
+            runner.close()
+
+    def _take(self) -> ProcessRunner:
+        if self._owner != os.getpid():  # a fork has no thread that would give back what its parent was using
+            self._given_back, self._free, self._owner = threading.Condition(), list(reversed(self._made)), os.getpid()
+        with self._given_back:
+            while not self._free:
+                self._given_back.wait()
+            return self._free.pop()
+
+
 class ProcessRunner:
     """A worker process, started at the first question and replaced after a kill."""
 
@@ -80,11 +133,15 @@ class ProcessRunner:
         self._folder = folder
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._end: weakref.finalize[[subprocess.Popen[bytes], str], ProcessRunner] | None = None
+        self._end: weakref.finalize[[subprocess.Popen[bytes], str, int], ProcessRunner] | None = None
         self._owner = os.getpid()
 
     def run(self, statements: Sequence[Ways], seconds: float, *, empty: bool = False) -> Mapping[str, Any]:
         """Return the Arrow tables by name. A worker that is late, or gone, is killed and forgotten."""
+        if self._owner != os.getpid():  # a fork must not share its parent's pipes, nor wait for its parent's threads
+            self._lock, self._process, self._end, self._owner = threading.Lock(), None, None, os.getpid()
+        if seconds <= 0:
+            raise BrokenError("The deadline passed before the question began.")
         with self._lock:
             finished = False
             try:
@@ -98,14 +155,22 @@ class ProcessRunner:
             raise BrokenError(head["detail"])
         return tables
 
+    def start(self) -> None:
+        """Let the worker be ready, if it can: else the next question tries again."""
+        with self._lock, contextlib.suppress(BrokenError, OSError):
+            self._started()
+
     def close(self) -> None:
-        """End the worker."""
+        """End the worker, also in the middle of a question that nobody waits for any more."""
+        process = self._process
+        if self._owner != os.getpid():
+            return
+        if process is not None:
+            process.kill()
         with self._lock:
             self._kill()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._owner != os.getpid():  # a fork must not share its parent's pipes
-            self._process, self._end, self._owner = None, None, os.getpid()
         if self._process is not None and self._process.poll() is None:
             return self._process
         import subprocess
@@ -122,7 +187,7 @@ class ProcessRunner:
                 start_new_session=True,  # Ctrl-C is for the parent, which then ends the worker
             )
         spill = str(self._folder.new_spill())
-        self._end = weakref.finalize(self, _end, self._process, spill)
+        self._end = weakref.finalize(self, _end, self._process, spill, os.getpid())
         config = {**self._specification["config"], "temp_directory": spill}
         self._send(self._process, json.dumps({**self._specification, "config": config}).encode())
         _receive(self._process, time.monotonic() + _START)
@@ -131,7 +196,9 @@ class ProcessRunner:
     def _ask(self, process: subprocess.Popen[bytes], question: bytes, seconds: float) -> tuple[Any, Mapping[str, Any]]:
         import pyarrow as pa
 
-        until = time.monotonic() + seconds
+        from curador.engines.base import UNTIL  # not in the worker, which starts in no time
+
+        until = min(time.monotonic() + seconds, UNTIL.get())
         self._send(process, question)
         head = json.loads(_receive(process, until))
         return head, {name: pa.ipc.open_stream(_receive(process, until)).read_all() for name in head["names"]}
@@ -184,10 +251,12 @@ class InlineRunner:
                 self._connections = None
 
 
-def _end(process: subprocess.Popen[bytes], spill: str) -> None:
+def _end(process: subprocess.Popen[bytes], spill: str, owner: int) -> None:
     """Kill a worker, also one that nobody closed, and remove what it had moved out of memory: it holds rows."""
     import shutil
 
+    if owner != os.getpid():
+        return  # a fork that ends: the worker is its parent's
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):

@@ -145,7 +145,7 @@ def _lower_kept(
         if stored is not None
     }
     grids = frozenset(column for column, _ in found.values())
-    number, settings = stored_number(block, schema), schema.study.engine
+    number, settings = stored_number(block, schema), schema.study.engine.of_worker
     place = dialect.place() if streamed else None
     ways = [None] if place is None else [(place, one) for one in dialect.parts_of_units(min(settings.threads, MOST_PARTS))]
     shapes = [lower_shape(block.relation, owners, dialect, grids, lying=way, number=number) for way in ways]
