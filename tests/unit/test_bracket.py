@@ -211,6 +211,7 @@ def worlds(dice):
     return groups, more
 
 
+@pytest.mark.slow
 def test_replayed_neighbours_stay_within_what_the_noise_is_made_for():
     """The same cells are tested in both worlds, and every input moves by no more than its sensitivity."""
     dice = np.random.default_rng()

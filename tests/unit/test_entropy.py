@@ -378,6 +378,7 @@ def test_grandchildren_and_siblings_differ():
     assert len(words) == len(set(words)) == 700
 
 
+@pytest.mark.slow
 def test_separate_processes_differ():
     """Two fresh interpreters draw different noise."""
     code = "from curador.randomness.entropy import entropy; print(entropy().fill(16).tobytes().hex())"
