@@ -124,6 +124,7 @@ def all_small(monkeypatch, cells=4):
             yield bool(np.all((low <= truth) & (truth <= high)))
 
 
+@pytest.mark.slow
 def test_tests_without_noise_are_right(monkeypatch):
     """All histograms of at most two people a cell."""
     assert all(all_small(monkeypatch))

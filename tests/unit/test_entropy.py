@@ -362,6 +362,7 @@ def test_hook_alone_detects_a_fork(monkeypatch):
     assert shared_blocks() == 0
 
 
+@pytest.mark.slow
 @needs_fork
 def test_grandchildren_and_siblings_differ():
     """A fork of a fork is detected too."""

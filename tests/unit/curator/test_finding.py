@@ -79,6 +79,7 @@ def test_counts_and_answer_are_one_charge_of_the_whole_spend(text, curator):
     curator.ledger.verify()
 
 
+@pytest.mark.slow
 def test_the_caps_follow_from_the_numbers_that_were_released(curator):
     """What is stored beside the answer says which caps it has."""
     question = priced(curator, FILTERED, spend="4%")
@@ -175,6 +176,7 @@ def test_a_stored_answer_keeps_its_caps_when_the_rule_of_choosing_changes(curato
     assert (again.rows, again.receipt["caps"]) == (first.rows, first.receipt["caps"])
 
 
+@pytest.mark.slow
 def test_fresh_pays_again_for_what_is_left_of_the_grant(curator):
     """The counts are known; the answer is drawn anew with the noise that it had."""
     first = curator.ask(FILTERED, spend="4%")

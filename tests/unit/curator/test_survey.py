@@ -142,6 +142,7 @@ def test_tables_with_one_row_a_unit_or_declared_caps_need_none(tmp_path, capsys)
 # ---- before it ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_previews_before_the_survey_give_the_error_for_four_caps(tmp_path):
     """Owner and analysts see ± for 1, 16, 256 and 4,096 rows, sixteen times as much each; nothing is written."""
     with opened(tmp_path) as curator:
@@ -285,6 +286,7 @@ def test_threads_that_ask_at_once_buy_one_survey(tmp_path, monkeypatch):
         assert len(charges(curator)) == 2
 
 
+@pytest.mark.slow
 def test_a_survey_that_follows_another_than_was_seen_is_found_by_the_same_test(tmp_path):
     """The seeded bug: who looks again when the price is made buys a second one."""
     with opened(tmp_path) as curator:
@@ -439,6 +441,7 @@ def test_pure_budgets_and_replaced_units_are_surveyed_too(tmp_path):
             curator.ledger.verify()
 
 
+@pytest.mark.slow
 def test_a_survey_that_does_not_fit_is_refused(tmp_path):
     """Like any other question; nothing is charged."""
     with opened(tmp_path) as curator:
