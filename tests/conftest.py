@@ -86,3 +86,8 @@ def pytest_collection_finish(session):
     """From here on only what tests make is looked through for garbage, not the tests themselves."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure(config):
+    """What was put aside is looked through again: extension modules complain of what is still there when Python ends."""
+    gc.unfreeze()
