@@ -12,6 +12,12 @@ FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py 
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
+# compiled sources and tests are kept whatever the shell says: making them anew takes ten seconds in each process that runs tests
+unexport PYTHONDONTWRITEBYTECODE
+
+# two processes have the two cores: threads of their own for small matrices mostly wait for each other
+check test test-long docs coverage compat: export OPENBLAS_NUM_THREADS := 1
+
 .PHONY: help demo test test-long check types docs audit format api pictures bench bench-states accounting-grid bench-large attack clean lock compat coverage mutants
 
 help: ## this list

@@ -1,5 +1,6 @@
 """Settings shared by all tests."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -58,6 +59,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    gc.disable()  # while ten thousand tests are collected, of which nothing becomes garbage
     for room in rooms.ROOMS:
         config.addinivalue_line("markers", f"{room}: about this room, by the table of tests/rooms.py")
 
@@ -78,3 +80,14 @@ def pytest_collection_modifyitems(config, items):
     wanted = config.getoption("room")
     if wanted is not None:  # a file that is named on the command line is read whatever `pytest_ignore_collect` says
         items[:] = [item for item in items if item.get_closest_marker(wanted)]
+
+
+def pytest_collection_finish(session):
+    """From here on only what tests make is looked through for garbage, not the tests themselves."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure(config):
+    """What was put aside is looked through again: extension modules complain of what is still there when Python ends."""
+    gc.unfreeze()

@@ -4,6 +4,7 @@ A folder that is about one room gives it to its files; a file that is about anot
 is the one room without a folder in src/curador: the documents, and the rules that hold for all sources alike.
 """
 
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -161,6 +162,7 @@ BY_FILE = {file: room for room, files in FILES.items() for file in files}
 ROOMS = [*sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()), "docs"]
 
 
+@cache
 def room_of(path):
     """Return the room that a test file is about, None where the table has none."""
     place = Path(path).relative_to(TESTS)

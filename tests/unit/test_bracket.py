@@ -124,6 +124,7 @@ def all_small(monkeypatch, cells=4):
             yield bool(np.all((low <= truth) & (truth <= high)))
 
 
+@pytest.mark.slow
 def test_tests_without_noise_are_right(monkeypatch):
     """All histograms of at most two people a cell."""
     assert all(all_small(monkeypatch))
@@ -211,6 +212,7 @@ def worlds(dice):
     return groups, more
 
 
+@pytest.mark.slow
 def test_replayed_neighbours_stay_within_what_the_noise_is_made_for():
     """The same cells are tested in both worlds, and every input moves by no more than its sensitivity."""
     dice = np.random.default_rng()

@@ -362,6 +362,7 @@ def test_hook_alone_detects_a_fork(monkeypatch):
     assert shared_blocks() == 0
 
 
+@pytest.mark.slow
 @needs_fork
 def test_grandchildren_and_siblings_differ():
     """A fork of a fork is detected too."""
@@ -378,6 +379,7 @@ def test_grandchildren_and_siblings_differ():
     assert len(words) == len(set(words)) == 700
 
 
+@pytest.mark.slow
 def test_separate_processes_differ():
     """Two fresh interpreters draw different noise."""
     code = "from curador.randomness.entropy import entropy; print(entropy().fill(16).tobytes().hex())"

@@ -60,6 +60,7 @@ def test_every_float_reads_back(value):
     assert rational(value, "x") == rational(repr(value), "x")
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.fractions(), st.integers(-70, 70))
 def test_what_is_known_to_be_coprime_is_in_lowest_terms(value, exponent):

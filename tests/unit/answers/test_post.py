@@ -109,6 +109,7 @@ def test_all_of_a_block_is_computed_at_once(monkeypatch):
     assert len(statements) == 1
 
 
+@pytest.mark.slow
 def test_rows_stay_in_their_order():
     """Far beyond the pieces in which an engine works."""
     frame = framed([list(range(300_000))], [Type.INTEGER])
@@ -480,6 +481,7 @@ def test_large_whole_keys_stay_exact():
     assert found["k"].values == large
 
 
+@pytest.mark.slow
 def test_many_groups_take_little_time():
     """Everything is a column at a time: 20,000 groups in far less than a second of arithmetic."""
     keys = [hand.key("k", range(20_000), Type.INTEGER)]

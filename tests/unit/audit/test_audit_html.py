@@ -138,6 +138,7 @@ def test_ids_are_unique_and_references_have_one(full):
     assert set(asked) <= set(ids)
 
 
+@pytest.mark.slow
 def test_the_page_can_be_read_without_seeing_figures(full):
     """A language, names and descriptions of drawings, heads of rows and columns, captions, the width of a phone, print."""
     outline = Outline(full)
@@ -162,6 +163,7 @@ def luminance(colour):
     return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
 
 
+@pytest.mark.slow
 def test_words_stand_out_from_their_ground(full):
     """Every colour of words has a contrast of at least 7 to white and to the pale box."""
     colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", full))
@@ -197,6 +199,7 @@ def test_a_page_of_some_mechanisms_says_of_how_many(monkeypatch):
     assert "Passed for" not in said
 
 
+@pytest.mark.slow
 def test_a_right_audit_says_so_and_how_surely(full, parts):
     """The verdict, the probability of a false alarm of everything together, samples, versions and the time."""
     said = Outline(full).said

@@ -53,7 +53,16 @@ def curator(tmp_path):
 # ---- inside one charge ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [FILTERED, BY_CITY, JOINED, f"{BY_SHOP.replace('GROUP', 'WHERE spent > 100 GROUP')}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        FILTERED,
+        *(
+            pytest.param(text, marks=pytest.mark.slow)
+            for text in (BY_CITY, JOINED, BY_SHOP.replace("GROUP", "WHERE spent > 100 GROUP"))
+        ),
+    ],
+)
 def test_counts_and_answer_are_one_charge_of_the_whole_spend(text, curator):
     """One reservation, no more than was given and no less but for ticks; its losses account for all of it."""
     before = len(charges(curator))
@@ -70,6 +79,7 @@ def test_counts_and_answer_are_one_charge_of_the_whole_spend(text, curator):
     curator.ledger.verify()
 
 
+@pytest.mark.slow
 def test_the_caps_follow_from_the_numbers_that_were_released(curator):
     """What is stored beside the answer says which caps it has."""
     question = priced(curator, FILTERED, spend="4%")
@@ -84,6 +94,7 @@ def test_the_caps_follow_from_the_numbers_that_were_released(curator):
     assert made.plan.blocks[0].cap.rows == asked.rows
 
 
+@pytest.mark.slow
 def test_it_is_free_for_the_next_question_about_the_same_rows(tmp_path):
     """Also for another analyst, another aggregate, after reopening; not about other rows, nor for a new data version."""
     with opened(tmp_path) as curator:
@@ -103,6 +114,7 @@ def test_it_is_free_for_the_next_question_about_the_same_rows(tmp_path):
         assert isinstance(priced(curator, summed, spend="3%"), FindingQuestion)
 
 
+@pytest.mark.slow
 def test_an_identical_question_is_given_again_with_everything(tmp_path):
     """Numbers, error bars, notes, receipt: by whoever, however written, after reopening, though all is known by then."""
     text = "SELECT city, SUM(spent) AS total, COUNT(*) AS n FROM visits WHERE spent > 400 GROUP BY city"
@@ -123,6 +135,7 @@ def test_an_identical_question_is_given_again_with_everything(tmp_path):
         assert shown(again) == shown(first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -140,6 +153,7 @@ def test_order_does_not_make_another_question(one, other, curator):
     assert sorted(map(str, second.rows)) == sorted(map(str, first.rows))
 
 
+@pytest.mark.slow
 def test_bias_estimates_are_part_of_it(curator):
     """Their plans are part of its key: arithmetic between aggregates may be another view, never another plan."""
     text = "SELECT SUM(spent) + COUNT(*) AS x FROM visits WHERE spent > 300"
@@ -152,6 +166,7 @@ def test_bias_estimates_are_part_of_it(curator):
     assert "failed" not in kinds(curator)
 
 
+@pytest.mark.slow
 def test_a_stored_answer_keeps_its_caps_when_the_rule_of_choosing_changes(curator, monkeypatch):
     """How caps are chosen is no part of what is stored: an old answer is read by the caps that it was measured with."""
     first = curator.ask(FILTERED, spend="5%")
@@ -161,6 +176,7 @@ def test_a_stored_answer_keeps_its_caps_when_the_rule_of_choosing_changes(curato
     assert (again.rows, again.receipt["caps"]) == (first.rows, first.receipt["caps"])
 
 
+@pytest.mark.slow
 def test_fresh_pays_again_for_what_is_left_of_the_grant(curator):
     """The counts are known; the answer is drawn anew with the noise that it had."""
     first = curator.ask(FILTERED, spend="4%")
@@ -172,6 +188,7 @@ def test_fresh_pays_again_for_what_is_left_of_the_grant(curator):
     assert shown(curator.ask(FILTERED, spend="4%")) == shown(second)
 
 
+@pytest.mark.slow
 def test_what_somebody_else_counted_meanwhile_does_not_change_what_was_priced(curator):
     """Two priced before either asked: both pay and are right; the first numbers are those that are remembered."""
     one = priced(curator, FILTERED, spend="4%")
@@ -184,6 +201,7 @@ def test_what_somebody_else_counted_meanwhile_does_not_change_what_was_priced(cu
     assert kinds(curator).count("surveyed") == 2  # the survey, and the first who counted
 
 
+@pytest.mark.slow
 def test_numbers_that_were_lost_in_a_crash_are_remembered_when_it_is_asked_again(curator, monkeypatch):
     """They are in the answer."""
     with monkeypatch.context() as patch:
@@ -198,6 +216,7 @@ def test_numbers_that_were_lost_in_a_crash_are_remembered_when_it_is_asked_again
 # ---- accuracy -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_accuracy_speaks_of_the_tables_cap_unless_caps_are_to_be_found(curator):
     """By default nothing is counted; with caps="find" the least spend buys the numbers, and the price is at their caps."""
     text = FILTERED.replace("400", "350")
@@ -217,6 +236,7 @@ def test_an_accuracy_speaks_of_the_tables_cap_unless_caps_are_to_be_found(curato
     assert isinstance(priced(curator, text, spend="3%"), PricedQuestion)
 
 
+@pytest.mark.slow
 def test_caps_to_be_found_buy_nothing_for_a_question_that_is_wrong(curator):
     """Bad input loses nothing; a statement with caps of its own needs none."""
     for text, options in (
@@ -233,6 +253,7 @@ def test_caps_to_be_found_buy_nothing_for_a_question_that_is_wrong(curator):
         curator.ask(FILTERED, spend="2%", caps="seek")
 
 
+@pytest.mark.slow
 def test_caps_that_are_given_leave_it_out(curator):
     """By the asker, or in a table's declaration: nothing is counted."""
     answer = curator.ask(FILTERED, spend="2%", caps={"rows": 3})
@@ -242,6 +263,7 @@ def test_caps_that_are_given_leave_it_out(curator):
     assert isinstance(priced(curator, "SELECT COUNT(*) AS n FROM people WHERE age > 9", spend="2%"), PricedQuestion)
 
 
+@pytest.mark.slow
 def test_declared_caps_beside_found_ones(tmp_path):
     """A join of a surveyed table with one whose caps are declared: its own rows are counted all the same."""
     path = write_study(tmp_path)
@@ -259,6 +281,7 @@ def test_declared_caps_beside_found_ones(tmp_path):
 # ---- least spend ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_below_the_least_only_a_stored_answer_is_given(tmp_path):
     """As for every question: an analyst with a larger share gets for nothing what one with a smaller one bought."""
     with opened(tmp_path, more='least_spend = "1%"') as curator:
@@ -291,6 +314,7 @@ def test_a_main_part_that_costs_more_than_was_promised_is_not_released(curator, 
     assert kinds(curator)[-1] == "surveyed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{"spend": "4%"}, {"epsilon": "1/10"}])
 @pytest.mark.parametrize("changes", [{}, {"budget": '{ epsilon = "3" }'}, {"adjacency": "replace_one"}])
 def test_every_kind_of_grant_is_composed(given, changes, tmp_path):
@@ -319,6 +343,7 @@ def test_every_kind_of_grant_is_composed(given, changes, tmp_path):
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_of_what_is_counted_are_of_rows_and_keys(curator):
     """Other rows, another kind, other keys: another name. The order of keys is none."""
     session = session_of(curator)
@@ -348,6 +373,7 @@ def test_parts_that_are_stored_together_are_read_apart():
 # ---- what is told ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_was_left_out_is_told_of_what_was_measured(curator):
     """Of a table only of the table; of a filter the most that can be missing, or its own; of a join its own, or nothing."""
     whole = curator.ask(COUNT, spend="2%")
@@ -364,6 +390,7 @@ def test_what_was_left_out_is_told_of_what_was_measured(curator):
     assert any(note.startswith("among these rows") for note in found.notes)
 
 
+@pytest.mark.slow
 def test_an_empty_answer_says_why(curator):
     """The public threshold, not the rows."""
     answer = curator.ask(BY_SHOP, spend="0.1%")

@@ -102,6 +102,14 @@ def dotted(home, tmp_path):
 WAYS = [other_copy, symbolic_link, hard_link, overlapping_glob, moved_folder, moved_file, dotted]
 
 
+def first_fast(cases):
+    """The first case in `make check`, the others in `make test`: each makes ledgers for a quarter of a second."""
+    return [
+        cases[0],
+        *(pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=pytest.mark.slow) for one in cases[1:]),
+    ]
+
+
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_the_same_rows_have_the_same_budget(way, home, tmp_path):
     """Under another name, in another folder: refused with another budget, and told how to go on."""
@@ -118,7 +126,7 @@ def test_the_same_rows_have_the_same_budget(way, home, tmp_path):
     assert not (tmp_path / "second.ledger").exists()
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", first_fast(WAYS), ids=lambda way: way.__name__)
 def test_a_hidden_second_budget_is_caught(way, home, tmp_path, monkeypatch):
     """The seeded bug: whoever looks in no register and at no marker starts a full budget over the same rows."""
     begin(study_over(home, "visits.csv"))
@@ -132,7 +140,9 @@ def refuse_to_write(*_, **__):
     raise PermissionError(13, "Permission denied")
 
 
-@pytest.mark.parametrize("way", [other_copy, symbolic_link, hard_link, moved_file, dotted], ids=lambda way: way.__name__)
+@pytest.mark.parametrize(
+    "way", first_fast([other_copy, symbolic_link, hard_link, moved_file, dotted]), ids=lambda way: way.__name__
+)
 def test_the_register_alone_recognises_data(way, home, tmp_path, monkeypatch):
     """Where no marker can be left: a folder that cannot be written."""
     monkeypatch.setattr(markers, "write_private", refuse_to_write)
@@ -239,14 +249,16 @@ def test_an_equal_study_spends_from_the_same_ledger(home, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("changes", "why"),
-    [
-        ({"unit": "household"}, "the unit of these rows must be that of the ledger .column user_id."),
-        ({"unit": "household", "table": "stays"}, "the unit of these rows must be that of the ledger .column user_id."),
-        ({"unit": "row"}, "the unit of these rows"),
-        ({"unit_name": "household"}, "unit must be that of the ledger .person."),
-        ({"budget": Budget(epsilon=2, delta="1e-6")}, "budget.epsilon must be that of the ledger .3."),
-        ({"adjacency": "replace_one"}, "adjacency must be that of the ledger"),
-    ],
+    first_fast(
+        [
+            ({"unit": "household"}, "the unit of these rows must be that of the ledger .column user_id."),
+            ({"unit": "household", "table": "stays"}, "the unit of these rows must be that of the ledger .column user_id."),
+            ({"unit": "row"}, "the unit of these rows"),
+            ({"unit_name": "household"}, "unit must be that of the ledger .person."),
+            ({"budget": Budget(epsilon=2, delta="1e-6")}, "budget.epsilon must be that of the ledger .3."),
+            ({"adjacency": "replace_one"}, "adjacency must be that of the ledger"),
+        ]
+    ),
     ids=str,
 )
 def test_another_unit_or_promise_needs_a_reason(changes, why, home, tmp_path):
@@ -270,6 +282,7 @@ def test_another_unit_or_promise_needs_a_reason(changes, why, home, tmp_path):
     assert begin(study_over(home, "visits.csv"))[0] == own
 
 
+@pytest.mark.slow
 def test_a_third_ledger_that_nobody_knows_of(home, tmp_path):
     """A study over the rows of two ledgers shares neither: the other one's people would be asked about twice."""
     (home / "others.csv").write_text(ROWS.replace("10", "11"), encoding="utf-8")
@@ -311,6 +324,7 @@ def test_public_tables_have_no_marker_and_no_entry(home):
     assert begin(study_over(home, "others.csv", "second", more=public))[1] == home / "second.ledger"
 
 
+@pytest.mark.slow
 def test_tables_of_a_database_file_are_data_sets_of_their_own(home, tmp_path):
     """By file and table, whatever the case of its name; a view may be any of them."""
     with duckdb.connect(str(home / "shop.duckdb")) as connection:
@@ -492,6 +506,7 @@ def test_long_reading_is_told(home, monkeypatch):
     assert told == ["looking whether these data have a ledger: 0.0 of 0.0 GB"]
 
 
+@pytest.mark.slow
 def test_of_two_who_begin_at_once_one_wins(home, tmp_path):
     """Each with a name and a budget of its own: one ledger is made, all others are refused."""
     number, barrier, made, refused = 6, threading.Barrier(6), [], []

@@ -69,6 +69,7 @@ def test_the_owners_first_question_buys_it_and_says_so(tmp_path, capsys):
         assert kinds(curator).count("surveyed") == 1
 
 
+@pytest.mark.slow
 def test_the_command_line_buys_it(tmp_path):
     """`curador survey` prints what was found; `--columns` proposes lines and changes nothing."""
     path = write_study(tmp_path)
@@ -84,7 +85,9 @@ def test_the_command_line_buys_it(tmp_path):
         assert len(charges(curator)) == 1
 
 
-@pytest.mark.parametrize("text", [COUNT, FILTERED, JOINED, BY_SHOP])
+@pytest.mark.parametrize(
+    "text", [COUNT, *(pytest.param(text, marks=pytest.mark.slow) for text in (FILTERED, JOINED, BY_SHOP))]
+)
 def test_an_analyst_is_refused_with_the_hint_and_buys_nothing(text, tmp_path):
     """Whatever the verb and the options."""
     with opened(tmp_path) as curator:
@@ -102,6 +105,7 @@ def test_an_analyst_is_refused_with_the_hint_and_buys_nothing(text, tmp_path):
         assert curator.ledger.head == before
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_the_first_question_is_found_before_the_survey_is_bought(tmp_path):
     """Bad input loses nothing."""
     with opened(tmp_path) as curator:
@@ -118,6 +122,7 @@ def test_what_is_wrong_with_the_first_question_is_found_before_the_survey_is_bou
         assert kinds(curator) == ["created"]
 
 
+@pytest.mark.slow
 def test_tables_with_one_row_a_unit_or_declared_caps_need_none(tmp_path, capsys):
     """A question about them buys nothing, and its receipt is of version 2; a study of nothing else refuses a survey."""
     with opened(tmp_path) as curator:
@@ -137,6 +142,7 @@ def test_tables_with_one_row_a_unit_or_declared_caps_need_none(tmp_path, capsys)
 # ---- before it ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_previews_before_the_survey_give_the_error_for_four_caps(tmp_path):
     """Owner and analysts see ± for 1, 16, 256 and 4,096 rows, sixteen times as much each; nothing is written."""
     with opened(tmp_path) as curator:
@@ -151,6 +157,7 @@ def test_previews_before_the_survey_give_the_error_for_four_caps(tmp_path):
         assert kinds(curator) == ["created"]
 
 
+@pytest.mark.slow
 def test_a_trial_is_never_charged(tmp_path):
     """The caps that previews are shown for reach no charge, also where somebody hands the trial to the door."""
     with opened(tmp_path) as curator:
@@ -173,6 +180,7 @@ def cu_options(**given):
 # ---- until when -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_new_survey_makes_every_question_about_its_tables_another(tmp_path):
     """Its id is part of a question's identity, also where the cap is the same."""
     with opened(tmp_path) as curator:
@@ -191,6 +199,7 @@ def test_a_new_survey_makes_every_question_about_its_tables_another(tmp_path):
         assert people.receipt["version"] == 2
 
 
+@pytest.mark.slow
 def test_it_holds_over_data_versions_and_after_reopening(tmp_path):
     """A refresh keeps caps and survey; so does the next process."""
     with opened(tmp_path) as curator:
@@ -205,6 +214,7 @@ def test_it_holds_over_data_versions_and_after_reopening(tmp_path):
         assert kinds(curator).count("surveyed") == 1
 
 
+@pytest.mark.slow
 def test_answers_across_a_new_survey_say_that_the_cap_changed(tmp_path, monkeypatch):
     """From 4 to 16, with the day; the report says what it was."""
     with opened(tmp_path) as curator:
@@ -223,6 +233,7 @@ def _choose(monkeypatch, cap):
     monkeypatch.setattr(survey, "choose_rows", lambda *_given, **_named: cap)
 
 
+@pytest.mark.slow
 def test_a_table_that_came_after_the_survey_needs_the_next_one(tmp_path, capsys):
     """Analysts are refused, the owner's question buys it, and the caps of the first are in force until then."""
     path = write_study(tmp_path)
@@ -245,6 +256,7 @@ def test_a_table_that_came_after_the_survey_needs_the_next_one(tmp_path, capsys)
 # ---- once -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_that_ask_at_once_buy_one_survey(tmp_path, monkeypatch):
     """All have seen that there is none; the last one prices its survey when the first has long been entered."""
     with opened(tmp_path) as curator:
@@ -274,6 +286,7 @@ def test_threads_that_ask_at_once_buy_one_survey(tmp_path, monkeypatch):
         assert len(charges(curator)) == 2
 
 
+@pytest.mark.slow
 def test_a_survey_that_follows_another_than_was_seen_is_found_by_the_same_test(tmp_path):
     """The seeded bug: who looks again when the price is made buys a second one."""
     with opened(tmp_path) as curator:
@@ -318,6 +331,7 @@ def _await(path, process=None):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_two_processes_that_ask_at_once_buy_one_survey(tmp_path):
     """One file, two processes: the second waits for what the first buys, and both answer with the same survey."""
     path = write_study(tmp_path)
@@ -335,6 +349,7 @@ def test_two_processes_that_ask_at_once_buy_one_survey(tmp_path):
         assert sum(entry.question.startswith("SURVEY") for entry in charges(curator)) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_buyer_keeps_its_charge_and_blocks_nobody(tmp_path):
     """Who waited for a whole deadline buys anew: two charges, one survey."""
     path = write_study(tmp_path, deadline="2s")
@@ -354,6 +369,7 @@ def test_a_killed_buyer_keeps_its_charge_and_blocks_nobody(tmp_path):
         curator.ledger.verify()
 
 
+@pytest.mark.slow
 def test_a_buyer_who_is_killed_before_the_entry_has_bought_it(tmp_path, monkeypatch):
     """The numbers are stored with the charge: the next one enters them and pays nothing."""
     with opened(tmp_path) as curator:
@@ -373,6 +389,7 @@ def test_a_buyer_who_is_killed_before_the_entry_has_bought_it(tmp_path, monkeypa
 # ---- one question, one survey ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_question_keeps_to_the_survey_by_which_it_was_priced(tmp_path, monkeypatch):
     """Another process buys the next one between price and measurement: caps, receipt and key are of the first."""
     with opened(tmp_path) as curator:
@@ -388,6 +405,7 @@ def test_a_question_keeps_to_the_survey_by_which_it_was_priced(tmp_path, monkeyp
         assert not curator.ask(FILTERED, spend="2%").stored
 
 
+@pytest.mark.slow
 def test_the_survey_is_a_function_of_what_was_released(tmp_path):
     """What the entry holds is what everything follows from: read again, it gives the same caps and schema."""
     with opened(tmp_path) as curator:
@@ -405,6 +423,7 @@ def test_the_survey_is_a_function_of_what_was_released(tmp_path):
         assert json.loads(json.dumps(entry.survey))["tables"]["visits"]["cap"] == tables["visits"].cap
 
 
+@pytest.mark.slow
 def test_pure_budgets_and_replaced_units_are_surveyed_too(tmp_path):
     """A pure one with Laplace noise, whose cost is ε; a replaced unit moves two numbers."""
     for place, changes in enumerate(({"budget": '{ epsilon = "3" }'}, {"adjacency": "replace_one"})):
@@ -422,6 +441,7 @@ def test_pure_budgets_and_replaced_units_are_surveyed_too(tmp_path):
             curator.ledger.verify()
 
 
+@pytest.mark.slow
 def test_a_survey_that_does_not_fit_is_refused(tmp_path):
     """Like any other question; nothing is charged."""
     with opened(tmp_path) as curator:
@@ -433,6 +453,7 @@ def test_a_survey_that_does_not_fit_is_refused(tmp_path):
         assert curator.ledger.head == before
 
 
+@pytest.mark.slow
 def test_a_reservation_that_is_not_dead_stands_in_the_way(tmp_path):
     """The ledger's part: `dead` names one reservation, and no other."""
     with opened(tmp_path) as curator:
@@ -448,6 +469,7 @@ def test_a_reservation_that_is_not_dead_stands_in_the_way(tmp_path):
         assert other.value.entry.id == second.entry.id
 
 
+@pytest.mark.slow
 def test_an_entry_of_a_survey_must_follow_what_the_owner_paid_for(tmp_path):
     """What an analyst bought holds for nobody."""
     with opened(tmp_path) as curator:
@@ -461,6 +483,7 @@ def test_an_entry_of_a_survey_must_follow_what_the_owner_paid_for(tmp_path):
             curator.ledger.survey(forged, {"study": "shops", "tables": {}, "before": {}})
 
 
+@pytest.mark.slow
 def test_nothing_else_writes_the_file(tmp_path):
     """A survey leaves the study file as it is: what is found stands in the ledger alone."""
     path = write_study(tmp_path)

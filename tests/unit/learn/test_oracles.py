@@ -62,6 +62,7 @@ def test_lengths_are_by_the_norm_of_the_noise():
     assert gauss.symmetric_length(laplace, 5, 1 << 20) == math.isqrt(10 * (1 << 40) - 1) + 1
 
 
+@pytest.mark.slow
 def test_noise_alone_stays_below_the_edge():
     """Twenty matrices of noise: their largest eigenvalue is at the edge within its fluctuation."""
     size, deviation = 200, 3.0
@@ -97,6 +98,7 @@ def test_a_spike_is_corrected():
     assert np.mean(predicted) == pytest.approx(np.mean(cosines), abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_rectangular_spike_is_corrected():
     shape, deviation, spike = (300, 120), 1.0, 60.0
     corrected, left, right, seen = [], [], [], []
@@ -128,7 +130,7 @@ def test_the_spectrum_does_not_depend_on_how_it_is_computed(monkeypatch):
     assert (np.take_along_axis(dense[1], np.abs(dense[1]).argmax(axis=1)[:, None], axis=1) > 0).all()
 
 
-@pytest.mark.parametrize("shape", [(300, 280), (270, 400), (5, 3)])
+@pytest.mark.parametrize("shape", [(300, 280), pytest.param((270, 400), marks=pytest.mark.slow), (5, 3)])
 def test_top_pairs_are_singular_pairs(shape):
     matrix = random.standard_normal(shape)
     found = gauss.top_pairs(matrix, 2)

@@ -132,6 +132,7 @@ def test_a_file_of_the_model_says_nothing_of_who_rated(tmp_path):
     assert lengths <= {0, 40, *[40 * k for k in range(1, 16)], *range(16)}
 
 
+@pytest.mark.slow
 def test_own_ratings_matter_and_others_do_not(sure):
     """Who rates high is expected to; a pair and a mapping are the same; unknown items and NaN are as if not given."""
     fitted = made(**sure).fit(TABLE, STARS)

@@ -116,6 +116,7 @@ def test_float_sums_would_not_be():
     )
 
 
+@pytest.mark.slow
 @given(st.integers(1, 1 << 40))
 def test_two_positive_parts_are_at_most_root_two_apart(length):
     found = sums.sensitivity_steps(length, REPLACE_ONE, positive=True)

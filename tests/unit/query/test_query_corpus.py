@@ -54,6 +54,7 @@ def test_questions_are_read_or_refused_as_expected(name):
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_refusals_say_where_and_name_no_module():
     """A refusal is one sentence with its place, and says nothing of what the reader is made of."""
     without_place = 0

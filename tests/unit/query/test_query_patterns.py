@@ -99,6 +99,7 @@ def made(dice, deep):
     )
 
 
+@pytest.mark.slow
 def test_patterns_mean_what_they_meant():
     """Two thousand random patterns match the same texts before and after they are written anew, by another engine."""
     dice = random.Random(11)
