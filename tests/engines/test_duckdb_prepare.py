@@ -242,7 +242,9 @@ def test_an_order_that_the_engine_did_not_keep_is_noticed(tmp_path, monkeypatch)
     """The rank rests on rows lying as they were sorted; that is looked at, not assumed."""
     careful = ranking.RankingPass._do  # noqa: SLF001 -- what is run
     monkeypatch.setattr(
-        ranking.RankingPass, "_do", lambda self, statement: careful(self, statement.replace("ORDER BY k", "ORDER BY random()"))
+        ranking.RankingPass,
+        "_do",
+        lambda self, statement: careful(self, statement.replace("ORDER BY k", "ORDER BY random()")),
     )
 
     with pytest.raises(Failed, match="order"):

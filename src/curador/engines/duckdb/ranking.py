@@ -26,17 +26,15 @@ from curador.plan.ownership import numbered_columns
 from curador.plan.work import UNIT_TEXT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import duckdb
     from numpy.typing import NDArray
 
     from curador.study.model import TableSchema
 
 _SMALL = 16_000_000
-_PASSES = 6
+_PASSES = 4
 _TEXT_BYTES = 16
-_OWN_BYTES = 24
+_OWN_BYTES = 8
 _SAMPLE = 10_000
 
 
@@ -200,7 +198,8 @@ class RankingPass:
         unit = f"(k >> {shift})::BIGINT + {first}"
         wordy = " OR ".join(f"sum(strlen({name})) > {UNIT_TEXT_BYTES}" for name in self.texts)
         too_long = f"SELECT {unit} AS u FROM ranked GROUP BY ALL HAVING {wordy}"
-        late = self._append("ranked", units, [int(str(one)) for (one,) in self._do(too_long)] if wordy else [])
+        known = np.array([int(str(one)) for (one,) in self._do(too_long)] if wordy else [], np.int64)
+        late = self._append("ranked", units, known)
         if len(late):
             self._append_late(units, late, unit, too_long if wordy else None)
         self._do("DROP TABLE ranked")
@@ -218,7 +217,9 @@ class RankingPass:
         columns = commas(self.names)
         self.connection.register("waiting", as_arrow({"u": late, "h": units.hashes[late - units.first]}))
         # taken out first: they are few, and what follows then reads them alone
-        waiting = f"SELECT s.*, w.u, w.h FROM (SELECT *, rowid AS id, {unit} AS u FROM ranked) AS s JOIN waiting AS w USING (u)"
+        waiting = (
+            f"SELECT s.*, w.u, w.h FROM (SELECT *, rowid AS id, {unit} AS u FROM ranked) AS s JOIN waiting AS w USING (u)"
+        )
         self._do(f"CREATE TEMP TABLE tied AS SELECT {columns}, u, h, id, {pseudorandom(columns)} AS p FROM ({waiting})")
         self.connection.unregister("waiting")
         places = rank_by_formula("tied", columns, "id")
@@ -229,14 +230,14 @@ class RankingPass:
         chosen = f"SELECT {columns}, {key} AS k FROM ({placed}) WHERE r <= {self.most}"
         self._do(f"CREATE TEMP TABLE late AS {chosen} ORDER BY k")
         self._do("DROP TABLE tied")
-        if len(self._append("late", units)):
+        if len(self._append("late", units, np.empty(0, np.int64))):
             raise Failed("Two rows of one unit have the same rank.")
         self._do("DROP TABLE late")
 
     def _do(self, statement: str) -> list[tuple[object, ...]]:
         return self.connection.execute(statement).fetchall()
 
-    def _append(self, source: str, units: UnitRange, known: Sequence[int] = ()) -> NDArray[np.int64]:
+    def _append(self, source: str, units: UnitRange, known: NDArray[np.int64]) -> NDArray[np.int64]:
         """Append the rows of a source, but those of units that come later; return these units.
 
         known  units that do; others are those in which two rows are equal in k
@@ -254,7 +255,7 @@ class RankingPass:
         return late
 
     def _number(
-        self, source: str, units: UnitRange, known: Sequence[int]
+        self, source: str, units: UnitRange, known: NDArray[np.int64]
     ) -> tuple[list[dict[str, NDArray[Any]]], NDArray[np.int64]]:
         """Return the numbers of a source's rows, in the places in which they lie, piece by piece; and units that come later.
 
@@ -277,7 +278,7 @@ class RankingPass:
             starts = np.flatnonzero(begins)
             end = len(order) if behind >= total or starts[-1] == 0 else int(starts[-1])
             number = number_rows(begins)
-            waiting = np.isin(places[starts] + units.first, np.asarray(known, np.int64))
+            waiting = np.isin(places[starts] + units.first, known) if len(known) else np.zeros(len(starts), np.bool_)
             waiting[np.searchsorted(starts, np.flatnonzero(tied), side="right") - 1] = True
             if before is not None and places[0] == before >> room:  # the rest of a unit of very many rows, beyond the most
                 number[: starts[1] if len(starts) > 1 else end] = self.most + 1
@@ -349,7 +350,7 @@ def _shorten_texts(placed: str, too_long: str, texts: list[str]) -> str:
 
 
 def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: OwnedRows, memory: int) -> int:
-    """Return in how many parts the table is ranked: a sixth at a time, less where memory is short, small tables at once.
+    """Return in how many parts the table is ranked: a quarter at a time, less where memory is short, small tables at once.
 
     It depends on the rows, and nothing depends on it but time and memory.
     """

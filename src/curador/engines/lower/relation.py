@@ -546,8 +546,8 @@ def can_stream(cap: Cap, relation: Relation, schema: Schema, dialect: Dialect) -
     """Whether a row cap can be executed while the rows of one prepared table pass, in the order in which they lie there.
 
     Let S be the rows of the table that pass the filter, as the engine meets them. A row of S counts if the row that stands m
-    places before it in S belongs to somebody else, or there is none: if its place in the table is at most place − `__r` of the
-    row that is looked at, as that is the place before the first row of the unit.
+    places before it in S belongs to somebody else, or there is none: if its place in the table is at most place − `__r` of
+    the row that is looked at, which is the place before the first row of the unit.
 
     Claim   If no row of S has a place at or before that of the row met just before it, exactly the rows count that ROW_NUMBER
             over the order of `__r` inside the unit gives a number up to m. Else there is no result.
