@@ -83,6 +83,7 @@ NOT_STORED: dict[type, dict[str, str]] = {
         **dict.fromkeys(("engine", "folder", "ledger", "frames"), "where it runs, not what an answer means"),
         **dict.fromkeys(("analysts", "least_spend"), "who may ask, and for how little"),
         "allow_large_delta": "what the owner was warned of",
+        "server": "where the ledger is kept",
     },
     Rappor: {"kind": "the optimal one, always"},
 }

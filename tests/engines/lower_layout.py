@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 
 from curador.engines.duckdb.images import compute_images
+from curador.engines.duckdb.spelling import UNIT_PARTS
 from curador.engines.lower.block import collect, lower_block
 from curador.plan.model import BlockPlan, Contribution, KeyPlan, Tally, column_grid
 from curador.query.tree import Call, Filter, Join, Literal, Out, Project, Ref, Scan
@@ -172,8 +173,9 @@ def prepare(con, tables, *, without=None, order="__u, __r"):
         grids = "".join(f", {stored(i, column_grid(c))} AS g{i}" for i, c in enumerate(columns) if column_grid(c))
         found = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {names}) AS k FROM raw{number} JOIN units ON c0 = unit"
         rank = f"ROW_NUMBER() OVER (PARTITION BY c0 ORDER BY hash('row', c0, {names}, k), {names}, k)"
-        laid = f"SELECT {names}{grids}, __u, hash('key', c0) AS __h, {rank} AS __r FROM ({found})"
-        con.execute(f"CREATE OR REPLACE TABLE t{number} AS SELECT * FROM ({laid}) ORDER BY {order}")
+        laid = f"SELECT {names}{grids}, __u, hash('key', c0) AS __h, ({rank})::USMALLINT AS __r FROM ({found})"
+        part = f"(__h >> {64 - (UNIT_PARTS - 1).bit_length()})::UTINYINT AS __b"
+        con.execute(f"CREATE OR REPLACE TABLE t{number} AS SELECT *, {part} FROM ({laid}) ORDER BY {order}")
 
 
 def stored(place, grid):

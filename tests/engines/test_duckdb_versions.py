@@ -189,6 +189,32 @@ def test_the_same_version_can_be_made_again(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_copy_of_an_older_layout_is_not_read_and_is_made_again(tmp_path, monkeypatch):
+    """Whoever asks is told what to do; the ranks of the new copy are those of the old one."""
+    study = visits_table(tmp_path, TABLE)
+    now = versions.PREPARATION
+    monkeypatch.setattr(versions, "PREPARATION", 2)
+    first = rows(study, columns="c0, c1, __u, __h, __r")
+    numbered = versions.read_manifest(folder_of(study)).numbered
+    with contextlib.closing(connect(str(folder_of(study).version(1)), {})) as connection:
+        connection.execute("ALTER TABLE t0 DROP COLUMN __b").fetchall()
+    monkeypatch.setattr(versions, "PREPARATION", now)
+
+    with contextlib.closing(DuckDBEngine(study, 1)) as engine:
+        assert not engine.ready
+        assert not have_sources_changed(study)
+        with pytest.raises(InvalidStudy, match="must be prepared for the study as it is declared") as refused:
+            engine.run([("n", GeneratedSQL("SELECT count(*) AS n FROM t0"))])
+        assert "curador prepare" in str(refused.value)
+        engine.prepare(1)
+        assert engine.ready
+
+    assert rows(study, columns="c0, c1, __u, __h, __r", again=False) == first
+    assert versions.read_manifest(folder_of(study)).numbered == numbered
+    assert rows(study, columns="__b", again=False) == [(one[3] >> 60,) for one in first]
+
+
+@pytest.mark.slow
 def test_a_second_engine_reads_the_same_version(tmp_path):
     """Readers do not lock one another out."""
     study = visits_table(tmp_path, TABLE)

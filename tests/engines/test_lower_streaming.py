@@ -27,11 +27,11 @@ from lower_layout import (
 )
 from lower_worlds import felt, lit_tenths, standing, visits, world
 
-from curador.engines.duckdb.spelling import DISORDER
+from curador.engines.duckdb.spelling import DISORDER, UNIT_PARTS
 from curador.engines.duckdb.worker import answer
 from curador.engines.lower import dialect_duckdb
-from curador.engines.lower.block import collect, lower_kept, lower_ways
-from curador.engines.lower.dialect_duckdb import STREAMED, DuckDB, ranges_of_hash
+from curador.engines.lower.block import MOST_PARTS, collect, lower_kept, lower_ways
+from curador.engines.lower.dialect_duckdb import STREAMED, DuckDB, ranges_of_parts
 from curador.plan.model import Cap, Tally
 from curador.query.tree import Ref, UnionAll
 
@@ -41,7 +41,7 @@ NEVER = where(V, call("<", ref(V, "spent"), lit_tenths(-1)))
 COMPUTED = project(CHEAP, person=ref(V, "person"), city=ref(V, "city"), twice=call("*", ref(V, "spent"), 2, type_=F))
 TALLIES = (Tally("rows"), Tally("units"), Tally("distinct", Ref(0, I), most=2))
 CAPS = (1, 2, 3, 7, 64, STREAMED, STREAMED + 1, 4_096)
-HOW = {"leave": ("__u", "__o0", "__n_owned", "__back", "__before", "__n", "__began")}
+HOW = {"leave": ("__u", "__o0", "__r", "__n_owned", "__back", "__before", "__n", "__began")}
 
 
 def both(con, relation, cap):
@@ -126,9 +126,9 @@ def test_nobody_elses_rows_are_felt():
     """However many threads there are, of tables as preparation leaves them. Only places move when a unit leaves."""
     statements = {}
     for cap, names in (
-        (Cap(3, "window"), "__o0, __back, __before"),
-        (Cap(9, "window", 2), "__o0, __back, __before"),
-        (Cap(STREAMED + 1, "window"), "__o0, __back, __before, __n, __began"),
+        (Cap(3, "window"), "__o0, __r, __back, __before"),
+        (Cap(9, "window", 2), "__o0, __r, __back, __before"),
+        (Cap(STREAMED + 1, "window"), "__o0, __r, __before, __n, __began"),
     ):
         kept = lower_kept(block(CHEAP, cap, ("city",)), SCHEMA, streamed=True)
         statements[str(cap)] = f"SELECT * EXCLUDE ({names}) FROM ({kept})"
@@ -205,7 +205,7 @@ def test_one_row_too_many_is_seen(rows, monkeypatch):
 
 
 def test_ranges_that_overlap_are_seen(monkeypatch):
-    monkeypatch.setattr(dialect_duckdb, "ranges_of_hash", lambda parts: [None] * parts)
+    monkeypatch.setattr(dialect_duckdb, "ranges_of_parts", lambda parts: [None] * parts)
     streamed, sorted_ = both(standing(), CHEAP, Cap(3, "window"))
     assert streamed != sorted_
 
@@ -219,11 +219,11 @@ def test_a_cap_before_the_filter_is_seen():
     )
 
 
-def test_ranges_hold_every_hash_once():
+def test_ranges_hold_every_part_once():
     con = connect()
-    edges = [0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
-    con.execute("CREATE TABLE h AS SELECT unnest($1::UBIGINT[]) AS __h", [edges])
-    for parts in (1, 2, 3, 8):
-        found = [con.execute(f"SELECT __h FROM h WHERE {one or 'TRUE'}").fetchall() for one in ranges_of_hash(parts)]
-        assert sorted(one for part in found for (one,) in part) == edges
-    assert len(ranges_of_hash(1)) == 1
+    con.execute("CREATE TABLE h AS SELECT range::UTINYINT AS __b FROM range($1)", [UNIT_PARTS])
+    for parts in range(1, MOST_PARTS + 1):
+        found = [con.execute(f"SELECT __b FROM h WHERE {one or 'TRUE'}").fetchall() for one in ranges_of_parts(parts)]
+        assert all(found)
+        assert sorted(one for part in found for (one,) in part) == list(range(UNIT_PARTS))
+    assert ranges_of_parts(1) == [None]

@@ -172,7 +172,7 @@ def passing_rows_out_of_order(patch):
 
 def whoever_passed_before(patch):
     """Every m-th row counts, whoever's it is: one unit's rows decide which of the next one's are counted."""
-    _passing_changed(patch, lambda text: text.replace("__back <> __u", "__back < 0 OR __back % 2 = 0"))
+    _passing_changed(patch, lambda text: text.replace("__back <= __o0 - __r", "__back < 0 OR __back % 2 = 0"))
 
 
 def one_numbered_group_too_many(patch):

@@ -110,8 +110,9 @@ def as_arrow(columns: Mapping[str, NDArray[Any]]) -> Arrow:
     import pyarrow as pa
 
     bare = {name: np.ascontiguousarray(one.view(np.uint8) if one.dtype == np.bool_ else one) for name, one in columns.items()}
-    kinds = {np.dtype(np.uint8): pa.uint8(), np.dtype(np.int32): pa.int32(), np.dtype(np.int64): pa.int64()}
-    arrays = [pa.Array.from_buffers(kinds[one.dtype], len(one), [None, pa.py_buffer(one)]) for one in bare.values()]
+    arrays = [
+        pa.Array.from_buffers(pa.from_numpy_dtype(one.dtype), len(one), [None, pa.py_buffer(one)]) for one in bare.values()
+    ]
     return pa.Table.from_arrays(arrays, names=list(bare))
 
 

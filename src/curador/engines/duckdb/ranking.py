@@ -19,23 +19,22 @@ import numpy as np
 
 from curador.engines.duckdb import reading
 from curador.engines.duckdb.numbering import as_arrow, as_numpy, begins_unit, columns_to_number, number_rows, number_values
-from curador.engines.duckdb.spelling import commas
+from curador.engines.duckdb.spelling import UNIT_PARTS, commas
 from curador.errors import Failed
+from curador.plan.model import column_grid
 from curador.plan.ownership import numbered_columns
 from curador.plan.work import UNIT_TEXT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import duckdb
     from numpy.typing import NDArray
 
     from curador.study.model import TableSchema
 
 _SMALL = 16_000_000
-_PASSES = 6
+_PASSES = 4
 _TEXT_BYTES = 16
-_OWN_BYTES = 24
+_OWN_BYTES = 8
 _SAMPLE = 10_000
 
 
@@ -93,21 +92,32 @@ def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owne
     most  rows of one unit that are kept, those of the lowest ranks
     """
     place = owned.rows.rpartition(".s")[2]
-    names, grids = reading.column_names(schema), reading.grids(schema)
-    keys = [f"c{index}" for index in numbered_columns(schema)]
-    types = ["__u BIGINT", "__r BIGINT", *columns_to_number(keys), *(f"{name} INTEGER" for name in grids)]
-    packed = {one.partition(" ")[0]: f"{one} USING COMPRESSION bitpacking" for one in types}
-    packed["__h"] = "__h UBIGINT USING COMPRESSION rle"  # said, so that others need not be tried
-    order = [*grids, "__u", "__h", "__r", *(one.partition(" ")[0] for one in columns_to_number(keys))]
-    columns = [*reading.column_types(schema), *(packed[name] for name in order)]
-    connection.execute(f"CREATE TABLE t{place} ({commas(columns)})").fetchall()
-    one = RankingPass(connection, f"t{place}", names, grids, keys, _long_texts(schema), most)
+    grids, keys = reading.grids(schema), [f"c{index}" for index in numbered_columns(schema)]
+    number = np.dtype(np.uint16) if most < 1 << 16 else np.dtype(np.int64)
+    connection.execute(f"CREATE TABLE t{place} ({commas(_columns(schema, keys, number))})").fetchall()
+    one = RankingPass(
+        connection, f"t{place}", reading.column_names(schema), grids, keys, _long_texts(schema), most, owned, number
+    )
     passes = _passes(connection, schema, owned, memory)
-    for number in range(passes):
-        first, behind = owned.units * number // passes, owned.units * (number + 1) // passes
-        owners = f"(SELECT * FROM {owned.owners} WHERE u >= {first} AND u < {behind})"
-        one.run(f"SELECT s.*, o.h, o.u FROM {owned.rows} AS s JOIN {owners} AS o ON s.{owned.column} = o.value")
+    for part in range(passes):
+        one.run(owned.units * part // passes, owned.units * (part + 1) // passes)
     verify_order(connection, f"t{place}")
+
+
+def _columns(schema: TableSchema, keys: list[str], number: np.dtype[Any]) -> list[str]:
+    """The columns of a prepared table, each of ours with how it is packed: said, so that other ways need not be tried.
+
+    Rows of a unit lie together, so that a unit's number and hash come in runs. Numbers inside a unit are small already.
+    """
+    packed = [
+        f"{name} INTEGER USING COMPRESSION {'bitpacking' if grid.steps < _WIDE_STEPS else 'uncompressed'}"
+        for name, grid in ((name, column_grid(column)) for name, column in reading.grid_columns(schema).items())
+        if grid is not None
+    ]
+    runs = ["__u BIGINT", "__h UBIGINT", "__b UTINYINT"]
+    small = ["__r USMALLINT" if number == np.uint16 else "__r BIGINT", *columns_to_number(keys)]
+    own = [f"{one} USING COMPRESSION rle" for one in runs] + [f"{one} USING COMPRESSION uncompressed" for one in small]
+    return [*reading.column_types(schema), *packed, *own]
 
 
 def verify_order(connection: duckdb.DuckDBPyConnection, table: str) -> None:
@@ -123,9 +133,14 @@ def verify_order(connection: duckdb.DuckDBPyConnection, table: str) -> None:
         FROM {table}"""
     apart = "before <> id - 1 OR __u IS NULL OR __r <> CASE WHEN __u = before_u THEN before_r + 1 ELSE 1 END"
     disorder = f"SELECT 1 FROM ({compared}) WHERE {apart} LIMIT 1"
-    twice = f"SELECT 1 FROM {table} WHERE __r = 1 HAVING count(*) <> count(DISTINCT __u)"
-    if any(connection.execute(statement).fetchall() for statement in (disorder, twice)):
+    if connection.execute(disorder).fetchall() or _begins_twice(connection, table):
         raise Failed("The engine did not keep the order in which it had sorted rows.")
+
+
+def _begins_twice(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
+    """Whether two first rows are of one unit."""
+    firsts = connection.sql(f"SELECT __u FROM {table} WHERE __r = 1").to_arrow_table().combine_chunks().column(0)
+    return bool(firsts.num_chunks and (np.bincount(as_numpy(firsts.chunk(0))) > 1).any())
 
 
 def _long_texts(schema: TableSchema) -> list[str]:
@@ -142,15 +157,22 @@ _CHUNK = 1 << 20
 """Rows that are looked at together while they are numbered, more where a unit has more."""
 
 
+_WIDE_STEPS = 1 << 24
+"""Numbers of steps from here on are stored as they are: packed they would be hardly smaller."""
+
+
 @dataclass(frozen=True, slots=True)
 class RankingPass:
     """How a range of units is ranked: sorted by (u, p), numbered where they lie, and appended without another sort.
 
-    keys   columns whose values are numbered (`numbering.py`)
-    texts  columns whose texts are shortened where a unit has too many
-    most   rows of one unit that are kept: those of the lowest ranks
+    keys    columns whose values are numbered (`numbering.py`)
+    texts   columns whose texts are shortened where a unit has too many
+    most    rows of one unit that are kept: those of the lowest ranks
+    number  what a rank is stored in
 
-    Units with equal p, and those whose texts are shortened, come behind the others: ranked by the formula, and sorted again.
+    One number is sorted by: k, the unit's place in the range, and behind it as many of the first bits of p as there is room
+    for. Units in which two rows have the same k, and those whose texts are shortened, come behind the others: ranked by the
+    formula, with all of p, and sorted again. What follows from a unit alone is not carried through the sort.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -160,111 +182,154 @@ class RankingPass:
     keys: list[str]
     texts: list[str]
     most: int
+    owned: OwnedRows
+    number: np.dtype[Any]
 
-    def run(self, rows: str) -> None:
-        """Append these rows, which have c0 and on, h and u."""
+    def run(self, first: int, behind: int) -> None:
+        """Append the rows of the units from `first` to the one before `behind`."""
+        shift = 64 - max((behind - first - 1).bit_length(), 1)
+        owners = f"(SELECT * FROM {self.owned.owners} WHERE u >= {first} AND u < {behind})"
+        rows = f"SELECT s.*, o.h, o.u FROM {self.owned.rows} AS s JOIN {owners} AS o ON s.{self.owned.column} = o.value"
         columns = commas(self.names)
-        self._do(f"CREATE TEMP TABLE ranked AS SELECT *, {pseudorandom(columns)} AS p FROM ({rows}) ORDER BY u, p")
+        hashed = f"SELECT *, {pseudorandom(columns)} AS p FROM ({rows})"
+        key = f"((u - {first})::UBIGINT << {shift}) | (p >> {64 - shift})"
+        self._do(f"CREATE TEMP TABLE ranked AS SELECT {columns}, {key} AS k FROM ({hashed}) ORDER BY k")
+        units = UnitRange(first, shift, self._hashes(owners, first, behind))
+        unit = f"(k >> {shift})::BIGINT + {first}"
         wordy = " OR ".join(f"sum(strlen({name})) > {UNIT_TEXT_BYTES}" for name in self.texts)
-        too_long = f"SELECT u FROM ranked GROUP BY u HAVING {wordy}"
-        late = self._number("ranked", "p", [int(str(one)) for (one,) in self._do(too_long)] if wordy else [])
-        self._append("ranked")
+        too_long = f"SELECT {unit} AS u FROM ranked GROUP BY ALL HAVING {wordy}"
+        known = np.array([int(str(one)) for (one,) in self._do(too_long)] if wordy else [], np.int64)
+        late = self._append("ranked", units, known)
         if len(late):
-            self._late(late, too_long if wordy else None)
+            self._append_late(units, late, unit, too_long if wordy else None)
         self._do("DROP TABLE ranked")
 
-    def _late(self, units: NDArray[np.int64], too_long: str | None) -> None:
+    def _hashes(self, owners: str, first: int, behind: int) -> NDArray[np.uint64]:
+        """Return the hash of every unit of a range, in its place."""
+        read = self.connection.sql(f"SELECT u, h FROM {owners}").to_arrow_table().combine_chunks()
+        hashes = np.zeros(behind - first, np.uint64)
+        if read.num_rows:
+            hashes[as_numpy(read.column("u").chunk(0)) - first] = as_numpy(read.column("h").chunk(0))
+        return hashes
+
+    def _append_late(self, units: UnitRange, late: NDArray[np.int64], unit: str, too_long: str | None) -> None:
         """Append the units that come behind the others."""
         columns = commas(self.names)
-        self.connection.register("waiting", as_arrow({"u": units}))
+        self.connection.register("waiting", as_arrow({"u": late, "h": units.hashes[late - units.first]}))
         # taken out first: they are few, and what follows then reads them alone
-        self._do("CREATE TEMP TABLE tied AS SELECT *, rowid AS id FROM ranked WHERE u IN (SELECT u FROM waiting)")
+        waiting = (
+            f"SELECT s.*, w.u, w.h FROM (SELECT *, rowid AS id, {unit} AS u FROM ranked) AS s JOIN waiting AS w USING (u)"
+        )
+        self._do(f"CREATE TEMP TABLE tied AS SELECT {columns}, u, h, id, {pseudorandom(columns)} AS p FROM ({waiting})")
         self.connection.unregister("waiting")
         places = rank_by_formula("tied", columns, "id")
         placed = f"SELECT s.* EXCLUDE (id), q.r FROM tied AS s JOIN ({places}) AS q USING (id)"
         if too_long is not None:
             placed = _shorten_texts(placed, too_long, self.texts)
-        self._do(f"CREATE TEMP TABLE late AS SELECT * FROM ({placed}) WHERE r <= {self.most} ORDER BY u, r")
+        key = f"((u - {units.first})::UBIGINT << {units.shift}) | r::UBIGINT"
+        chosen = f"SELECT {columns}, {key} AS k FROM ({placed}) WHERE r <= {self.most}"
+        self._do(f"CREATE TEMP TABLE late AS {chosen} ORDER BY k")
         self._do("DROP TABLE tied")
-        if len(self._number("late", "r")):
+        if len(self._append("late", units, np.empty(0, np.int64))):
             raise Failed("Two rows of one unit have the same rank.")
-        self._append("late")
         self._do("DROP TABLE late")
 
     def _do(self, statement: str) -> list[tuple[object, ...]]:
         return self.connection.execute(statement).fetchall()
 
-    def _append(self, source: str) -> None:
-        """Append the rows of a source, each with its numbers, which lie in the same places of another table."""
-        stored = commas([*self.names, *(f"{expression} AS {name}" for name, expression in self.grids.items())])
-        joined = f"{source} AS s POSITIONAL JOIN numbers"
-        self._do(
-            f"INSERT INTO {self.table} SELECT {stored}, u, h, numbers.* FROM {joined} WHERE __r BETWEEN 1 AND {self.most}"
-        )
-        self._do("DROP TABLE numbers")
+    def _append(self, source: str, units: UnitRange, known: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Append the rows of a source, but those of units that come later; return these units.
 
-    def _number(self, source: str, order: str, known: Sequence[int] = ()) -> NDArray[np.int64]:
-        """Make the numbers of a source's rows, in the places in which they lie; return the units that come later.
+        known  units that do; others are those in which two rows are equal in k
+        """
+        import pyarrow as pa
 
-        order  what a unit's rows are ordered by; units in which two rows are equal in it come later
-        known  others that do
+        pieces, late = self._number(source, units, known)
+        if pieces:
+            self.connection.register("numbers", pa.concat_tables([as_arrow(one) for one in pieces]))
+            stored = commas([*self.names, *(f"{expression} AS {name}" for name, expression in self.grids.items())])
+            joined = f"{source} AS s POSITIONAL JOIN numbers"
+            kept = f"__r BETWEEN 1 AND {self.most}"
+            self._do(f"INSERT INTO {self.table} SELECT {stored}, numbers.* FROM {joined} WHERE {kept}")
+            self.connection.unregister("numbers")
+        return late
 
-        Claim   The numbers are those of `numbering.py` in the order in which rows lie, which is that of units and of `order`;
-                they are 0 in units that come later, and no unit with equal rows is missed.
+    def _number(
+        self, source: str, units: UnitRange, known: NDArray[np.int64]
+    ) -> tuple[list[dict[str, NDArray[Any]]], NDArray[np.int64]]:
+        """Return the numbers of a source's rows, in the places in which they lie, piece by piece; and units that come later.
+
+        Claim   The numbers are those of `numbering.py` in the order in which rows lie, which is that of k; ranks are 0 in
+                units that come later, and no unit with equal rows is missed.
         Source  Every row's place is the one expected, and every row was compared with the one before it.
         """
-        self._do(f"CREATE TEMP TABLE numbers ({commas(['__r BIGINT', *columns_to_number(self.keys)])})")
         total = int(str(self._do(f"SELECT count(*) FROM {source}")[0][0]))
-        named = commas(["rowid AS id", "u", f"{order} AS p", *self.keys])
+        named = commas(["rowid AS id", "k", *self.keys])
+        pieces: list[dict[str, NDArray[Any]]] = []
         late: list[NDArray[np.int64]] = []
-        start, began, before = 0, 0, None
+        start, began, before, room = 0, 0, None, np.uint64(units.shift)
         while start < total:
             behind = start + max(_CHUNK, 2 * self.most)
             read = self.connection.sql(f"SELECT {named} FROM {source} WHERE rowid >= {start} AND rowid < {behind}")
             rows = read.to_arrow_table().combine_chunks()
-            ids, units, places = (as_numpy(rows.column(name).chunk(0)) for name in ("id", "u", "p"))
-            begins, tied = _compare_neighbours(units, places, ids - start, before)
+            ids, order = (as_numpy(rows.column(name).chunk(0)) for name in ("id", "k"))
+            places = (order >> room).astype(np.int64)
+            begins, tied = _compare_neighbours(places, order, ids - start, before)
             starts = np.flatnonzero(begins)
-            end = len(units) if behind >= total or starts[-1] == 0 else int(starts[-1])
+            end = len(order) if behind >= total or starts[-1] == 0 else int(starts[-1])
             number = number_rows(begins)
-            waiting = np.isin(units[starts], np.asarray(known, np.int64))
+            waiting = np.isin(places[starts] + units.first, known) if len(known) else np.zeros(len(starts), np.bool_)
             waiting[np.searchsorted(starts, np.flatnonzero(tied), side="right") - 1] = True
-            if before is not None and units[0] == before[0]:  # the rest of a unit of very many rows, beyond the most
+            if before is not None and places[0] == before >> room:  # the rest of a unit of very many rows, beyond the most
                 number[: starts[1] if len(starts) > 1 else end] = self.most + 1
                 if waiting[0]:
-                    self._do(f"UPDATE numbers SET __r = 0 WHERE rowid >= {began} AND rowid < {start}")
+                    for piece in pieces[began:]:
+                        piece["__r"][:] = 0
             else:
-                began = start
+                began = len(pieces)
             if waiting.any():
-                late.append(units[starts][waiting & (starts < end)])
-                number[np.repeat(waiting, np.diff(starts, append=len(units)))] = 0
-            columns: dict[str, NDArray[Any]] = {"__r": number[:end]}
+                late.append(places[starts][waiting & (starts < end)] + units.first)
+                number[np.repeat(waiting, np.diff(starts, append=len(order)))] = 0
+            hashes = units.hashes[places[:end]]
+            columns: dict[str, NDArray[Any]] = {
+                "__u": places[:end] + units.first,
+                "__h": hashes,
+                "__b": (hashes >> np.uint64(64 - (UNIT_PARTS - 1).bit_length())).astype(np.uint8),
+                "__r": np.minimum(number[:end], self.most + 1).astype(self.number),
+            }
             for name in self.keys:
                 values = number_values(begins[:end], rows.column(name).chunk(0).slice(0, end))
                 columns |= dict(zip((f"__d{name[1:]}", f"__f{name[1:]}"), values, strict=True))
-            self.connection.register("numbered", as_arrow(columns))
-            self._do("INSERT INTO numbers SELECT * FROM numbered")
-            self.connection.unregister("numbered")
-            start, before = start + end, (units[end - 1], places[end - 1])
-        return np.unique(np.concatenate(late)) if late else np.empty(0, np.int64)
+            pieces.append(columns)
+            start, before = start + end, order[end - 1]
+        return pieces, np.unique(np.concatenate(late)) if late else np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRange:
+    """The units of a pass: the first of them, their hashes, and by how many bits k has them before what follows."""
+
+    first: int
+    shift: int
+    hashes: NDArray[np.uint64]
 
 
 def _compare_neighbours(
-    units: NDArray[np.int64], places: NDArray[Any], ids: NDArray[np.int64], before: tuple[Any, Any] | None
+    places: NDArray[np.int64], order: NDArray[np.uint64], ids: NDArray[np.int64], before: np.uint64 | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which rows are their unit's first here, and which equal the row before; stop where rows lie in another order.
 
-    before  the unit and the place of the row before the first
+    places  of units
+    order   what rows are ordered by: k
+    before  that of the row before the first
     """
-    begins = begins_unit(units)
-    tied = np.zeros(len(units), np.bool_)
-    np.equal(places[1:], places[:-1], out=tied[1:])
-    falls = (places[1:] < places[:-1]) & ~begins[1:]
-    tied &= ~begins
-    disorder = bool(falls.any() or (units[1:] < units[:-1]).any() or (np.diff(ids) != 1).any() or ids[0])
-    if before is not None and units[0] <= before[0]:
-        disorder |= bool(units[0] < before[0] or places[0] < before[1])
-        tied[0] = places[0] == before[1]
+    begins = begins_unit(places)
+    tied = np.zeros(len(order), np.bool_)
+    np.equal(order[1:], order[:-1], out=tied[1:])
+    disorder = bool((order[1:] < order[:-1]).any() or (np.diff(ids) != 1).any() or ids[0])
+    if before is not None:
+        disorder |= bool(order[0] < before)
+        tied[0] = order[0] == before
     if disorder:
         raise Failed("The engine did not keep the order in which it had sorted rows.")
     return begins, tied
@@ -285,7 +350,7 @@ def _shorten_texts(placed: str, too_long: str, texts: list[str]) -> str:
 
 
 def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: OwnedRows, memory: int) -> int:
-    """Return in how many parts the table is ranked: a sixth at a time, less where memory is short, small tables at once.
+    """Return in how many parts the table is ranked: a quarter at a time, less where memory is short, small tables at once.
 
     It depends on the rows, and nothing depends on it but time and memory.
     """

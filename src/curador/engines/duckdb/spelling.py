@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DISORDER = "rows were met in another order than that of their places"
 """What a statement stops with that counted on the order of rows; another one is run then (`engines/lower/relation.py`)."""
 
+UNIT_PARTS = 16
+"""Parts into which units are cut by the first bits of `__h`: `__b` is the number of a row's part, stored in a byte."""
+
 
 # ---- quoting ---------------------------------------------------------------------------------------------------------------
 

@@ -250,11 +250,12 @@ def _append(folder: Folder, log: Path, entry: dict[str, object]) -> None:
 
 
 FORMAT = 1
-PREPARATION = 2
+PREPARATION = 3
 """What a prepared file holds; one of another number is prepared again, with the same ranks, as they follow from rows and key.
 
 1   columns, grids, units, hashes, ranks
 2   rows verified to lie unit by unit in the order of ranks; numbers of values in a unit
+3   ranks in as few bytes as they need, and the part of a unit beside its hash
 """
 
 _BLOCK = 1 << 20

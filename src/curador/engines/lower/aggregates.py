@@ -151,6 +151,8 @@ def move_to_grid(v: str, stored: Grid, grid: Grid) -> str:
     """Return the place on a grid of what has the place v on a stored one with the same steps, which reaches beyond it.
 
     Claim   The integers 0 … steps of the grid, and NULL where v is.
+    Needs   v from 0 to the stored grid's last step, as preparation has verified of every row: an end that both grids share
+            is not tested again.
     Rounds  Both are ⌊x/2^exponent − start + ½⌋ in doubles. Where a sum there is not exact they may differ by one step from
             what `scale_to_steps` gives: either is a place on the grid, of the row's own value.
     """
@@ -158,7 +160,10 @@ def move_to_grid(v: str, stored: Grid, grid: Grid) -> str:
     if not below and grid.steps == stored.steps:
         return v
     last = below + grid.steps
-    return f"CASE WHEN {v} < {below:d} THEN 0 WHEN {v} > {last:d} THEN {grid.steps:d} ELSE {v} - {below:d} END"
+    tests = [f"WHEN {v} < {below:d} THEN 0"] if below > 0 else []
+    tests += [f"WHEN {v} > {last:d} THEN {grid.steps:d}"] if last < stored.steps else []
+    moved = f"{v} - {below:d}"
+    return f"CASE {' '.join(tests)} ELSE {moved} END" if tests else moved
 
 
 # ---- tallies -----------------------------------------------------------------------------------------------------------

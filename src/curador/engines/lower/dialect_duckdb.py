@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from curador.engines.duckdb.spelling import DISORDER
+from curador.engines.duckdb.spelling import DISORDER, UNIT_PARTS
 from curador.engines.lower.sql import rows_of, select
 from curador.errors import InvalidQuery
 from curador.study.values import Type
@@ -182,8 +182,9 @@ class DuckDB:
     def first_rows(self, sources: Sequence[str], most: int) -> str:
         """A window without partition and order is computed while rows pass: nothing is sorted, kept or spilled.
 
-        lag(__u, m) is whose row stood m places before. It reaches STREAMED rows back; beyond that rows are counted, and from
-        each number that of the unit's first row is taken, which is the largest so far of those at which a unit begins.
+        A unit's rows lie together, so it begins behind the place __o0 - __r of its table: whoever's row has that place or one
+        before it is somebody else. lag() reaches STREAMED rows back; beyond that rows are counted, and from each number that
+        of the unit's first row is taken, which is the largest so far of those at which a unit begins.
         """
         return " UNION ALL ".join(first_rows_of(source, most) for source in sources)
 
@@ -191,27 +192,28 @@ class DuckDB:
         return "rowid"
 
     def parts_of_units(self, parts: int) -> list[str | None]:
-        return ranges_of_hash(parts)
+        return ranges_of_parts(parts)
 
 
 def first_rows_of(source: str, most: int) -> str:
     """Return the SELECT of the first rows of every unit of a source."""
-    before, back = "lag(__o0, 1, -1) OVER () AS __before", "lag(__u, {:d}, -1) OVER () AS __back"
+    before = "lag(__o0, 1, -1) OVER () AS __before"
     if most <= STREAMED:
-        passing, first = select(["*", back.format(most), before], source), "__back <> __u"
+        back = f"lag(__o0, {most:d}, -1) OVER () AS __back"
+        passing, first = select(["*", back, before], source), "__back <= __o0 - __r"
     else:
-        counted = select(["*", "row_number() OVER () AS __n", back.format(1), before], source)
-        began = "max(CASE WHEN __back <> __u THEN __n ELSE 0 END) OVER (ROWS UNBOUNDED PRECEDING) AS __began"
+        counted = select(["*", "row_number() OVER () AS __n", before], source)
+        began = "max(CASE WHEN __before <= __o0 - __r THEN __n ELSE 0 END) OVER (ROWS UNBOUNDED PRECEDING) AS __began"
         passing, first = select(["*", began], rows_of(counted)), f"__n - __began < {most:d}"
     kept = f"CASE WHEN __before >= __o0 THEN error('{DISORDER}') ELSE {first} END"
     return select(["*"], rows_of(passing), when=[kept])
 
 
-def ranges_of_hash(parts: int) -> list[str | None]:
-    """Return conditions on `__h` of which each holds of whole units, and one of every unit: each can be given to a thread."""
-    edges = [(1 << 64) * number // parts for number in range(1, parts)]
-    least = ["", *(f"__h >= {edge:d}::UBIGINT" for edge in edges)]
-    below = [*(f"__h < {edge:d}::UBIGINT" for edge in edges), ""]
+def ranges_of_parts(parts: int) -> list[str | None]:
+    """Return conditions on `__b` of which each holds of whole units, and one of every unit: each can be given to a thread."""
+    edges = [UNIT_PARTS * number // parts for number in range(1, parts)]
+    least = ["", *(f"__b >= {edge:d}" for edge in edges)]
+    below = [*(f"__b < {edge:d}" for edge in edges), ""]
     return [" AND ".join(filter(None, pair)) or None for pair in zip(least, below, strict=True)]
 
 

@@ -65,6 +65,7 @@ class LoweredRelation:
     orders  the types of `__o0` …
     grids   the columns that come with their stored grid integers
     first   whether `__f` comes with it: that a row is the first of its unit with its value of a column
+    ranks   whether `__r` comes with it, beside the row's place in its table
     """
 
     sql: str
@@ -73,6 +74,7 @@ class LoweredRelation:
     orders: tuple[Type, ...]
     grids: frozenset[int] = frozenset()
     first: bool = False
+    ranks: bool = False
 
     @property
     def order_names(self) -> list[str]:
@@ -80,7 +82,8 @@ class LoweredRelation:
 
     @property
     def owner_names(self) -> list[str]:
-        return ["__u", "__h", *(["__f"] if self.first else [])] if self.private else []
+        more = [*(["__f"] if self.first else []), *(["__r"] if self.ranks else [])]
+        return ["__u", "__h", *more] if self.private else []
 
     @property
     def column_names(self) -> list[str]:
@@ -113,7 +116,7 @@ def lower_shape(
     """Return the relation, with the stored grid integers of these columns beside it; see `find_stored_grid`.
 
     owners  every private table gives a unit's first rows only, up to their height
-    lying   of one prepared table (`is_table`): rows come in the order in which they lie there, instead of their rank
+    lying   of one prepared table (`is_table`): rows come in the order in which they lie there, with their places and ranks
     number  of one prepared table, not filtered: of a column's values, those of which rows count (`duckdb/numbering.py`)
     """
     shape = _lower(relation, grids, owners, dialect, lying, number)
@@ -131,7 +134,7 @@ def _lower(
 ) -> LoweredRelation:
     match relation:
         case Scan():
-            return _scan(relation, grids, owners, lying, number)
+            return _scan(relation, grids, owners, dialect, lying, number)
         case Filter(input=Join() as join) if join.kind not in {"semi", "anti"}:
             return _join(join, grids, tuple(conjuncts(relation.predicate)), owners, dialect)
         case Filter():
@@ -159,14 +162,19 @@ def _lower(
 
 
 def _over(below: LoweredRelation, sql: str, columns: tuple[Out, ...]) -> LoweredRelation:
-    return LoweredRelation(sql, columns, below.private, below.orders, below.grids)
+    return LoweredRelation(sql, columns, below.private, below.orders, below.grids, ranks=below.ranks)
 
 
 # ---- tables and what keeps their rows ----------------------------------------------------------------------------
 
 
 def _scan(
-    scan: Scan, grids: frozenset[int], owners: Owners, lying: Lying | None, numbered: StoredNumber | None
+    scan: Scan,
+    grids: frozenset[int],
+    owners: Owners,
+    dialect: Dialect,
+    lying: Lying | None,
+    numbered: StoredNumber | None,
 ) -> LoweredRelation:
     number, found = next((place, table) for place, table in enumerate(owners.schema.tables) if table.table.name == scan.table)
     columns = [f"c{place}" for place in range(len(scan.columns))]
@@ -179,16 +187,19 @@ def _scan(
     # are asked for, preparation has looked that each row has an owner
     owned = [] if lying is not None or isinstance(found.table.unit, UnitRow) else ["__u IS NOT NULL"]
     conditions = [*owned, *([f"__r <= {rank:d}"] if rank is not None else [])]
-    first: list[str] = []
+    further: list[str] = []
     if numbered is not None:
         column, most = numbered
-        first = [f"__f{column:d} AS __f"]
+        further = [f"__f{column:d} AS __f"]
         conditions += [] if most is None else [f"__d{column:d} <= {most:d}"]
-    place, units = ("__r", None) if lying is None else lying
+    # a rank is stored in as few bytes as it needs, and hashes of it must not depend on that
+    place, units = (f"CAST(__r AS {dialect.type(Type.INTEGER)})", None) if lying is None else lying
     conditions += [] if units is None else [units]
-    sql = select([*columns, *stored, "__u", "__h", *first, f"{place} AS __o0"], f"t{number}", when=conditions)
+    further += [] if lying is None else ["__r"]
+    sql = select([*columns, *stored, "__u", "__h", *further, f"{place} AS __o0"], f"t{number}", when=conditions)
     sql += "" if lying is None else f" LIMIT {EVERY_ROW}"
-    return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids, first=bool(first))
+    kind = {"first": numbered is not None, "ranks": lying is not None}
+    return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids, **kind)
 
 
 def _project(
@@ -208,7 +219,7 @@ def _project(
     ]
     stored = [f"g{source} AS g{place}" for place, source in sorted(sources.items())]
     sql = select([*computed, *stored, *below.owner_names, *below.order_names], rows_of(below.sql))
-    return LoweredRelation(sql, project.columns, below.private, below.orders, grids, below.first)
+    return LoweredRelation(sql, project.columns, below.private, below.orders, grids, below.first, below.ranks)
 
 
 def _distinct(distinct: Distinct, owners: Owners, dialect: Dialect) -> LoweredRelation:
@@ -535,14 +546,16 @@ def can_stream(cap: Cap, relation: Relation, schema: Schema, dialect: Dialect) -
     """Whether a row cap can be executed while the rows of one prepared table pass, in the order in which they lie there.
 
     Let S be the rows of the table that pass the filter, as the engine meets them. A row of S counts if the row that stands m
-    places before it in S belongs to somebody else, or there is none.
+    places before it in S belongs to somebody else, or there is none: if its place in the table is at most place − `__r` of
+    the row that is looked at, which is the place before the first row of the unit.
 
     Claim   If no row of S has a place at or before that of the row met just before it, exactly the rows count that ROW_NUMBER
             over the order of `__r` inside the unit gives a number up to m. Else there is no result.
     Needs   The rows of each unit lie in consecutive places, in the order of `__r`: verified when a version is prepared, in
             the file that is then only read (`duckdb/ranking.py:verify_order`).
     Source  Then S is increasing in places, so a unit's rows stand together in S, in the order of `__r`: the row m places
-            before the j-th of them is one of theirs iff j > m. A range of `__h` is of whole units, so S may be cut by it.
+            before the j-th of them is one of theirs iff j > m. It has a lower place then, so it is one of theirs iff its
+            place is not below that of the unit's first row. `__b` is part of `__h`, so S may be cut by it: units stay whole.
             Whether rows were met in order is a matter of the engine and never of a unit's rows: where they were not, the
             statement stops, nobody sees what it had found, and the one with ROW_NUMBER is run, for the same integers.
     """

@@ -246,14 +246,14 @@ class Dialect(Protocol):
     def first_rows(self, sources: Sequence[str], most: int) -> str | None:
         """Return the SELECT of every unit's first rows of sources, in the order in which they lie in their table.
 
-        Each source is of whole units and has `__u`, `__h` and `__o0`, the row's place in its table. None where an engine
+        Each source is of whole units and has `__r` and `__o0`, the row's place in its table. None where an engine
         cannot do it in one go. The statement stops, and has no result, where the rows of a source were met in another order
         than that of their places.
         """
         ...
 
     def parts_of_units(self, parts: int) -> list[str | None]:
-        """Return conditions on `__h` of which each holds of whole units, and one of every unit: one for each thread."""
+        """Return conditions on `__b` of which each holds of whole units, and one of every unit: one for each thread."""
         ...
 
     def place(self) -> str | None:
