@@ -17,14 +17,16 @@ import numpy as np
 
 from curador.answers.computed import ReleasedFrame, Vector, evaluate, numbers, settle_types
 from curador.mechanisms.gaussian import DiscreteGaussian
+from curador.numerics.rounding import float_down, float_up
 from curador.plan import enclosure as on
-from curador.plan.aggregates import Ends, Linear, linear_reach
+from curador.plan.aggregates import Ends, Linear
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.error import ratio_law
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of, measurements_of
 from curador.plan.parts import PartWithLaw, Quotient, RatioSum, Smooth, jet_of, part_of, parts_of
-from curador.plan.ratio_sums import ReleasedRatio, ratio_sum_reach
+from curador.plan.ratio_pairs import NoisyRatio, is_small, ratio_pair_ends
+from curador.plan.ratio_sums import ReleasedRatio, are_apart, ratio_sum_reach
 from curador.plan.smooth import BOX_SHARE, smooth_interval
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
@@ -85,7 +87,11 @@ def quotient_interval(
     above, below = one.above.value(released)[0], one.below.value(released)[0]
     none = below <= 0
     low, high = law.ends(above / np.where(none, 1.0, below), above, below)
-    return ColumnEnclosure(low, high, np.isinf(low))
+    open_ = np.isinf(low)
+    if one.within is not None:
+        bounds = float_down(one.within[0]), float_up(one.within[1])
+        low, high = np.clip(low, *bounds), np.clip(high, *bounds)
+    return ColumnEnclosure(low, high, open_)
 
 
 # ---- expressions
@@ -158,32 +164,58 @@ def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
 
 
 def _ratio_sum_law(part: RatioSum, sight: Sight, miss: Fraction) -> ColumnEnclosure | None:
-    """By the turn of its noise, within what its parts allow; None where noises are not Gaussian.
+    """By the law of its noise, within what its parts allow; None where that is known of Gaussian noises only.
 
-    Of the miss the parts, the ratios and the divisors may take a part each, and the sum has the rest.
+    one divisor   it is one ratio: Fieller's set, of any noise
+    two           of ratios that have no noise in common: Fieller's set in two dimensions
+    more          by the turn of the noise
+
+    Of the miss the parts and the ratios may take a part each, and the sum has the rest.
     """
     ratios, rest = part.ratios, part.rest
+    rough = _by_parts(part.node, sight, miss)
+    if len(ratios) == 1 and not rest.terms:
+        where = quotient_interval(ratios[0], sight.noises, sight.released, 1 - (1 - BOX_SHARE) * miss)
+        return None if where is None else _both(_shift(where, float(rest.constant)), rough)
     held = sorted({index for form in (rest, *(f for r in ratios for f in (r.above, r.below))) for index in form.measurements})
     laws = [sight.noises[index] for index in held]
     if not all(isinstance(law, DiscreteGaussian) for law in laws):
         return None
-    each = BOX_SHARE * miss / (2 * len(ratios))
-    found: list[ReleasedRatio] = []
+    noises, each, main = cast("list[DiscreteGaussian]", laws), BOX_SHARE * miss / (2 * len(ratios)), (1 - 2 * BOX_SHARE) * miss
+    enclosed = [quotient_interval(one, sight.noises, sight.released, 1 - each) for one in ratios]
+    if any(where is None for where in enclosed):
+        return None
+    values = [(one.above.value(sight.released)[0], one.below.value(sight.released)[0]) for one in ratios]
+    along = [(_along(one.above, held), _along(one.below, held)) for one in ratios]
+    ends = [(where.low, where.high) for where in enclosed if where is not None]
+    released = [ReleasedRatio(*one, value[1], end) for one, value, end in zip(along, values, ends, strict=True)]
     value: FloatArray = rest.value(sight.released)[0]
     size: FloatArray = np.abs(value)
-    for ratio in ratios:
-        where = quotient_interval(ratio, sight.noises, sight.released, 1 - each)
-        if where is None:
-            return None
-        above, below = ratio.above.value(sight.released)[0], ratio.below.value(sight.released)[0]
-        reach = linear_reach(ratio.below, sight.noises, 1 - each)
-        found.append(
-            ReleasedRatio(_along(ratio.above, held), _along(ratio.below, held), below, reach, (where.low, where.high))
-        )
+    for above, below in values:
         value, size = value + above / below, size + np.abs(above / below)
-    main = (1 - 2 * BOX_SHARE) * miss
-    half = ratio_sum_reach(found, _along(rest, held), cast("list[DiscreteGaussian]", laws), main) + 1e-14 * size
-    return _within(value, half, _by_parts(part.node, sight, miss))
+    half = ratio_sum_reach(released, _along(rest, held), noises, main, each) + 1e-14 * size
+    turned = _within(value, half, rough)
+    if len(ratios) != 2 or rest.terms or not are_apart(along, _along(rest, held)):  # noqa: PLR2004 -- a pair
+        return turned
+    pair = [NoisyRatio(*one, noises, *value, end) for one, value, end in zip(along, values, ends, strict=True)]
+    small = is_small(pair[0]) | is_small(pair[1])
+    found = ratio_pair_ends((pair[0], pair[1]), main, small)
+    if found is None:
+        return turned
+    own = _both(_shift(ColumnEnclosure(*found, np.zeros(sight.rows, np.bool_)), float(rest.constant)), rough)
+    return ColumnEnclosure(*(np.where(small, getattr(own, name), getattr(turned, name)) for name in ("low", "high", "null")))
+
+
+def _shift(where: ColumnEnclosure, move: float) -> ColumnEnclosure:
+    return on.round_outward(where.low + move, where.high + move, where.null, ulps=2 if move else 0)
+
+
+def _both(one: ColumnEnclosure, rough: ColumnEnclosure) -> ColumnEnclosure:
+    """What two intervals of the same number have in common; the second where that is nothing."""
+    low, high = np.maximum(one.low, rough.low), np.minimum(one.high, rough.high)
+    sure = low <= high
+    null = rough.null & ~(np.isfinite(one.low) & np.isfinite(one.high) & sure)
+    return ColumnEnclosure(np.where(sure, low, rough.low), np.where(sure, high, rough.high), null)
 
 
 def _along(form: Linear, held: Sequence[int]) -> FloatArray:
