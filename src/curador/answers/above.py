@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.answers.bars import Computed, Folded, Known, Ranked, RowRanges, Stacked, Unproved
+from curador.answers.bars import Computed, Folded, Known, Ranked, RowRanges, ShareOfExtreme, Stacked, Unproved
 from curador.answers.computed import ReleasedFrame, Vector, arrow_type, compute, evaluate, vector_of
 from curador.answers.forms import MOST_TERMS, Form, NoiseWorld, Share, take_values
 from curador.answers.release import key_order
@@ -531,6 +531,8 @@ def _arithmetic(node: Call, parts: Sequence[Bar], rows: int) -> Bar | None:
             return _scaled(one, np.where(below == 0, np.nan, 1 / np.where(below == 0, 1.0, below)))
         case "/", [Form() as one, Form() as other]:
             return Share(one, other)
+        case "/", [Form() as one, Folded(function="min" | "max", part=Form()) as other]:
+            return ShareOfExtreme(one, other)
         case _:
             return None
 
