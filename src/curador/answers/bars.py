@@ -21,15 +21,20 @@ import numpy as np
 
 from curador.answers.computed import Vector
 from curador.answers.extremes import SCREENED, Contest, extreme_ends, find_contest, share_of_extreme
-from curador.answers.forms import DrawnBar, Form, Share, take_enclosure, take_values
+from curador.answers.forms import DrawnBar, Form, Share, measure_mean, share_noise, take_enclosure, take_values
+from curador.answers.ratio_bars import ratio_sum_interval
 from curador.plan import enclosure as on
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.functions import ENCLOSURES, TRUTHS
+from curador.plan.smooth import BOX_SHARE
 from curador.query.tree import Call, Estimated, Literal, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from curador.answers.ratio_bars import MeasuredRatio
+    from curador.plan.price import Noise
 
     from curador.numerics.rounding import FloatArray
     from curador.plan.enclosure import Truth
@@ -90,6 +95,55 @@ class Computed:
     def mark(self) -> Computed:
         """Return the same, chosen by noise."""
         return replace(self, parts=tuple(part.mark() for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSum:
+    """The sum or difference of two means, each of some row."""
+
+    one: DrawnBar
+    other: DrawnBar
+    sign: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.one.rows
+
+    def take(self, places: IntArray) -> MeanSum:
+        """Return the rows at these places; −1: NULL."""
+        return replace(self, one=self.one.take(places), other=self.other.take(places))
+
+    def mark(self) -> MeanSum:
+        """Return the same, chosen by noise."""
+        return replace(self, one=self.one.mark(), other=self.other.mark())
+
+    def enclose(self, miss: Fraction) -> ColumnEnclosure:
+        """Return where the sum lies: by the law of sums of ratios, where no noise is in both means; elsewhere by both at once.
+
+        Claim   In each row it is missed with probability at most `miss`. A mean is a ratio of two measurements of its row; those of
+                different rows, blocks or measurements have noises of their own.
+        """
+        node = Call("+" if self.sign > 0 else "-", (Estimated(0, Type.FLOAT), Estimated(1, Type.FLOAT)), Type.FLOAT)
+        both = Computed(node, (self.one, self.other), self.rows)
+        if self.one.chosen or self.other.chosen:
+            return enclose_bar(both, miss)
+        ratios, noises = list["MeasuredRatio"](), list["Noise"]()
+        for bar, sign in ((self.one, 1), (self.other, self.sign)):
+            ratio, laws = measure_mean(bar, sign, len(noises))
+            ratios.append(ratio)
+            noises += laws
+        null = (self.one.at < 0) | (self.other.at < 0)
+        apart = ~null & ~share_noise(self.one, self.other)
+        with np.errstate(all="ignore"):
+            rough = enclose_bar(both, BOX_SHARE * miss)
+            found = ratio_sum_interval(ratios, (), np.zeros(self.rows), noises, miss, rough)
+        plain = enclose_bar(both, miss)
+        if found is None:
+            return plain
+        return ColumnEnclosure(
+            *(np.where(apart, getattr(found, name), getattr(plain, name)) for name in ("low", "high", "null"))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +223,6 @@ class Folded:
         null = (count == 0) if self.null is None else (count == 0) | self.null
         found = [np.where(unsure, way * np.inf, end) for way, end in zip((-1, 1), ends, strict=True)]
         return ColumnEnclosure(np.where(null, np.inf, found[0]), np.where(null, -np.inf, found[1]), null | unsure)
-
 
     def _extreme_at_once(self, there: NDArray[np.bool_], low: FloatArray, high: FloatArray) -> list[FloatArray]:
         """The extreme of all ends."""
@@ -308,7 +361,7 @@ class Stacked:
         return take_enclosure(whole, self.at)
 
 
-Bar: TypeAlias = Known | Unproved | Form | Share | ShareOfExtreme | DrawnBar | Computed | Folded | Ranked | Stacked
+Bar: TypeAlias = Known | Unproved | Form | Share | ShareOfExtreme | MeanSum | DrawnBar | Computed | Folded | Ranked | Stacked
 
 
 # ---- where it lies ---------------------------------------------------------------------------------------------------

@@ -11,22 +11,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.answers.computed import ReleasedFrame, Vector, evaluate, numbers, settle_types
-from curador.mechanisms.gaussian import DiscreteGaussian
-from curador.numerics.rounding import float_down, float_up
+from curador.answers.ratio_bars import MeasuredRatio, ratio_interval, ratio_sum_interval
 from curador.plan import enclosure as on
 from curador.plan.aggregates import Ends, Linear
 from curador.plan.enclosure import ColumnEnclosure
-from curador.plan.error import ratio_law
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of, measurements_of
 from curador.plan.parts import PartWithLaw, Quotient, RatioSum, Smooth, jet_of, part_of, parts_of
-from curador.plan.ratio_pairs import NoisyRatio, is_small, ratio_pair_ends
-from curador.plan.ratio_sums import ReleasedRatio, are_apart, ratio_sum_reach
 from curador.plan.smooth import BOX_SHARE, smooth_interval
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
@@ -81,17 +77,10 @@ def quotient_interval(
     one: Quotient, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction
 ) -> ColumnEnclosure | None:
     """Return the interval of a ratio of two sums; None where their noises allow none."""
-    law = ratio_law(one.above.terms, one.below.terms, noises, confidence) if one.above.terms else None
-    if law is None:
+    if not one.above.terms:
         return None
     above, below = one.above.value(released)[0], one.below.value(released)[0]
-    none = below <= 0
-    low, high = law.ends(above / np.where(none, 1.0, below), above, below)
-    open_ = np.isinf(low)
-    if one.within is not None:
-        bounds = float_down(one.within[0]), float_up(one.within[1])
-        low, high = np.clip(low, *bounds), np.clip(high, *bounds)
-    return ColumnEnclosure(low, high, open_)
+    return ratio_interval(MeasuredRatio(one.above.terms, one.below.terms, above, below, one.within), noises, confidence)
 
 
 # ---- expressions
@@ -164,71 +153,19 @@ def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
 
 
 def _ratio_sum_law(part: RatioSum, sight: Sight, miss: Fraction) -> ColumnEnclosure | None:
-    """By the law of its noise, within what its parts allow; None where that is known of Gaussian noises only.
-
-    one divisor   it is one ratio: Fieller's set, of any noise
-    two           of ratios that have no noise in common: Fieller's set in two dimensions
-    more          by the turn of the noise
-
-    Of the miss the parts and the ratios may take a part each, and the sum has the rest.
-    """
-    ratios, rest = part.ratios, part.rest
+    """By the law of its noise, within what its parts allow; None where that is known of Gaussian noises only."""
     rough = _by_parts(part.node, sight, miss)
-    if len(ratios) == 1 and not rest.terms:
-        where = quotient_interval(ratios[0], sight.noises, sight.released, 1 - (1 - BOX_SHARE) * miss)
-        return None if where is None else _both(_shift(where, float(rest.constant)), rough)
-    held = sorted({index for form in (rest, *(f for r in ratios for f in (r.above, r.below))) for index in form.measurements})
-    laws = [sight.noises[index] for index in held]
-    if not all(isinstance(law, DiscreteGaussian) for law in laws):
-        return None
-    noises, each, main = cast("list[DiscreteGaussian]", laws), BOX_SHARE * miss / (2 * len(ratios)), (1 - 2 * BOX_SHARE) * miss
-    enclosed = [quotient_interval(one, sight.noises, sight.released, 1 - each) for one in ratios]
-    if any(where is None for where in enclosed):
-        return None
-    values = [(one.above.value(sight.released)[0], one.below.value(sight.released)[0]) for one in ratios]
-    along = [(_along(one.above, held), _along(one.below, held)) for one in ratios]
-    ends = [(where.low, where.high) for where in enclosed if where is not None]
-    released = [ReleasedRatio(*one, value[1], end) for one, value, end in zip(along, values, ends, strict=True)]
-    value: FloatArray = rest.value(sight.released)[0]
-    size: FloatArray = np.abs(value)
-    for above, below in values:
-        value, size = value + above / below, size + np.abs(above / below)
-    half = ratio_sum_reach(released, _along(rest, held), noises, main, each) + 1e-14 * size
-    turned = _within(value, half, rough)
-    if len(ratios) != 2 or rest.terms or not are_apart(along, _along(rest, held)):  # noqa: PLR2004 -- a pair
-        return turned
-    pair = [NoisyRatio(*one, noises, *value, end) for one, value, end in zip(along, values, ends, strict=True)]
-    small = is_small(pair[0]) | is_small(pair[1])
-    found = ratio_pair_ends((pair[0], pair[1]), main, small)
-    if found is None:
-        return turned
-    own = _both(_shift(ColumnEnclosure(*found, np.zeros(sight.rows, np.bool_)), float(rest.constant)), rough)
-    return ColumnEnclosure(*(np.where(small, getattr(own, name), getattr(turned, name)) for name in ("low", "high", "null")))
-
-
-def _shift(where: ColumnEnclosure, move: float) -> ColumnEnclosure:
-    return on.round_outward(where.low + move, where.high + move, where.null, ulps=2 if move else 0)
-
-
-def _both(one: ColumnEnclosure, rough: ColumnEnclosure) -> ColumnEnclosure:
-    """What two intervals of the same number have in common; the second where that is nothing."""
-    low, high = np.maximum(one.low, rough.low), np.minimum(one.high, rough.high)
-    sure = low <= high
-    null = rough.null & ~(np.isfinite(one.low) & np.isfinite(one.high) & sure)
-    return ColumnEnclosure(np.where(sure, low, rough.low), np.where(sure, high, rough.high), null)
-
-
-def _along(form: Linear, held: Sequence[int]) -> FloatArray:
-    terms = dict(form.terms)
-    return np.array([float(terms.get(index, 0)) for index in held])
-
-
-def _within(value: FloatArray, half: FloatArray, rough: ColumnEnclosure) -> ColumnEnclosure:
-    """value ± half inside another interval of the same number; that one where there is no half."""
-    sure = np.isfinite(value) & np.isfinite(half)
-    low, high = np.maximum(value - half, rough.low), np.minimum(value + half, rough.high)
-    sure &= low <= high
-    return ColumnEnclosure(np.where(sure, low, rough.low), np.where(sure, high, rough.high), rough.null & ~sure)
+    ratios = [
+        MeasuredRatio(
+            one.above.terms,
+            one.below.terms,
+            one.above.value(sight.released)[0],
+            one.below.value(sight.released)[0],
+            one.within,
+        )
+        for one in part.ratios
+    ]
+    return ratio_sum_interval(ratios, part.rest.terms, part.rest.value(sight.released)[0], sight.noises, miss, rough)
 
 
 def _by_parts(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:

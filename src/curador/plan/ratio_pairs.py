@@ -148,9 +148,7 @@ def _side(one: NoisyRatio) -> _Side | None:
 
 def _least(pair: tuple[_Side, _Side], z: float) -> FloatArray:
     """The least accepted sum, or less: minus the most of the mirrored ratios."""
-    mirrored = [
-        _Side(-one.slope, one.scale, one.length, -one.angle, one.turn, (-one.ends[1], -one.ends[0])) for one in pair
-    ]
+    mirrored = [_Side(-one.slope, one.scale, one.length, -one.angle, one.turn, (-one.ends[1], -one.ends[0])) for one in pair]
     return -_most((mirrored[0], mirrored[1]), z)
 
 

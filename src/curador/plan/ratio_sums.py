@@ -178,9 +178,7 @@ def _sine(
         turned = np.broadcast_to((first + second) / 2, turned.shape)
     sizes = np.stack([np.sqrt(np.sum(np.maximum(*map(np.abs, part)) ** 2, axis=-1)) for part in parts])
     moved = np.sum(turned * sizes / np.stack(near), axis=0)
-    wide = [
-        (1 / (one.divisor + 2 * reach), 1 / (low - reach)) for one, reach, low in zip(ratios, far, near, strict=True)
-    ]
+    wide = [(1 / (one.divisor + 2 * reach), 1 / (low - reach)) for one, reach, low in zip(ratios, far, near, strict=True)]
     low, high = _combine(parts, wide, own)
     least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
     return moved / np.sqrt(np.sum(least**2, axis=-1)) * ROUND_OFF
@@ -191,7 +189,9 @@ def _critical(sine: FloatArray, turning: int, miss: float, furthest: float) -> F
     known = np.isfinite(sine) & (sine <= _MOST_SINE)
     fine = FINENESS // 8 if furthest else FINENESS
     steps = np.where(known, np.ceil(np.where(known, sine, 0.0) * fine) * (FINENESS // fine), -1).astype(np.int64)
-    found = {step: critical_value(step, turning, miss, furthest) if step >= 0 else np.inf for step in np.unique(steps).tolist()}
+    found = {
+        step: critical_value(step, turning, miss, furthest) if step >= 0 else np.inf for step in np.unique(steps).tolist()
+    }
     return np.array([found[step] for step in steps.tolist()])
 
 
