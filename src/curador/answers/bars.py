@@ -23,6 +23,7 @@ from curador.answers.computed import Vector
 from curador.answers.extremes import SCREENED, Contest, extreme_ends, find_contest, share_of_extreme
 from curador.answers.forms import DrawnBar, Form, Share, measure_mean, share_noise, take_enclosure, take_values
 from curador.answers.ratio_bars import ratio_sum_interval
+from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan import enclosure as on
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.functions import ENCLOSURES, TRUTHS
@@ -119,20 +120,22 @@ class MeanSum:
         return replace(self, one=self.one.mark(), other=self.other.mark())
 
     def enclose(self, miss: Fraction) -> ColumnEnclosure:
-        """Return where the sum lies: by the law of sums of ratios, where no noise is in both means; elsewhere by both at once.
+        """Return where the sum lies: by the law of sums of ratios, where no noise is in both means and all are Gaussian.
+
+        Elsewhere by both at once, as under Laplace noise: in small groups that is the shorter one.
 
         Claim   In each row it is missed with probability at most `miss`. A mean is a ratio of two measurements of its row; those of
                 different rows, blocks or measurements have noises of their own.
         """
         node = Call("+" if self.sign > 0 else "-", (Estimated(0, Type.FLOAT), Estimated(1, Type.FLOAT)), Type.FLOAT)
         both = Computed(node, (self.one, self.other), self.rows)
-        if self.one.chosen or self.other.chosen:
-            return enclose_bar(both, miss)
         ratios, noises = list["MeasuredRatio"](), list["Noise"]()
         for bar, sign in ((self.one, 1), (self.other, self.sign)):
             ratio, laws = measure_mean(bar, sign, len(noises))
             ratios.append(ratio)
             noises += laws
+        if self.one.chosen or self.other.chosen or not all(isinstance(noise, DiscreteGaussian) for noise in noises):
+            return enclose_bar(both, miss)
         null = (self.one.at < 0) | (self.other.at < 0)
         apart = ~null & ~share_noise(self.one, self.other)
         with np.errstate(all="ignore"):

@@ -22,6 +22,7 @@ from curador.plan.aggregates import Ends, Linear
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of, measurements_of
+from curador.plan.moment_forms import moments_interval, of_moments
 from curador.plan.parts import PartWithLaw, Quotient, RatioSum, Smooth, jet_of, part_of, parts_of
 from curador.plan.smooth import BOX_SHARE, smooth_interval
 from curador.query.tree import Call, Estimated
@@ -176,9 +177,13 @@ def _by_parts(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
 
 
 def _smooth_law(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
-    """By its slopes; where it has none, as where a divisor may be 0, by its parts."""
+    """By its slopes, in moments where it is of such; where it has none, as where a divisor may be 0, by its parts."""
     rough = _by_parts(node, sight, miss)
     measured = {index: _floats(sight.released, index) for index in measurements_of(sight.block, node)}
+    moments = of_moments(node, sight.block)
+    found = None if moments is None else moments_interval(moments, sight.block, measured, sight.noises, miss, rough)
+    if found is not None:
+        return found
     return smooth_interval(lambda box: jet_of(node, sight.block, box, sight.rows), measured, sight.noises, miss, rough)
 
 

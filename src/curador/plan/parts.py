@@ -121,7 +121,7 @@ def quotient_of_forms(node: Node, block: BlockPlan) -> Quotient | None:
 def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
     match node:
         case Call(function="/"):
-            above, below = affine_form(node.arguments[0], block), affine_form(_bare(node.arguments[1]), block)
+            above, below = affine_form(node.arguments[0], block), affine_form(bare_divisor(node.arguments[1]), block)
             if above is not None and below is not None and below.terms:
                 return Quotient(above, below)
             inner = quotient_of_forms(node.arguments[0], block)
@@ -152,13 +152,13 @@ def _shift_of(node: Call, block: BlockPlan) -> Quotient | None:
     return None
 
 
-def _bare(divisor: Node) -> Node:
-    """NULLIF(x, 0) divides as x does, whose quotient is NULL there anyway."""
+def bare_divisor(divisor: Node) -> Node:
+    """Return the divisor that counts: NULLIF(x, 0) divides as x does, whose quotient is NULL there anyway."""
     match divisor:
         case Call(function="nullif", arguments=(inner, Literal(value=0 | Fraction()) as zero)) if not zero.value:
             return inner
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
-            return _bare(inner)
+            return bare_divisor(inner)
         case _:
             return divisor
 
@@ -320,7 +320,7 @@ def is_smooth(node: Node, block: BlockPlan) -> bool:
             divisor = affine_form(below, block)
             if divisor is not None and not divisor.terms:
                 return bool(divisor.constant) and is_smooth(above, block)
-            return is_smooth(above, block) and is_smooth(_bare(below), block)
+            return is_smooth(above, block) and is_smooth(bare_divisor(below), block)
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
             return inner.type is not None and inner.type.numeric and is_smooth(inner, block)
         case Call(function="+" | "-" | "*" | "neg" | "sqrt"):
@@ -342,7 +342,7 @@ def jet_of(node: Node, block: BlockPlan, box: Box, rows: int) -> Jet:
             divisor = affine_form(below, block)
             if divisor is not None and not divisor.terms:
                 return jets.times(jet_of(above, block, box, rows), jets.constant(1 / divisor.constant, rows))
-            return jets.over(jet_of(above, block, box, rows), jet_of(_bare(below), block, box, rows))
+            return jets.over(jet_of(above, block, box, rows), jet_of(bare_divisor(below), block, box, rows))
         case Call():
             return _COMPUTED[node.function](*(jet_of(argument, block, box, rows) for argument in node.arguments))
         case _:

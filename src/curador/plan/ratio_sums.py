@@ -115,20 +115,14 @@ def _sine_apart(
     Source  Kantorovich's inequality: Σ d x² Σ x²/d ≤ ((√κ + 1/√κ)/2)² (Σ x²)², with √d x for x, so cos ω ≥ 2√κ/(κ + 1).
     Rounds  Up.
     """
-    one_, zero = np.ones(len(ratios[0].divisor)), np.zeros(len(ratios[0].divisor))
-    ends = [(one_, one_)] if still else []
+    parts = [np.zeros(len(ratios[0].divisor))] if still else []
     for one, (reach, slack) in zip(ratios, reaches, strict=True):
         beside = np.maximum(*(_cosine(one, end, sigmas) for end in one.ratio))
         moved = beside * reach + slack
         near = one.divisor - moved
         part = np.where(near > moved, moved / np.where(near > moved, near, 1.0), np.nan) * ROUND_OFF
-        ends.append((1 / (1 + part), 1 / (1 - part)))
-    apart = zero
-    for place, (_, high) in enumerate(ends):
-        for other, (low, _) in enumerate(ends):
-            if place != other:
-                apart = np.maximum(apart, (high - low) / (high + low))
-    return apart * ROUND_OFF
+        parts.append(part)
+    return turn_of_parts(parts)
 
 
 def _cosine(one: ReleasedRatio, end: FloatArray, sigmas: FloatArray) -> FloatArray:
@@ -182,6 +176,36 @@ def _sine(
     low, high = _combine(parts, wide, own)
     least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
     return moved / np.sqrt(np.sum(least**2, axis=-1)) * ROUND_OFF
+
+
+def turned_reach(
+    noises: Sequence[DiscreteGaussian], coefficients: FloatArray, parts: Sequence[FloatArray], miss: Fraction
+) -> FloatArray:
+    """Return the reach of a sum of forms without a common noise, each over a divisor of its own that was released.
+
+    parts   by divisor: of what part of itself its noise can be, in every row; NaN where of all of it
+
+    Claim   It is exceeded with probability at most `miss`, and where a divisor's noise is larger. As of ratios: b/b̃ is between
+            1/(1 + e) and 1/(1 − e), so if no factor is more than κ times another, sin ω ≤ (κ − 1)/(κ + 1).
+    Needs   Independent noises; `coefficients` are the largest that are possible, each over its released divisor.
+    Rounds  Up.
+    """
+    sine = turn_of_parts(parts)
+    sigmas = np.array([float(spread(noise)) for noise in noises])
+    slack = np.array([lattice_slack(noise) for noise in noises])
+    left = float(miss) * (1 - 1e-9) - len(noises) * FAR
+    length = np.sqrt(np.sum((coefficients * sigmas) ** 2, axis=-1))
+    return (_critical(sine, len(parts) - 1, left, 0.0) * length + coefficients @ slack) * ROUND_OFF
+
+
+def turn_of_parts(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return (κ − 1)/(κ + 1) for the largest κ that two factors between 1/(1 + e) and 1/(1 − e) can differ by; NaN: no bound."""
+    found = np.zeros(len(parts[0]))
+    for place, one in enumerate(parts):
+        for other in (*parts[:place], *parts[place + 1 :]):
+            low, high = 1 / (1 + other), 1 / (1 - one)
+            found = np.maximum(found, (high - low) / (high + low) * ROUND_OFF)  # NaN stays
+    return found
 
 
 def _critical(sine: FloatArray, turning: int, miss: float, furthest: float) -> FloatArray:
