@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curador.answers.ratio_bars import MeasuredRatio
-    from curador.plan.price import Noise
-
     from curador.numerics.rounding import FloatArray
     from curador.plan.enclosure import Truth
+    from curador.plan.price import Noise
     from curador.query.tree import Node
     from curador.randomness.entropy import IntArray
 
@@ -124,8 +123,8 @@ class MeanSum:
 
         Elsewhere by both at once, as under Laplace noise: in small groups that is the shorter one.
 
-        Claim   In each row it is missed with probability at most `miss`. A mean is a ratio of two measurements of its row; those of
-                different rows, blocks or measurements have noises of their own.
+        Claim   In each row it is missed with probability at most `miss`. A mean is a ratio of two measurements of its row;
+                those of different rows, blocks or measurements have noises of their own.
         """
         node = Call("+" if self.sign > 0 else "-", (Estimated(0, Type.FLOAT), Estimated(1, Type.FLOAT)), Type.FLOAT)
         both = Computed(node, (self.one, self.other), self.rows)
@@ -239,7 +238,7 @@ class Folded:
         return None if among is None else extreme_ends(among, self.part, miss, enclose_bar)
 
     def contest(self, miss: Fraction) -> Contest | None:
-        """Return which rows can be the extreme one of each range, but for SCREENED of the miss; None where there are too many."""
+        """Return which rows can be the extreme one of each range, but for SCREENED of the miss; None for too many."""
         if self.chosen or not self.rows:
             return None
         return find_contest(self, enclose_bar(self.part, SCREENED * miss / max(self.over.longest, 1)))

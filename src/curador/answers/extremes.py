@@ -107,11 +107,11 @@ def extreme_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the extreme number of each range.
 
-    Claim   They miss it with probability at most `miss`, of which the contest has SCREENED. Forms, whose noises are symmetric,
-            half of the rest for each end: the upper one is at least that of row j. The lower one is above M only where one of
-            the rows that can be, all of them in W, has x_i below its lower end; their misses are made for at least as many
-            rows as W has. Other parts: the interval of row j is among those of the rows that can be it, and no number is below
-            the greatest of the ends that hold at once.
+    Claim   They miss it with probability at most `miss`, of which the contest has SCREENED. Forms, whose noises are
+            symmetric, half of the rest for each end: the upper one is at least that of row j. The lower one is above M only
+            where one of the rows that can be, all of them in W, has x_i below its lower end; their misses are made for at
+            least as many rows as W has. Other parts: the interval of row j is among those of the rows that can be it, and no
+            number is below the greatest of the ends that hold at once.
     Rounds  Outward.
     """
     left = (1 - SCREENED) * miss
@@ -145,12 +145,12 @@ def _levels(among: Contest) -> IntArray:
 def share_of_extreme(among: Contest, above: Form, part: Form, null: BoolArray, miss: Fraction) -> ColumnEnclosure:
     """Return where a form over the extreme one of others lies, in every row.
 
-    Claim   It is missed with probability at most `miss`, of which the contest has SCREENED, and so has the sign of what stands
-            above. If that is above 0, and so is the divisor, x_r/M is the least of all x_r/x_i (with the least below, the
-            greatest): the outer end is that of row j or further out; the inner one is beyond the truth only where that of one
-            of the rows that can be, all of them in W, is beyond x_r/x_i, and their misses are made for as many rows as W has.
-            Noise of N − θD is symmetric, so that half of a set's miss lies on either side. If it may be below 0, both ends are
-            those of all rows that can be j. A form over itself is its factor.
+    Claim   It is missed with probability at most `miss`, of which the contest has SCREENED, and so has the sign of what
+            stands above. If that is above 0, and so is the divisor, x_r/M is the least of all x_r/x_i (with the least below,
+            the greatest): the outer end is that of row j or further out; the inner one is beyond the truth only where that
+            of one of the rows that can be, all of them in W, is beyond x_r/x_i, and their misses are made for as many rows
+            as W has. Noise of N − θD is symmetric, so that half of a set's miss lies on either side. If it may be below 0,
+            both ends are those of all rows that can be j. A form over itself is its factor.
     Rounds  Outward.
     """
     left = (1 - 2 * SCREENED) * miss
@@ -198,7 +198,7 @@ def _ratio_ends(first: Form, second: Form, miss: Fraction) -> tuple[FloatArray, 
 
 
 def _factors(one: Form, other: Form) -> FloatArray:
-    """By row the number that one form is of another, of one variable; NaN where they differ, infinite where by a number more."""
+    """By row how often one form has another, both of one variable; NaN where it has not, infinite where a number is added."""
     first, second = one.wide(), other.wide()
     alone = (np.diff(first.indptr) == 1) & (np.diff(second.indptr) == 1)
     found = np.full(one.rows, np.nan)

@@ -2,7 +2,8 @@
 
 one divisor   the sum is one ratio: Fieller's set, of any noise
 two           of ratios that have no noise in common: where divisors are small, Fieller's set in two dimensions
-others        by the angle that the divisors' noise can turn; under other noise than Gaussian, by what it can change of the parts
+others        by the angle that the divisors' noise can turn; under other noise than Gaussian, by what it can change of the
+              parts
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def ratio_sum_interval(
         value, size = value + one.numerator / one.divisor, size + np.abs(one.numerator / one.divisor)
     half = ratio_sum_reach(released, _along(rest, held), gaussians, main, each) + 1e-14 * size
     turned = _within(value, half, rough)
-    if len(ratios) != 2 or rest or not apart:  # noqa: PLR2004 -- a pair
+    if len(ratios) != 2 or rest or not apart:
         return turned
     pair = [
         NoisyRatio(*one, gaussians, ratio.numerator, ratio.divisor, end)
@@ -113,9 +114,9 @@ def _drifted(
 ) -> ColumnEnclosure:
     """Ratios without a common noise, of any kind, as `plan/moment_forms.py` has several counts.
 
-    Claim   The sum is off by Σ r_i/b̃_i, r_i being the noise of a_i − μ_i b_i. With b_i/b̃_i = λ(1 + δ_i), |δ_i| ≤ s, that is λ Σ r_i/b_i,
-            whose coefficients are not random and at most 1/(1 − s) times those over b̃, but for s/(1 − s) times what the single
-            ratios are off by, which their own intervals say.
+    Claim   The sum is off by Σ r_i/b̃_i, r_i being the noise of a_i − μ_i b_i. With b_i/b̃_i = λ(1 + δ_i), |δ_i| ≤ s, that
+            is λ Σ r_i/b_i, whose coefficients are not random and at most 1/(1 − s) times those over b̃, but for s/(1 − s)
+            times what the single ratios are off by, which their own intervals say.
     Rounds  Up.
     """
     added, laws, main, each = said

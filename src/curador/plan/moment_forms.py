@@ -1,7 +1,7 @@
 """Error bars of smooth expressions of means and variances, as CORR, COVAR and REGR: in moments, each over its released count.
 
-Let x_i be measurements, n_i the counts of their rows, and y_i = x_i/n_i. What is released of y_i is off by (N_i − y_i N_n)/ñ_i
-without any rest, N being noises and ñ the released count, which is known. So for h, a function of y,
+Let x_i be measurements, n_i the counts of their rows, and y_i = x_i/n_i. What is released of y_i is off by (N_i − y_i
+N_n)/ñ_i without any rest, N being noises and ñ the released count, which is known. So for h, a function of y,
 
     h(ỹ) − h(y) = Σ h_i(y) (N_i − y_i N_n)/ñ_i + ½ Σ h_ij(ξ) (ỹ_i − y_i)(ỹ_j − y_j),   h_i the slopes, h_ij the bends.
 
@@ -9,7 +9,7 @@ If all have one count, the first sum times ñ is one linear form whose coefficie
 the count may be off. Of several counts the parts have no noise in common, and what the counts' noise changes of their sum is
 little and bounded.
 
-quotient   θ = a/b is where h = a − θb is 0, so θ̃ − θ = h(ỹ)/b(ỹ) and the divisor is known, too: Fieller's set, for smooth a and b
+quotient   θ = a/b is where h = a − θb is 0, so θ̃ − θ = h(ỹ)/b(ỹ) and the divisor is known, too: Fieller's set of smooth a, b
 n h(y)     as REGR_SXY: ñ h(ỹ) − n h(y) is ñ times the same, with h(y) N_n/ñ added
 n/(n + c)  as in COVAR_SAMP: a factor that the count's own interval encloses
 """
@@ -176,8 +176,8 @@ def moments_interval(
     """Return where the expression of the numbers before noise lies, in every row; None where a moment has no law.
 
     Claim   In each row it is missed with probability at most `miss`: `rough` and the intervals of moments and counts have
-            BOX_SHARE of that each, and the linear form has the rest. Where all hold, θ lies within W/b(ỹ) of θ̃, W being the form's
-            reach and the rest, at the largest slopes and bends that moments and θ allow. What allows θ at all is what
+            BOX_SHARE of that each, and the linear form has the rest. Where all hold, θ lies within W/b(ỹ) of θ̃, W being the
+            form's reach and the rest, at the largest slopes and bends that moments and θ allow. What allows θ at all is what
             `rough` does; where that has no end, |θ| ≤ T if no larger θ is accepted, which is seen of a/θ − b, |1/θ| ≤ 1/T.
             Each narrower θ allows a smaller W.
     Needs   `rough` misses with at most BOX_SHARE · miss. Noises are independent, and of integers.
@@ -244,10 +244,7 @@ class _Form:
     miss: Fraction
 
     def reach(self, jet: Jet, by_rows: int | None = None) -> FloatArray:
-        """Return how far h(ỹ) is from h(y), or over ñ ñ h(ỹ) from n h(y), n being a count; not finite where slopes or bends are not.
-
-        Rounds  Up.
-        """
+        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; not finite where slopes or bends are not. Rounds: up."""
         rows = len(jet.value.low)
         nothing = on.exactly(np.zeros(rows), np.zeros(rows, np.bool_))
         levels = {count: jet.value if count == by_rows else nothing for count in self.released}
@@ -273,9 +270,10 @@ class _Form:
     def _linear(self, held: Sequence[int], coefficients: FloatArray, slips: FloatArray) -> FloatArray:
         """The reach of the linear form; slips: what the parts of it come to one by one, within their own intervals.
 
-        Claim   Of several counts, with k = n/ñ for each, λ the middle of the largest and the smallest, and s the half of their
-                difference over λ, every k is λ(1 + δ), |δ| ≤ s. So the form differs from λ times that with n for ñ, whose coefficients are
-                not random and at most 1/(1 − s) times those over ñ, by s/(1 − s) times the slips. Of Gaussian noises the turn says more.
+        Claim   Of several counts, with k = n/ñ for each, λ the middle of the largest and the smallest, and s the half of
+                their difference over λ, every k is λ(1 + δ), |δ| ≤ s. So the form differs from λ times that with n for ñ,
+                whose coefficients are not random and at most 1/(1 − s) times those over ñ, by s/(1 − s) times the slips. Of
+                Gaussian noises the turn says more.
         """
         if len(self.released) == 1:
             return combined_reaches(held, coefficients, self.noises, self.miss)

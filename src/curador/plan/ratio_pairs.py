@@ -1,7 +1,7 @@
-"""Error bars of a sum of two ratios that have no noise in common, as a difference of two means: Fieller's set in two dimensions.
+"""Error bars of a sum of two ratios without a common noise, as a difference of means: Fieller's set in two dimensions.
 
-In the plane of one ratio (`plan/error.py`) noise has variance 1 in every direction, and the ratio θ = β + γ tan ψ is a line at
-the angle ψ. The noisy point, at distance R and angle ω, is off that line by ζ = R sin(ω − ψ), which is normal, and lies
+In the plane of one ratio (`plan/error.py`) noise has variance 1 in every direction, and the ratio θ = β + γ tan ψ is a line
+at the angle ψ. The noisy point, at distance R and angle ω, is off that line by ζ = R sin(ω − ψ), which is normal, and lies
 R cos(ω − ψ) along it, which is independent of ζ. Dividing by the divisor as the point along the line has it,
 
     A = (ã − θ b̃)/g = γ tan(ω − ψ)/cos² ψ,   g = R cos(ω − ψ) cos ψ · σ_b,   of deviation S = γ/(R cos(ω − ψ) cos² ψ) given g.
@@ -10,8 +10,8 @@ So for the true pair of ratios A₁ + A₂ is normal of variance S₁² + S₂²
 all pairs with |A₁ + A₂| ≤ z √(S₁² + S₂²) holds the true pair with the probability of z. However small the divisors are.
 
 The interval is that of t = θ₁ + θ₂ over this set, as far as both ratios lie in sets of their own. The angles ψ₁ are divided
-into cells, and for each the numbers t: a cell of both is left out where it holds no pair of the set. As θ₁ moves at a fixed t,
-A₁ + A₂ hardly does, since dA/dθ = 2 tan(ω − ψ) tan ψ − 1/cos²(ω − ψ) is near −1 for both; so cells may be coarse.
+into cells, and for each the numbers t: a cell of both is left out where it holds no pair of the set. As θ₁ moves at a fixed
+t, A₁ + A₂ hardly does, since dA/dθ = 2 tan(ω − ψ) tan ψ − 1/cos²(ω − ψ) is near −1 for both; so cells may be coarse.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class _Side:
     ends: Enclosed
 
     def take(self, rows: IntArray) -> _Side:
-        parts = (one[rows, None, None] for one in (self.length, self.angle, self.turn))
-        return _Side(self.slope, self.scale, *parts, (self.ends[0][rows, None, None], self.ends[1][rows, None, None]))
+        length, angle, turn, low, high = (one[rows, None, None] for one in (self.length, self.angle, self.turn, *self.ends))
+        return _Side(self.slope, self.scale, length, angle, turn, (low, high))
 
     def centre(self, ratio: FloatArray) -> FloatArray:
         """Return A at a ratio."""
@@ -103,12 +103,12 @@ def is_small(one: NoisyRatio) -> BoolArray:
 
 
 def ratio_pair_ends(ratios: tuple[NoisyRatio, NoisyRatio], miss: Fraction, among: BoolArray) -> Enclosed | None:
-    """Return the ends of the interval of the sum of two ratios, in some rows, infinite in others; None where one has no plane.
+    """Return the ends of the interval of the sum of two ratios, in some rows; None where one has no plane.
 
-    Claim   In each row the sum before noise is missed with probability at most `miss`, and where a ratio is not within what is
-            said of it. Integer noises are coupled to normal ones but for 1e-12 each, within slacks that move the point in its
-            plane by at most h = √Σ(slack/σ)²: its angle by arcsin(h/R), its distance by h. Cells are dropped only if no
-            pair in them is accepted, at any such point, or if all sums in them are nearer than an accepted one.
+    Claim   In each row the sum before noise is missed with probability at most `miss`, and where a ratio is not within what
+            is said of it. Integer noises are coupled to normal ones but for 1e-12 each, within slacks that move the point in
+            its plane by at most h = √Σ(slack/σ)²: its angle by arcsin(h/R), its distance by h. Cells are dropped only if no
+            pair in them is accepted, at any such point.
     Needs   Independent noises of one kind, Gaussian, none of them in both ratios.
     Rounds  Outward.
     Source  As above: normal noises along a line and across it are independent. Fieller's set is that of one ratio alone.
@@ -155,8 +155,8 @@ def _least(pair: tuple[_Side, _Side], z: float) -> FloatArray:
 def _most(pair: tuple[_Side, _Side], z: float) -> FloatArray:
     """The largest accepted sum, or more.
 
-    Claim   Of a cell of ratios θ₁, all accepted sums are at most the upper end of the last cell of sums that may hold one, and
-            where those of the second round hold none, the lower end of what they divide: nothing above that was left.
+    Claim   Of a cell of ratios θ₁, all accepted sums are at most the upper end of the last cell of sums that may hold one,
+            and where those of the second round hold none, the lower end of what they divide: nothing above that was left.
     """
     one, other = pair
     edges = np.tan(np.linspace(0, 1, _ANGLES + 1)[None, :, None] * (_angle(one, 1) - _angle(one, 0)) + _angle(one, 0))

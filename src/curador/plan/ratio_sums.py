@@ -15,8 +15,8 @@ and of the right side the law is known for every bound of sin ω.
 
 Where ratios have no noise in common, as means of different rows, less turns. Of the noise of b_i only the part along q_i, the
 noise of a_i − μ_i b_i, is random once the rest g_i = b_i + (the part across q_i) is known; and that says nothing of any q, as
-normal noises that are orthogonal are independent. So v(g) takes the place of v(b): a mean near the middle of its bounds, whose
-q has little of its count's noise, hardly turns at all.
+normal noises that are orthogonal are independent. So v(g) takes the place of v(b): a mean near the middle of its bounds,
+whose q has little of its count's noise, hardly turns at all.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def ratio_sum_reach(
     """Return how far the released sum lies from the one before noise, in every row; infinite where a divisor may be near 0.
 
     Claim   In each row it lies further with probability at most `miss`, and `each` for each ratio, and where a ratio is
-            outside its enclosure. `each` is what a normal noise that belongs to a ratio has beyond c: that of its divisor, or,
-            where no noise is in two of them, the one along q_i. Within it sin ω is at most a number that is not random.
+            outside its enclosure. `each` is what a normal noise that belongs to a ratio has beyond c: that of its divisor,
+            or, where no noise is in two of them, the one along q_i. Within it sin ω is at most a number that is not random.
     Needs   Independent noises of one kind, Gaussian; one coefficient for each.
     Rounds  Up.
     """
@@ -106,12 +106,13 @@ def _sine_apart(
     """A bound of sin ω for ratios that have no noise in common, NaN or above 1 where there is none.
 
     Claim   With k the cosine of the angle between the noise of b_i and q_i, both have b̃_i = g_i + k · (noise of the length of
-            that of b_i, along q_i), so |b̃_i/g_i − 1| ≤ e = |k| reach/g_i, and the slack of the lattice is added. In the plane of b_i's
-            noise and q_i(μ) the angle grows with μ, so |k| is largest at an end of μ's enclosure; g_i ≥ b̃_i − |k| reach.
-            v(b̃) is v(g) with its coordinates, which are orthogonal, multiplied by g_i/b̃_i between 1/(1 + e) and 1/(1 − e)
-            and that of r by 1. If no factor is more than κ times another, sin ω ≤ (κ − 1)/(κ + 1).
-            Noises along q that are at most a part ρ/c of their reaches c turn by at most that part of the bound: for two e the
-            bound is (e + e′)ρ/(2c − |e − e′|ρ), which over ρ grows with ρ. The slack is taken c times, so for ρ ≥ 1 as well.
+            that of b_i, along q_i), so |b̃_i/g_i − 1| ≤ e = |k| reach/g_i, and the slack of the lattice is added. In the
+            plane of b_i's noise and q_i(μ) the angle grows with μ, so |k| is largest at an end of μ's enclosure; g_i ≥ b̃_i
+            − |k| reach. v(b̃) is v(g) with its coordinates, which are orthogonal, multiplied by g_i/b̃_i between 1/(1 + e)
+            and 1/(1 − e) and that of r by 1. If no factor is more than κ times another, sin ω ≤ (κ − 1)/(κ + 1).
+            Noises along q that are at most a part ρ/c of their reaches c turn by at most that part of the bound: for two e
+            the bound is (e + e′)ρ/(2c − |e − e′|ρ), which over ρ grows with ρ. The slack is taken c times, so for ρ ≥ 1 as
+            well.
     Source  Kantorovich's inequality: Σ d x² Σ x²/d ≤ ((√κ + 1/√κ)/2)² (Σ x²)², with √d x for x, so cos ω ≥ 2√κ/(κ + 1).
     Rounds  Up.
     """
@@ -185,8 +186,8 @@ def turned_reach(
 
     parts   by divisor: of what part of itself its noise can be, in every row; NaN where of all of it
 
-    Claim   It is exceeded with probability at most `miss`, and where a divisor's noise is larger. As of ratios: b/b̃ is between
-            1/(1 + e) and 1/(1 − e), so if no factor is more than κ times another, sin ω ≤ (κ − 1)/(κ + 1).
+    Claim   It is exceeded with probability at most `miss`, and where a divisor's noise is larger. As of ratios: b/b̃ is
+            between 1/(1 + e) and 1/(1 − e), so if no factor is more than κ times another, sin ω ≤ (κ − 1)/(κ + 1).
     Needs   Independent noises; `coefficients` are the largest that are possible, each over its released divisor.
     Rounds  Up.
     """
@@ -199,7 +200,7 @@ def turned_reach(
 
 
 def turn_of_parts(parts: Sequence[FloatArray]) -> FloatArray:
-    """Return (κ − 1)/(κ + 1) for the largest κ that two factors between 1/(1 + e) and 1/(1 − e) can differ by; NaN: no bound."""
+    """Return (κ − 1)/(κ + 1), κ being what two factors between 1/(1 + e) and 1/(1 − e) can differ by; NaN: no bound."""
     found = np.zeros(len(parts[0]))
     for place, one in enumerate(parts):
         for other in (*parts[:place], *parts[place + 1 :]):
