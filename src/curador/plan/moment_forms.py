@@ -244,7 +244,7 @@ class _Form:
     miss: Fraction
 
     def reach(self, jet: Jet, by_rows: int | None = None) -> FloatArray:
-        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; not finite where slopes or bends are not. Rounds: up."""
+        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; infinite where slopes or bends are. Rounds: up."""
         rows = len(jet.value.low)
         nothing = on.exactly(np.zeros(rows), np.zeros(rows, np.bool_))
         levels = {count: jet.value if count == by_rows else nothing for count in self.released}
