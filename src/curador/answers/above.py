@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.answers.bars import Computed, Folded, Known, Ranked, RowRanges, Stacked, Unproved
+from curador.answers.bars import Computed, Folded, Known, MeanSum, Ranked, RowRanges, ShareOfExtreme, Stacked, Unproved
 from curador.answers.computed import ReleasedFrame, Vector, arrow_type, compute, evaluate, vector_of
-from curador.answers.forms import MOST_TERMS, Form, NoiseWorld, Share, take_values
+from curador.answers.forms import MOST_TERMS, DrawnBar, Form, NoiseWorld, Share, is_mean, take_values
 from curador.answers.release import key_order
 from curador.plan.above import depends_on_noise, equated_columns, is_chosen, is_known_by
 from curador.query.lifting import noisy_columns
@@ -531,6 +531,8 @@ def _arithmetic(node: Call, parts: Sequence[Bar], rows: int) -> Bar | None:
             return _scaled(one, np.where(below == 0, np.nan, 1 / np.where(below == 0, 1.0, below)))
         case "/", [Form() as one, Form() as other]:
             return Share(one, other)
+        case "/", [Form() as one, Folded(function="min" | "max", part=Form()) as other]:
+            return ShareOfExtreme(one, other)
         case _:
             return None
 
@@ -559,6 +561,8 @@ def _added(one: Bar, other: Bar, sign: float, rows: int) -> Bar | None:
     if isinstance(one, Share) and isinstance(other, Share) and _same_rows(one.below, other.below):
         above = _added(one.above, other.above, sign, rows)
         return Share(above, one.below) if isinstance(above, Form) else None
+    if isinstance(one, DrawnBar) and isinstance(other, DrawnBar) and is_mean(one) and is_mean(other):
+        return MeanSum(one, other, int(sign))
     if isinstance(one, Known) and isinstance(other, Form):
         moved = _scaled(other, np.full(rows, sign))
         return None if moved is None else _shifted(moved, _floats(one))

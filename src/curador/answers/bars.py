@@ -20,18 +20,24 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from curador.answers.computed import Vector
-from curador.answers.forms import DrawnBar, Form, Share, take_enclosure, take_values
+from curador.answers.extremes import SCREENED, Contest, extreme_ends, find_contest, share_of_extreme
+from curador.answers.forms import DrawnBar, Form, Share, measure_mean, share_noise, take_enclosure, take_values
+from curador.answers.ratio_bars import ratio_sum_interval
+from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan import enclosure as on
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.functions import ENCLOSURES, TRUTHS
+from curador.plan.smooth import BOX_SHARE
 from curador.query.tree import Call, Estimated, Literal, Ref
 from curador.study.values import Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from curador.answers.ratio_bars import MeasuredRatio
     from curador.numerics.rounding import FloatArray
     from curador.plan.enclosure import Truth
+    from curador.plan.price import Noise
     from curador.query.tree import Node
     from curador.randomness.entropy import IntArray
 
@@ -92,6 +98,57 @@ class Computed:
 
 
 @dataclass(frozen=True, eq=False)
+class MeanSum:
+    """The sum or difference of two means, each of some row."""
+
+    one: DrawnBar
+    other: DrawnBar
+    sign: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.one.rows
+
+    def take(self, places: IntArray) -> MeanSum:
+        """Return the rows at these places; −1: NULL."""
+        return replace(self, one=self.one.take(places), other=self.other.take(places))
+
+    def mark(self) -> MeanSum:
+        """Return the same, chosen by noise."""
+        return replace(self, one=self.one.mark(), other=self.other.mark())
+
+    def enclose(self, miss: Fraction) -> ColumnEnclosure:
+        """Return where the sum lies: by the law of sums of ratios, where no noise is in both means and all are Gaussian.
+
+        Elsewhere by both at once, as under Laplace noise: in small groups that is the shorter one.
+
+        Claim   In each row it is missed with probability at most `miss`. A mean is a ratio of two measurements of its row;
+                those of different rows, blocks or measurements have noises of their own.
+        """
+        node = Call("+" if self.sign > 0 else "-", (Estimated(0, Type.FLOAT), Estimated(1, Type.FLOAT)), Type.FLOAT)
+        both = Computed(node, (self.one, self.other), self.rows)
+        ratios, noises = list["MeasuredRatio"](), list["Noise"]()
+        for bar, sign in ((self.one, 1), (self.other, self.sign)):
+            ratio, laws = measure_mean(bar, sign, len(noises))
+            ratios.append(ratio)
+            noises += laws
+        if self.one.chosen or self.other.chosen or not all(isinstance(noise, DiscreteGaussian) for noise in noises):
+            return enclose_bar(both, miss)
+        null = (self.one.at < 0) | (self.other.at < 0)
+        apart = ~null & ~share_noise(self.one, self.other)
+        with np.errstate(all="ignore"):
+            rough = enclose_bar(both, BOX_SHARE * miss)
+            found = ratio_sum_interval(ratios, (), np.zeros(self.rows), noises, miss, rough)
+        plain = enclose_bar(both, miss)
+        if found is None:
+            return plain
+        return ColumnEnclosure(
+            *(np.where(apart, getattr(found, name), getattr(plain, name)) for name in ("low", "high", "null"))
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class RowRanges:
     """Which rows each number is over: those of `order` from `start` up to `stop`."""
 
@@ -145,7 +202,7 @@ class Folded:
 
         Claim   With probability at least 1 − miss all parts that a row is over lie in their intervals, each of which misses
                 with miss over their number; chosen: all that could have been chosen. Then so does what is made of them. Where
-                noise may have decided that a part is NULL, nothing is said.
+                noise may have decided that a part is NULL, nothing is said. Extremes need less: `extremes.py`.
         Rounds  Outward.
         """
         held = _at_once(self.part, self.over, miss, chosen=self.chosen)
@@ -163,13 +220,59 @@ class Folded:
             ends = [ends[0] - slip, ends[1] + slip]
             if self.function == "avg":
                 ends = [end / np.maximum(count, 1.0) for end in ends]
-        elif self.function == "max":
-            ends = [_extremes(np.where(there, end, -np.inf), self.over) for end in (low, high)]
         else:
-            ends = [-_extremes(np.where(there, -end, -np.inf), self.over) for end in (low, high)]
+            ends = list(self._extreme(miss) or self._extreme_at_once(there, low, high))
         null = (count == 0) if self.null is None else (count == 0) | self.null
         found = [np.where(unsure, way * np.inf, end) for way, end in zip((-1, 1), ends, strict=True)]
         return ColumnEnclosure(np.where(null, np.inf, found[0]), np.where(null, -np.inf, found[1]), null | unsure)
+
+    def _extreme_at_once(self, there: NDArray[np.bool_], low: FloatArray, high: FloatArray) -> list[FloatArray]:
+        """The extreme of all ends."""
+        if self.function == "max":
+            return [_extremes(np.where(there, end, -np.inf), self.over) for end in (low, high)]
+        return [-_extremes(np.where(there, -end, -np.inf), self.over) for end in (low, high)]
+
+    def _extreme(self, miss: Fraction) -> tuple[FloatArray, FloatArray] | None:
+        """Return the ends of a greatest or least of rows that were fixed before noise; None where there are too many."""
+        among = None if self.chosen else self.contest(miss)
+        return None if among is None else extreme_ends(among, self.part, miss, enclose_bar)
+
+    def contest(self, miss: Fraction) -> Contest | None:
+        """Return which rows can be the extreme one of each range, but for SCREENED of the miss; None for too many."""
+        if self.chosen or not self.rows:
+            return None
+        return find_contest(self, enclose_bar(self.part, SCREENED * miss / max(self.over.longest, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class ShareOfExtreme:
+    """A form over the greatest or least of some forms."""
+
+    above: Form
+    below: Folded
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.above.rows
+
+    def take(self, places: IntArray) -> ShareOfExtreme | Computed:
+        """Return the rows at these places; −1: NULL."""
+        return ShareOfExtreme(self.above.take(places), self.below.take(places))
+
+    def mark(self) -> ShareOfExtreme:
+        """Return the same, chosen by noise."""
+        return ShareOfExtreme(self.above.mark(), self.below.mark())
+
+    def enclose(self, miss: Fraction) -> ColumnEnclosure:
+        """Return where the ratio lies: by the row that is the extreme one, or by all that can be."""
+        among = None if self.above.chosen else self.below.contest(miss)
+        if among is None or not isinstance(self.below.part, Form):
+            kind = Type.FLOAT
+            node = Call("/", (Estimated(0, kind), Estimated(1, kind)), kind)
+            return enclose_bar(Computed(node, (self.above, self.below), self.rows), miss)
+        null = (self.above.pick < 0) | (self.below.null if self.below.null is not None else np.zeros(self.rows, np.bool_))
+        return share_of_extreme(among, self.above, self.below.part, null, miss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +363,7 @@ class Stacked:
         return take_enclosure(whole, self.at)
 
 
-Bar: TypeAlias = Known | Unproved | Form | Share | DrawnBar | Computed | Folded | Ranked | Stacked
+Bar: TypeAlias = Known | Unproved | Form | Share | ShareOfExtreme | MeanSum | DrawnBar | Computed | Folded | Ranked | Stacked
 
 
 # ---- where it lies ---------------------------------------------------------------------------------------------------
@@ -296,6 +399,8 @@ def is_proved(bar: Bar) -> bool:
             return all(is_proved(part) for part in bar.parts)
         case Folded() | Ranked():
             return is_proved(bar.part)
+        case ShareOfExtreme():
+            return is_proved(bar.below)
         case _:
             return True
 

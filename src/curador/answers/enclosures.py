@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curador.answers.computed import ReleasedFrame, Vector, evaluate, numbers, settle_types
-from curador.mechanisms.gaussian import DiscreteGaussian
+from curador.answers.ratio_bars import MeasuredRatio, ratio_interval, ratio_sum_interval
 from curador.plan import enclosure as on
-from curador.plan.aggregates import Ends, Linear, linear_reach
+from curador.plan.aggregates import Ends, Linear
 from curador.plan.enclosure import ColumnEnclosure
-from curador.plan.error import ratio_law
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of, measurements_of
+from curador.plan.moment_forms import moments_interval, of_moments
 from curador.plan.parts import PartWithLaw, Quotient, RatioSum, Smooth, jet_of, part_of, parts_of
-from curador.plan.ratio_sums import ReleasedRatio, ratio_sum_reach
 from curador.plan.smooth import BOX_SHARE, smooth_interval
 from curador.query.tree import Call, Estimated
 from curador.study.values import Type
@@ -79,13 +78,10 @@ def quotient_interval(
     one: Quotient, noises: Sequence[Noise], released: ReleasedBlock, confidence: Fraction
 ) -> ColumnEnclosure | None:
     """Return the interval of a ratio of two sums; None where their noises allow none."""
-    law = ratio_law(one.above.terms, one.below.terms, noises, confidence) if one.above.terms else None
-    if law is None:
+    if not one.above.terms:
         return None
     above, below = one.above.value(released)[0], one.below.value(released)[0]
-    none = below <= 0
-    low, high = law.ends(above / np.where(none, 1.0, below), above, below)
-    return ColumnEnclosure(low, high, np.isinf(low))
+    return ratio_interval(MeasuredRatio(one.above.terms, one.below.terms, above, below, one.within), noises, confidence)
 
 
 # ---- expressions
@@ -158,45 +154,19 @@ def _law(part: PartWithLaw, sight: Sight, level: Fraction) -> ColumnEnclosure:
 
 
 def _ratio_sum_law(part: RatioSum, sight: Sight, miss: Fraction) -> ColumnEnclosure | None:
-    """By the turn of its noise, within what its parts allow; None where noises are not Gaussian.
-
-    Of the miss the parts, the ratios and the divisors may take a part each, and the sum has the rest.
-    """
-    ratios, rest = part.ratios, part.rest
-    held = sorted({index for form in (rest, *(f for r in ratios for f in (r.above, r.below))) for index in form.measurements})
-    laws = [sight.noises[index] for index in held]
-    if not all(isinstance(law, DiscreteGaussian) for law in laws):
-        return None
-    each = BOX_SHARE * miss / (2 * len(ratios))
-    found: list[ReleasedRatio] = []
-    value: FloatArray = rest.value(sight.released)[0]
-    size: FloatArray = np.abs(value)
-    for ratio in ratios:
-        where = quotient_interval(ratio, sight.noises, sight.released, 1 - each)
-        if where is None:
-            return None
-        above, below = ratio.above.value(sight.released)[0], ratio.below.value(sight.released)[0]
-        reach = linear_reach(ratio.below, sight.noises, 1 - each)
-        found.append(
-            ReleasedRatio(_along(ratio.above, held), _along(ratio.below, held), below, reach, (where.low, where.high))
+    """By the law of its noise, within what its parts allow; None where that is known of Gaussian noises only."""
+    rough = _by_parts(part.node, sight, miss)
+    ratios = [
+        MeasuredRatio(
+            one.above.terms,
+            one.below.terms,
+            one.above.value(sight.released)[0],
+            one.below.value(sight.released)[0],
+            one.within,
         )
-        value, size = value + above / below, size + np.abs(above / below)
-    main = (1 - 2 * BOX_SHARE) * miss
-    half = ratio_sum_reach(found, _along(rest, held), cast("list[DiscreteGaussian]", laws), main) + 1e-14 * size
-    return _within(value, half, _by_parts(part.node, sight, miss))
-
-
-def _along(form: Linear, held: Sequence[int]) -> FloatArray:
-    terms = dict(form.terms)
-    return np.array([float(terms.get(index, 0)) for index in held])
-
-
-def _within(value: FloatArray, half: FloatArray, rough: ColumnEnclosure) -> ColumnEnclosure:
-    """value ± half inside another interval of the same number; that one where there is no half."""
-    sure = np.isfinite(value) & np.isfinite(half)
-    low, high = np.maximum(value - half, rough.low), np.minimum(value + half, rough.high)
-    sure &= low <= high
-    return ColumnEnclosure(np.where(sure, low, rough.low), np.where(sure, high, rough.high), rough.null & ~sure)
+        for one in part.ratios
+    ]
+    return ratio_sum_interval(ratios, part.rest.terms, part.rest.value(sight.released)[0], sight.noises, miss, rough)
 
 
 def _by_parts(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
@@ -207,9 +177,13 @@ def _by_parts(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
 
 
 def _smooth_law(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
-    """By its slopes; where it has none, as where a divisor may be 0, by its parts."""
+    """By its slopes, in moments where it is of such; where it has none, as where a divisor may be 0, by its parts."""
     rough = _by_parts(node, sight, miss)
     measured = {index: _floats(sight.released, index) for index in measurements_of(sight.block, node)}
+    moments = of_moments(node, sight.block)
+    found = None if moments is None else moments_interval(moments, sight.block, measured, sight.noises, miss, rough)
+    if found is not None:
+        return found
     return smooth_interval(lambda box: jet_of(node, sight.block, box, sight.rows), measured, sight.noises, miss, rough)
 
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.answers.computed import Vector
+from curador.answers.ratio_bars import MeasuredRatio
 from curador.plan import enclosure as on
-from curador.plan.aggregates import Linear
+from curador.plan.aggregates import Linear, Mean
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.error import own_reach
 from curador.plan.many import many_ratio_law, many_reach
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from curador.answers.enclosures import Sight
     from curador.numerics.rounding import FloatArray
     from curador.plan.error import Additive
+    from curador.plan.price import Noise
     from curador.randomness.entropy import IntArray
 
 MOST_TERMS = 4_000_000
@@ -325,6 +327,38 @@ class DrawnBar:
         level = 1 - (miss / max(sight.rows, 1) if self.chosen else miss)
         found = sight.block.estimates[self.place].interval(sight.noises, sight.released, level)
         return take_enclosure(found, self.at)
+
+
+def is_mean(bar: object) -> bool:
+    """Whether a bar is of a block's mean."""
+    return isinstance(bar, DrawnBar) and isinstance(bar.world.sights[bar.block].block.estimates[bar.place], Mean)
+
+
+def measure_mean(bar: DrawnBar, sign: int, first: int) -> tuple[MeasuredRatio, list[Noise]]:
+    """Return a mean as a ratio of two measurements, times 1 or −1, with their noises, whose places are from `first` on."""
+    sight = bar.world.sights[bar.block]
+    mean = sight.block.estimates[bar.place]
+    if not isinstance(mean, Mean):
+        raise TypeError("not a mean")
+    at = np.maximum(bar.at, 0)
+    total, count = (
+        np.asarray(sight.released.values[place], np.float64)[at] if sight.rows else np.zeros(len(at))
+        for place in (mean.total, mean.count)
+    )
+    ratio = MeasuredRatio(
+        ((first, sign * mean.step), (first + 1, sign * mean.centre)),
+        ((first + 1, Fraction(1)),),
+        sign * (float(mean.step) * total + float(mean.centre) * count),
+        count,
+        (mean.lower, mean.upper) if sign > 0 else (-mean.upper, -mean.lower),
+    )
+    return ratio, [sight.noises[mean.total], sight.noises[mean.count]]
+
+
+def share_noise(one: DrawnBar, other: DrawnBar) -> NDArray[np.bool_]:
+    """Return in which rows two means are of one measurement of one row."""
+    used = [set(bar.world.sights[bar.block].block.estimates[bar.place].measurements) for bar in (one, other)]
+    return (one.at == other.at) & (one.block == other.block and bool(used[0] & used[1]))
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------

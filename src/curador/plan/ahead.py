@@ -139,13 +139,12 @@ def _ratio_sum(part: RatioSum, block: BlockPlan, noises: Sequence[Noise], rows: 
         divisor = float(below)
         ends = np.array(_range(ratio.above, block, rows, set(ratio.below.measurements))) / divisor
         low, high = law.ends(ends, ends * divisor, np.full(2, divisor))  # a ratio's own interval may leave its range
-        reach = linear_reach(ratio.below, noises, 1 - each)
         above, beneath = (
             np.array([float(dict(form.terms).get(index, 0)) for index in held]) for form in (ratio.above, ratio.below)
         )
-        found.append(ReleasedRatio(above, beneath, np.array([divisor]), reach, (low[:1], high[1:])))
+        found.append(ReleasedRatio(above, beneath, np.array([divisor]), (low[:1], high[1:])))
     rest = np.array([float(dict(part.rest.terms).get(index, 0)) for index in held])
-    return float(ratio_sum_reach(found, rest, laws, (1 - 2 * smooth.BOX_SHARE) * miss)[0])
+    return float(ratio_sum_reach(found, rest, laws, (1 - 2 * smooth.BOX_SHARE) * miss, each)[0])
 
 
 def _smooth(node: Node, block: BlockPlan, noises: Sequence[Noise], rows: int, miss: Fraction) -> float | None:

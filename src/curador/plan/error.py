@@ -270,9 +270,6 @@ CELLS = 1024
 """Into how many arcs the half circle is divided; the reach of an arc is that of its worst angle."""
 
 _ROUNDS = 4
-_EDGES = np.linspace(-math.pi / 2, math.pi / 2, CELLS + 1)[:, None]
-_COSINES, _SINES = np.cos(_EDGES), np.sin(_EDGES)
-"""Of the angles between the arcs, which are the same for every law."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -351,8 +348,31 @@ def _ratio_law(
     above_: tuple[float, ...], below_: tuple[float, ...], laws: tuple[Additive, ...], confidence: Fraction
 ) -> RatioLaw | None:
     """The same for coefficients along each noise; a question is tried out before it is asked, with the same laws."""
-    above, below = np.array(above_), np.array(below_)
-    deviations = np.array([deviation(law) for law in laws])
+    plane = ratio_plane(np.array(above_), np.array(below_), np.array([deviation(law) for law in laws]), CELLS)
+    return None if plane is None else plane.law(_reaches(laws, plane.worst, 1 - confidence, level=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RatioPlane:
+    """The plane of a ratio, before any law: β, σ_D and r, and for each arc the largest |coefficient| of every noise in it."""
+
+    slope: float
+    denominator: float
+    rest: float
+    worst: FloatArray
+
+    def law(self, reaches: FloatArray) -> RatioLaw:
+        """Return the law with these reaches of the arcs, which there may be fewer of than of cells."""
+        every = np.repeat(reaches, CELLS // len(reaches))
+        return RatioLaw(self.slope, self.rest / self.denominator, self.denominator, self.rest, arc_maxima(np.tile(every, 3)))
+
+
+def ratio_plane(above: FloatArray, below: FloatArray, deviations: FloatArray, arcs: int) -> RatioPlane | None:
+    """Return the plane of noises with these coefficients above and below; None where both sides are one but for a factor.
+
+    Claim   |c(ψ)| is at most the larger of its values at the ends of an arc, over the cosine of half of it.
+    Rounds  Up.
+    """
     upper, lower = above * deviations, below * deviations
     size = float(np.linalg.norm(lower))
     slope = float(upper @ lower) / (size * size) if size else 0.0
@@ -360,10 +380,16 @@ def _ratio_law(
     rest = float(np.linalg.norm(across * deviations))
     if not (size > 0 and rest > 1e-9 * float(np.linalg.norm(upper))):
         return None
-    each = np.abs(_COSINES * across / rest - _SINES * below / size)
-    worst = np.maximum(each[:-1], each[1:]) / math.cos(math.pi / (2 * CELLS))
-    reaches = _reaches(laws, worst, 1 - confidence, level=True)
-    return RatioLaw(slope, rest / size, size, rest, arc_maxima(np.tile(reaches, 3)))
+    cosines, sines = _directions(arcs)
+    each = np.abs(cosines * across / rest - sines * below / size)
+    return RatioPlane(slope, size, rest, np.maximum(each[:-1], each[1:]) / math.cos(math.pi / (2 * arcs)))
+
+
+@lru_cache(maxsize=4)
+def _directions(arcs: int) -> tuple[FloatArray, FloatArray]:
+    """Cosines and sines of the angles between the arcs of a half circle, which are the same for every law."""
+    edges = np.linspace(-math.pi / 2, math.pi / 2, arcs + 1)[:, None]
+    return np.cos(edges), np.sin(edges)
 
 
 def ratio_reach(

@@ -18,15 +18,14 @@ import numpy as np
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.grid import round_up
 from curador.plan.error import (
-    CELLS,
     FAR,
     ROUND_OFF,
     Additive,
     RatioLaw,
-    arc_maxima,
     deviation,
     lattice_slack,
     ratio_law,
+    ratio_plane,
     sum_reach,
 )
 
@@ -71,17 +70,23 @@ _LARGEST_EXCESS = 1e-3
 def merged_gaussian(noise: DiscreteGaussian, many: int) -> tuple[DiscreteGaussian, float]:
     """Return a discrete Gaussian G and τ so that P[|sum of `many` such noises| > t] ≤ e^τ P[|G| > t] for every t.
 
-    Claim   With τ = 10 Σ e^(−2π²σ² k/(k+1)) over k from 1 to many − 1, for σ ≥ 1/2, the sum's probabilities are within e^±τ
+    Claim   With τ = 5 Σ e^(−2π²σ² k/(k+1)) over k from 1 to many − 1, for σ ≥ 1/2, the sum's probabilities are within e^±τ
             of those of a discrete Gaussian of variance many · σ². A larger σ only makes |G| larger: the ratio of the masses
             grows with |k|.
+            One step, of variances kσ² and σ² with v² = σ² k/(k+1): completing the square, the mass of z is a constant times
+            e^(−z²/2(k+1)σ²) times Σ over whole x of e^(−(x − u)²/2v²) with u = zk/(k+1). By Poisson's summation that sum is
+            √(2π) v (1 + η), |η| ≤ h = 2 Σ_j e^(−2π²v²j²), whatever u is; so after normalising, the mass is that of the
+            discrete Gaussian within a factor of (1 + h)/(1 − h). As v² ≥ 1/8, h ≤ 2.002 e^(−2π²v²) ≤ 0.17, and the factor's
+            logarithm 2 artanh h ≤ 2.03 h < 5 e^(−2π²v²). A factor of the masses of one summand is one of the sum's, so that
+            the steps' logarithms add up.
     Needs   Independent noises of one σ; τ is infinite below 1/2.
     Rounds  σ√many up, τ up.
-    Source  [KLS21], on sums of discrete Gaussians; compared with convolutions by a test.
+    Source  As above; compared with convolutions by a test. The same for privacy in [KLS21].
     """
     if many == 1:
         return noise, 0.0
     sigma2 = float(noise.sigma**2)
-    excess = 10 * (many - 1) * math.exp(-(math.pi**2) * sigma2 * (1 - 1e-12)) * ROUND_OFF if sigma2 >= 0.25 else math.inf
+    excess = 5 * (many - 1) * math.exp(-(math.pi**2) * sigma2 * (1 - 1e-12)) * ROUND_OFF if sigma2 >= 0.25 else math.inf
     width = round_up(noise.sigma * Fraction(math.sqrt(many) * (1 + 1e-15)))
     return DiscreteGaussian(sigma=width, sensitivity=1), excess  # for its law alone: nothing is drawn from it
 
@@ -130,29 +135,19 @@ def _laplace_ratio_law(terms: tuple[tuple[float, float, Additive, int], ...], co
             with every coefficient.
     Rounds  Up.
     """
-    above, below = np.array([term[0] for term in terms]), np.array([term[1] for term in terms])
-    counts = np.array([float(many) for *_, many in terms])
-    laws = [noise for *_, noise, _ in terms]
-    deviations = np.array([deviation(law) for law in laws]) * np.sqrt(counts)
-    upper, lower = above * deviations, below * deviations
-    size = float(np.linalg.norm(lower))
-    slope = float(upper @ lower) / (size * size) if size else 0.0
-    across = above - slope * below
-    rest = float(np.linalg.norm(across * deviations))
-    if not (size > 0 and rest > 1e-9 * float(np.linalg.norm(upper))):
+    above, below, laws, counts = zip(*terms, strict=True)
+    deviations = np.array([deviation(law) for law in laws]) * np.sqrt(np.array(counts, np.float64))
+    plane = ratio_plane(np.array(above), np.array(below), deviations, _ARCS)
+    if plane is None:
         return None
-    angles = np.linspace(-math.pi / 2, math.pi / 2, _ARCS + 1)[:, None]
-    each = np.abs(np.cos(angles) * across / rest - np.sin(angles) * below / size)
-    worst = np.maximum(each[:-1], each[1:]) / math.cos(math.pi / (2 * _ARCS))
     reaches: list[float] = []
-    for row in worst.tolist():
-        held = tuple((c, law, term[3]) for c, law, term in zip(row, laws, terms, strict=True) if c > 0)
+    for row in plane.worst.tolist():
+        held = tuple((c, law, many) for c, law, many in zip(row, laws, counts, strict=True) if c > 0)
         reach = _laplace_lattice_reach(held, float(1 - confidence), coarse=4.0, most=_MOST_POINTS >> 4)
         if reach is None:
             return None
         reaches.append(reach)
-    every = np.tile(np.repeat(np.array(reaches), CELLS // _ARCS), 3)
-    return RatioLaw(slope, rest / size, size, rest, arc_maxima(every))
+    return plane.law(np.array(reaches))
 
 
 # ---- many Laplaces ---------------------------------------------------------------------------------------------------

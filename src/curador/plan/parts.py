@@ -34,10 +34,11 @@ _LARGEST = 1 << 500
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """One form over another that has noise."""
+    """One form over another that has noise; within: between which numbers it lies in any data, if that is known."""
 
     above: Linear
     below: Linear
+    within: tuple[Fraction, Fraction] | None = None
 
 
 def _form(terms: dict[int, Fraction], constant: Fraction) -> Linear:
@@ -120,7 +121,7 @@ def quotient_of_forms(node: Node, block: BlockPlan) -> Quotient | None:
 def _quotient(node: Node, block: BlockPlan) -> Quotient | None:
     match node:
         case Call(function="/"):
-            above, below = affine_form(node.arguments[0], block), affine_form(_bare(node.arguments[1]), block)
+            above, below = affine_form(node.arguments[0], block), affine_form(bare_divisor(node.arguments[1]), block)
             if above is not None and below is not None and below.terms:
                 return Quotient(above, below)
             inner = quotient_of_forms(node.arguments[0], block)
@@ -151,13 +152,13 @@ def _shift_of(node: Call, block: BlockPlan) -> Quotient | None:
     return None
 
 
-def _bare(divisor: Node) -> Node:
-    """NULLIF(x, 0) divides as x does, whose quotient is NULL there anyway."""
+def bare_divisor(divisor: Node) -> Node:
+    """Return the divisor that counts: NULLIF(x, 0) divides as x does, whose quotient is NULL there anyway."""
     match divisor:
         case Call(function="nullif", arguments=(inner, Literal(value=0 | Fraction()) as zero)) if not zero.value:
             return inner
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
-            return _bare(inner)
+            return bare_divisor(inner)
         case _:
             return divisor
 
@@ -218,8 +219,7 @@ def part_of(node: Node, block: BlockPlan, *, smooth: bool = True) -> PartWithLaw
     found = _ratio_sum(node, block)
     if found is None or not all(_moderate(form) for form in _forms_of(found)):
         return Smooth(node)
-    ratios, rest = found
-    return RatioSum(node, tuple(Quotient(above, below) for below, above in ratios.items()), rest)
+    return RatioSum(node, tuple(found[0].values()), found[1])
 
 
 def _apart(ratio: Quotient) -> bool:
@@ -232,8 +232,8 @@ def _apart(ratio: Quotient) -> bool:
 # ---- sums of ratios ------------------------------------------------------------------------------------------------
 
 
-_Ratios: TypeAlias = "tuple[dict[Linear, Linear], Linear]"
-"""Numerators by divisor, and what is no ratio."""
+_Ratios: TypeAlias = "tuple[dict[Linear, Quotient], Linear]"
+"""Ratios by divisor, and what is no ratio."""
 
 
 def _ratio_sum(node: Node, block: BlockPlan) -> _Ratios | None:
@@ -243,7 +243,7 @@ def _ratio_sum(node: Node, block: BlockPlan) -> _Ratios | None:
         return {}, form
     ratio = _mean_ratio(node, block) or quotient_of_forms(node, block)
     if ratio is not None:
-        return {ratio.below: ratio.above}, Linear(())
+        return {ratio.below: ratio}, Linear(())
     match node:
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
             return _ratio_sum(inner, block)
@@ -269,27 +269,39 @@ def _mean_ratio(node: Node, block: BlockPlan) -> Quotient | None:
     if not isinstance(estimate, Mean):
         return None
     above = _form({estimate.total: estimate.step, estimate.count: estimate.centre}, Fraction(0))
-    return Quotient(above, Linear(((estimate.count, Fraction(1)),)))
+    return Quotient(above, Linear(((estimate.count, Fraction(1)),)), (estimate.lower, estimate.upper))
 
 
 def _scale_ratios(held: _Ratios | None, factor: Fraction) -> _Ratios | None:
     if held is None:
         return None
     ratios, rest = held
-    return {below: _times(above, factor) for below, above in ratios.items()}, _times(rest, factor)
+    return {below: _scale_ratio(one, factor) for below, one in ratios.items()}, _times(rest, factor)
+
+
+def _scale_ratio(one: Quotient, factor: Fraction) -> Quotient:
+    ends = None if one.within is None else sorted(factor * end for end in one.within)
+    return Quotient(_times(one.above, factor), one.below, None if ends is None else (ends[0], ends[1]))
 
 
 def _add_ratios(one: _Ratios | None, other: _Ratios | None) -> _Ratios | None:
     if one is None or other is None:
         return None
     ratios = dict(one[0])
-    for below, above in other[0].items():
-        ratios[below] = _plus(ratios[below], above) if below in ratios else above
+    for below, ratio in other[0].items():
+        ratios[below] = _add_ratio(ratios[below], ratio) if below in ratios else ratio
     return ratios, _plus(one[1], other[1])
 
 
+def _add_ratio(one: Quotient, other: Quotient) -> Quotient:
+    """The sum of two ratios of one divisor."""
+    known = None if one.within is None or other.within is None else (one.within, other.within)
+    within = None if known is None else (known[0][0] + known[1][0], known[0][1] + known[1][1])
+    return Quotient(_plus(one.above, other.above), one.below, within)
+
+
 def _forms_of(held: _Ratios) -> list[Linear]:
-    return [*held[0], *held[0].values(), held[1]]
+    return [held[1], *(form for one in held[0].values() for form in (one.above, one.below))]
 
 
 # ---- smooth expressions --------------------------------------------------------------------------------------------
@@ -308,7 +320,7 @@ def is_smooth(node: Node, block: BlockPlan) -> bool:
             divisor = affine_form(below, block)
             if divisor is not None and not divisor.terms:
                 return bool(divisor.constant) and is_smooth(above, block)
-            return is_smooth(above, block) and is_smooth(_bare(below), block)
+            return is_smooth(above, block) and is_smooth(bare_divisor(below), block)
         case Call(function="cast", type=Type.FLOAT | Type.DECIMAL, arguments=(inner,)):
             return inner.type is not None and inner.type.numeric and is_smooth(inner, block)
         case Call(function="+" | "-" | "*" | "neg" | "sqrt"):
@@ -330,7 +342,7 @@ def jet_of(node: Node, block: BlockPlan, box: Box, rows: int) -> Jet:
             divisor = affine_form(below, block)
             if divisor is not None and not divisor.terms:
                 return jets.times(jet_of(above, block, box, rows), jets.constant(1 / divisor.constant, rows))
-            return jets.over(jet_of(above, block, box, rows), jet_of(_bare(below), block, box, rows))
+            return jets.over(jet_of(above, block, box, rows), jet_of(bare_divisor(below), block, box, rows))
         case Call():
             return _COMPUTED[node.function](*(jet_of(argument, block, box, rows) for argument in node.arguments))
         case _:
