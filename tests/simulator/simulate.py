@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -35,6 +36,8 @@ def show(seed, rules):
     trace = []
     world = play(seed, rules, trace)
     print("\n".join(trace))
+    if world.violation is not None and world.violation.__cause__ is not None:
+        traceback.print_exception(world.violation.__cause__)
     print(f"seed {seed}: {world.scheduler.events} events, {len(world.oracle.texts)} entries; {world.violation or 'all held'}")
     return int(world.violation is not None)
 

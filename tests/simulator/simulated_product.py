@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime as dt
+import errno
 import functools
 import os
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 from _pytest.monkeypatch import MonkeyPatch
 from simulated_disk import EXCLUSIVE, UNLOCK
 from simulated_store import Rules
-from simulated_tasks import SimulatedEvent
+from simulated_tasks import KilledError, SimulatedEvent
 from simulated_world import World
 
 from curador.curator import spending
@@ -32,18 +33,18 @@ def _disk(handle_or_path):
     disk = getattr(handle_or_path, "disk", None)
     if disk is not None:
         return disk
-    return next(one.disk for one in STAGE.world.machines if handle_or_path in one.disk.open_files)
+    for machine in STAGE.world.machines:
+        if handle_or_path in machine.disk.open_files:
+            return machine.disk
+    if STAGE.world.process() is not None and not STAGE.world.process().alive:
+        raise KilledError
+    raise OSError(errno.EBADF, "simulated")
 
 
 def _closing(handle):
     for machine in STAGE.world.machines:
         if handle in machine.disk.open_files:
             machine.disk.close(handle)
-
-
-def _flock(handle, how):
-    if not (how == UNLOCK and not any(handle in one.disk.open_files for one in STAGE.world.machines)):
-        _disk(handle).flock(handle, how)
 
 
 OS = SimpleNamespace(
@@ -97,7 +98,7 @@ def simulated(bug=None):
             patch.setattr(module, "time", CLOCK)
         for module in (writer, witness):
             patch.setattr(module, "os", OS)
-        patch.setattr(witness, "fcntl", SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=_flock))
+        patch.setattr(witness, "fcntl", SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=lambda handle, how: _disk(handle).flock(handle, how)))
         patch.setattr(spending, "dt", CALENDAR)
         patch.setattr(spending, "is_private", lambda: True)
         patch.setattr(writer, "Ticket", _ticket)

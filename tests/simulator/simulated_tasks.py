@@ -79,8 +79,8 @@ class Scheduler:
         return ready()
 
     def sleep(self, seconds):
-        """Do nothing for a while."""
-        self.wait("sleep", lambda: False, seconds)
+        """Do nothing for a while, or for longer."""
+        self.wait("sleep", lambda: False, seconds * self.random.choice((1, 1, 30)))
 
     def _refuse_dead(self, task):
         if not task.process.alive:
