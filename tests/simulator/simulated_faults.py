@@ -201,8 +201,8 @@ class Faults:
             file.cache = _damaged(file.cache, places[0], newest, older, torn=kind == "torn")
             return False if tip <= older else None
         if kind == "another" and whole and len(places) == 1:
-            other = _slot(file, places[0]).replace(b"a" * 32, b"b" * 32)
-            file.cache = _sealed(file.cache, places[0], other)
+            world.database.seen = backup
+            file.cache = _of_another(file.cache, places[0], random.choice((0, newest)))
             return False
         world.database.seen = backup
         return False if tip < newest else None
@@ -243,9 +243,9 @@ def _damaged(content, place, newest, older, *, torn):
     return content[:place] + slot + content[place + 4096 :]
 
 
-def _sealed(content, place, slot):
-    """A slot with the checksum that belongs to it."""
-    body = json.loads(slot)
+def _of_another(content, place, sequence):
+    """A slot of another ledger, with the checksum that belongs to it."""
+    body = {**json.loads(content[place : place + 4096]), "ledger": "b" * 32, "sequence": sequence}
     del body["checksum"]
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     body["checksum"] = hashlib.sha256(text.encode()).hexdigest()

@@ -122,7 +122,7 @@ class Oracle:
         question = body["question"]
         if question in self.never:
             self.fail("nothing was spent, they said:", question)
-        if body["data_version"] != self.version:
+        if body["data_version"] != self.version or self.world.version_of[question] != self.version:
             self.fail("charged for an old data version")
         if body["analyst"] is not None and self.failures >= CLOSED:
             self.fail("a closed study admitted an analyst")

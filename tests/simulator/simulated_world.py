@@ -117,7 +117,7 @@ class World:
         self.version_of, self.arrived, self.fresh, self.numbers = {}, {}, set(), 0
         self.oracle = Oracle(self)
         self.database = Database(self.scheduler, self.random, Rules() if rules is None else rules, self.oracle.lasts)
-        SimulatedPage(self.database.seen, self.database.rules).append(row)
+        self.committed_page().append(row)
         self.database.seen.totals[STUDY] = NOTHING.digits(), self.limits.total.digits()
         self.opening = None
         self.calm = False
@@ -218,6 +218,10 @@ class World:
                 self.database.end(change)
 
         self.scheduler.spawn(self.server, "commit", finish)
+
+    def committed_page(self):
+        """The rows that everybody sees."""
+        return SimulatedPage(self.database.seen, self.database.rules)
 
     def ready(self):
         """Processes that have their ledger open."""
