@@ -50,7 +50,8 @@ class SimulatedPurchase:
 
     def show(self, restored, digest, spent):
         """Return what the asker gets."""
-        self.process.told = max(self.process.told, spent.entry.sequence if restored != b"rehearsal" else 0)
+        if restored != b"rehearsal" and not spent.served:
+            self.process.told = max(self.process.told, spent.entry.sequence)
         return SimpleNamespace(content=restored, receipt=SimpleNamespace(record={"answer": digest}))
 
 
@@ -246,6 +247,8 @@ class Askers:
                 self._try_to_give_back(process, spent)
             act = Settle(kind, spent.entry, content, digest, content_digest=digest, id=ending)
             found = self._hand_over(process, lambda at: at.ledger._writer.do(act, patience=30.0, again=True))  # noqa: SLF001
+            if found and all(isinstance(one, Refused) for one in found) and ending in world.oracle.named:
+                world.oracle.fail("a settlement that is on disk was refused:", question)
             if content is not None and any(isinstance(one, Entry) for one in found):
                 world.oracle.releases(question, content)
 

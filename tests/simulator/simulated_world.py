@@ -121,7 +121,8 @@ class World:
         self.database.seen.totals[STUDY] = NOTHING.digits(), self.limits.total.digits()
         self.opening = None
         self.calm = False
-        self.backups = [self.database.seen.copy()]
+        self.backups = self.database.backups
+        self.backups.append(self.database.seen.copy())
         self.askers, self.faults = Askers(self), Faults(self)
 
     # ---- what the product asks of its surroundings -------------------------------------------------------------------------
@@ -168,6 +169,7 @@ class World:
         self.scheduler.spawn(process, "open", lambda: self._open(process))
 
     def _open(self, process):
+        last = len(self.database.seen.rows) - 1
         try:
             ledger = self.open_ledger(process.machine)
         except (Failed, OSError) as error:  # the server is away, or the disk of the witness fails
@@ -177,7 +179,7 @@ class World:
             self.oracle.opened(process.machine, accepted=False, error=error, honest=True)
         else:
             self.scheduler.note("opened")
-            process.ledger, process.told = ledger, 0
+            process.ledger, process.told = ledger, last
             study = SimpleNamespace(name="s", engine=SimpleNamespace(deadline=DEADLINE), tables=())
             turn = Turn(self.scheduler, process.machine.disk.random.choice((1, 2, 3)))
             pace = Pace(0.0, self.scheduler.clock, self.scheduler.sleep)
