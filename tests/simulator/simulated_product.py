@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import errno
 import functools
+import json
 import os
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from simulated_world import World
 
 from curador.curator import spending
 from curador.ledger import chain, entry, ledger, opening, witness, writer
+from curador.ledger.limits import Limits
 from curador.ledger.migration import SCHEMAS
 from curador.ledger.writer import Ticket, Writer
 
@@ -82,6 +84,16 @@ def _ticket(*given, **named):
     return Ticket(*given, told=SimulatedEvent(STAGE.world.scheduler), **named)
 
 
+def _limits(record):
+    return _limits_of(json.dumps(record, sort_keys=True))
+
+
+@functools.cache
+def _limits_of(text):
+    """The limits of a ledger: they are proved once, and not at every opening."""
+    return Limits.from_record(json.loads(text))
+
+
 @contextlib.contextmanager
 def simulated(bug=None):
     """Play worlds inside; `bug` patches the product, and may take rules away from the store."""
@@ -106,6 +118,8 @@ def simulated(bug=None):
         patch.setattr(opening, "schema_of", lambda _: SCHEMAS[-1])
         patch.setattr(opening, "resolve_path", lambda path: path)
         patch.setattr(chain, "entry_of", functools.lru_cache(1024)(chain.entry_of))  # of one text there is one entry
+        patch.setattr(witness, "read_slot", functools.lru_cache(256)(witness.read_slot))
+        patch.setattr(chain, "Limits", SimpleNamespace(from_record=_limits))
         take = Writer._take  # noqa: SLF001 -- watched by the oracle
 
         def watched(own):

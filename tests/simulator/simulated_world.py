@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from simulated_askers import Askers
 from simulated_disk import Disk, SimulatedPath
 from simulated_faults import Faults
-from simulated_oracle import Oracle, ViolationError
+from simulated_oracle import TICKS, Oracle, ViolationError, ticks
 from simulated_store import Database, Rules, SimulatedPage, SimulatedStore
 from simulated_tasks import Scheduler, Turn
 
@@ -109,7 +109,7 @@ class World:
         self.scheduler = Scheduler(self.random, trace)
         self.scheduler.uncaught = self._uncaught
         self.limits, self.first, row = beginning()
-        self.limit, self.deadline = Fraction(1), DEADLINE
+        self.limit, self.deadline = TICKS, DEADLINE
         self.served_by_server = self.random.random() < 0.5
         self.machines = [Machine(self, place) for place in range(1 + self.served_by_server)]
         self.server = Process("server", 0)
@@ -148,7 +148,7 @@ class World:
 
     def limit_of(self, analyst):
         """The limit of an asker."""
-        return SHARES[analyst]
+        return ticks(SHARES[analyst])
 
     def is_fresh(self, question):
         """Whether its asker meant to pay again."""
