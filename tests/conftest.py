@@ -16,6 +16,7 @@ for folder in (
     "laws",
     "oracle",
     "replay",
+    "simulator",
     "corpus",
     "engines",
     "compat",

@@ -15,6 +15,7 @@ FOLDERS = {
     "engines": "engines",
     "ledger": "ledger",
     "replay": "plan",
+    "simulator": "ledger",
     "unit/answers": "answers",
     "unit/audit": "audit",
     "unit/curator": "curator",

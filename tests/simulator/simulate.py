@@ -1,4 +1,7 @@
-"""`make simulate SEEDS=n` plays n histories; `make simulate SEED=k` plays one again and prints it event by event."""
+"""`make simulate SEEDS=n` plays n histories; `make simulate SEED=k` plays one again and prints it event by event.
+
+`make simulate-bugs` looks for the first seed that finds each seeded bug, and prints the score.
+"""
 
 import argparse
 import os
@@ -9,7 +12,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import simulated_bugs
 from simulated_product import play, simulated
+
+MOST = 20_000
 
 
 def main():
@@ -18,13 +24,12 @@ def main():
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--bug")
+    parser.add_argument("--bug", help="with the product as this seeded bug leaves it")
+    parser.add_argument("--bugs", action="store_true", help="the score")
     given = parser.parse_args()
-    bug = None
-    if given.bug:
-        import simulated_bugs  # noqa: PLC0415
-
-        bug = getattr(simulated_bugs, given.bug)
+    if given.bugs:
+        return score()
+    bug = getattr(simulated_bugs, given.bug) if given.bug else None
     with simulated(bug) as rules:
         if given.seed is not None:
             return show(given.seed, rules)
@@ -40,6 +45,19 @@ def show(seed, rules):
         traceback.print_exception(world.violation.__cause__)
     print(f"seed {seed}: {world.scheduler.events} events, {len(world.oracle.texts)} entries; {world.violation or 'all held'}")
     return int(world.violation is not None)
+
+
+def score():
+    """Look for the first seed that finds each bug."""
+    found = 0
+    for bug in simulated_bugs.BUGS:
+        with simulated(bug) as rules:
+            worlds = ((seed, play(seed, rules).violation) for seed in range(MOST))
+            seed, violation = next((one for one in worlds if one[1] is not None), (None, "not found"))
+        found += seed is not None
+        print(f"{bug.__name__:40s} seed {seed}: {str(violation).splitlines()[0]}", flush=True)
+    print(f"{found} of {len(simulated_bugs.BUGS)} seeded bugs found within {MOST} seeds; load {os.getloadavg()[0]:.1f}")
+    return int(found < len(simulated_bugs.BUGS))
 
 
 def run(seeds, rules):

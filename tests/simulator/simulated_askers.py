@@ -97,7 +97,7 @@ class Askers:
             self.scheduler.spawn(process, f"{kind.__name__}{self.asked}", kind(self._request(process), process))
 
     def _request(self, process):
-        from simulated_world import ANALYSTS  # noqa: PLC0415 -- the world imports its askers
+        from simulated_world import ANALYSTS
 
         analyst = self.random.choice((None, *ANALYSTS, *ANALYSTS))
         cost = self.random.choice(COSTS[:3] if self.small else COSTS)
@@ -139,7 +139,7 @@ class Askers:
         self.scheduler.note("computed", content.decode())
         return content
 
-    # ---- those in a process of a curator ------------------------------------------------------------------------------------
+    # ---- those in a process of a curator ---------------------------------------------------------------------------------
 
     def ask(self, request, process):
         """Ask through the one door for spending."""
@@ -164,7 +164,7 @@ class Askers:
         return run
 
     def _analyst(self, request):
-        from simulated_world import ANALYSTS  # noqa: PLC0415 -- idem
+        from simulated_world import ANALYSTS
 
         return next(one for one in ANALYSTS if one.name == request.analyst)
 
@@ -219,7 +219,7 @@ class Askers:
 
         return run
 
-    # ---- those in another process, by an id ------------------------------------------------------------------------------------
+    # ---- those in another process, by an id ------------------------------------------------------------------------------
 
     def from_afar(self, request, process):
         """Hand a request over by its id, through a wire that loses and doubles: to a writer that may be killed meanwhile."""
@@ -255,7 +255,7 @@ class Askers:
         return run
 
     def _hand_over(self, process, act):
-        """Do something at a process; when it is killed or the answer is lost, at another, until somebody says what it became."""
+        """Do something at a process; when it is killed or the answer is lost, at another, until it is known what became."""
         for _ in range(5):
             at = process if process.alive and process.ledger is not None else self._another()
             if at is None:
@@ -298,5 +298,3 @@ class Askers:
         if others:
             at = self.random.choice(others)
             self.scheduler.spawn(at, "give back", lambda: self._outcome(at, lambda at: at.ledger.void(spent)))
-
-

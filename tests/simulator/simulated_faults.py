@@ -44,7 +44,7 @@ class Faults:
             for process in machine.processes:
                 process.cut = False
 
-    # ---- faults that everybody knows ---------------------------------------------------------------------------------------
+    # ---- faults that everybody knows -------------------------------------------------------------------------------------
 
     def kill(self, task):
         """Kill the process of whoever is next."""
@@ -119,7 +119,7 @@ class Faults:
         self.world.database.lose_power()
         return False
 
-    # ---- ledgers that were set back ----------------------------------------------------------------------------------------
+    # ---- ledgers that were set back --------------------------------------------------------------------------------------
 
     def backup(self, task):
         """Make a copy of the database, as an owner does."""
@@ -182,7 +182,9 @@ class Faults:
         tip = len(backup.rows) - 1
         newest, older = slots[0][1], max(before, default=0) if len(slots) == 2 else None
         kind = random.choice(("behind", "torn", "flipped", "both torn", "fork", "another", "gone"))
-        self.scheduler.note("SET BACK", machine, kind, "to", tip, "of", len(world.database.seen.rows) - 1, "seen", newest, older)
+        self.scheduler.note(
+            "SET BACK", machine, kind, "to", tip, "of", len(world.database.seen.rows) - 1, "seen", newest, older
+        )
         whole = len(file.cache) == 8192
         places = [] if not whole else [place for place in (0, 4096) if f'"sequence":{newest},'.encode() in _slot(file, place)]
         if kind == "fork" and tip < newest:

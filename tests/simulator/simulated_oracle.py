@@ -173,7 +173,7 @@ class Oracle:
             self.spent -= self.costs[of]
             self.by_holder[holder] -= self.costs[of]
 
-    # ---- what is told ------------------------------------------------------------------------------------------------------
+    # ---- what is told ----------------------------------------------------------------------------------------------------
 
     def _witnessed(self):
         """How far the witnesses would remember if the power failed now."""
@@ -193,7 +193,7 @@ class Oracle:
             self.fail("more is computed than was charged")
 
     def releases(self, question, content):
-        """An answer leaves: its commit must be on disk; that of who pays is witnessed too, as the charge of everybody's is."""
+        """An answer leaves: its commit must be on disk, and its charge witnessed; of who pays, the commit is, too."""
         digest = hashlib.sha256(content).hexdigest()
         found = [own for own, said in self.answered.items() if said == digest]
         if not found:
@@ -220,7 +220,7 @@ class Oracle:
             self.fail("nothing was spent, they say, but it was:", question)
         self.never.add(question)
 
-    # ---- batches and openings ----------------------------------------------------------------------------------------------
+    # ---- batches and openings --------------------------------------------------------------------------------------------
 
     def takes(self, batch, waiting):
         """Settlements are never behind new reservations."""

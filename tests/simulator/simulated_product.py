@@ -1,5 +1,7 @@
 """Puts the simulated surroundings under the product: its clock, ids, locks, disk and store, for as long as a patch holds."""
 
+# ruff: noqa: PLW0108 -- the world is another one for every seed
+
 import contextlib
 import datetime as dt
 import errno
@@ -73,9 +75,7 @@ CLOCK = SimpleNamespace(
 )
 CALENDAR = SimpleNamespace(
     UTC=dt.UTC,
-    datetime=SimpleNamespace(
-        now=lambda zone: STAGE.world.scheduler.today(zone), fromisoformat=dt.datetime.fromisoformat
-    ),
+    datetime=SimpleNamespace(now=lambda zone: STAGE.world.scheduler.today(zone), fromisoformat=dt.datetime.fromisoformat),
 )
 SECRETS = SimpleNamespace(token_hex=lambda length: STAGE.world.token(length))
 
@@ -110,7 +110,11 @@ def simulated(bug=None):
             patch.setattr(module, "time", CLOCK)
         for module in (writer, witness):
             patch.setattr(module, "os", OS)
-        patch.setattr(witness, "fcntl", SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=lambda handle, how: _disk(handle).flock(handle, how)))
+        patch.setattr(
+            witness,
+            "fcntl",
+            SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=lambda handle, how: _disk(handle).flock(handle, how)),
+        )
         patch.setattr(spending, "dt", CALENDAR)
         patch.setattr(spending, "is_private", lambda: True)
         patch.setattr(writer, "Ticket", _ticket)

@@ -145,7 +145,7 @@ class SimulatedPage:
         if row.settles is not None:
             layer.settles[row.settles] = row
 
-    # ---- answers, sums, counts --------------------------------------------------------------------------------------------
+    # ---- answers, sums, counts -------------------------------------------------------------------------------------------
 
     def stored(self, question_key, data_version):
         """The last answer to a question."""

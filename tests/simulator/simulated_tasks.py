@@ -38,7 +38,7 @@ class Scheduler:
         self.random, self.trace = random, trace
         self.now, self.wall, self.events = 1000.0, 0.0, 0
         self.tasks, self.current, self.hub = [], None, getcurrent()
-        self.uncaught = lambda task, error: None
+        self.uncaught = lambda *_: None
 
     # ---- for everybody ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ Real here: `Ledger`, `Writer`, acts, entries, the chain, limits, the witness, op
 database, the disk, the network, the clock, ids, and the engine, whose answers are numbers that nobody has twice.
 """
 
+import contextlib
 import functools
 import hashlib
 from fractions import Fraction
@@ -125,7 +126,7 @@ class World:
         self.backups.append(self.database.seen.copy())
         self.askers, self.faults = Askers(self), Faults(self)
 
-    # ---- what the product asks of its surroundings -------------------------------------------------------------------------
+    # ---- what the product asks of its surroundings -----------------------------------------------------------------------
 
     def now(self):
         """The time for people to read."""
@@ -159,7 +160,7 @@ class World:
             self.violation = ViolationError(f"{task.name} raised {type(error).__name__}: {error}")
             self.violation.__cause__ = error
 
-    # ---- processes ---------------------------------------------------------------------------------------------------------
+    # ---- processes -------------------------------------------------------------------------------------------------------
 
     def start(self, machine):
         """Begin a process, which opens the ledger."""
@@ -229,14 +230,12 @@ class World:
         """Processes that have their ledger open."""
         return [one for machine in self.machines for one in machine.processes if one.ledger is not None]
 
-    # ---- one history ---------------------------------------------------------------------------------------------------------
+    # ---- one history -----------------------------------------------------------------------------------------------------
 
     def play(self):
         """Play the history; return the violation, None where everything held."""
-        try:
+        with contextlib.suppress(ViolationError):
             self._play()
-        except ViolationError:
-            pass
         for task in list(self.scheduler.tasks):  # let nothing of it run later
             task.process.alive = False
             self.scheduler.resume(task, self.askers.ended)

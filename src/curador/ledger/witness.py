@@ -113,7 +113,6 @@ class Witness:
             self._handle = os.getpid(), handle, _identity_of(handle)
         return self._handle[1]
 
-
     def _renew(self) -> None:
         """Put a file of two slots in the place of one of version 1: one process does, and the others find it."""
         old = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)

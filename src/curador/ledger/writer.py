@@ -241,7 +241,9 @@ class Writer:
             return
         self._seen = sequence
         try:
-            if sequence > self._mirrored:  # also where nothing is new: what was found may have been left by one who was killed
+            if (
+                sequence > self._mirrored
+            ):  # also where nothing is new: what was found may have been left by one who was killed
                 self._mirror(sequence, hash_)
                 self._mirrored = sequence
         except (OSError, CuradorError) as error:
