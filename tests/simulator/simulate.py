@@ -62,9 +62,11 @@ def score():
 
 def run(seeds, rules):
     """Play many; say how many a second, and which failed."""
-    begun, events, entries, least, failed = time.process_time(), 0, 0, 10**9, []
-    for seed in seeds:
+    begun, events, entries, least, failed, number = time.process_time(), 0, 0, 10**9, [], 1
+    for number, seed in enumerate(seeds, 1):
         world = play(seed, rules)
+        if number % 5000 == 0:
+            print(f"{number} histories, load {os.getloadavg()[0]:.1f}", flush=True)
         events += world.scheduler.events
         least = min(least, world.scheduler.events)
         entries += len(world.oracle.texts)
@@ -73,7 +75,7 @@ def run(seeds, rules):
             print(f"seed {seed}: {world.violation}", flush=True)
             if len(failed) >= 10:
                 break
-    took, number = time.process_time() - begun, len(seeds)
+    took = time.process_time() - begun
     print(
         f"{number} histories, {events / number:.0f} events each (at least {least}), {entries / number:.1f} entries; "
         f"{len(failed)} violations; {number / took:.0f} a second of processor, load {os.getloadavg()[0]:.1f}"

@@ -162,12 +162,12 @@ class Faults:
         try:
             for machine in world.machines:
                 file = machine.disk.names["ledger.head"]
-                kept = file.cache, file.durable, list(file.pending)
+                kept = file.cache, file.durable, list(file.pending), list(machine.disk.seen)
                 honest = self._prepare(machine, file)
                 if honest is not True:
                     self.open_calmly(machine, honest=honest)
                 machine.disk.names["ledger.head"] = file
-                file.cache, file.durable, file.pending = kept
+                file.cache, file.durable, file.pending, machine.disk.seen = kept
                 world.database.seen = held
         finally:
             world.database.seen, world.database.watch = held, watch
