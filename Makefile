@@ -6,19 +6,14 @@ READY  := $(VENV)/.ready
 TASK   ?= A
 PEERS  ?= some
 SEED   ?= 1
+SEEDS  ?= 10000
 ROOM   ?=
 BEFORE ?= HEAD~1
 FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py tests/engines/test_duckdb_engine.py
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
-# compiled sources and tests are kept whatever the shell says: making them anew takes ten seconds in each process that runs tests
-unexport PYTHONDONTWRITEBYTECODE
-
-# two processes have the two cores: threads of their own for small matrices mostly wait for each other
-check test test-long docs coverage compat: export OPENBLAS_NUM_THREADS := 1
-
-.PHONY: help demo test test-long check types docs audit format api pictures bench bench-states accounting-grid bench-large attack clean lock compat coverage mutants
+.PHONY: help demo test test-long check types docs audit format api pictures bench bench-states accounting-grid bench-large attack simulate simulate-bugs clean lock compat coverage mutants
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -98,7 +93,13 @@ bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 bench-states: $(READY) ## this state of the sources and another by turns: make bench-states BEFORE=HEAD~10 (ten minutes)
 	$(BIN)/python bench/run.py --task B --before $(BEFORE)
 
-attack: $(READY) ## try to read one person's attribute by the clock, alone and by two who collude (quiet machine, minutes)
+simulate: $(READY) ## random histories of the ledger: make simulate SEEDS=100000, or one event by event: make simulate SEED=7
+	$(BIN)/python tests/simulator/simulate.py $(if $(filter command environment,$(origin SEED)),--seed $(SEED),--seeds $(SEEDS))
+
+simulate-bugs: $(READY) ## seeded bugs of the ledger, and the first seed that finds each (minutes)
+	$(BIN)/python tests/simulator/simulate.py --bugs
+
+attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
 	$(BIN)/python tests/corpus/print_work.py | tail -n 1
 	$(BIN)/python bench/attack/read_by_time.py
 	$(BIN)/python bench/attack/read_by_queue.py

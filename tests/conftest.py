@@ -17,6 +17,7 @@ for folder in (
     "laws",
     "oracle",
     "replay",
+    "simulator",
     "corpus",
     "engines",
     "compat",

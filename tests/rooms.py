@@ -16,6 +16,7 @@ FOLDERS = {
     "engines": "engines",
     "ledger": "ledger",
     "replay": "plan",
+    "simulator": "ledger",
     "unit/answers": "answers",
     "unit/audit": "audit",
     "unit/curator": "curator",

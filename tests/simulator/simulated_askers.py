@@ -50,7 +50,8 @@ class SimulatedPurchase:
 
     def show(self, restored, digest, spent):
         """Return what the asker gets."""
-        self.process.told = max(self.process.told, spent.entry.sequence if restored != b"rehearsal" else 0)
+        if restored != b"rehearsal" and not spent.served:
+            self.process.told = max(self.process.told, spent.entry.sequence)
         return SimpleNamespace(content=restored, receipt=SimpleNamespace(record={"answer": digest}))
 
 
@@ -138,7 +139,7 @@ class Askers:
         self.scheduler.note("computed", content.decode())
         return content
 
-    # ---- those in a process of a curator ------------------------------------------------------------------------------------
+    # ---- those in a process of a curator ---------------------------------------------------------------------------------
 
     def ask(self, request, process):
         """Ask through the one door for spending."""
@@ -218,7 +219,7 @@ class Askers:
 
         return run
 
-    # ---- those in another process, by an id ------------------------------------------------------------------------------------
+    # ---- those in another process, by an id ------------------------------------------------------------------------------
 
     def from_afar(self, request, process):
         """Hand a request over by its id, through a wire that loses and doubles: to a writer that may be killed meanwhile."""
@@ -246,13 +247,15 @@ class Askers:
                 self._try_to_give_back(process, spent)
             act = Settle(kind, spent.entry, content, digest, content_digest=digest, id=ending)
             found = self._hand_over(process, lambda at: at.ledger._writer.do(act, patience=30.0, again=True))  # noqa: SLF001
+            if found and all(isinstance(one, Refused) for one in found) and ending in world.oracle.named:
+                world.oracle.fail("a settlement that is on disk was refused:", question)
             if content is not None and any(isinstance(one, Entry) for one in found):
                 world.oracle.releases(question, content)
 
         return run
 
     def _hand_over(self, process, act):
-        """Do something at a process; when it is killed or the answer is lost, at another, until somebody says what it became."""
+        """Do something at a process; when it is killed or the answer is lost, at another, until it is known what became."""
         for _ in range(5):
             at = process if process.alive and process.ledger is not None else self._another()
             if at is None:

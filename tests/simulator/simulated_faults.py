@@ -44,7 +44,7 @@ class Faults:
             for process in machine.processes:
                 process.cut = False
 
-    # ---- faults that everybody knows ---------------------------------------------------------------------------------------
+    # ---- faults that everybody knows -------------------------------------------------------------------------------------
 
     def kill(self, task):
         """Kill the process of whoever is next."""
@@ -119,7 +119,7 @@ class Faults:
         self.world.database.lose_power()
         return False
 
-    # ---- ledgers that were set back ----------------------------------------------------------------------------------------
+    # ---- ledgers that were set back --------------------------------------------------------------------------------------
 
     def backup(self, task):
         """Make a copy of the database, as an owner does."""
@@ -162,12 +162,12 @@ class Faults:
         try:
             for machine in world.machines:
                 file = machine.disk.names["ledger.head"]
-                kept = file.cache, file.durable, list(file.pending)
+                kept = file.cache, file.durable, list(file.pending), list(machine.disk.seen)
                 honest = self._prepare(machine, file)
                 if honest is not True:
                     self.open_calmly(machine, honest=honest)
                 machine.disk.names["ledger.head"] = file
-                file.cache, file.durable, file.pending = kept
+                file.cache, file.durable, file.pending, machine.disk.seen = kept
                 world.database.seen = held
         finally:
             world.database.seen, world.database.watch = held, watch
@@ -177,9 +177,10 @@ class Faults:
         """Put something in place; return False where it must be refused, True where nothing is to be seen."""
         world, random = self.world, self.random
         slots = witnessed(file.cache)
+        before = [one for one in machine.disk.seen if one < slots[0][1]]
         backup = random.choice(world.backups).copy()
         tip = len(backup.rows) - 1
-        newest, older = slots[0][1], slots[-1][1] if len(slots) == 2 else None
+        newest, older = slots[0][1], max(before, default=0) if len(slots) == 2 else None
         kind = random.choice(("behind", "torn", "flipped", "both torn", "fork", "another", "gone"))
         self.scheduler.note(
             "SET BACK", machine, kind, "to", tip, "of", len(world.database.seen.rows) - 1, "seen", newest, older
@@ -203,19 +204,25 @@ class Faults:
             file.cache = _damaged(file.cache, places[0], newest, older, torn=kind == "torn")
             return False if tip <= older else None
         if kind == "another" and whole and len(places) == 1:
-            other = _slot(file, places[0]).replace(b"a" * 32, b"b" * 32)
-            file.cache = _sealed(file.cache, places[0], other)
+            world.database.seen = random.choice((backup, world.database.seen))
+            file.cache = _of_another(file.cache, places[0], random.choice((0, newest)))
             return False
         world.database.seen = backup
         return False if tip < newest else None
 
     def set_back_running(self, task):
-        """Put an earlier state in place under a process that knows better."""
-        process, world = task.process, self.world
-        behind = [one for one in world.backups if len(one.rows) - 1 < process.told]
-        busy = [one for one in self.scheduler.tasks if one.process is process]
-        if process.ledger is None or not behind or len(busy) > 1 or task.label != "sleep" or world.database.running:
+        """Put an earlier state in place under a process that knows better, while it writes nothing."""
+        del task
+        world = self.world
+        found = [
+            (process, [one for one in world.backups if len(one.rows) - 1 < process.told])
+            for process in world.ready()
+            if not process.ledger._writer._led  # noqa: SLF001 -- whether somebody writes
+        ]
+        found = [(process, behind) for process, behind in found if behind]
+        if not found or world.database.running:
             return False
+        process, behind = self.random.choice(found)
         held, watch = world.database.seen, world.database.watch
         self.heal()
         world.opening, world.database.seen, world.database.watch = process, self.random.choice(behind).copy(), lambda _: None
@@ -245,9 +252,9 @@ def _damaged(content, place, newest, older, *, torn):
     return content[:place] + slot + content[place + 4096 :]
 
 
-def _sealed(content, place, slot):
-    """A slot with the checksum that belongs to it."""
-    body = json.loads(slot)
+def _of_another(content, place, sequence):
+    """A slot of another ledger, with the checksum that belongs to it."""
+    body = {**json.loads(content[place : place + 4096]), "ledger": "b" * 32, "sequence": sequence}
     del body["checksum"]
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     body["checksum"] = hashlib.sha256(text.encode()).hexdigest()

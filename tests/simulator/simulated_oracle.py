@@ -9,7 +9,8 @@ import json
 from fractions import Fraction
 from functools import lru_cache
 
-TICK = Fraction(1, 10**18)
+TICKS = 10**18
+"""Whole ticks of an epsilon of 1: amounts here are whole numbers of them."""
 CLOSED = 3
 
 
@@ -19,11 +20,20 @@ class ViolationError(BaseException):
 
 @lru_cache(4096)
 def read(text):
-    """The fields of an entry, and its hash."""
+    """The fields of an entry, its hash, its cost, and what it says was spent."""
     body = json.loads(text)
-    return body, hashlib.sha256(text.encode()).hexdigest(), Fraction(body["amounts"]["epsilon"])
+    cost, spent = (ticks(Fraction(one["epsilon"])) for one in (body["amounts"], body["after"]["spent"]))
+    return body, hashlib.sha256(text.encode()).hexdigest(), cost, spent
 
 
+def ticks(amount):
+    """An amount as a whole number of ticks."""
+    if (amount * TICKS).denominator != 1:
+        raise ValueError(amount)
+    return int(amount * TICKS)
+
+
+@lru_cache(256)
 def read_slot(content):
     """What a slot of the witness says: (ledger, sequence, hash), None where it is torn."""
     try:
@@ -55,11 +65,11 @@ class Oracle:
     def __init__(self, world):
         self.world, self.scheduler = world, world.scheduler
         self.texts, self.hashes = [], []
-        self.spent, self.by_holder, self.version, self.failures = Fraction(0), {}, 1, 0
+        self.spent, self.by_holder, self.version, self.failures = 0, {}, 1, 0
         self.reserved, self.ended, self.named, self.by_question = {}, {}, {}, {}
         self.standing = {}  # (key, version) -> ids of reservations that are open or committed
         self.answered = {}  # id of a reservation -> SHA-256 of its answer
-        self.computed, self.computed_cost, self.released = {}, Fraction(0), {}
+        self.computed, self.computed_cost, self.released, self.costs = {}, 0, {}, {}
         self.never = set()  # questions of which somebody was told that nothing was spent
         self.excused = False  # whether a clock jumped: whoever waits may give up too early
 
@@ -80,7 +90,7 @@ class Oracle:
             self.fail("an entry was changed")
         for row in rows[len(self.texts) :]:
             self._add(row)
-        if any(Fraction(int(spent[0])) * TICK != self._total(holder) for holder, (spent, _) in layer.totals.items()):
+        if any(int(spent[0]) != self._total(holder) for holder, (spent, _) in layer.totals.items()):
             self.fail("running totals differ from the entries")
         if self.spent > self.world.limit:
             self.fail("overspent:", self.spent)
@@ -88,10 +98,10 @@ class Oracle:
             self.fail("charges were given back for what was computed:", self.computed_cost, ">", self.spent)
 
     def _total(self, holder):
-        return self.spent if holder == "study" else self.by_holder.get(holder, Fraction(0))
+        return self.spent if holder == "study" else self.by_holder.get(holder, 0)
 
     def _add(self, row):
-        body, hash_, cost = read(row.body)
+        body, hash_, cost, spent = read(row.body)
         kind, own, holder = body["kind"], body["id"], "owner" if body["analyst"] is None else f"analyst:{body['analyst']}"
         if body["sequence"] != len(self.texts) or (self.texts and body["previous"] != self.hashes[-1]) or hash_ != row.hash:
             self.fail("the chain is broken at", len(self.texts))
@@ -113,16 +123,14 @@ class Oracle:
         elif kind == "reopened":
             self.failures = 0
         after = body["after"]
-        if (Fraction(after["spent"]["epsilon"]), after["data_version"], after["failures"]) != (
-            (self.spent, self.version, self.failures)
-        ):
+        if (spent, after["data_version"], after["failures"]) != (self.spent, self.version, self.failures):
             self.fail("the state after entry", body["sequence"], "does not add up")
 
     def _reserve(self, body, own, holder, cost):
         question = body["question"]
         if question in self.never:
             self.fail("nothing was spent, they said:", question)
-        if body["data_version"] != self.version:
+        if body["data_version"] != self.version or self.world.version_of[question] != self.version:
             self.fail("charged for an old data version")
         if body["analyst"] is not None and self.failures >= CLOSED:
             self.fail("a closed study admitted an analyst")
@@ -130,10 +138,10 @@ class Oracle:
             self.fail("one request was charged twice:", question)
         self._refuse_double(body, question)
         self.spent += cost
-        self.by_holder[holder] = self.by_holder.get(holder, Fraction(0)) + cost
+        self.by_holder[holder] = self.by_holder.get(holder, 0) + cost
         if self.by_holder[holder] > self.world.limit_of(body["analyst"]):
             self.fail("a share was overspent")
-        self.reserved[own] = body
+        self.reserved[own], self.costs[own] = body, cost
         self.by_question.setdefault(question, []).append(own)
         self.standing.setdefault((body["key"], body["data_version"]), []).append(own)
 
@@ -162,11 +170,10 @@ class Oracle:
         else:
             if before["question"] in self.computed:
                 self.fail("a charge was given back after rows were read:", before["question"])
-            cost = Fraction(before["amounts"]["epsilon"])
-            self.spent -= cost
-            self.by_holder[holder] -= cost
+            self.spent -= self.costs[of]
+            self.by_holder[holder] -= self.costs[of]
 
-    # ---- what is told ------------------------------------------------------------------------------------------------------
+    # ---- what is told ----------------------------------------------------------------------------------------------------
 
     def _witnessed(self):
         """How far the witnesses would remember if the power failed now."""
@@ -180,13 +187,13 @@ class Oracle:
             self.fail("rows are read before the charge is on disk:", question)
         if self.named[opened[-1]][0] > self._witnessed():
             self.fail("rows are read before the charge is witnessed:", question)
-        self.computed_cost += Fraction(self.reserved[opened[-1]]["amounts"]["epsilon"])
+        self.computed_cost += self.costs[opened[-1]]
         self.computed[question] = opened[-1]
         if self.computed_cost > self.spent:
             self.fail("more is computed than was charged")
 
     def releases(self, question, content):
-        """An answer leaves: its commit must be on disk; that of who pays is witnessed too, as the charge of everybody's is."""
+        """An answer leaves: its commit must be on disk, and its charge witnessed; of who pays, the commit is, too."""
         digest = hashlib.sha256(content).hexdigest()
         found = [own for own, said in self.answered.items() if said == digest]
         if not found:
@@ -198,7 +205,7 @@ class Oracle:
             self.fail("released before it was witnessed:", question)
         if self.reserved[own]["data_version"] < self.world.version_of[question]:
             self.fail("an old answer was given to a question about a new version")
-        self.released[own] = Fraction(self.reserved[own]["amounts"]["epsilon"])
+        self.released[own] = self.costs[own]
         if sum(self.released.values()) > self.spent:
             self.fail("released more than was charged")
 
@@ -213,7 +220,7 @@ class Oracle:
             self.fail("nothing was spent, they say, but it was:", question)
         self.never.add(question)
 
-    # ---- batches and openings ----------------------------------------------------------------------------------------------
+    # ---- batches and openings --------------------------------------------------------------------------------------------
 
     def takes(self, batch, waiting):
         """Settlements are never behind new reservations."""

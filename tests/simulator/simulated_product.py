@@ -1,19 +1,24 @@
 """Puts the simulated surroundings under the product: its clock, ids, locks, disk and store, for as long as a patch holds."""
 
+# ruff: noqa: PLW0108 -- the world is another one for every seed
+
 import contextlib
 import datetime as dt
+import errno
 import functools
+import json
 import os
 from types import SimpleNamespace
 
 from _pytest.monkeypatch import MonkeyPatch
 from simulated_disk import EXCLUSIVE, UNLOCK
 from simulated_store import Rules
-from simulated_tasks import SimulatedEvent
+from simulated_tasks import KilledError, SimulatedEvent
 from simulated_world import World
 
 from curador.curator import spending
 from curador.ledger import chain, entry, ledger, opening, witness, writer
+from curador.ledger.limits import Limits
 from curador.ledger.migration import SCHEMAS
 from curador.ledger.writer import Ticket, Writer
 
@@ -32,18 +37,18 @@ def _disk(handle_or_path):
     disk = getattr(handle_or_path, "disk", None)
     if disk is not None:
         return disk
-    return next(one.disk for one in STAGE.world.machines if handle_or_path in one.disk.open_files)
+    for machine in STAGE.world.machines:
+        if handle_or_path in machine.disk.open_files:
+            return machine.disk
+    if STAGE.world.process() is not None and not STAGE.world.process().alive:
+        raise KilledError
+    raise OSError(errno.EBADF, "simulated")
 
 
 def _closing(handle):
     for machine in STAGE.world.machines:
         if handle in machine.disk.open_files:
             machine.disk.close(handle)
-
-
-def _flock(handle, how):
-    if not (how == UNLOCK and not any(handle in one.disk.open_files for one in STAGE.world.machines)):
-        _disk(handle).flock(handle, how)
 
 
 OS = SimpleNamespace(
@@ -79,6 +84,16 @@ def _ticket(*given, **named):
     return Ticket(*given, told=SimulatedEvent(STAGE.world.scheduler), **named)
 
 
+def _limits(record):
+    return _limits_of(json.dumps(record, sort_keys=True))
+
+
+@functools.cache
+def _limits_of(text):
+    """The limits of a ledger: they are proved once, and not at every opening."""
+    return Limits.from_record(json.loads(text))
+
+
 @contextlib.contextmanager
 def simulated(bug=None):
     """Play worlds inside; `bug` patches the product, and may take rules away from the store."""
@@ -95,7 +110,11 @@ def simulated(bug=None):
             patch.setattr(module, "time", CLOCK)
         for module in (writer, witness):
             patch.setattr(module, "os", OS)
-        patch.setattr(witness, "fcntl", SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=_flock))
+        patch.setattr(
+            witness,
+            "fcntl",
+            SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=lambda handle, how: _disk(handle).flock(handle, how)),
+        )
         patch.setattr(spending, "dt", CALENDAR)
         patch.setattr(spending, "is_private", lambda: True)
         patch.setattr(writer, "Ticket", _ticket)
@@ -103,6 +122,8 @@ def simulated(bug=None):
         patch.setattr(opening, "schema_of", lambda _: SCHEMAS[-1])
         patch.setattr(opening, "resolve_path", lambda path: path)
         patch.setattr(chain, "entry_of", functools.lru_cache(1024)(chain.entry_of))  # of one text there is one entry
+        patch.setattr(witness, "read_slot", functools.lru_cache(256)(witness.read_slot))
+        patch.setattr(chain, "Limits", SimpleNamespace(from_record=_limits))
         take = Writer._take  # noqa: SLF001 -- watched by the oracle
 
         def watched(own):

@@ -145,7 +145,7 @@ class SimulatedPage:
         if row.settles is not None:
             layer.settles[row.settles] = row
 
-    # ---- answers, sums, counts --------------------------------------------------------------------------------------------
+    # ---- answers, sums, counts -------------------------------------------------------------------------------------------
 
     def stored(self, question_key, data_version):
         """The last answer to a question."""
@@ -240,12 +240,13 @@ class Database:
     """The rows, the log, and the lock that one transaction holds.
 
     lasting   what is on disk, where that is less than what is seen; None where it is the same
+    backups   some states of before
     """
 
     def __init__(self, scheduler, random, rules, watch):
         self.scheduler, self.random, self.rules, self.watch = scheduler, random, rules, watch
         self.seen, self.lasting, self.running = Layer(), None, []
-        self.full = False
+        self.full, self.backups = False, []
 
     def sync(self):
         """What is seen lasts."""
@@ -257,6 +258,8 @@ class Database:
         """Let a transaction be seen, and last if it was synced."""
         if not self.rules.sync and self.lasting is None:
             self.lasting = self.seen.copy()
+        if self.random.random() < 0.2:
+            self.backups.append(self.seen.copy())
         self.seen.merge(change.layer)
         self.end(change)
         if self.rules.sync:

@@ -38,7 +38,7 @@ class Scheduler:
         self.random, self.trace = random, trace
         self.now, self.wall, self.events = 1000.0, 0.0, 0
         self.tasks, self.current, self.hub = [], None, getcurrent()
-        self.uncaught = lambda task, error: None
+        self.uncaught = lambda *_: None
 
     # ---- for everybody ------------------------------------------------------------------------------------------------
 
@@ -79,8 +79,8 @@ class Scheduler:
         return ready()
 
     def sleep(self, seconds):
-        """Do nothing for a while."""
-        self.wait("sleep", lambda: False, seconds)
+        """Do nothing for a while, or for longer."""
+        self.wait("sleep", lambda: False, seconds * self.random.choice((1, 1, 30)))
 
     def _refuse_dead(self, task):
         if not task.process.alive:

@@ -4,6 +4,7 @@ Real here: `Ledger`, `Writer`, acts, entries, the chain, limits, the witness, op
 database, the disk, the network, the clock, ids, and the engine, whose answers are numbers that nobody has twice.
 """
 
+import contextlib
 import functools
 import hashlib
 from fractions import Fraction
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 from simulated_askers import Askers
 from simulated_disk import Disk, SimulatedPath
 from simulated_faults import Faults
-from simulated_oracle import Oracle, ViolationError
+from simulated_oracle import TICKS, Oracle, ViolationError, ticks
 from simulated_store import Database, Rules, SimulatedPage, SimulatedStore
 from simulated_tasks import Scheduler, Turn
 
@@ -109,7 +110,7 @@ class World:
         self.scheduler = Scheduler(self.random, trace)
         self.scheduler.uncaught = self._uncaught
         self.limits, self.first, row = beginning()
-        self.limit, self.deadline = Fraction(1), DEADLINE
+        self.limit, self.deadline = TICKS, DEADLINE
         self.served_by_server = self.random.random() < 0.5
         self.machines = [Machine(self, place) for place in range(1 + self.served_by_server)]
         self.server = Process("server", 0)
@@ -117,14 +118,15 @@ class World:
         self.version_of, self.arrived, self.fresh, self.numbers = {}, {}, set(), 0
         self.oracle = Oracle(self)
         self.database = Database(self.scheduler, self.random, Rules() if rules is None else rules, self.oracle.lasts)
-        SimulatedPage(self.database.seen, self.database.rules).append(row)
+        self.committed_page().append(row)
         self.database.seen.totals[STUDY] = NOTHING.digits(), self.limits.total.digits()
         self.opening = None
         self.calm = False
-        self.backups = [self.database.seen.copy()]
+        self.backups = self.database.backups
+        self.backups.append(self.database.seen.copy())
         self.askers, self.faults = Askers(self), Faults(self)
 
-    # ---- what the product asks of its surroundings -------------------------------------------------------------------------
+    # ---- what the product asks of its surroundings -----------------------------------------------------------------------
 
     def now(self):
         """The time for people to read."""
@@ -147,7 +149,7 @@ class World:
 
     def limit_of(self, analyst):
         """The limit of an asker."""
-        return SHARES[analyst]
+        return ticks(SHARES[analyst])
 
     def is_fresh(self, question):
         """Whether its asker meant to pay again."""
@@ -158,7 +160,7 @@ class World:
             self.violation = ViolationError(f"{task.name} raised {type(error).__name__}: {error}")
             self.violation.__cause__ = error
 
-    # ---- processes ---------------------------------------------------------------------------------------------------------
+    # ---- processes -------------------------------------------------------------------------------------------------------
 
     def start(self, machine):
         """Begin a process, which opens the ledger."""
@@ -168,6 +170,7 @@ class World:
         self.scheduler.spawn(process, "open", lambda: self._open(process))
 
     def _open(self, process):
+        last = len(self.database.seen.rows) - 1
         try:
             ledger = self.open_ledger(process.machine)
         except (Failed, OSError) as error:  # the server is away, or the disk of the witness fails
@@ -177,7 +180,7 @@ class World:
             self.oracle.opened(process.machine, accepted=False, error=error, honest=True)
         else:
             self.scheduler.note("opened")
-            process.ledger, process.told = ledger, 0
+            process.ledger, process.told = ledger, last
             study = SimpleNamespace(name="s", engine=SimpleNamespace(deadline=DEADLINE), tables=())
             turn = Turn(self.scheduler, process.machine.disk.random.choice((1, 2, 3)))
             pace = Pace(0.0, self.scheduler.clock, self.scheduler.sleep)
@@ -219,18 +222,20 @@ class World:
 
         self.scheduler.spawn(self.server, "commit", finish)
 
+    def committed_page(self):
+        """The rows that everybody sees."""
+        return SimulatedPage(self.database.seen, self.database.rules)
+
     def ready(self):
         """Processes that have their ledger open."""
         return [one for machine in self.machines for one in machine.processes if one.ledger is not None]
 
-    # ---- one history ---------------------------------------------------------------------------------------------------------
+    # ---- one history -----------------------------------------------------------------------------------------------------
 
     def play(self):
         """Play the history; return the violation, None where everything held."""
-        try:
+        with contextlib.suppress(ViolationError):
             self._play()
-        except ViolationError:
-            pass
         for task in list(self.scheduler.tasks):  # let nothing of it run later
             task.process.alive = False
             self.scheduler.resume(task, self.askers.ended)

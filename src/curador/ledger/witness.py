@@ -73,22 +73,24 @@ class Witness:
 
     def remember(self, sequence: int, hash_: str) -> None:
         """Mirror the last entry, unless a later one stands there; on disk when this returns. OSError where it cannot be."""
-        while True:
-            handle = self._open()
-            with _locked(handle):
-                if _identity_of(handle) != _identity_at(self.path):  # replaced meanwhile: what is written here is lost
-                    self.close()
-                    continue
-                slots = [read_slot(os.pread(handle, SLOT, place * SLOT)) for place in (0, 1)]
-                seen = [-1 if one is None or one.ledger != self.ledger else one.head.sequence for one in slots]
-                if max(seen) != self._synced:  # another process wrote it, and may have been killed before its own sync:
-                    os.fdatasync(handle)  # what counts as seen is on disk, and a crash never tears both slots
-                    self._synced = max(seen)
-                if max(seen) < sequence:
-                    _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)
-                    os.fdatasync(handle)
-                    self._synced = sequence
-                return
+        while not self._remember(self._open(), sequence, hash_):
+            self.close()
+
+    def _remember(self, handle: int, sequence: int, hash_: str) -> bool:
+        """Write it into the opened file; False where that was replaced meanwhile: what is written there is lost."""
+        with _locked(handle):
+            if _identity_of(handle) != _identity_at(self.path):
+                return False
+            slots = [read_slot(os.pread(handle, SLOT, place * SLOT)) for place in (0, 1)]
+            seen = [-1 if one is None or one.ledger != self.ledger else one.head.sequence for one in slots]
+            if max(seen) != self._synced:  # another process wrote it, and may have been killed before its own sync:
+                os.fdatasync(handle)  # what counts as seen is on disk, and a crash never tears both slots
+                self._synced = max(seen)
+            if max(seen) < sequence:
+                _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)
+                os.fdatasync(handle)
+                self._synced = sequence
+            return True
 
     def close(self) -> None:
         """Close the file."""
@@ -102,14 +104,26 @@ class Witness:
         if self._handle is not None and (self._handle[0], self._handle[2]) != (os.getpid(), here):
             self.close()
         if self._handle is None:
-            if here is None or self.path.stat().st_size != 2 * SLOT:
-                seen = recall(self.path)
-                head = seen.head if seen is not None and seen.ledger == self.ledger else Head(-1, "")
-                make(self.path, self.ledger, *head, replace=True)
+            if here is None:
+                make(self.path, self.ledger, -1, "", replace=True)
+            elif self.path.stat().st_size != 2 * SLOT:
+                self._renew()
             sync_folder(self.path.parent)  # whoever gave it its name may have been killed before that was on disk
             handle = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
             self._handle = os.getpid(), handle, _identity_of(handle)
         return self._handle[1]
+
+    def _renew(self) -> None:
+        """Put a file of two slots in the place of one of version 1: one process does, and the others find it."""
+        old = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            with _locked(old):
+                if _identity_of(old) == _identity_at(self.path):
+                    seen = recall(self.path)
+                    head = seen.head if seen is not None and seen.ledger == self.ledger else Head(-1, "")
+                    make(self.path, self.ledger, *head, replace=True)
+        finally:
+            os.close(old)
 
 
 def make(path: Path, ledger: str, sequence: int, hash_: str, *, replace: bool) -> None:

@@ -123,6 +123,10 @@ class Writer:
             self._lead(ticket)
         return ticket.result()
 
+    def saw(self, sequence: int) -> None:
+        """Know that an entry is there: a ledger that forgets it is refused."""
+        self._seen = max(self._seen, sequence)
+
     def count(self, serve: Serve) -> None:
         """Count an answer that was given again: in memory, until somebody writes. A crash can lose the last of them."""
         if self._pid != os.getpid():
