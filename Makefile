@@ -13,7 +13,7 @@ FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py 
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
-.PHONY: help demo test test-long check types docs audit format api pictures bench bench-states accounting-grid bench-large attack simulate simulate-bugs clean lock compat coverage mutants
+.PHONY: help demo test test-long check types docs audit format api pictures bench bench-ledger bench-states accounting-grid bench-large attack simulate simulate-bugs clean lock compat coverage mutants
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -89,6 +89,9 @@ mutants: $(READY) ## bugs seeded by machine into the modules that promises rest 
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
+
+bench-ledger: $(READY) ## durable entries a second of a ledger beside a bare loop on the same disk, by 1, 16 and 64 askers (quiet machine, a minute)
+	PYTHONPATH=bench $(BIN)/python bench/ledger/rates.py
 
 bench-states: $(READY) ## this state of the sources and another by turns: make bench-states BEFORE=HEAD~10 (ten minutes)
 	$(BIN)/python bench/run.py --task B --before $(BEFORE)
