@@ -40,6 +40,10 @@ RestoredQuestion: TypeAlias = "tuple[list[list[ReleasedBlock]], tuple[AnswerColu
 """What was released for every plan of a question, and the columns that are shown of the first."""
 
 
+_OF_THE_QUESTION = frozenset({"plan_digest", "shape", "terms"})
+"""What is made of a question once, whoever asks it: not its request, which says when."""
+
+
 @dataclass(frozen=True)
 class PricedQuestion:
     """A question with its price, as something to spend on.
@@ -70,6 +74,13 @@ class PricedQuestion:
     left: tuple[str, ...] = ()
     what: str = "question"
     once: bool = False
+
+    def at(self, session: Session) -> PricedQuestion:
+        """Return the same question of a session with the same price; what was made of it is kept, but for its charge."""
+        made = replace(self, session=session)
+        kept = {name: value for name, value in vars(self).items() if name in _OF_THE_QUESTION}
+        vars(made).update(kept)
+        return made
 
     @property
     def plan(self) -> Plan:

@@ -20,7 +20,7 @@ of data, nothing of what others asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -348,6 +348,10 @@ def price_at(
 
     Claim   What is charged is never below the least, however little of a grant the noise needs.
     """
+    key = _price_key(session, text, options, raised=raised, older=older)
+    known = None if key is None else session.prices.get(session.schema, key)
+    if known is not None:
+        return known.at(session)
     confidence = confidence_level(options.confidence)
     options = replace(options, caps=None) if options.caps == FIND else options
     question, plan, compiled = plan_question(session, text, options, older=older)
@@ -377,7 +381,27 @@ def price_at(
         main, told = _raise_to_least(session, plan, options, confidence)
         notes = (*notes, *told)
     made = put_together(session, question, main, compiled, options, needs, text, confidence, older=older)
-    return replace(made, enough=enough or raised, notes=notes)
+    made = replace(made, enough=enough or raised, notes=notes)
+    if key is not None and not any(needs):  # what was counted of other questions' rows changes nothing of it
+        session.prices.keep(session.schema, key, made)
+    return made
+
+
+_PLAIN = (str, int, float, Fraction, type(None))
+
+
+def _price_key(
+    session: Session, text: str, options: QuestionOptions, *, raised: bool, older: bool
+) -> tuple[object, ...] | None:
+    """Return what the price of a question is a function of, for one schema; None where it is not looked up.
+
+    By their types, too: what is refused as one is not let in as another that equals it.
+    """
+    values = [getattr(options, one.name) for one in fields(options)]
+    if type(text) is not str or any(type(value) not in (*_PLAIN, bool) for value in values):
+        return None
+    asker = (session.share, session.version, session.visible_tables, session.study.digest)
+    return (text, raised, older, asker, *((type(value), value) for value in values))
 
 
 def put_together(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from curador.curator.found import read_survey
 from curador.curator.pace import Pace, Turn, Underway
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from contextlib import AbstractContextManager
 
+    from curador.curator.asking import PricedQuestion
     from curador.curator.found import Survey
     from curador.engines.base import Compiled, Engine
     from curador.ledger.amounts import Amounts
@@ -81,19 +82,22 @@ MOST_TRIED = 1_000
 """Questions and fits that are remembered as tried out."""
 
 
-class Plans:
-    """The latest questions that were read, planned and compiled, for one schema at a time."""
+Kept = TypeVar("Kept")
+
+
+class Plans(Generic[Kept]):
+    """What was made of the latest questions, for one schema at a time."""
 
     def __init__(self) -> None:
-        self._now: tuple[Schema | None, dict[Hashable, tuple[Question, Plan, Compiled]]] = (None, {})
+        self._now: tuple[Schema | None, dict[Hashable, Kept]] = (None, {})
 
-    def get(self, schema: Schema, key: Hashable) -> tuple[Question, Plan, Compiled] | None:
+    def get(self, schema: Schema, key: Hashable) -> Kept | None:
         """Return what was kept under this very schema."""
         own, held = self._now
         return held.get(key) if own is schema else None
 
-    def keep(self, schema: Schema, key: Hashable, planned: tuple[Question, Plan, Compiled]) -> None:
-        """Keep a plan; the oldest goes."""
+    def keep(self, schema: Schema, key: Hashable, planned: Kept) -> None:
+        """Keep it; the oldest goes."""
         own, before = self._now
         held = dict(before) if own is schema else {}
         held[key] = planned
@@ -134,7 +138,8 @@ class Session:
     pace: Pace = field(default_factory=Pace)
     turn: Turn = field(default_factory=Turn)
     underway: Underway = field(default_factory=Underway)
-    plans: Plans = field(default_factory=Plans)
+    plans: Plans[tuple[Question, Plan, Compiled]] = field(default_factory=Plans)
+    prices: Plans[PricedQuestion] = field(default_factory=Plans)
     tried: Tried = field(default_factory=Tried)
     trial: Schema | None = None
     """Caps as a survey that was not bought yet might find them: for prices before it, never for a charge."""

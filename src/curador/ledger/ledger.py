@@ -162,7 +162,7 @@ class Ledger:
                 seen = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
                 opening.ask_the_marker(page, places, study_name, ledger.id)
             head = ledger.head
-            ledger._writer.saw(head.sequence)
+            ledger._own_writer.saw(head.sequence)
             if seen is None:
                 ledger._act(EntryKind.REOPENED, f"without the witness: {note_text(witness_lost, 'witness_lost')}")
             elif seen < head.sequence:
