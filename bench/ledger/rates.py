@@ -115,7 +115,9 @@ def ask_rates(folder: Path, askers: int) -> tuple[float, float, float]:
     pq.write_table(pa.table({"user_id": list(range(1000)), "spent": [one % 50 for one in range(1000)]}), source)
     numbers = itertools.count()
     budget = cu.Budget(epsilon=3, delta="1e-6")
-    with cu.open(source, unit="user_id", budget=budget, bounds={"spent": (0, 50)}, caps={"rows": 1}, least_spend=0) as curator:
+    with cu.open(
+        source, unit="user_id", budget=budget, bounds={"spent": (0, 50)}, caps={"rows": 1}, least_spend=0
+    ) as curator:
 
         def new() -> None:
             curator.ask(f"SELECT COUNT(*) AS n FROM visits WHERE spent < {next(numbers)}", rho="1e-12")

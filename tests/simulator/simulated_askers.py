@@ -28,7 +28,7 @@ class EngineKilledError(Exception):
 class SimulatedPurchase:
     """A question whose answer is a number that nobody has twice."""
 
-    what, shape, once = "question", "shape", False
+    what, shape, once, ticks = "question", "shape", False, 1
 
     def __init__(self, world, process, request):
         self.world, self.process, self.request = world, process, request

@@ -15,7 +15,7 @@ from curador.ledger import ledger as ledgers
 from curador.ledger.acts import Reserve, Serve, Settle
 from curador.ledger.entry import STUDY, EntryKind, holder_of, new_id
 from curador.ledger.ledger import Ledger
-from curador.ledger.witness import Head, Witness, WitnessedHead
+from curador.ledger.witness import Head, WitnessSlots, WitnessedHead
 from curador.ledger.writer import Writer
 
 
@@ -391,7 +391,7 @@ def _remembers(patch, *, newer=False, syncs=True, others=True):
                     os.fdatasync(handle)
             return True
 
-    patch.setattr(Witness, "_remember", remember)
+    patch.setattr(WitnessSlots, "_remember", remember)
 
 
 def newer_slot_is_written(patch, rules):
@@ -411,13 +411,13 @@ def slots_of_the_killed(patch, rules):
 
 def witness_not_written_when_busy(patch, rules):
     """While another process writes the witness, nobody waits for it."""
-    plain = Witness.remember
+    plain = WitnessSlots.remember
 
     def remember(self, *head):
         if self.path.disk.names[self.path.name].holder is None:
             plain(self, *head)
 
-    patch.setattr(Witness, "remember", remember)
+    patch.setattr(WitnessSlots, "remember", remember)
 
 
 def renewed_by_everybody(patch, rules):
@@ -427,7 +427,7 @@ def renewed_by_everybody(patch, rules):
         seen = witness.recall(self.path)
         witness.make(self.path, self.ledger, *seen.head, replace=True)
 
-    patch.setattr(Witness, "_renew", renew)
+    patch.setattr(WitnessSlots, "_renew", renew)
 
 
 def no_checksum(patch, rules):

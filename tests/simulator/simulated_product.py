@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from _pytest.monkeypatch import MonkeyPatch
 from simulated_disk import EXCLUSIVE, UNLOCK
 from simulated_store import Rules
-from simulated_tasks import KilledError, SimulatedEvent
+from simulated_tasks import KilledError, SimulatedEvent, SimulatedLock
 from simulated_world import World
 
-from curador.curator import spending
+from curador.curator import pace, spending
 from curador.ledger import chain, entry, ledger, opening, witness, writer
 from curador.ledger.limits import Limits
 from curador.ledger.migration import SCHEMAS
@@ -108,8 +108,13 @@ def simulated(bug=None):
             patch.setattr(module, "secrets", SECRETS)
         for module in (writer, spending, witness):
             patch.setattr(module, "time", CLOCK)
-        for module in (writer, witness):
+        for module in (writer, witness, pace):
             patch.setattr(module, "os", OS)
+        threads = SimpleNamespace(
+            Lock=lambda: SimulatedLock(STAGE.world.scheduler), Event=lambda: SimulatedEvent(STAGE.world.scheduler)
+        )
+        patch.setattr(pace, "threading", threads)
+        patch.setattr(spending, "require_one_truth", lambda _: None)  # copies of the rows are no part of these worlds
         patch.setattr(
             witness,
             "fcntl",
@@ -118,8 +123,8 @@ def simulated(bug=None):
         patch.setattr(spending, "dt", CALENDAR)
         patch.setattr(spending, "is_private", lambda: True)
         patch.setattr(writer, "Ticket", _ticket)
-        patch.setattr(opening, "SQLiteStore", lambda path: STAGE.world.store(path))
-        patch.setattr(opening, "schema_of", lambda _: SCHEMAS[-1])
+        patch.setattr(opening, "store_at", lambda path: STAGE.world.store(path))
+        patch.setattr(ledger, "SharedWriter", lambda own, _: own)  # another process is another world's: `from_afar` asks it
         patch.setattr(opening, "resolve_path", lambda path: path)
         patch.setattr(chain, "entry_of", functools.lru_cache(1024)(chain.entry_of))  # of one text there is one entry
         patch.setattr(witness, "read_slot", functools.lru_cache(256)(witness.read_slot))

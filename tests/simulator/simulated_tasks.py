@@ -148,21 +148,30 @@ class SimulatedEvent:
         """Wake whoever waits."""
         self.set_ = True
 
-    def wait(self, seconds):
+    def is_set(self):
+        """Whether somebody did."""
+        return self.set_
+
+    def wait(self, seconds=None):
         """Wait for it."""
-        return self.scheduler.wait("told?", lambda: self.set_, seconds)
+        while not (told := self.scheduler.wait("told?", lambda: self.set_, 1e6 if seconds is None else seconds)):
+            if seconds is not None:
+                return told
+        return told
 
 
-class Turn:
-    """A number of places; who finds none waits."""
+class SimulatedLock:
+    """What `threading.Lock` is to threads."""
 
-    def __init__(self, scheduler, places):
-        self.scheduler, self.free = scheduler, places
+    __slots__ = ("held", "scheduler")
+
+    def __init__(self, scheduler):
+        self.scheduler, self.held = scheduler, False
 
     def __enter__(self):
-        while not self.scheduler.wait("turn?", lambda: self.free > 0, 1e6):
-            pass
-        self.free -= 1
+        while self.held:
+            self.scheduler.wait("lock?", lambda: not self.held, 1e6)
+        self.held = True
 
     def __exit__(self, *_):
-        self.free += 1
+        self.held = False

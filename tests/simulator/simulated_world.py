@@ -16,9 +16,9 @@ from simulated_disk import Disk, SimulatedPath
 from simulated_faults import Faults
 from simulated_oracle import TICKS, Oracle, ViolationError, ticks
 from simulated_store import Database, Rules, SimulatedPage, SimulatedStore
-from simulated_tasks import Scheduler, Turn
+from simulated_tasks import Scheduler
 
-from curador.curator.pace import Pace
+from curador.curator.pace import Pace, Turn
 from curador.curator.session import Session
 from curador.errors import CuradorError, Failed
 from curador.ledger.amounts import NOTHING
@@ -182,7 +182,7 @@ class World:
             self.scheduler.note("opened")
             process.ledger, process.told = ledger, last
             study = SimpleNamespace(name="s", engine=SimpleNamespace(deadline=DEADLINE), tables=())
-            turn = Turn(self.scheduler, process.machine.disk.random.choice((1, 2, 3)))
+            turn = Turn(process.machine.disk.random.choice((1, 2, 3)))
             pace = Pace(0.0, self.scheduler.clock, self.scheduler.sleep)
             process.session = Session(study, ledger, Engine(), pace=pace, turn=turn)
 

@@ -44,7 +44,7 @@ from curador.ledger.limits import Limits, admit
 from curador.ledger.migration import is_old
 from curador.ledger.sharing import SharedWriter, WriterService, socket_of
 from curador.ledger.store import Page, Store
-from curador.ledger.witness import Head, Witness
+from curador.ledger.witness import Head, WitnessSlots
 from curador.ledger.writer import SETTLING, Writer
 from curador.privacy.adjacency import Adjacency
 from curador.study.model import Budget
@@ -82,7 +82,7 @@ class Ledger:
         """
         self._store = store
         self._places = places
-        self._mirror = Witness(places.witness, first.ledger)
+        self._mirror = WitnessSlots(places.witness, first.ledger)
         self._own_writer = Writer(store, limits, first.ledger, first.sequence, self._mirror.remember)
         self._writer = SharedWriter(self._own_writer, socket_of(places.ledger))
         self._unsettled: set[str] = set()

@@ -63,7 +63,7 @@ SLOT: Final = 4096
 """Bytes of a slot: a block of most disks, so that one is not torn by writing the other."""
 
 
-class Witness:
+class WitnessSlots:
     """A witness that is written to, by one thread at a time; processes may share its file, a forked child opens its own."""
 
     def __init__(self, path: Path, ledger: str) -> None:

@@ -144,6 +144,9 @@ class Writer:
         if self._pid == os.getpid() and self._counted:
             self.do(_Nothing())
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _wait(self, ticket: Ticket) -> None:
         """Wait until it is done or has to lead; who gives up is out of the queue, or does not know what became of it."""
         try:

@@ -14,7 +14,7 @@ from curador.ledger.sqlite import kind_of, require_local, require_regular, resol
 from curador.ledger.witness import (
     SLOT,
     Head,
-    Witness,
+    WitnessSlots,
     WitnessedHead,
     make,
     read_slot,
@@ -99,7 +99,7 @@ def test_a_witness_remembers(tmp_path):
         make(path, "one", 3, "abc", replace=False)
     finally:
         os.umask(before)
-    witness = Witness(path, "one")
+    witness = WitnessSlots(path, "one")
     for sequence, hash_ in ((4, "def"), (6, "ghi"), (5, "what came earlier and is written later")):
         witness.remember(sequence, hash_)
     witness.close()
@@ -119,7 +119,7 @@ def test_a_witness_of_version_1(tmp_path):
     path = tmp_path / "a.head"
     path.write_bytes(V1)
     assert recall(path) == WitnessedHead("one", Head(3, "abc"))
-    witness = Witness(path, "one")
+    witness = WitnessSlots(path, "one")
     witness.remember(4, "def")
     witness.close()
 
@@ -192,7 +192,7 @@ def test_the_older_slot_is_written_and_synced(tmp_path, monkeypatch):
     """What is newer stays until the other one is on disk."""
     path, synced, real = tmp_path / "a.head", [], os.fdatasync
     make(path, "one", 0, "a", replace=False)
-    witness = Witness(path, "one")
+    witness = WitnessSlots(path, "one")
 
     def watched(handle):
         real(handle)
@@ -210,7 +210,7 @@ def test_a_witness_that_was_replaced_is_written_anew(tmp_path):
     """What is written goes to the file that has the name, also after it was removed or replaced by another."""
     path = tmp_path / "a.head"
     make(path, "one", 0, "a", replace=False)
-    witness = Witness(path, "one")
+    witness = WitnessSlots(path, "one")
     witness.remember(1, "b")
     make(path, "one", 0, "a", replace=True)
     witness.remember(2, "c")
