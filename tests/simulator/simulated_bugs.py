@@ -15,7 +15,7 @@ from curador.ledger import ledger as ledgers
 from curador.ledger.acts import Reserve, Serve, Settle
 from curador.ledger.entry import STUDY, EntryKind, holder_of, new_id
 from curador.ledger.ledger import Ledger
-from curador.ledger.witness import Head, WitnessSlots, WitnessedHead
+from curador.ledger.witness import Head, WitnessedHead, WitnessSlots
 from curador.ledger.writer import Writer
 
 

@@ -19,7 +19,6 @@ from simulated_world import World
 from curador.curator import pace, spending
 from curador.ledger import chain, entry, ledger, opening, witness, writer
 from curador.ledger.limits import Limits
-from curador.ledger.migration import SCHEMAS
 from curador.ledger.writer import Ticket, Writer
 
 

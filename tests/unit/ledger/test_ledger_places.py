@@ -14,8 +14,8 @@ from curador.ledger.sqlite import kind_of, require_local, require_regular, resol
 from curador.ledger.witness import (
     SLOT,
     Head,
-    WitnessSlots,
     WitnessedHead,
+    WitnessSlots,
     make,
     read_slot,
     recall,
