@@ -1,3 +1,5 @@
+# ruff: noqa: S608 -- these are questions, whose names are quoted, and which our own parser reads
+
 """The audit of a running study: neighbours replayed and canaries counted against its configuration as it is, on a copy.
 
     ledger ──► questions that were asked ─┐
@@ -5,12 +7,13 @@
     sources ─► a copy, 0700 ─► a neighbour a unit, canaries by coins ─► one question at the whole budget, guesses scored
     study ───► made-up tables ─► the same, for the regulator's page
 
-Claim   The real ledger is read and nothing is written to it or charged; sources are read only; everything that is made lies in
-        one folder that is its owner's alone (0700), which is gone when this returns, refuses, fails or is interrupted.
-        `StudyAudit.for_regulator` holds verdicts, settings and what came of made-up tables; nothing else of real rows.
+Claim   The real ledger is read and nothing is written to it or charged; sources are read only; everything that is made
+        lies in one folder that is its owner's alone (0700), which is gone when this returns, refuses, fails or is
+        interrupted.
+        `StudyAudit.public_record` holds verdicts, settings and what came of made-up tables; nothing else of real rows.
 Needs   A process that is not killed outright: after `kill -9` the folder is left, and its owner removes it.
-Source  `tests/engines/test_audit_copy.py`: bytes of ledger and sources before and after, the folder after success, failure and
-        interrupt, canary values searched for in every byte of the page, and seeded bugs of the product.
+Source  `tests/engines/test_audit_copy.py`: bytes of ledger and sources before and after, the folder after success, failure
+        and interrupt, canary values searched for in every byte of the page, and seeded bugs of the product.
 
 What replay finds has no false alarms. What canaries find is wrong with probability at most 1 − CONFIDENCE.
 """
@@ -19,13 +22,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curador.audit.one_run import OneRun, canaries
+from curador.audit.one_run import OneRun, canaries, one_run
 from curador.audit.replay import Replay, replay
 from curador.curator.asking import ask
 from curador.curator.found import Survey, read_survey
@@ -42,7 +46,7 @@ from curador.ledger.ledger import Ledger
 from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import compose
 from curador.privacy.rules import loss_from_record
-from curador.study.model import UnitColumn, UnitPath
+from curador.study.model import Caps, UnitColumn, UnitPath
 from curador.study.values import Type, share_text
 
 if TYPE_CHECKING:
@@ -51,7 +55,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from curador.study.model import Caps, Schema, Study, TableSchema
+    from curador.privacy.loss import Loss
+    from curador.study.model import Schema, Study, TableSchema
 
 NEIGHBOURS, CANARIES, MADE_UP_UNITS = 3, 1_000, 400
 MOST_ASKED = 100
@@ -149,6 +154,29 @@ class StudyAudit:
     def passed(self) -> bool:
         """Whether everything holds, on both."""
         return self.real.holds and self.made_up.holds
+
+    def public_record(self) -> dict[str, Any]:
+        """Return verdicts, settings and what came of made-up tables, as JSON has words for: of real rows nothing else."""
+        return {
+            "passed": self.passed,
+            "when": self.when.isoformat(timespec="seconds"),
+            "settings": dict(self.settings),
+            "questions_asked": self.asked,
+            "purchases_not_replayed": self.left,
+            "neighbours": self.neighbours,
+            "canaries": self.canaries,
+            "false_alarm": float(1 - CONFIDENCE),
+            "real_rows": {"replay_holds": self.real.replayed, "canaries_hold": self.real.counted},
+            "made_up_rows": {
+                "replay_holds": self.made_up.replayed,
+                "canaries_hold": self.made_up.counted,
+                "replays": [
+                    {"who": one.who, "compared": one.compared, "releases": one.releases, "violations": len(one.found)}
+                    for one in self.made_up.replays
+                ],
+                "canaries": None if self.made_up.canary is None else str(self.made_up.canary),
+            },
+        }
 
 
 # ---- the audit -----------------------------------------------------------------------------------------------------------
@@ -287,7 +315,9 @@ def _about_table(one: TableSchema, *, pure: bool) -> Iterator[str]:
     if isinstance(unit, UnitColumn | UnitPath) and (isinstance(unit, UnitColumn) or unit.key is None):
         yield f"SELECT COUNT(DISTINCT {_quoted(unit.column)}) AS units FROM {table}"
     measured = [
-        field for field in one.fields if field.type.numeric and field.declared is not None and field.declared.bounds is not None
+        field
+        for field in one.fields
+        if field.type.numeric and field.declared is not None and field.declared.bounds is not None
     ]
     listed = [field for field in one.fields if field.declared is not None and field.declared.values is not None]
     for field in measured[:4]:
@@ -318,8 +348,6 @@ def _quoted(name: str) -> str:
 
 def _caps_of(one: TableSchema, survey: Survey | None) -> Caps | None:
     """Return the caps in force: declared, found by the survey, or one row; None where no question can be asked yet."""
-    from curador.study.model import Caps
-
     if one.table.caps is not None:
         return one.table.caps
     if one.table.single:
@@ -336,12 +364,21 @@ def _with_options(session: Session, questions: Sequence[AuditedQuestion]) -> tup
         if question.asked is None:
             chosen.append(question)
             continue
-        ways = [replace(question, options=replace(question.options, dialect=dialect)) for dialect in _DIALECTS]
+        costs = (question.options, *_shares_of(session, question.options))
+        ways = [replace(question, options=replace(cost, dialect=dialect)) for dialect in _DIALECTS for cost in costs]
         exact = next((way for way in ways if _plan_of(session, way) == question.asked), None)
         readable = next((way for way in ways if _plan_of(session, way) is not None), ways[0])
         chosen.append(exact or readable)
         same += exact is not None
     return chosen, same
+
+
+def _shares_of(session: Session, charged: QuestionOptions) -> tuple[QuestionOptions, ...]:
+    """Return the whole percentage that a charge was a part of: what is charged may be a little less than what was granted."""
+    total, amount = session.limits.total, charged.rho or charged.epsilon
+    part = Fraction(amount) / (total.rho if charged.rho else total.epsilon)  # type: ignore[arg-type]
+    percent = math.ceil(part * 100)
+    return (QuestionOptions(spend=f"{percent}%"),) if 1 <= percent <= 100 else ()
 
 
 def _plan_of(session: Session, question: AuditedQuestion) -> str | None:
@@ -396,8 +433,8 @@ def _count_canaries(copied: CopiedRows, survey: Survey | None, count: int) -> tu
 
     Claim   One-run theorem of `audit/one_run.py`: if what the ledger's entry says of its losses is true, it is refuted with
             probability at most 1 − CONFIDENCE.
-    Needs   A canary stands in cells of its own; coins are fair and independent; in or out is one step between neighbours: there
-            or not, or, where a unit is replaced, in cells of one kind or of the other.
+    Needs   A canary stands in cells of its own; coins are fair and independent; in or out is one step between neighbours:
+            there or not, or, where a unit is replaced, in cells of one kind or of the other.
     """
     place = _table_of_canaries(copied.schema, survey)
     spend = "100%"
@@ -405,11 +442,12 @@ def _count_canaries(copied: CopiedRows, survey: Survey | None, count: int) -> tu
         return None, spend
     table = copied.schema.tables[place]
     caps = _caps_of(table, survey)
-    assert caps is not None  # noqa: S101 -- chosen so
+    if caps is None:
+        raise AssertionError("the table was chosen for its caps")
     sides = 2 if copied.schema.study.adjacency is Adjacency.REPLACE_ONE else 1
     groups = max(1, min(caps.most_groups, _MOST_CELLS // (sides * count)))
     each = 1 if table.table.single and not table.table.unique else _OVER * caps.most_in_group
-    claimed: list[Any] = []
+    claimed: list[Loss] = []
 
     def run(included: NDArray[np.bool_]) -> NDArray[np.float64]:
         rows: list[tuple[int, int]] = []
@@ -436,19 +474,21 @@ def _count_canaries(copied: CopiedRows, survey: Survey | None, count: int) -> tu
     return _one_run(run, count, copied.schema.study, claimed), spend
 
 
-def _one_run(run: Any, count: int, study: Study, claimed: list[Any]) -> OneRun:
-    """Audit with the losses that the run itself wrote to its ledger."""
-    from curador.audit.one_run import one_run
-
-    held: list[Any] = []
+def _one_run(
+    run: Callable[[NDArray[np.bool_]], NDArray[np.float64]], count: int, study: Study, claimed: list[Loss]
+) -> OneRun:
+    """Throw the coins, run once, and audit against the losses that the run itself wrote to its ledger."""
+    coins: list[NDArray[np.bool_]] = []
+    marks: list[NDArray[np.float64]] = []
 
     def keeping(included: NDArray[np.bool_]) -> NDArray[np.float64]:
-        held[:] = [included.copy(), run(included)]
-        return held[1]
+        coins.append(included.copy())
+        marks.append(run(included))
+        return marks[0]
 
     delta = Fraction(0) if study.budget.delta is None else study.budget.delta
     canaries(keeping, canaries=count, delta=delta, confidence=CONFIDENCE)
-    return one_run(held[1], held[0], delta=delta, confidence=CONFIDENCE, loss=compose(claimed))
+    return one_run(marks[0], coins[0], delta=delta, confidence=CONFIDENCE, loss=compose(claimed))
 
 
 def _cells_of(canary: int, side: int, *, sides: int, groups: int) -> range:

@@ -2,11 +2,11 @@
 
 """A copy of a study's private rows, and worlds that differ from it in one unit: for an owner's own audit, and nobody else.
 
-    sources ─► base.duckdb: raw columns, as their files have them ─► owner of every row ─► worlds without one, or with one more
+    sources ─► base.duckdb: raw columns, as their files have them ─► owner of every row ─► worlds with one less or more
 
-The copy has the columns and physical types that the sources have, so cleaning, grids, ranks and caps run on it as on them. Not
-in it is how lines of a text become fields: a copied table is one of a DuckDB file. Owners are found as a preparation finds
-them: by the cleaned unit, or by way of a key.
+The copy has the columns and physical types that the sources have, so cleaning, grids, ranks and caps run on it as on them.
+Not in it is how lines of a text become fields: a copied table is one of a DuckDB file. Owners are found as a preparation
+finds them: by the cleaned unit, or by way of a key.
 
 Everything here is written to a folder that the caller made for its owner alone, and that the caller removes.
 """
@@ -354,7 +354,5 @@ def _add_canaries(connection: duckdb.DuckDBPyConnection, schema: Schema, canarie
 
 def _with_canary_column(study: Study, name: str, cells: int) -> Study:
     added = Column(CANARY, Type.INTEGER, values=tuple(range(cells)), nullable=True)
-    tables = tuple(
-        replace(table, columns=(*table.columns, added)) if table.name == name else table for table in study.tables
-    )
+    tables = tuple(replace(table, columns=(*table.columns, added)) if table.name == name else table for table in study.tables)
     return replace(study, tables=tables)
