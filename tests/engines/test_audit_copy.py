@@ -13,9 +13,10 @@ from replay_bugs import no_clamp, no_group_cap, no_row_cap, units_in_one_group
 from typer.testing import CliRunner
 
 import curador as cu
-from curador.answers import release as releasing
 from curador.cli.app import app
+from curador.curator.asking import PricedQuestion
 from curador.engines.duckdb.copying import copy_rows
+from curador.mechanisms.additive import IntegerNoise
 from curador.plan import aggregates
 from curador.plots.running_report import document
 from curador.study.file import read_study
@@ -48,10 +49,10 @@ age = {{ type = "integer", bounds = [0, 120] }}
 [tables.visits]
 source = "visits.parquet"
 unit = "person"
-caps = {{ rows = 4, groups = 2, rows_per_group = 3 }}
+caps = {{ rows = 5, groups = 2, rows_per_group = 2 }}
 [tables.visits.columns]
 spent = {{ type = "float", bounds = [0, 500] }}
-city = {{ type = "string", values = ["Lima", "Cuzco"] }}
+city = {{ type = "string", values = ["Lima", "Cuzco", "Quito"] }}
 [tables.lines]
 source = "lines.parquet"
 unit = {{ column = "visit", references = "visits.visit" }}
@@ -74,7 +75,7 @@ def study_in(folder, *, adjacency="add_or_remove_one", budget=CONCENTRATED):
         "visit": list(range(len(who))),
         "person": who,
         "spent": [float(MARKED_NUMBER) if place % 7 == 0 else dice.random() * 800 - 100 for place in range(len(who))],
-        "city": [dice.choice(["Lima", "Cuzco", "Quito", None]) for _ in who],
+        "city": [dice.choice(["Lima", "Cuzco", "Quito", "Puno", None]) for _ in who],
         "shop": [f"{MARK}-{dice.randrange(3)}" for _ in who],
     }
     pq.write_table(pa.table(visits), folder / "visits.parquet")
@@ -109,7 +110,14 @@ def digests(folder):
 
 
 def quick(file, **changes):
-    return audit_study(read_study(file), **{"neighbours": 1, "canaries": 300, **changes})
+    return audit_study(read_study(file), **{"neighbours": 1, "canaries": 100, **changes})
+
+
+def rows_of(file, folder, canaries=100):
+    """Audit the rows of a study alone: what is made up is audited in the same way."""
+    return running._audit_rows(  # noqa: SLF001 -- half of the audit, in half of the time
+        read_study(file), None, (), folder / "copied", neighbours=1, canaries=canaries, tell=lambda _: None
+    )
 
 
 def test_a_right_study_passes_and_nothing_is_left_or_changed(tmp_path, places):
@@ -128,7 +136,7 @@ def test_a_right_study_passes_and_nothing_is_left_or_changed(tmp_path, places):
     assert list(places.iterdir()) == []
     text = page.read_bytes()
     assert b"Passed" in text
-    assert b"at most 4 rows, 2 groups, 3 rows in a group" in text
+    assert b"at most 5 rows, 2 groups, 2 rows in a group" in text
     assert read_study(file).digest.encode() in text
     for secret in (MARK, MARKED_NUMBER, "417", "107"):
         assert secret.encode() not in text
@@ -143,14 +151,14 @@ def test_the_page_shows_a_value_if_it_is_given_one(tmp_path, places):
     assert MARK not in json.dumps(found.public_record())
 
 
-@pytest.mark.parametrize("budget", [CONCENTRATED, PURE], ids=["concentrated", "pure"])
-@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
-def test_every_kind_of_study_passes(tmp_path, places, adjacency, budget):
-    """Both relations of neighbours, both budgets; a study that was never opened has its own questions only."""
-    found = quick(study_in(tmp_path / "shop", adjacency=adjacency, budget=budget))
-    assert found.passed, (found.real, found.made_up)
-    assert found.asked == 0
-    assert all(one.compared > 5 for one in found.real.replays)
+@pytest.mark.parametrize(
+    ("adjacency", "budget"), [("add_or_remove_one", PURE), ("replace_one", CONCENTRATED), ("replace_one", PURE)]
+)
+def test_every_kind_of_study_holds(tmp_path, adjacency, budget):
+    """Both relations of neighbours, both budgets."""
+    found = rows_of(study_in(tmp_path / "shop", adjacency=adjacency, budget=budget), tmp_path)
+    assert found.holds, found
+    assert all(one.compared > 5 for one in found.replays)
 
 
 def test_the_folder_is_the_owners_alone_and_goes_after_a_failure_and_an_interrupt(tmp_path, places, monkeypatch):
@@ -211,49 +219,45 @@ def sensitivity_halved(patch):
 
 def noise_halved(patch):
     """Noise of half the scale that the receipt says."""
-    plain = releasing.perform
+    plain = IntegerNoise.draw
 
-    def half(mechanism, value, size=None):
-        drawn = plain(mechanism, value, size)
-        return value + (drawn - value) // 2 if hasattr(drawn, "dtype") else drawn
+    def half(self, value, source, size=None):
+        drawn = plain(self, value, source, size)
+        return value + (drawn - value) // 2
 
-    patch.setattr(releasing, "perform", half)
+    patch.setattr(IntegerNoise, "draw", half)
 
 
-def price_by_rows(patch):
-    """The charge follows the data: a question about more rows costs more."""
-    from curador.curator.asking import PricedQuestion
-
+def shown_by_rows(patch):
+    """Something of the rows is shown beside what was released."""
     plain = PricedQuestion.digest
-    patch.setattr(
-        PricedQuestion,
-        "digest",
-        lambda self, restored: plain(self, restored) + str(self.session.engine.tally(self.compiled)[0].tallies),
-    )
+
+    def digest(self, restored):
+        seen = plain(self, restored) + str(self.session.engine.tally(self.compiled)[0].tallies)
+        return hashlib.sha256(seen.encode()).hexdigest()
+
+    patch.setattr(PricedQuestion, "digest", digest)
 
 
-REPLAYED = [no_row_cap, no_group_cap, no_clamp, units_in_one_group, sensitivity_halved, price_by_rows]
+REPLAYED = [no_row_cap, no_group_cap, no_clamp, units_in_one_group, sensitivity_halved, shown_by_rows]
 
 
 @pytest.mark.parametrize("bug", REPLAYED, ids=lambda bug: bug.__name__)
-def test_a_seeded_bug_is_found_by_replay(bug, tmp_path, places, monkeypatch):
-    """Found on the real rows and on made-up ones, whatever canaries say."""
+def test_a_seeded_bug_is_found_by_replay(bug, tmp_path, monkeypatch):
+    """Whatever canaries say."""
     file = study_in(tmp_path / "shop")
     bug(monkeypatch)
-    found = quick(file)
-    assert not found.real.replayed
-    assert not found.made_up.replayed
-    assert "Not passed" in document(found)
+    assert not rows_of(file, tmp_path).replayed
 
 
 @pytest.mark.parametrize("budget", [CONCENTRATED, PURE], ids=["concentrated", "pure"])
-def test_too_little_noise_is_found_by_canaries(tmp_path, places, monkeypatch, budget):
+def test_too_little_noise_is_found_by_canaries(tmp_path, monkeypatch, budget):
     """Replay cannot see it, as it gives back what was drawn; guesses are right too often for the receipt."""
     file = study_in(tmp_path / "shop", budget=budget)
     noise_halved(monkeypatch)
-    found = quick(file, canaries=1_000)
-    assert found.real.replayed
-    assert not found.real.counted
+    found = rows_of(file, tmp_path, canaries=1_000)
+    assert found.replayed
+    assert not found.counted
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------------

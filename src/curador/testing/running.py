@@ -312,8 +312,10 @@ def _about_table(one: TableSchema, *, pure: bool) -> Iterator[str]:
     table = _quoted(one.table.name)
     yield f"SELECT COUNT(*) AS n FROM {table}"
     unit = one.table.unit
-    if isinstance(unit, UnitColumn | UnitPath) and (isinstance(unit, UnitColumn) or unit.key is None):
-        yield f"SELECT COUNT(DISTINCT {_quoted(unit.column)}) AS units FROM {table}"
+    named = isinstance(unit, UnitColumn) or (isinstance(unit, UnitPath) and unit.key is None)
+    units = f"COUNT(DISTINCT {_quoted(unit.column)}) AS units" if named else None  # type: ignore[union-attr]
+    if units is not None:
+        yield f"SELECT {units} FROM {table}"
     measured = [
         field
         for field in one.fields
@@ -325,9 +327,12 @@ def _about_table(one: TableSchema, *, pure: bool) -> Iterator[str]:
         yield f"SELECT SUM({x}) AS total, AVG({x}) AS mean, COUNT({x}) AS known FROM {table}"
     for field in measured[:1]:
         yield f"SELECT MEDIAN({_quoted(field.name)}) AS middle FROM {table}"
+        yield f"SELECT SUM(2 * {_quoted(field.name)}) AS twice FROM {table}"
     for field in listed[:3]:
         key = _quoted(field.name)
         yield f"SELECT {key}, COUNT(*) AS n FROM {table} GROUP BY {key}"
+        if units is not None:
+            yield f"SELECT {key}, {units} FROM {table} GROUP BY {key}"
         for number in measured[:1]:
             yield f"SELECT {key}, SUM({_quoted(number.name)}) AS total FROM {table} GROUP BY {key}"
     others = [
@@ -497,12 +502,13 @@ def _cells_of(canary: int, side: int, *, sides: int, groups: int) -> range:
 
 
 def _table_of_canaries(schema: Schema, survey: Survey | None) -> int | None:
-    """Return the place of the first table whose rows name their unit themselves, and which can be asked."""
-    for place, one in enumerate(schema.tables):
-        roots = not one.table.public and not isinstance(one.table.unit, UnitPath)
-        if roots and _caps_of(one, survey) is not None:
-            return place
-    return None
+    """Return the place of a table whose rows name their unit themselves, and which can be asked: where most rows count."""
+    found = [
+        (-caps.rows, place)
+        for place, one in enumerate(schema.tables)
+        if not one.table.public and not isinstance(one.table.unit, UnitPath) and (caps := _caps_of(one, survey)) is not None
+    ]
+    return min(found)[1] if found else None
 
 
 # ---- settings ------------------------------------------------------------------------------------------------------------
