@@ -26,6 +26,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/how-to/write-a-study",
             "docs/how-to/sql",
             "docs/how-to/several-analysts",
+            "docs/how-to/run-a-ledger",
             "docs/how-to/ledger-on-postgres",
             "docs/how-to/several-machines",
             "docs/how-to/sandbox",

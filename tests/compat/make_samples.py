@@ -1,4 +1,4 @@
-"""Make a folder of samples of everything that curador stores: `python tests/compat/make_samples.py v4`.
+"""Make a folder of samples of everything that curador stores: `python tests/compat/make_samples.py v5`.
 
 Run once for each version of any stored format, by the code that introduces it, and never again: a folder that exists is
 refused. What is drawn (noise, ids, keys, times) is drawn afresh; tables, questions and parameters are fixed.
@@ -26,6 +26,7 @@ from curador.ledger.chain import ChainReplay
 from curador.ledger.checkpoint import keep, make_checkpoint
 from curador.ledger.entry import Request
 from curador.ledger.ledger import Ledger
+from curador.ledger.pointer import write_pointer
 from curador.ledger.register import Register
 from curador.privacy.rules import to_record
 from curador.study.file import read_study
@@ -44,6 +45,7 @@ def main(name: str) -> None:
     make_ledger(folder, "clinic")
     make_ledger(folder, "pure")
     make_register(folder)
+    make_pointer(folder)
     make_ledger(folder, "surveyed")
     make_models(folder)
     make_local(folder)
@@ -122,6 +124,7 @@ def make_ledger(folder: Path, name: str) -> None:
             ask(own, curator, asked, who, text, options)
         if name == "clinic":
             fit(own, curator, asked)
+        give_again(curator, *given.ASKED[name][0])
         settle_in_other_ways(curator)
         owners_acts(curator.ledger)
         unsettled(curator.ledger)
@@ -163,6 +166,15 @@ def fit(own: Path, curator: cu.Curator, asked: list) -> None:
         (own / place).write_text(json.dumps(model.receipt_, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         coefficients = [*model.coef_.tolist(), float(model.intercept_)]
         asked.append({"fit": given.FIT, "receipt": place, "coefficients": [one.hex() for one in coefficients]})
+
+
+def give_again(curator: cu.Curator, who: str | None, text: str, options: dict[str, object]) -> None:
+    """An answer that was given several times again on one day: one line with a number. And a digest of prepared rows."""
+    asker = curator if who is None else curator.analyst(who)
+    for _ in range(3):
+        asker.ask(text, **options)
+    ledger = curator.ledger
+    ledger.settle_digest("another study", ledger.data_version, "f" * 64)  # no copy of this one: keys are kept apart
 
 
 def settle_in_other_ways(curator: cu.Curator) -> None:
@@ -228,6 +240,11 @@ def make_register(folder: Path) -> None:
     with Register(folder / "register") as register, register.deciding():
         for name, sources in given.registered().items():
             register.enter(name, Path(f"/srv/shop/{name}.ledger"), name, sources)
+
+
+def make_pointer(folder: Path) -> None:
+    """The file of a ledger that is kept on a server."""
+    write_pointer(folder / "pointer.ledger", given.SERVER, "0" * 32)
 
 
 # ---- models and local protocols -----------------------------------------------------------------------------------------

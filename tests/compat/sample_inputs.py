@@ -430,3 +430,7 @@ def protocols() -> dict[str, tuple[Any, list[Any]]]:
 def said(estimate: Any) -> list[float]:
     """Return the numbers of an estimate."""
     return [float(one) for one in np.atleast_1d(estimate.counts if hasattr(estimate, "counts") else estimate.mean)]
+
+
+SERVER = "postgresql://visits_writer@db.example/studies?schema=visits"
+"""Where a ledger may be kept."""

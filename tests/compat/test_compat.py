@@ -27,7 +27,9 @@ from curador.ledger.chain import ChainReplay
 from curador.ledger.entry import Entry, EntryKind, row_of, seal
 from curador.ledger.ledger import Ledger
 from curador.ledger.markers import marked_ledgers
+from curador.ledger.pointer import read_pointer
 from curador.ledger.register import Register, SeenSource
+from curador.ledger.witness import SLOT, read_slot, recall
 from curador.local import client as devices
 from curador.local.protocol import Reporting
 from curador.plan.counting import Steps
@@ -39,6 +41,7 @@ from curador.study.file import read_study
 from curador.study.model import digested_meaning
 
 HERE = Path(__file__).parent
+BEFORE_SLOTS = {"v0", "v1", "v2", "v3"}
 VERSIONS = sorted(one for one in HERE.iterdir() if one.is_dir() and one.name.startswith("v"))
 
 
@@ -185,8 +188,50 @@ def test_a_ledger_opens_and_verifies(path, copied):
 
         assert [seal(entry)[1] for entry in entries] == texts_of(path)
         assert ledger.head == (entries[-1].sequence, entries[-1].hash)
-        assert loaded(path / f"{path.name}.ledger.head")["hash"] == entries[-1].hash
+        assert recall(path / f"{path.name}.ledger.head").head.hash == entries[-1].hash
         assert ledger.spent().record() == json.loads(texts_of(path)[-1])["after"]["spent"]
+
+
+@samples("ledgers/*")
+def test_a_witness_is_of_the_version_of_its_time(path):
+    """One line before there were slots, then two slots, each with a checksum; the newer one is what was seen."""
+    content = (path / f"{path.name}.ledger.head").read_bytes()
+    last = Entry.from_text(texts_of(path)[-1])
+    seen = recall(path / f"{path.name}.ledger.head")
+
+    assert (seen.ledger, seen.head, seen.torn) == (last.ledger, (last.sequence, last.hash), False)
+    if path.parts[-3] in BEFORE_SLOTS:
+        assert json.loads(content)["version"] == 1
+    else:
+        slots = [read_slot(content[place : place + SLOT]) for place in (0, SLOT)]
+        assert len(content) == 2 * SLOT
+        assert sorted(one.head.sequence for one in slots)[1] == last.sequence
+
+
+@samples("ledgers/*")
+def test_answers_given_again_are_counted_as_they_were(path, copied):
+    """One line for a question, an asker and a day, with a number; older files count nothing."""
+    study = read_study(copied / f"{path.name}.toml")
+    own = {"budget": study.budget, "adjacency": study.adjacency, "unit": study.unit_name, "owners": study.owners}
+    with Ledger.open(study.ledger_path, study_name=study.name, folder=copied, **own) as ledger:
+        served = {entry.id for entry in ledger.entries() if entry.kind is EntryKind.SERVED}
+        given_again, digest = ledger.given_again(), ledger.prepared_digest("another study", ledger.data_version)
+
+    if path.parts[-3] in BEFORE_SLOTS:
+        assert (given_again, digest) == ({}, None)
+    else:
+        assert set(given_again) <= served
+        assert max(given_again.values()) >= 3
+        assert digest == "f" * 64
+
+
+@samples("pointer.ledger")
+def test_a_pointer_is_read(path, tmp_path):
+    """Where a ledger is kept, of which a machine has only this file."""
+    shutil.copy(path, tmp_path / "own.ledger")
+    (tmp_path / "own.ledger").chmod(0o600)
+
+    assert read_pointer(tmp_path / "own.ledger") == given.SERVER
 
 
 @samples("register")

@@ -17,6 +17,7 @@ from curador.local.files import FORMS
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "docs" / "reference" / "stored-formats.md").read_text(encoding="utf-8")
 LEDGER = HERE / "v2" / "ledgers" / "clinic"
+NEWEST = HERE / "v4" / "ledgers" / "clinic"
 
 
 def section(title):
@@ -54,6 +55,13 @@ def answer():
     return json.loads(zlib.decompress(content))["plans"][0][0]
 
 
+def ledger_columns(table):
+    with sqlite3.connect(f"file:{NEWEST / 'clinic.ledger'}?mode=ro&immutable=1", uri=True) as connection:
+        found = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+    connection.close()
+    return found
+
+
 def register_columns():
     with sqlite3.connect(f"file:{HERE / 'v2' / 'register'}?mode=ro&immutable=1", uri=True) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -75,7 +83,10 @@ HELD = {
     "Entry of a ledger": newest_entry,
     "Limits": lambda: entries()[0]["creation"]["limits"],
     "Stored answer": answer,
-    "Witness": lambda: loaded(LEDGER / "clinic.ledger.head"),
+    "Witness": lambda: json.loads((NEWEST / "clinic.ledger.head").read_bytes()[:4096]),
+    "Counts of answers given again": lambda: ledger_columns("again"),
+    "Digests of prepared copies": lambda: ledger_columns("prepared"),
+    "Pointer": lambda: loaded(HERE / "v4" / "pointer.ledger"),
     "Marker": lambda: loaded(next(LEDGER.glob(".curador-*"))),
     "Register": register_columns,
     "Checkpoint": lambda: loaded(LEDGER / "checkpoint"),

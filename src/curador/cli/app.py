@@ -18,6 +18,7 @@ from curador.cli.show import account_table, adversary_lines, finite, mechanism_l
 from curador.cli.study import add_commands
 from curador.cli.training import train
 from curador.errors import InvalidParameter
+from curador.study.values import Plain
 
 # ---- collecting ------------------------------------------------------------------------------------------------------------
 
@@ -131,14 +132,29 @@ def calibrate(
 
 @app.command()
 def audit(
+    study: Annotated[Path | None, typer.Argument(metavar="[STUDY]", help="With --copy: the study file.")] = None,
     samples: Annotated[int, typer.Option(help="Releases of each mechanism in each of two neighbouring worlds.")] = 200_000,
     only: Annotated[str | None, typer.Option(help="Mechanisms whose name holds this word.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers for a program.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Audit a study as it is, on a copy of its rows that is removed.")
+    ] = False,
+    neighbours: Annotated[int, typer.Option(help="With --copy: units chosen at random that leave.")] = 3,
+    canaries: Annotated[int, typer.Option(help="With --copy: made-up units, each in or out by a coin.")] = 1_000,
 ) -> None:
-    """Try to refute every mechanism's claim, and check that seeded bugs are caught. Ends with 1 if anything is wrong."""
-    from curador.cli.auditing import run_audit
+    """Try to refute every mechanism's claim, and check that seeded bugs are caught. Ends with 1 if anything is wrong.
 
+    With a study and --copy: replay neighbours and count canaries against its caps, bounds, budget and engine, on a copy
+    of its rows. Nothing is charged.
+    """
+    from curador.cli.auditing import run_audit, run_study_audit
+
+    if copy != (study is not None):
+        rule, got = "given together with --copy", "without it" if study is not None else "--copy alone"
+        raise InvalidParameter.must_be("STUDY", rule, Plain(got), "write: curador audit study.toml --copy")
+    if study is not None:
+        raise typer.Exit(run_study_audit(study, neighbours=neighbours, canaries=canaries, as_json=as_json, html=html))
     raise typer.Exit(run_audit(samples=samples, only=only, as_json=as_json, html=html))
 
 

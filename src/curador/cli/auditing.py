@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from curador.audit.run import Progress as Watcher
     from curador.audit.run import Report
     from curador.audit.trial import AuditedMechanism
+    from curador.testing.running import StudyAudit
 
 
 def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | None = None) -> int:
@@ -46,6 +47,51 @@ def run_audit(*, samples: int, only: str | None, as_json: bool, html: Path | Non
     if html is not None:
         print(f"audit: wrote {html}", file=sys.stderr)
     return 0 if report.passed and not (found and found.violations) else 1
+
+
+def run_study_audit(study: Path, *, neighbours: int, canaries: int, as_json: bool, html: Path | None) -> int:
+    """Audit a running study on a copy, print what the owner may see, and return the exit code: 1 if anything is wrong."""
+    from curador.plots.running_report import writable_page, write_page
+    from curador.study.file import read_study
+    from curador.testing.running import audit_study
+
+    declared = read_study(study)
+    if html is not None:
+        writable_page(html)
+    tell = (lambda step: print(f"audit: {step}", file=sys.stderr)) if sys.stderr.isatty() else None
+    found = audit_study(declared, neighbours=neighbours, canaries=canaries, progress=tell)
+    if as_json:
+        print(json.dumps(_plain(found.public_record())))
+    else:
+        _print_study_audit(found)
+    if html is not None:
+        write_page(found, html)
+        print(f"audit: wrote {html}: verdicts, settings and made-up tables only", file=sys.stderr)
+    return 0 if found.passed else 1
+
+
+def _print_study_audit(found: StudyAudit) -> None:
+    """Print everything that was found, the owner's rows first."""
+    print("For the owner's eyes: what follows is computed from real rows, without noise.")
+    console = Console(highlight=False)
+    for name, rows in (("real rows", found.real), ("made-up rows", found.made_up)):
+        table = Table(title=f"Neighbours replayed: {name}", title_justify="left")
+        for head in ("who leaves or comes", "questions", "refused", "releases", ""):
+            table.add_column(head, justify="left" if head in ("who leaves or comes", "") else "right")
+        for one in rows.replays:
+            mark = "holds" if one.holds else f"{len(one.found)} VIOLATIONS" if one.found else "NOTHING COMPARED"
+            table.add_row(one.who, str(one.compared), str(one.refused), str(one.releases), mark)
+        console.print(table)
+        for one in rows.replays:
+            for question, sentence in one.found:
+                console.print(f"VIOLATED  {question}\n          {one.who}: {sentence}", style="bold red", markup=False)
+        counted = "no table could be asked" if rows.canary is None else f"spend {rows.spend}, {rows.canary}"
+        console.print(f"Canaries, {name}: {counted}", markup=False, style=None if rows.counted else "bold red")
+    same = f"{found.real.same_plans} of {found.asked} questions of the ledger with the very plan that was charged"
+    left = f"; {found.left} purchases that are no question of SQL were left out" if found.left else ""
+    print(f"{same}{left}. Nothing was charged; the copy is removed.")
+    print("Passed." if found.passed else "NOT PASSED.")
+    print("Replay has no false alarms; the canaries' verdict on each set of rows is wrong with probability at most 1e-09.")
 
 
 def _write_report(report: Report, html: Path, entries: Sequence[AuditedMechanism] | None) -> Exhibits:
