@@ -30,12 +30,19 @@ PIECES = (
     *("JOIN", "ON 1 = 1", "USING (id)", "CROSS JOIN people", "read_csv('x')", "query('SELECT 1')", "pragma_storage_info"),
     *("WITH t AS (SELECT 1)", "OPTIONS (epsilon = 1)", "ORDER BY 1", "LIMIT -1", "HAVING COUNT(*) > 0", "東京", "🙂", "\r\n"),
 )  # fmt: skip
+NUMBERS = ("0", "1", "2", "17", "0.5", "1e3", "18446744073709551616", "1e300", "007", "1.")
 DIALECTS = ("duckdb", "duckdb", "duckdb", "postgres", "bigquery", "spark", "snowflake")
 
 
 def mangled(text, others, dice):
     """Return a text with one to five changes: words lost, doubled, swapped, put in, or taken from another text."""
-    parts = WORDS.findall(text)
+    parts = WORDS.findall(text) or [" "]
+    if dice.random() < 0.3:  # hardly another text: it is often understood
+        gentle = (str.upper, str.lower, lambda one: f" /* {one.strip('*/')} */ " if one.isspace() else one)
+        place, change = dice.randrange(len(parts)), dice.choice(gentle)
+        one = parts[place]
+        parts[place] = dice.choice(NUMBERS) if one[0].isdigit() else change(one)
+        return "".join(parts)
     for _ in range(dice.choice((1, 1, 1, 2, 3, 5))):
         place, other = dice.randrange(len(parts) + 1), dice.randrange(len(parts) + 1)
         low, high = min(place, other), max(place, other)
@@ -51,7 +58,7 @@ def mangled(text, others, dice):
             case 5:
                 parts[place : place + 1] = [dice.choice(PIECES)]
             case 6:
-                theirs = WORDS.findall(dice.choice(others))
+                theirs = WORDS.findall(dice.choice(others)) or [" "]
                 cut = dice.randrange(len(theirs))
                 parts[place : place + dice.randrange(6)] = theirs[cut : cut + dice.randrange(1, 12)]
             case 7:
