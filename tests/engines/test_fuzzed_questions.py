@@ -1,5 +1,6 @@
 """Texts and files that somebody mangled: each is priced, or refused in one sentence, and the ledger is as it was."""
 
+import contextlib
 import json
 import os
 import random
@@ -164,3 +165,32 @@ def test_a_mangled_study_file_is_read_or_refused(many, tmp_path, record_property
     record_property("read", read)
     assert all(one.startswith("study.toml") for one in told)
     assert read < many
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(EXP(income + 1000)) AS x FROM people",
+        "SELECT AVG(EXP(spent)) AS x FROM visits WHERE spent >= 800",
+        "SELECT SUM(EXP(EXP(income))) AS x FROM people",
+        "SELECT AVG(POWER(income, 64)) AS x FROM people",
+    ],
+)
+def test_what_overflows_is_priced_or_refused(text, tmp_path):
+    """A number that no double holds is no reason for another error."""
+    with cu.open(written(schema("people"), tmp_path)) as curator:
+        before = curator.ledger.head
+        with contextlib.suppress(cu.Refused):
+            curator.preview(text, spend="0.05%")
+        assert curator.ledger.head == before
+
+
+def test_a_lost_key_is_told_in_one_sentence(tmp_path):
+    """Without the key nobody can prepare the same copy again: the owner is told, and there is no traceback."""
+    study = written(schema("people"), tmp_path)
+    cu.open(study).close()
+    keys = list(tmp_path.glob("*.prepared/key"))
+    assert len(keys) == 1
+    keys[0].unlink()
+    with contextlib.suppress(cu.CuradorError), cu.open(study) as curator:
+        curator.preview("SELECT COUNT(*) AS n FROM people", spend="0.05%")
