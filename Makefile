@@ -12,7 +12,7 @@ FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py 
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
-.PHONY: help demo test test-long check types docs audit format api pictures bench bench-states accounting-grid bench-large attack clean lock compat coverage mutants
+.PHONY: help demo test test-long check types docs audit format api pictures bench bench-states accounting-grid bench-large attack attack-long attack-clock clean lock compat coverage mutants
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -92,7 +92,14 @@ bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 bench-states: $(READY) ## this state of the sources and another by turns: make bench-states BEFORE=HEAD~10 (ten minutes)
 	$(BIN)/python bench/run.py --task B --before $(BEFORE)
 
-attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
+attack: $(READY) ## attacks, faults, kills, flips and seeded bugs, in one table with what was measured (minutes)
+	$(BIN)/python tools/attack.py
+
+attack-long: $(READY) ## the same with the long sizes of every row, and the clock (an hour)
+	$(BIN)/python tools/attack.py --long
+	$(MAKE) attack-clock
+
+attack-clock: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
 	$(BIN)/python tests/corpus/print_work.py | tail -n 1
 	$(BIN)/python bench/attack/read_by_time.py
 
