@@ -13,7 +13,7 @@ FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py 
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
-.PHONY: help demo test test-long check types docs audit format api pictures bench bench-ledger bench-states accounting-grid bench-large attack simulate simulate-bugs clean lock compat coverage mutants
+.PHONY: help demo test test-long check types docs audit format api pictures bench bench-ledger bench-states accounting-grid bench-large attack attack-long attack-clock simulate simulate-bugs clean lock compat coverage mutants
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -102,7 +102,14 @@ simulate: $(READY) ## random histories of the ledger: make simulate SEEDS=100000
 simulate-bugs: $(READY) ## seeded bugs of the ledger, and the first seed that finds each (minutes)
 	$(BIN)/python tests/simulator/simulate.py --bugs
 
-attack: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
+attack: $(READY) ## attacks, faults, kills, flips and seeded bugs, in one table with what was measured (minutes)
+	$(BIN)/python tools/attack.py
+
+attack-long: $(READY) ## the same with the long sizes of every row, and the clock (an hour)
+	$(BIN)/python tools/attack.py --long
+	$(MAKE) attack-clock
+
+attack-clock: $(READY) ## try to read one person's attribute by the clock, with and without the limit on work (quiet machine, minutes)
 	$(BIN)/python tests/corpus/print_work.py | tail -n 1
 	$(BIN)/python bench/attack/read_by_time.py
 	$(BIN)/python bench/attack/read_by_queue.py

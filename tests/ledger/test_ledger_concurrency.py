@@ -36,9 +36,10 @@ def raced(kind, path, limit, attempts, poll):
     return sum(accepted.get(timeout=5) for _ in workers)
 
 
-def test_exactly_the_budget_is_admitted(tmp_path):
-    """64 analysts in 4 processes, room for exactly 150: 150 are admitted, and the sum never passes the limit."""
-    path, limit, seen = tmp_path / "a.ledger", Fraction(150), []
+@pytest.mark.parametrize(("room", "attempts"), [(150, 12), pytest.param(500, 200, marks=pytest.mark.long)])
+def test_exactly_the_budget_is_admitted(room, attempts, tmp_path, record_property):
+    """64 analysts in 4 processes, room for exactly so many: they are admitted, and the sum never passes the limit."""
+    path, limit, seen = tmp_path / "a.ledger", Fraction(room), []
     with create(path) as ledger:
         part = ledger.limits.share(1 / limit)
 
@@ -47,7 +48,11 @@ def test_exactly_the_budget_is_admitted(tmp_path):
             assert spent.within(ledger.limits.total)
             seen.append(spent.epsilon)
 
-        assert raced(Real, path, limit, 12, poll) == limit
+        accepted = raced(Real, path, limit, attempts, poll)
+        record_property("requests", ANALYSTS * attempts)
+        record_property("accepted", accepted)
+        record_property("polls", len(seen))
+        assert accepted == limit
         assert seen == sorted(seen)
         assert len(set(seen)) > 10
         assert ledger.spent().epsilon == limit * part.epsilon

@@ -474,9 +474,10 @@ def raced(kind, place, limit, poll, processes=4, analysts=8, attempts=6):
     return sum(accepted.get(timeout=5) for _ in workers)
 
 
-def test_exactly_the_budget_is_admitted(place, tmp_path):
-    """8 analysts in 4 processes, room for exactly 20 of 48: 20 are admitted, and the sum never passes the limit."""
-    limit, seen = Fraction(20), []
+@pytest.mark.parametrize(("analysts", "attempts", "room"), [(8, 6, 20), pytest.param(64, 200, 500, marks=pytest.mark.long)])
+def test_exactly_the_budget_is_admitted(analysts, attempts, room, place, tmp_path, record_property):
+    """In 4 processes, room for exactly so many: they are admitted, and the sum never passes the limit."""
+    limit, seen = Fraction(room), []
     with create(place.url, tmp_path) as ledger:
         part = ledger.limits.share(1 / limit)
 
@@ -485,7 +486,11 @@ def test_exactly_the_budget_is_admitted(place, tmp_path):
             assert spent.within(ledger.limits.total)
             seen.append(spent.epsilon)
 
-        assert raced(OnPostgres, (place.url, tmp_path), limit, poll) == limit
+        accepted = raced(OnPostgres, (place.url, tmp_path), limit, poll, analysts=analysts, attempts=attempts)
+        record_property("requests", analysts * attempts)
+        record_property("accepted", accepted)
+        record_property("polls", len(seen))
+        assert accepted == limit
         assert seen == sorted(seen)
         assert len(set(seen)) > 3
         assert ledger.spent().epsilon == limit * part.epsilon

@@ -166,7 +166,7 @@ class Ledger:
             if seen is None:
                 ledger._act(EntryKind.REOPENED, f"without the witness: {note_text(witness_lost, 'witness_lost')}")
             elif seen < head.sequence:
-                ledger._mirror.remember(*head)
+                opening.bring_witness_up(ledger._mirror, head)
             opening.keep_checkpoint(ledger._store, places, read)
         except BaseException:
             ledger.close()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from curador.errors import InvalidStudy, require
+from curador.errors import InvalidStudy, LedgerBusy, require
 from curador.ledger import checkpoint as points
 from curador.ledger import witness as mirror
 from curador.ledger.amounts import NOTHING
@@ -282,6 +282,18 @@ def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused
         rule = f"the same as its witness up to entry {seen.head.sequence}"
         raise InvalidStudy.must_be("ledger", rule, name, hint)
     return seen.head.sequence
+
+
+def bring_witness_up(witness: mirror.Witness, head: Head) -> None:
+    """Let the witness see what a crash kept from it; refused where that cannot be written: nothing may be spent then."""
+    try:
+        witness.remember(*head)
+    except TimeoutError:
+        told = "the ledger must be free; another process holds its witness for too long, nothing was spent"
+        raise LedgerBusy(f"{told}.", hint="open it again.") from None
+    except OSError as error:
+        rule = "a file that can be written"
+        raise InvalidStudy.must_be("the ledger's witness", rule, str(witness.path)) from error
 
 
 def ask_the_marker(page: Page, places: LedgerPlaces, study_name: str | None, ledger_id: str) -> None:

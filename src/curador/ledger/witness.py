@@ -59,6 +59,11 @@ def witness_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".head")
 
 
+PATIENCE = 5.0
+"""Seconds that a writer waits for another one at the witness."""
+_POLL: Final = 0.0005
+_AT_ONCE: Final = fcntl.LOCK_NB
+
 SLOT: Final = 4096
 """Bytes of a slot: a block of most disks, so that one is not torn by writing the other."""
 
@@ -211,8 +216,17 @@ def _identity_at(path: Path) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def _locked(handle: int) -> Generator[None]:
-    """One process at a time writes a slot."""
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    """One process at a time writes a slot. TimeoutError where another one keeps it: it was stopped in the middle."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | _AT_ONCE)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError("another process holds the witness") from None
+            time.sleep(_POLL)
+        else:
+            break
     try:
         yield
     finally:

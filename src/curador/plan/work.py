@@ -17,7 +17,7 @@ caps, groups, what is returned  those kept
 
 Costs. What computing with one row costs, in nanoseconds: measured once, rounded up, the same for everybody.
 
-The numbers were taken on DuckDB 2.0, one thread, for the expressions as they are lowered; `make attack` takes them again and
+The numbers were taken on DuckDB 2.0, one thread, for the expressions as they are lowered; `make attack-clock` takes them again and
 prints them beside these. They need not be those of your machine: what matters is that a logarithm is charged as a logarithm
 and a long text as a long text, so that one limit stops every way of making one person's rows expensive.
 

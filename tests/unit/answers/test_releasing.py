@@ -93,7 +93,8 @@ def test_the_order_of_the_engine_is_not_seen():
     """The same groups in another order put the same inputs at the seam."""
     keys = [hand.key("city", None), COLOURS]
     one = hand.block(keys, [hand.count_item()], quantile="1/2")
-    groups = {(city, colour): [3] * 4000 for city in "zxy" for colour in ("red", None)}
+    names = [(city, colour) for city in "zxy" for colour in ("red", None)]
+    groups = {name: [3] * (4000 + place) for place, name in enumerate(names)}  # of another size each: an order would be seen
     question = hand.priced(hand.plan(one))
     first, _ = seen(question, [hand.tallied(one, groups)])
     second, _ = seen(question, [hand.tallied(one, dict(reversed(groups.items())))])
