@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 SCREENED = Fraction(1, 20)
 """What finding the rows that matter may take of an interval's miss."""
 
+_MOST_PAIRS = 100_000
+"""Of a row and one that can be the extreme one, each of which has a set of its own."""
+
+_SAME = 1e-15
+"""What a form may differ by from a multiple of another, relatively, by rounding alone."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contest:
@@ -47,6 +53,7 @@ class Contest:
     can      whether the row can be the extreme one
     near     whether it can be so near that its noise may say so; all that can be are near
     least    by range: a number that the extreme one is at least, times the sign
+    most     by range: one that it is at most
     """
 
     rows: IntArray
@@ -56,6 +63,7 @@ class Contest:
     can: BoolArray
     near: BoolArray
     least: FloatArray
+    most: FloatArray
 
     def reduce(self, values: FloatArray, by: np.ufunc, empty: float) -> FloatArray:
         """Return one number a range, in every row of the answer."""
@@ -91,7 +99,7 @@ def find_contest(one: Folded, held: ColumnEnclosure) -> Contest | None:
     sign = 1 if one.function == "max" else -1
     low, high = (held.low, held.high) if sign > 0 else (-held.high, -held.low)
     low, high = low[rows], high[rows]
-    made = Contest(rows, starts, number[which.ravel()], sign, there[there], there[there], np.zeros(0))
+    made = Contest(rows, starts, number[which.ravel()], sign, there[there], there[there], np.zeros(0), np.zeros(0))
     if not len(starts):
         return made
     least = np.maximum.reduceat(low, starts)
@@ -99,7 +107,7 @@ def find_contest(one: Folded, held: ColumnEnclosure) -> Contest | None:
         can = ~(high < made.spread(least))
         half = (high - low) / 2
         near = ~(high + 2 * half + 2 * made.spread(np.maximum.reduceat(half, starts)) < made.spread(least))
-    return Contest(rows, starts, made.which, sign, can, near, least)
+    return Contest(rows, starts, made.which, sign, can, near, least, np.maximum.reduceat(high, starts))
 
 
 def extreme_ends(
@@ -145,23 +153,29 @@ def _levels(among: Contest) -> IntArray:
 def share_of_extreme(among: Contest, above: Form, part: Form, null: BoolArray, miss: Fraction) -> ColumnEnclosure:
     """Return where a form over the extreme one of others lies, in every row.
 
-    Claim   It is missed with probability at most `miss`, of which the contest has SCREENED, and so has the sign of what
-            stands above. If that is above 0, and so is the divisor, x_r/M is the least of all x_r/x_i (with the least below,
-            the greatest): the outer end is that of row j or further out; the inner one is beyond the truth only where that
-            of one of the rows that can be, all of them in W, is beyond x_r/x_i, and their misses are made for as many rows
-            as W has. Noise of N − θD is symmetric, so that half of a set's miss lies on either side. If it may be below 0,
-            both ends are those of all rows that can be j. A form over itself is its factor.
+    Claim   It is missed with probability at most `miss`, of which the contest has SCREENED, and so has the interval of what
+            stands above. Let t = x_r/M, and let x_r and M be above 0 (with the least below all is mirrored). In every row
+            x_r − t x_i is at least 0, and in row j it is 0, whatever the signs of the others are. The set of row i ends
+            below t only where the released x̃_r − t x̃_i is below −reach, so only where noise is: with half of the set's
+            miss, as it is symmetric. So the outer end is that of row j or further out; the inner one is beyond t only where
+            that of one of the rows that can be is, all of them in W, and their misses are made for as many rows as W has.
+            If x_r may be below 0, both ends are those of all rows that can be j. If M is below 0, row j has an end only
+            where its noise alone is above a reach, with half of a miss, and without one nothing is said. A form over
+            itself is its factor. Where there are very many pairs, what the intervals of M and x_r allow that hold anyway:
+            no other miss is needed, so it does not matter that noise may have decided it.
     Rounds  Outward.
     """
     left = (1 - 2 * SCREENED) * miss
-    sizes = np.diff([*among.starts.tolist(), len(among.rows)])
+    top = above.enclose(SCREENED * miss)
     there = np.flatnonzero((among.which >= 0) & ~null)
     own = among.which[there]
-    lengths = sizes[own]
+    able = np.flatnonzero(among.can)
+    lengths = np.diff(np.searchsorted(able, [*among.starts.tolist(), len(among.rows)]))[own]
+    if int(lengths.sum()) > _MOST_PAIRS:
+        return _boxed_share(among, top, null)
     row = np.repeat(there, lengths)
     ends = np.cumsum(lengths)
-    place = np.arange(len(row)) + np.repeat(among.starts[own] - ends + lengths, lengths)
-    row, place = row[among.can[place]], place[among.can[place]]
+    place = able[np.arange(len(row)) + np.repeat(np.searchsorted(able, among.starts)[own] - ends + lengths, lengths)]
     first, second = above.take(row), part.take(among.rows[place])
     low, high = _ratio_ends(first, second, left)
     inner = np.full((2, len(row)), np.nan)
@@ -172,12 +186,25 @@ def share_of_extreme(among: Contest, above: Form, part: Form, null: BoolArray, m
     outer_end, inner_end = (low, inner[1]) if among.sign > 0 else (-high, -inner[0])
     far, close = -_largest(-outer_end, row, above.rows), -_largest(-inner_end, row, above.rows)
     widest = _largest(inner_end, row, above.rows)
-    positive = above.enclose(SCREENED * miss).low > 0
+    positive = top.low > 0
     most = np.maximum(np.where(positive, close, widest), far)
     nothing = null | ~np.isin(np.arange(above.rows), row)
+    open_ = ~(np.isfinite(far) & np.isfinite(most))  # of a divisor that may be below 0 the inner end says nothing either
+    far, most = np.where(open_, -np.inf, far), np.where(open_, np.inf, most)
     found = (far, most) if among.sign > 0 else (-most, -far)
-    open_ = ~(np.isfinite(far) & np.isfinite(most))
     return ColumnEnclosure(np.where(nothing, np.inf, found[0]), np.where(nothing, -np.inf, found[1]), nothing | open_)
+
+
+def _boxed_share(among: Contest, top: ColumnEnclosure, null: BoolArray) -> ColumnEnclosure:
+    """What stands above, within an interval, over what the extreme one is within; unknown where that may be 0 or less."""
+    low, high = (among.reduce(among.spread(one), np.maximum, np.nan) for one in (among.least, among.most))
+    low, high = (low, high) if among.sign > 0 else (-high, -low)
+    known = (low > 0) & ~null
+    with np.errstate(all="ignore"):
+        held = on.divide(top, ColumnEnclosure(np.where(known, low, 1.0), np.where(known, high, 1.0), null))
+    nothing = null | (among.which < 0)
+    found = np.where(known, held.low, -np.inf), np.where(known, held.high, np.inf)
+    return ColumnEnclosure(np.where(nothing, np.inf, found[0]), np.where(nothing, -np.inf, found[1]), nothing | ~known)
 
 
 def _largest(values: FloatArray, row: IntArray, rows: int) -> FloatArray:
@@ -194,6 +221,7 @@ def _ratio_ends(first: Form, second: Form, miss: Fraction) -> tuple[FloatArray, 
     box = on.divide(first.enclose(miss / 4), second.enclose(miss / 4))
     low, high = np.where(np.isinf(same), box.low, low), np.where(np.isinf(same), box.high, high)
     factor = np.isfinite(same)
+    same = np.where(factor, same, 0.0)
     return np.where(factor, same - 1e-12 * np.abs(same), low), np.where(factor, same + 1e-12 * np.abs(same), high)
 
 
@@ -207,6 +235,6 @@ def _factors(one: Form, other: Form) -> FloatArray:
     rows, at, beside = (which[first.indices[at] == second.indices[beside]] for which in (rows, at, beside))
     with np.errstate(all="ignore"):
         factor = first.data[at] / second.data[beside]
-        exact = np.abs(one.value[rows] - factor * other.value[rows]) <= 1e-12 * np.abs(one.value[rows])
+        exact = np.abs(one.value[rows] - factor * other.value[rows]) <= _SAME * np.abs(one.value[rows])
     found[rows] = np.where(exact, factor, np.inf)
     return found

@@ -18,8 +18,8 @@ from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.numerics.rounding import float_down, float_up
 from curador.plan import enclosure as on
 from curador.plan.enclosure import ColumnEnclosure
-from curador.plan.error import ROUND_OFF, combined_reaches, ratio_law, sum_reach, weighted_noises
-from curador.plan.ratio_pairs import NoisyRatio, is_small, ratio_pair_ends
+from curador.plan.error import FAR, ROUND_OFF, combined_reaches, ratio_law, sum_reach, weighted_noises
+from curador.plan.ratio_pairs import NoisyRatio, ratio_pair_ends, where_small
 from curador.plan.ratio_sums import ReleasedRatio, are_apart, ratio_sum_reach, turn_of_parts
 from curador.plan.smooth import BOX_SHARE
 
@@ -67,7 +67,8 @@ def ratio_sum_interval(
     """Return where the sum of the ratios and of a form lies, whose terms are `rest` and whose released value is `added`.
 
     Claim   In each row it is missed with probability at most `miss`, of which the single ratios and `rough` have BOX_SHARE
-            each. None where noises are not Gaussian and some are in two ratios.
+            each. None where noises are not Gaussian and some are in two ratios. Which law is used where two have one is
+            by `where_small`.
     Needs   `rough` misses with at most BOX_SHARE · miss; noises are independent; bounds hold in any data.
     Rounds  Outward.
     """
@@ -87,6 +88,7 @@ def ratio_sum_interval(
         parts = list(zip(ratios, along, ends, strict=True))
         return _drifted(parts, (added, laws, main, each), rough) if apart and not rest else None
     gaussians = cast("list[DiscreteGaussian]", laws)
+    main -= Fraction(FAR)  # for `where_small`
     released = [ReleasedRatio(*one, ratio.divisor, end) for one, ratio, end in zip(along, ratios, ends, strict=True)]
     value, size = added, np.abs(added)
     for one in ratios:
@@ -99,12 +101,14 @@ def ratio_sum_interval(
         NoisyRatio(*one, gaussians, ratio.numerator, ratio.divisor, end)
         for one, ratio, end in zip(along, ratios, ends, strict=True)
     ]
-    small = is_small(pair[0]) | is_small(pair[1])
-    found = ratio_pair_ends((pair[0], pair[1]), main, small)
+    paired, by_turn = where_small((pair[0], pair[1]))
+    found = ratio_pair_ends((pair[0], pair[1]), main, paired)
     if found is None:
         return turned
     own = _both(_shift(ColumnEnclosure(*found, np.zeros(len(value), np.bool_)), added), rough)
-    return ColumnEnclosure(*(np.where(small, getattr(own, name), getattr(turned, name)) for name in ("low", "high", "null")))
+    low = np.minimum(np.where(paired, own.low, np.inf), np.where(by_turn, turned.low, np.inf))
+    high = np.maximum(np.where(paired, own.high, -np.inf), np.where(by_turn, turned.high, -np.inf))
+    return ColumnEnclosure(low, high, (paired & own.null) | (by_turn & turned.null))
 
 
 def _drifted(

@@ -264,6 +264,9 @@ class _Form:
         for (i, j), bend in jet.bends.items():
             rest = rest + bend * self.errors[i] * self.errors[j] * (0.5 if i == j else 1.0)
         slips = [size * self.released[self.counts[i]] * self.errors[i] for i, size in zip(jet.slopes, sizes, strict=False)]
+        if by_rows is not None:  # the count's own noise, times h(y)
+            most = np.maximum(np.abs(jet.value.low), np.abs(jet.value.high))
+            slips.append(most * self.reaches[by_rows] / self.released[by_rows])
         linear = self._linear(held, coefficients, np.sum(slips, axis=0))
         return np.where(finite, (linear + rest) * ROUND_OFF, np.inf)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Enclosed: TypeAlias = "tuple[FloatArray, FloatArray]"
 
 _SMALL = 50.0
+_BAND = 8.0
 _ANGLES = 14
 _SUMS = 24
 _ROWS = 128
@@ -96,10 +97,26 @@ class NoisyRatio:
     within: Enclosed
 
 
-def is_small(one: NoisyRatio) -> BoolArray:
-    """Return in which rows the noise of a divisor is felt: elsewhere its turn is next to nothing (`plan/ratio_sums.py`)."""
+def divisor_size(one: NoisyRatio) -> FloatArray:
+    """Return how often a released divisor has its noise's deviation."""
     sigmas = np.array([float(spread(noise)) for noise in one.noises])
-    return one.divisor < _SMALL * float(np.linalg.norm(one.below * sigmas))
+    return one.divisor / float(np.linalg.norm(one.below * sigmas))
+
+
+def where_small(pair: tuple[NoisyRatio, NoisyRatio]) -> tuple[BoolArray, BoolArray]:
+    """Return in which rows the set of pairs is to be used, and in which the turn of `plan/ratio_sums.py`; in some both are.
+
+    A turn is next to nothing where divisors are large, and the set says no more. Which of them are is seen of noisy numbers.
+
+    Claim   If the interval is all that either allows where both are used, it misses no more often than one of them does
+            alone, but for FAR. Let m be the smaller of the divisors before noise over their deviations. If m is at most
+            _SMALL, the turn alone is used only where a noise is above _BAND deviations, which has less than FAR; else the
+            interval misses only where the set does. If m is above it, the set alone is used as rarely, and it misses only
+            where the turn does.
+    Needs   The laws of both have FAR to spare.
+    """
+    size = np.minimum(*map(divisor_size, pair))
+    return size < _SMALL + _BAND, ~(size < _SMALL - _BAND)
 
 
 def ratio_pair_ends(ratios: tuple[NoisyRatio, NoisyRatio], miss: Fraction, among: BoolArray) -> Enclosed | None:
