@@ -375,5 +375,5 @@ def refuse_witness(path, monkeypatch):
     with reopen_small(path) as ledger, monkeypatch.context() as patch:
         patch.setattr(ledger._own_writer, "_mirror", lambda *_: None)  # noqa: SLF001 -- killed before the witness
         ledger.reserve(request(epsilon="1/10"))
-    monkeypatch.setattr(witness.Witness, "remember", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
+    monkeypatch.setattr(witness.WitnessSlots, "remember", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
     reopen_small(path)

@@ -284,7 +284,7 @@ def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused
     return seen.head.sequence
 
 
-def bring_witness_up(witness: mirror.Witness, head: Head) -> None:
+def bring_witness_up(witness: mirror.WitnessSlots, head: Head) -> None:
     """Let the witness see what a crash kept from it; refused where that cannot be written: nothing may be spent then."""
     try:
         witness.remember(*head)
