@@ -211,7 +211,7 @@ def test_a_fit_that_waited_for_a_refresh_is_not_charged(tmp_path, monkeypatch):
         rows = curator.rows("people", columns=COLUMNS)
         curator.ledger.refresh("elsewhere")
         monkeypatch.setattr(curator._session.engine, "read", None)  # noqa: SLF001 -- calling it would fail
-        with pytest.raises(cu.errors.InvalidParameter, match=r"data_version must be the current one \(2\)"):
+        with pytest.raises(cu.errors.InvalidStudy, match="this curator holds data version 1, and 2 is the current one"):
             pca().fit(rows)
         assert not curator.budget.spent
 

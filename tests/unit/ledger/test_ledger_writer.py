@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
 import threading
 import time
@@ -12,6 +13,7 @@ import pytest
 from ledgers import ask, create, reopen, request
 
 from curador.errors import BudgetExceeded, Failed, InvalidParameter, InvalidStudy, LedgerBusy
+from curador.ledger import witness
 from curador.ledger import writer as writing
 from curador.ledger.acts import Act, Change, Reserve, Settle
 from curador.ledger.entry import EntryKind, new_id
@@ -406,3 +408,21 @@ def test_what_was_counted_survives_a_write_that_fails(ledger, path, monkeypatch)
     ledger.reserve(request(epsilon="0.1"))
 
     assert [number for *_, number in given(path)] == [2]
+
+
+def test_a_witness_that_somebody_holds_is_given_up(path, monkeypatch):
+    """Whoever stands still with it: the charge is kept and told; who opens is told that it is busy, or that it broke."""
+    monkeypatch.setattr(witness, "PATIENCE", 0.0)
+    with reopen(path) as ledger:
+        with witness_of(path).open("r+b") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with pytest.raises(Failed, match="witness could not be written; the charge is kept"):
+                ledger.reserve(request(epsilon="0.1"))
+            with pytest.raises(LedgerBusy, match="another process holds its witness"):
+                reopen(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(witness.Witness, "remember", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
+            with pytest.raises(InvalidStudy, match="witness must be a file that can be written"):
+                reopen(path)
+        ledger.reserve(request(epsilon="0.1"))
+        ledger.verify()
