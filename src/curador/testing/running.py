@@ -388,7 +388,7 @@ def _shares_of(session: Session, charged: QuestionOptions) -> tuple[QuestionOpti
 
 def _plan_of(session: Session, question: AuditedQuestion) -> str | None:
     try:
-        return price_question(session, question.text, question.options, fresh=True).plan_digest
+        return price_question(session, question.text, question.options, fresh=True).request.plan_digest
     except Refused:
         return None
 
@@ -418,7 +418,8 @@ def _replay(question: AuditedQuestion, whole: Session, beside: Session, seen: li
 
     def answer(session: Session) -> object:
         priced = price_question(session, question.text, question.options, fresh=True)
-        said = priced.cost.record(), priced.plan_digest, str(priced.losses), priced.notes
+        request = priced.request
+        said = request.amounts.record(), request.plan_digest, str(request.losses), priced.notes
         try:
             content = priced.compute(rehearsal=False)
         except EngineFailed:  # its id is of chance
