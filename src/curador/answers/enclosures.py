@@ -158,13 +158,13 @@ def _ratio_sum_law(part: RatioSum, sight: Sight, miss: Fraction) -> ColumnEnclos
     rough = _by_parts(part.node, sight, miss)
     ratios = [
         MeasuredRatio(
-            one.above.terms,
-            one.below.terms,
-            one.above.value(sight.released)[0],
-            one.below.value(sight.released)[0],
-            one.within,
+            ratio.above.terms,
+            ratio.below.terms,
+            ratio.above.value(sight.released)[0],
+            ratio.below.value(sight.released)[0],
+            ratio.within,
         )
-        for one in part.ratios
+        for ratio in part.ratios
     ]
     return ratio_sum_interval(ratios, part.rest.terms, part.rest.value(sight.released)[0], sight.noises, miss, rough)
 

@@ -91,15 +91,15 @@ def ratio_sum_interval(
     main -= Fraction(FAR)  # for `where_small`
     released = [ReleasedRatio(*one, ratio.divisor, end) for one, ratio, end in zip(along, ratios, ends, strict=True)]
     value, size = added, np.abs(added)
-    for one in ratios:
-        value, size = value + one.numerator / one.divisor, size + np.abs(one.numerator / one.divisor)
+    for ratio in ratios:
+        value, size = value + ratio.numerator / ratio.divisor, size + np.abs(ratio.numerator / ratio.divisor)
     half = ratio_sum_reach(released, _along(rest, held), gaussians, main, each) + 1e-14 * size
     turned = _within(value, half, rough)
     if len(ratios) != 2 or rest or not apart:
         return turned
     pair = [
-        NoisyRatio(*one, gaussians, ratio.numerator, ratio.divisor, end)
-        for one, ratio, end in zip(along, ratios, ends, strict=True)
+        NoisyRatio(*terms, gaussians, ratio.numerator, ratio.divisor, end)
+        for terms, ratio, end in zip(along, ratios, ends, strict=True)
     ]
     paired, by_turn = where_small((pair[0], pair[1]))
     found = ratio_pair_ends((pair[0], pair[1]), main, paired)
@@ -126,17 +126,17 @@ def _drifted(
     added, laws, main, each = said
     value, slips, moved = added, np.zeros(len(added)), list["FloatArray"]()
     coefficients = np.zeros((len(added), len(laws)))
-    for one, (above, below), (low, high) in parts:
+    for part, (above, below), (low, high) in parts:
         places = tuple((place, Fraction(size)) for place, size in enumerate(below.tolist()) if size)
         reach = sum_reach(weighted_noises(places, laws), 1 - each)
-        near = one.divisor - reach
+        near = part.divisor - reach
         moved.append(np.where(near > reach, reach / np.where(near > reach, near, 1.0), np.nan))
         ratio, largest = (
-            one.numerator / one.divisor,
+            part.numerator / part.divisor,
             np.maximum(*(np.abs(above - end[:, None] * below) for end in (low, high))),
         )
         value, slips = value + ratio, slips + np.maximum(np.abs(ratio - low), np.abs(high - ratio))
-        coefficients = coefficients + largest / np.abs(one.divisor)[:, None] * ROUND_OFF
+        coefficients = coefficients + largest / np.abs(part.divisor)[:, None] * ROUND_OFF
     sine = turn_of_parts(moved)
     away = np.where(sine < 1, sine / (1 - sine), np.nan) * ROUND_OFF
     known = np.isfinite(away) & np.all(np.isfinite(coefficients), axis=-1)

@@ -78,13 +78,15 @@ def _print_study_audit(found: StudyAudit) -> None:
         table = Table(title=f"Neighbours replayed: {name}", title_justify="left")
         for head in ("who leaves or comes", "questions", "refused", "releases", ""):
             table.add_column(head, justify="left" if head in ("who leaves or comes", "") else "right")
-        for one in rows.replays:
-            mark = "holds" if one.holds else f"{len(one.found)} VIOLATIONS" if one.found else "NOTHING COMPARED"
-            table.add_row(one.who, str(one.compared), str(one.refused), str(one.releases), mark)
+        for replayed in rows.replays:
+            mark = (
+                "holds" if replayed.holds else f"{len(replayed.found)} VIOLATIONS" if replayed.found else "NOTHING COMPARED"
+            )
+            table.add_row(replayed.who, str(replayed.compared), str(replayed.refused), str(replayed.releases), mark)
         console.print(table)
-        for one in rows.replays:
-            for question, sentence in one.found:
-                console.print(f"VIOLATED  {question}\n          {one.who}: {sentence}", style="bold red", markup=False)
+        for replayed in rows.replays:
+            for question, sentence in replayed.found:
+                console.print(f"VIOLATED  {question}\n          {replayed.who}: {sentence}", style="bold red", markup=False)
         counted = "no table could be asked" if rows.canary is None else f"spend {rows.spend}, {rows.canary}"
         console.print(f"Canaries, {name}: {counted}", markup=False, style=None if rows.counted else "bold red")
     same = f"{found.real.same_plans} of {found.asked} questions of the ledger with the very plan that was charged"

@@ -78,8 +78,8 @@ def of_moments(node: Node, block: BlockPlan) -> OfMoments | None:
                 return None
             alone |= set(estimate.measurements)
         elif isinstance(estimate, Mean | Variance):
-            for one in estimate.measurements:
-                if one != estimate.count and counts.setdefault(one, estimate.count) != estimate.count:
+            for measured in estimate.measurements:
+                if measured != estimate.count and counts.setdefault(measured, estimate.count) != estimate.count:
                     return None
     if not counts or len(alone) > 1 or not alone <= set(counts.values()) or set(counts) & set(counts.values()):
         return None

@@ -117,10 +117,10 @@ def _sine_apart(
     Rounds  Up.
     """
     parts = [np.zeros(len(ratios[0].divisor))] if still else []
-    for one, (reach, slack) in zip(ratios, reaches, strict=True):
-        beside = np.maximum(*(_cosine(one, end, sigmas) for end in one.ratio))
+    for ratio, (reach, slack) in zip(ratios, reaches, strict=True):
+        beside = np.maximum(*(_cosine(ratio, end, sigmas) for end in ratio.ratio))
         moved = beside * reach + slack
-        near = one.divisor - moved
+        near = ratio.divisor - moved
         part = np.where(near > moved, moved / np.where(near > moved, near, 1.0), np.nan) * ROUND_OFF
         parts.append(part)
     return turn_of_parts(parts)
@@ -202,9 +202,9 @@ def turned_reach(
 def turn_of_parts(parts: Sequence[FloatArray]) -> FloatArray:
     """Return (κ − 1)/(κ + 1), κ being what two factors between 1/(1 + e) and 1/(1 − e) can differ by; NaN: no bound."""
     found = np.zeros(len(parts[0]))
-    for place, one in enumerate(parts):
+    for place, part in enumerate(parts):
         for other in (*parts[:place], *parts[place + 1 :]):
-            low, high = 1 / (1 + other), 1 / (1 - one)
+            low, high = 1 / (1 + other), 1 / (1 - part)
             found = np.maximum(found, (high - low) / (high + low) * ROUND_OFF)  # NaN stays
     return found
 

@@ -91,16 +91,16 @@ def _verdicts(found: StudyAudit) -> str:
 def _made_up(rows: RowsAudit) -> str:
     lines = [
         (
-            one.who,
+            replayed.who,
             [
-                _mark(holds=one.holds),
-                number(str(one.compared)),
-                number(str(one.refused)),
-                number(str(one.releases)),
-                number(str(len(one.found))),
+                _mark(holds=replayed.holds),
+                number(str(replayed.compared)),
+                number(str(replayed.refused)),
+                number(str(replayed.releases)),
+                number(str(len(replayed.found))),
             ],
         )
-        for one in rows.replays
+        for replayed in rows.replays
     ]
     heads = ("who leaves or comes", "verdict", "questions", "refused", "releases compared", "violations")
     counted = (

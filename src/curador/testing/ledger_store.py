@@ -17,33 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from contextlib import AbstractContextManager
 
-    from curador.ledger.store import Page
+    from curador.ledger.store import Page, Store
 
 PLAN = hashlib.sha256(b"plan").hexdigest()
 ANSWER = b"an answer"
 ONE = Amounts.cost(epsilon=Fraction(1))
 HALF = Amounts.cost(epsilon=Fraction(1, 2))
 QUARTER = Amounts.cost(epsilon=Fraction(1, 4))
-
-
-class Store(Protocol):
-    """What a ledger asks of its store: moments to read, changes that are whole, and the head."""
-
-    def reading(self) -> AbstractContextManager[Page]:
-        """One moment of the ledger."""
-        ...
-
-    def writing(self, *, charged: str | None = None, patience: float | None = None) -> AbstractContextManager[Page]:
-        """One change: all of it is durable when the block is left, or nothing is."""
-        ...
-
-    def tip(self) -> tuple[int, str]:
-        """Return the sequence and hash of the last entry."""
-        ...
-
-    def close(self) -> None:
-        """Close every connection."""
-        ...
 
 
 class _Given(Exception):  # noqa: N818 -- nothing failed: it is what the suite raises to leave a change in its middle

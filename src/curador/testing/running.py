@@ -39,7 +39,7 @@ from curador.curator.sandbox import imagine_study
 from curador.curator.session import Session
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
 from curador.engines.base import EngineFailed, engine_kind
-from curador.engines.duckdb.copying import CANARY, CopiedRows, MadeUpRows, copy_rows
+from curador.engines.duckdb.copying import CANARY, CanaryRows, CopiedRows, copy_rows
 from curador.errors import Refused, require
 from curador.ledger.entry import EntryKind
 from curador.ledger.ledger import Ledger
@@ -171,8 +171,13 @@ class StudyAudit:
                 "replay_holds": self.made_up.replayed,
                 "canaries_hold": self.made_up.counted,
                 "replays": [
-                    {"who": one.who, "compared": one.compared, "releases": one.releases, "violations": len(one.found)}
-                    for one in self.made_up.replays
+                    {
+                        "who": replayed.who,
+                        "compared": replayed.compared,
+                        "releases": replayed.releases,
+                        "violations": len(replayed.found),
+                    }
+                    for replayed in self.made_up.replays
                 ],
                 "canaries": None if self.made_up.canary is None else str(self.made_up.canary),
             },
@@ -302,9 +307,9 @@ def generated_questions(schema: Schema, survey: Survey | None, least: Fraction) 
     options = QuestionOptions(spend=share_text(max(Fraction(1, 20), least)))
     pure = schema.study.budget.pure
     texts: list[str] = []
-    for one in schema.tables:
-        if not one.table.public and _caps_of(one, survey) is not None:
-            texts += _about_table(one, pure=pure)
+    for described in schema.tables:
+        if not described.table.public and _caps_of(described, survey) is not None:
+            texts += _about_table(described, pure=pure)
     return tuple(AuditedQuestion(text, options) for text in texts)
 
 
@@ -463,7 +468,7 @@ def _count_canaries(copied: CopiedRows, survey: Survey | None, count: int) -> tu
             side = 0 if inside else 1
             cells = _cells_of(canary, side, sides=sides, groups=groups)
             rows += [(canary, cell) for cell in cells for _ in range(each)]
-        made = MadeUpRows(table.table.name, sides * groups * count, tuple(rows))
+        made = CanaryRows(table.table.name, sides * groups * count, tuple(rows))
         with _open_world(copied.world("canaries", canaries=made), survey) as session:
             text = f"SELECT {CANARY}, COUNT(*) AS n FROM {_quoted(table.table.name)} GROUP BY {CANARY}"
             answer = ask(price_question(session, text, QuestionOptions(spend=spend)))
@@ -506,8 +511,10 @@ def _table_of_canaries(schema: Schema, survey: Survey | None) -> int | None:
     """Return the place of a table whose rows name their unit themselves, and which can be asked: where most rows count."""
     found = [
         (-caps.rows, place)
-        for place, one in enumerate(schema.tables)
-        if not one.table.public and not isinstance(one.table.unit, UnitPath) and (caps := _caps_of(one, survey)) is not None
+        for place, described in enumerate(schema.tables)
+        if not described.table.public
+        and not isinstance(described.table.unit, UnitPath)
+        and (caps := _caps_of(described, survey)) is not None
     ]
     return min(found)[1] if found else None
 

@@ -45,7 +45,7 @@ _KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUpRows:
+class CanaryRows:
     """Rows of made-up units in one table, each as (unit, cell); and how many cells there are, used or not."""
 
     table: str
@@ -79,7 +79,7 @@ class CopiedRows:
         return None if found is None else str(found[0])
 
     def world(
-        self, name: str, *, without: str | None = None, stranger: bool = False, canaries: MadeUpRows | None = None
+        self, name: str, *, without: str | None = None, stranger: bool = False, canaries: CanaryRows | None = None
     ) -> Study:
         """Write a world and return its study: without a unit, with a made-up one beyond all bounds, or with canaries.
 
@@ -336,7 +336,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, place: int, columns: Mapping[
     connection.unregister("made")
 
 
-def _add_canaries(connection: duckdb.DuckDBPyConnection, schema: Schema, canaries: MadeUpRows) -> None:
+def _add_canaries(connection: duckdb.DuckDBPyConnection, schema: Schema, canaries: CanaryRows) -> None:
     """Give a table the column of canaries, and add those that are in."""
     study = schema.study
     place = next(at for at, table in enumerate(study.tables) if table.name == canaries.table)

@@ -109,9 +109,13 @@ def as_arrow(columns: Mapping[str, NDArray[Any]]) -> Arrow:
     """Return integers and booleans as an Arrow table, booleans as bytes: without pandas, which arrays ask for and load."""
     import pyarrow as pa
 
-    bare = {name: np.ascontiguousarray(one.view(np.uint8) if one.dtype == np.bool_ else one) for name, one in columns.items()}
+    bare = {
+        name: np.ascontiguousarray(column.view(np.uint8) if column.dtype == np.bool_ else column)
+        for name, column in columns.items()
+    }
     arrays = [
-        pa.Array.from_buffers(pa.from_numpy_dtype(one.dtype), len(one), [None, pa.py_buffer(one)]) for one in bare.values()
+        pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
+        for column in bare.values()
     ]
     return pa.Table.from_arrays(arrays, names=list(bare))
 
