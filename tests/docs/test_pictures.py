@@ -20,6 +20,7 @@ OTHERS = {
     "ledger-on-postgres.md",
     "local.md",
     "play-the-game.md",
+    "run-a-ledger.md",
     "sandbox.md",
     "several-analysts.md",
     "several-machines.md",

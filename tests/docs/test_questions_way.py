@@ -18,8 +18,8 @@ ROW = re.compile(r"^\| `(?P<file>[\w/]+\.py)` \| `(?P<function>\w+)` \|", re.MUL
 MOST_FILES = 80
 MOST_TYPES = 77
 """What a reader must hold in mind: a question that needs more has grown where it should not. Raised twice: from 73 and 64,
-when keys became the images of their expressions and bars got laws of several parts; and from 75 and 69, when one writer came
-to serve many askers (acts, writer, sharing), machines to agree on one copy, and answers to leave by the class of a question."""
+when keys became the images of their expressions and bars got laws of several parts; and from 75 and 69, when one writer
+came to serve many askers (acts, writer, sharing), machines to agree on one copy, and answers to leave by a question's class."""
 
 
 @pytest.fixture(scope="module")

@@ -353,7 +353,7 @@ def test_questions_run_beside_one_another_and_a_killed_worker_is_replaced_alone(
 
 @pytest.mark.slow
 def test_there_are_as_many_workers_as_are_declared(tmp_path):
-    """With one, the second question waits; each has its part of memory and threads, and they have them all together."""
+    """With one, the second question waits; each has its part of the memory, and all threads."""
     alone = engine_of(visits_table(tmp_path, TABLE), worker="process", threads=2, workers=1, deadline=Fraction(3))
     with contextlib.closing(alone):
         endless = []
@@ -366,7 +366,7 @@ def test_there_are_as_many_workers_as_are_declared(tmp_path):
     two = engine_of(visits_table(tmp_path / "two", TABLE), worker="process", threads=2, memory=400_000_000)
     with contextlib.closing(two):
         said = "SELECT current_setting('threads') AS n, current_setting('memory_limit') AS m"
-        assert two.run(one(said))["a"].to_pylist() == [{"n": 1, "m": "190.7 MiB"}]
+        assert two.run(one(said))["a"].to_pylist() == [{"n": 2, "m": "190.7 MiB"}]
 
 
 @pytest.mark.slow

@@ -17,9 +17,9 @@ caps, groups, what is returned  those kept
 
 Costs. What computing with one row costs, in nanoseconds: measured once, rounded up, the same for everybody.
 
-The numbers were taken on DuckDB 2.0, one thread, for the expressions as they are lowered; `make attack-clock` takes them again
-and prints them beside these. They need not be those of your machine: what matters is that a logarithm is charged as a logarithm
-and a long text as a long text, so that one limit stops every way of making one person's rows expensive.
+The numbers were taken on DuckDB 2.0, one thread, for the expressions as they are lowered; `make attack-clock` takes them
+again and prints them beside these. They need not be those of your machine: what matters is that a logarithm is charged as a
+logarithm and a long text as a long text, so that one limit stops every way of making one person's rows expensive.
 
 A cost has two parts: for every row, and for every byte of the texts that are looked at; both stand in the catalogue of
 `query/functions.py`. `like`, `matches` and `replace` look for their pattern at every place: their cost a byte grows with what

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from curador.errors import LedgerBusy
 from curador.ledger.amounts import NOTHING, Amounts
@@ -15,7 +15,6 @@ from curador.testing.findings import require_conforming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from contextlib import AbstractContextManager
 
     from curador.ledger.store import Page, Store
 
