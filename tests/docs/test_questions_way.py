@@ -19,7 +19,7 @@ MOST_FILES = 80
 MOST_TYPES = 77
 """What a reader must hold in mind: a question that needs more has grown where it should not. Raised twice: from 73 and 64,
 when keys became the images of their expressions and bars got laws of several parts; and from 75 and 69, when one writer
-came to serve many askers (acts, writer, sharing), machines to agree on one copy, and answers to leave by a question's class."""
+came to serve many askers (acts, writer, sharing), machines to agree on one copy, and answers to leave by classes."""
 
 
 @pytest.fixture(scope="module")

@@ -440,7 +440,9 @@ def _replay(question: AuditedQuestion, whole: Session, beside: Session, seen: li
 
 
 def _count_canaries(copied: CopiedRows, survey: Survey | None, count: int) -> tuple[OneRun | None, str]:
-    """Put made-up units in by coins, count them once at the whole budget, guess who is in, and compare with the receipt.
+    """Put made-up units in by coins, count them once, guess who is in, and compare with the receipt.
+
+    The spend is one that claims an ε of about 1: where much is claimed, nearly all guesses are right and none tells anything.
 
     Claim   One-run theorem of `audit/one_run.py`: if what the ledger's entry says of its losses is true, it is refuted with
             probability at most 1 − CONFIDENCE.
@@ -448,7 +450,7 @@ def _count_canaries(copied: CopiedRows, survey: Survey | None, count: int) -> tu
             there or not, or, where a unit is replaced, in cells of one kind or of the other.
     """
     place = _table_of_canaries(copied.schema, survey)
-    spend = "100%"
+    spend = _spend_of_canaries(copied.schema.study)
     if place is None:
         return None, spend
     table = copied.schema.tables[place]
@@ -482,7 +484,17 @@ def _count_canaries(copied: CopiedRows, survey: Survey | None, count: int) -> tu
                 scores[canary] += own if side == 0 else -own
         return scores
 
-    return _one_run(run, count, copied.schema.study, claimed), spend
+    try:
+        return _one_run(run, count, copied.schema.study, claimed), spend
+    except Refused:  # a question that this study does not let anybody ask tells nothing of its noise
+        return None, spend
+
+
+def _spend_of_canaries(study: Study) -> str:
+    """Return the share of the budget that claims an ε of about 1: ε grows with the share, or with its root."""
+    epsilon = study.budget.epsilon
+    part = 1 / epsilon if study.budget.pure else 1 / epsilon**2
+    return f"{min(max(math.ceil(100 * part), 1), 100)}%"
 
 
 def _one_run(
