@@ -9,7 +9,7 @@ import tempfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from replay_bugs import no_clamp, no_row_cap, units_in_one_group
+from replay_bugs import no_row_cap
 from typer.testing import CliRunner
 
 import curador as cu
@@ -239,7 +239,7 @@ def shown_by_rows(patch):
     patch.setattr(PricedQuestion, "digest", digest)
 
 
-REPLAYED = [no_row_cap, no_clamp, units_in_one_group, sensitivity_halved, shown_by_rows]
+REPLAYED = [no_row_cap, sensitivity_halved, shown_by_rows]
 
 
 @pytest.mark.parametrize("bug", REPLAYED, ids=lambda bug: bug.__name__)

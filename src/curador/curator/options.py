@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 from typing import Literal as OneOf
 
@@ -71,6 +72,16 @@ class QuestionOptions:
     def given(self) -> tuple[str, ...]:
         """The names of the costs that were given."""
         return tuple(name for name in ("spend", "rho", "epsilon", "accuracy") if getattr(self, name) is not None)
+
+    @property
+    def plain(self) -> tuple[tuple[type, object], ...] | None:
+        """All options, by their types as well: what is refused as one is not let in as another that equals it.
+
+        None where one is more than a word or a number.
+        """
+        values = [getattr(self, one.name) for one in fields(self)]
+        kinds = {str, int, float, bool, Fraction, type(None)}
+        return tuple((type(value), value) for value in values) if all(type(value) in kinds for value in values) else None
 
 
 class QuestionKeywords(TypedDict, total=False):

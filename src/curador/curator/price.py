@@ -20,7 +20,7 @@ of data, nothing of what others asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -387,21 +387,14 @@ def price_at(
     return made
 
 
-_PLAIN = (str, int, float, Fraction, type(None))
-
-
 def _price_key(
     session: Session, text: str, options: QuestionOptions, *, raised: bool, older: bool
 ) -> tuple[object, ...] | None:
-    """Return what the price of a question is a function of, for one schema; None where it is not looked up.
-
-    By their types, too: what is refused as one is not let in as another that equals it.
-    """
-    values = [getattr(options, one.name) for one in fields(options)]
-    if type(text) is not str or any(type(value) not in (*_PLAIN, bool) for value in values):
+    """Return what the price of a question is a function of, for one schema; None where it is not looked up."""
+    plain = options.plain
+    if type(text) is not str or plain is None:
         return None
-    asker = (session.share, session.version, session.visible_tables, session.study.digest)
-    return (text, raised, older, asker, *((type(value), value) for value in values))
+    return text, raised, older, session.share, session.version, session.visible_tables, session.study.digest, plain
 
 
 def put_together(

@@ -421,7 +421,7 @@ def test_a_witness_that_somebody_holds_is_given_up(path, monkeypatch):
             with pytest.raises(LedgerBusy, match="another process holds its witness"):
                 reopen(path)
         with monkeypatch.context() as patch:
-            patch.setattr(witness.Witness, "remember", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
+            patch.setattr(witness.WitnessSlots, "remember", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
             with pytest.raises(InvalidStudy, match="witness must be a file that can be written"):
                 reopen(path)
         ledger.reserve(request(epsilon="0.1"))
