@@ -149,6 +149,8 @@ class Session:
     """The engine's schema with the caps of a survey: for which schema and survey, what, and the schema itself, kept alive."""
     pinned: tuple[Schema, Survey | None] | None = None
     """The survey by which one question is priced, measured and shown, whatever others buy meanwhile."""
+    abandoned: set[str] = field(default_factory=set[str])
+    """Reservations that this process gave up: interrupted, failed or not stored. Their charge is kept; nobody waits."""
     agreed: set[Hashable] = field(default_factory=set[Hashable])
     """What this curator was found to agree with the ledger in; neither entries nor settled digests change."""
 

@@ -140,7 +140,7 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                         return _give_again(session, purchase, reserved)
                     charged, said = True, INTERRUPTED
                     run = session.pace.begin(lambda: purchase.ticks)
-                    with run.left():
+                    with _giving_up(session, reserved), run.left():
                         with _telling_an_id(session, reserved):
                             content, digest, shown = run.computed(lambda: _compute(session, purchase, reserved))
                         said = STORING
@@ -221,10 +221,14 @@ def _reserve(session: Session, purchase: Purchase[Value, Result], *, fresh: bool
     """
     request, dead = purchase.request, None
     while True:
+        own = new_id()
         try:
-            return session.ledger.reserve(request, once=purchase.once or not fresh, dead=dead)
+            return session.ledger.reserve(request, once=purchase.once or not fresh, dead=dead, id=own, again=False)
+        except KeyboardInterrupt:
+            session.abandoned.add(own)  # it may have been charged
+            raise
         except AlreadyReserved as other:
-            stored = _await_other(session, request, other.entry)
+            stored = None if other.entry.id in session.abandoned else _await_other(session, request, other.entry)
             if stored is not None:
                 return stored
             dead = other.entry.id
@@ -277,6 +281,16 @@ def _imagine_charge(session: Session, request: Request) -> Spent:
 
 
 # ---- after the charge -----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _giving_up(session: Session, reserved: Spent) -> Generator[None]:
+    """Remember a charge that this process does not settle: whoever asks the same again does not wait for it."""
+    try:
+        yield
+    except BaseException:
+        session.abandoned.add(reserved.id)
+        raise
 
 
 @contextlib.contextmanager

@@ -227,13 +227,15 @@ class Ledger:
         once: bool = False,
         dead: str | None = None,
         id: str | None = None,  # noqa: A002 -- its name
+        again: bool | None = None,
     ) -> Spent:
         """Charge a question before any data is read.
 
         once   refuse (AlreadyReserved, with the other entry) what is bought already on this data version: by a reservation of
                the same key that is open or committed. Whoever asks at the same time waits for that one instead.
         dead   the id of an open reservation that will not be settled any more: with `once` it does not stand in the way
-        id     of a request that was handed over before, and of which nobody knows what became: then that outcome
+        id     by which the outcome is found; that of a request which was handed over before has the outcome that it had
+        again  whether it was handed over before; None: if an id is given
 
         Claim   If this returns, the charge is on disk and all charges together are within the limits, whoever else writes at
                 the same time. If it refuses, nothing was spent.
@@ -241,7 +243,7 @@ class Ledger:
         """
         admit(request, self.limits)
         act = Reserve(request, once, dead) if id is None else Reserve(request, once, dead, id)
-        spent = self._writer.do(act, again=id is not None)
+        spent = self._writer.do(act, again=id is not None if again is None else again)
         self._unsettled.add(spent.id)
         return spent
 
