@@ -74,7 +74,6 @@ def test_only_the_sandbox_takes_receipts_off():
         ("curator/sandbox.py", "make_private"),
         ("curator/sandbox.py", "temporary_ledger"),
         ("curator/curator.py", "temporary_ledger"),  # ledger=":memory:", of frames only
-        ("testing/running.py", "make_private"),  # an audit of a copy asks made-up rows, too, on a ledger of its own
-        ("testing/running.py", "temporary_ledger"),
+        ("testing/running.py", "temporary_ledger"),  # an audit of a copy has a ledger of its own
     }
     assert list(users_of({"as_made_up"}, [("curator/asking.py", "x = as_made_up(answer, ())")]))
