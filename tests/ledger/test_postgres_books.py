@@ -458,7 +458,7 @@ def test_a_second_ledger_in_a_schema_is_refused(own, tmp_path):
     seen = (tmp_path / "visits.ledger.head").read_bytes()
     other = tmp_path / "other"
     other.mkdir()
-    with pytest.raises(InvalidStudy, match="a new ledger must be where no"):
+    with pytest.raises(InvalidStudy, match="a new ledger must be in a schema that has none"):
         create(own.url, other)
 
     assert not list(other.iterdir())

@@ -579,18 +579,18 @@ def test_the_owner_is_told_of_tables_that_cannot_be_summed():
 @pytest.mark.parametrize(
     ("written", "places", "each"),
     [
-        ("", 2, (1, 2_000_000_000)),
+        ("", 2, (2, 2_000_000_000)),
         ("workers = 1", 1, (2, 4_000_000_000)),
-        ("threads = 8\nworkers = 3", 3, (2, 1_333_333_333)),
+        ("threads = 8\nworkers = 3", 3, (8, 1_333_333_333)),
         ('worker = "inline"\nthreads = 8', 1, (8, 4_000_000_000)),
     ],
 )
 def test_workers_share_what_is_declared(written, places, each):
-    """Their parts together are not above the whole; a worker is nothing that gives an answer its meaning."""
+    """Parts of memory and spill together are not above the whole; a worker gives no answer another meaning."""
     study = read(f"{GOOD}\n[engine]\n{written}\n")
     part = study.engine.of_worker
     assert (study.engine.places, (part.threads, part.memory), part.places) == (places, each, 1)
-    assert part.threads * places <= study.engine.threads
+    assert part.threads == study.engine.threads
     assert part.memory * places <= study.engine.memory
     assert part.spill * places <= study.engine.spill
     assert study.digest == read(GOOD).digest
