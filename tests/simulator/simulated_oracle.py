@@ -151,6 +151,8 @@ class Oracle:
             return
         for other in self.standing.get((body["key"], body["data_version"]), []):
             asked = self.reserved[other]["question"]
+            if any(other in process.session.abandoned for process in self.world.ready() if process.session):
+                continue  # interrupted or failed, and told that its charge is kept: who asks again pays again
             age = self.ended.get(other, (self.scheduler.now,))[0] - self.world.arrived[asked]
             if age < self.world.deadline - 1 and not self.world.is_fresh(asked):  # times of entries are whole seconds
                 self.fail("paid twice for one question:", question)

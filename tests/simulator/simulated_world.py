@@ -177,6 +177,10 @@ class World:
             self.scheduler.note("not opened:", error)
             self.stop(process)
         except CuradorError as error:
+            if "must be a file that can be written" in error.sentence:  # its disk fails: nothing is said of what was seen
+                self.scheduler.note("not opened:", error)
+                self.stop(process)
+                return
             self.oracle.opened(process.machine, accepted=False, error=error, honest=True)
         else:
             self.scheduler.note("opened")
