@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.answers.bars import Computed, Folded, Known, MeanSum, Ranked, RowRanges, ShareOfExtreme, Stacked, Unproved
-from curador.answers.computed import ReleasedFrame, Vector, arrow_type, compute, evaluate, vector_of
+from curador.answers.column import arrow_type
+from curador.answers.computed import ReleasedFrame, Vector, compute, evaluate, vector_of
 from curador.answers.forms import MOST_TERMS, DrawnBar, Form, NoiseWorld, Share, is_mean, take_values
 from curador.answers.release import key_order
 from curador.plan.above import depends_on_noise, equated_columns, is_chosen, is_known_by

@@ -23,7 +23,6 @@ from curador.answers.computed import Vector
 from curador.answers.extremes import SCREENED, Contest, extreme_ends, find_contest, share_of_extreme
 from curador.answers.forms import DrawnBar, Form, Share, measure_mean, share_noise, take_enclosure, take_values
 from curador.answers.ratio_bars import ratio_sum_interval
-from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan import enclosure as on
 from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.functions import ENCLOSURES, TRUTHS
@@ -119,9 +118,7 @@ class MeanSum:
         return replace(self, one=self.one.mark(), other=self.other.mark())
 
     def enclose(self, miss: Fraction) -> ColumnEnclosure:
-        """Return where the sum lies: by the law of sums of ratios, where no noise is in both means and all are Gaussian.
-
-        Elsewhere by both at once, as under Laplace noise: in small groups that is the shorter one.
+        """Return where the sum lies: by the law of sums of ratios where no noise is in both means, else by both at once.
 
         Claim   In each row it is missed with probability at most `miss`. A mean is a ratio of two measurements of its row;
                 those of different rows, blocks or measurements have noises of their own.
@@ -133,7 +130,7 @@ class MeanSum:
             ratio, laws = measure_mean(bar, sign, len(noises))
             ratios.append(ratio)
             noises += laws
-        if self.one.chosen or self.other.chosen or not all(isinstance(noise, DiscreteGaussian) for noise in noises):
+        if self.one.chosen or self.other.chosen:
             return enclose_bar(both, miss)
         null = (self.one.at < 0) | (self.other.at < 0)
         apart = ~null & ~share_noise(self.one, self.other)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from curador.answers.lost import OUTSIDE, ROWS_BEYOND, is_lower_bound
 from curador.errors import InvalidParameter
 from curador.plan.counting import group_by_unit, with_caps
 from curador.plan.model import aggregates_of
@@ -28,7 +29,7 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.answers.table import AnswerColumn
+    from curador.answers.column import AnswerColumn
     from curador.plan.model import BlockPlan, Plan
     from curador.query.tree import Expression, Node
     from curador.study.model import Schema
@@ -36,11 +37,6 @@ if TYPE_CHECKING:
 
 FURTHEST = 10
 """How many times the cap a unit's rows are counted up to."""
-
-MANY = 0.05
-"""The share of rows from which on their loss is worth a word."""
-
-_ROWS_BEYOND, _OUTSIDE = "rows beyond ", " outside "
 
 
 def bias_questions(question: Question, plan: Plan, schema: Schema, *, values: bool = True) -> list[Question]:
@@ -84,40 +80,6 @@ def as_shares(columns: Sequence[AnswerColumn]) -> tuple[AnswerColumn, ...]:
     )
 
 
-def is_lower_bound(name: str) -> bool:
-    """Whether the estimate of this name is of something that is at least as large."""
-    return name.startswith(_ROWS_BEYOND)
-
-
-def estimate_sentence(part: AnswerColumn) -> str:
-    """Return an estimate in words that claim no more than was measured."""
-    value, least = part.values[0], part.low[0] if part.low else None
-    if value is None:
-        return f"{part.name}: too little to say"
-    share, ends = _percent(value), "" if least is None or part.high is None else _ends(least, part.high[0])
-    if not is_lower_bound(part.name):
-        kept = " of the rows that were kept" if _OUTSIDE in part.name else ""
-        return f"{part.name}: about {share} %{kept}{ends}"
-    if not least:
-        return f"{part.name}: perhaps none, perhaps many; a larger spend would tell"
-    return f"{part.name}: at least about {share} %{ends}"
-
-
-def advice(parts: Sequence[AnswerColumn]) -> str | None:
-    """Return what to do where many rows were left out; None where it is not known that many were."""
-    if any(is_lower_bound(part.name) and part.low and (part.low[0] or 0) > MANY for part in parts):
-        return "a larger cap on rows, which the owner sets in the study, would leave out fewer of them, with more noise"
-    return None
-
-
-def _percent(share: Any) -> str:
-    return f"{100 * float(share):.3g}"
-
-
-def _ends(low: Any, high: Any) -> str:
-    return "" if high is None else f" ({_percent(low)} … {_percent(high)} %)"
-
-
 def with_wider_caps(schema: Schema, plan: Plan) -> Schema:
     """Return the schema with caps under which a unit's rows are counted up to ten times the question's own cap.
 
@@ -135,7 +97,7 @@ def _rows_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
     rows = Ref(len(counted.keys), Type.INTEGER)
     kept = _sum(Call("least", (rows, _whole(cap)), Type.INTEGER))
     share = Call("-", (_whole(1), Call("/", (kept, _sum(rows)), Type.FLOAT)), Type.FLOAT)
-    return [Block(counted, (), (Item(f"{_ROWS_BEYOND}{cap:,} a {unit}", share),))]
+    return [Block(counted, (), (Item(f"{ROWS_BEYOND}{cap:,} a {unit}", share),))]
 
 
 def _groups_lost(block: Block, planned: BlockPlan, unit: str) -> list[Block]:
@@ -177,7 +139,7 @@ def _share_clamped(block: Block, planned: BlockPlan) -> Block | None:
         )
         there = Call("not", (Call("is_null", (aggregate.argument,), Type.BOOLEAN),), Type.BOOLEAN)
         where = there if aggregate.filter is None else Call("and", (aggregate.filter, there), Type.BOOLEAN)
-        name = f"{expression_text(aggregate.argument, block.relation)}{_OUTSIDE}{float(ends[0]):g} … {float(ends[1]):g}"
+        name = f"{expression_text(aggregate.argument, block.relation)}{OUTSIDE}{float(ends[0]):g} … {float(ends[1]):g}"
         items.setdefault(name, Item(name, _share_of(outside, where)))
     return Block(block.relation, (), tuple(items.values())) if items else None
 

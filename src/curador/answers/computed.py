@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curador.answers.column import arrow_type
 from curador.plan.model import estimates_of
 from curador.query.functions import FUNCTIONS
 from curador.query.tree import Call, Estimated, Key, Literal, Ref
@@ -85,25 +86,6 @@ def vector_of(values: Sequence[Any], kind: Type | None) -> Vector:
     else:
         out[:] = [0 if value is None else value for value in held]
     return Vector(out, null)
-
-
-def arrow_type(kind: Type) -> Any:
-    """Return what a column of this type is for other programs: whole numbers int64, other numbers float64."""
-    import pyarrow as pa
-
-    match kind:
-        case Type.BOOLEAN:
-            return pa.bool_()
-        case Type.INTEGER:
-            return pa.int64()
-        case Type.DECIMAL | Type.FLOAT:
-            return pa.float64()
-        case Type.STRING:
-            return pa.string()
-        case Type.DATE:
-            return pa.date32()
-        case Type.TIMESTAMP:
-            return pa.timestamp("us")
 
 
 def _dtype(kind: Type | None) -> np.dtype[Any]:

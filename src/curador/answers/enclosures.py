@@ -17,9 +17,11 @@ import numpy as np
 
 from curador.answers.computed import ReleasedFrame, Vector, evaluate, numbers, settle_types
 from curador.answers.ratio_bars import MeasuredRatio, ratio_interval, ratio_sum_interval
+from curador.answers.stair_bars import stair_image, where_few
 from curador.plan import enclosure as on
-from curador.plan.aggregates import Ends, Linear
+from curador.plan.aggregates import Ends, Linear, Mean, Variance
 from curador.plan.enclosure import ColumnEnclosure
+from curador.plan.error import FAR
 from curador.plan.functions import ENCLOSURES, TRUTHS
 from curador.plan.model import estimates_of, measurements_of
 from curador.plan.moment_forms import moments_interval, of_moments
@@ -128,7 +130,10 @@ def enclose(node: Node, sight: Sight, confidence: Fraction) -> ColumnEnclosure:
     Claim   In each row, with at least this probability, the expression of the numbers before noise is in the enclosure, or is
             NULL and the enclosure says so. Needs: an expression of a number. Rounds: outward.
     """
-    node = settle_types(node, sight)
+    return _number(settle_types(node, sight), sight, confidence)
+
+
+def _number(node: Node, sight: Sight, confidence: Fraction) -> ColumnEnclosure:
     parts = parts_of(node, sight.block)
     level = 1 - (1 - confidence) / max(len(parts), 1)
     own = replace(sight, laws={part: _law(part, sight, level) for part in parts})
@@ -177,14 +182,64 @@ def _by_parts(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
 
 
 def _smooth_law(node: Node, sight: Sight, miss: Fraction) -> ColumnEnclosure:
-    """By its slopes, in moments where it is of such; where it has none, as where a divisor may be 0, by its parts."""
+    """By its slopes, in moments where it is of such; where it has none, as where a divisor may be 0, by its parts.
+
+    A sum or a difference of two numbers that have no noise in common, over counts that are small: by stairs of their own
+    intervals. Which law that is, is decided by the true counts (`where_few`).
+    """
     rough = _by_parts(node, sight, miss)
+    sides = _sides_apart(node, sight.block)
+    counts = {
+        e.count for e in (sight.block.estimates[index] for index in estimates_of(node)) if isinstance(e, Mean | Variance)
+    }
+    if sides is None or not counts:
+        return _by_slopes(node, sight, miss, rough)
+    left = miss - Fraction(FAR)
+    few, many = where_few([(_floats(sight.released, one), sight.noises[one]) for one in sorted(counts)])  # type: ignore[misc]
+    stairs = _by_stairs(sides, sight, left, rough) if few.any() else None
+    if stairs is None:
+        return _by_slopes(node, sight, miss, rough)
+    slopes = _by_slopes(node, sight, left, rough) if many.any() else stairs
+    low = np.minimum(np.where(few, stairs.low, np.inf), np.where(many, slopes.low, np.inf))
+    high = np.maximum(np.where(few, stairs.high, -np.inf), np.where(many, slopes.high, -np.inf))
+    return ColumnEnclosure(low, high, (few & stairs.null) | (many & slopes.null))
+
+
+def _by_slopes(node: Node, sight: Sight, miss: Fraction, rough: ColumnEnclosure) -> ColumnEnclosure:
     measured = {index: _floats(sight.released, index) for index in measurements_of(sight.block, node)}
     moments = of_moments(node, sight.block)
     found = None if moments is None else moments_interval(moments, sight.block, measured, sight.noises, miss, rough)
     if found is not None:
         return found
     return smooth_interval(lambda box: jet_of(node, sight.block, box, sight.rows), measured, sight.noises, miss, rough)
+
+
+def _sides_apart(node: Node, block: BlockPlan) -> tuple[Call, Node, Node] | None:
+    """Both sides of a sum or a difference if they have no measurement in common."""
+    if not (isinstance(node, Call) and node.function in {"+", "-"} and len(node.arguments) == 2):
+        return None
+    one, other = node.arguments
+    used = [set(measurements_of(block, side)) for side in (one, other)]
+    return (node, one, other) if used[0] and used[1] and not used[0] & used[1] else None
+
+
+def _by_stairs(
+    sides: tuple[Call, Node, Node], sight: Sight, miss: Fraction, rough: ColumnEnclosure
+) -> ColumnEnclosure | None:
+    """Within `rough`, which has BOX_SHARE of the miss; None where there is no stair."""
+    node, one, other = sides
+    kind = sight.noises[min(measurements_of(sight.block, one))]
+    found = stair_image(
+        (lambda own: _number(one, sight, 1 - own), lambda own: _number(other, sight, 1 - own)),
+        on.add if node.function == "+" else on.subtract,
+        kind,  # type: ignore[arg-type]
+        (1 - BOX_SHARE) * miss,
+    )
+    if found is None:
+        return None
+    low, high = np.maximum(found.low, rough.low), np.minimum(found.high, rough.high)
+    sure = low <= high
+    return ColumnEnclosure(np.where(sure, low, rough.low), np.where(sure, high, rough.high), rough.null)
 
 
 def _floats(released: ReleasedBlock, index: int) -> FloatArray:

@@ -2,8 +2,8 @@
 
 one divisor   the sum is one ratio: Fieller's set, of any noise
 two           of ratios that have no noise in common: where divisors are small, Fieller's set in two dimensions
-others        by the angle that the divisors' noise can turn; under other noise than Gaussian, by what it can change of the
-              parts
+              under other noise than Gaussian, by stairs of their own sets: `stair_bars.py`
+others        by the angle that the divisors' noise can turn
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from curador.answers.stair_bars import IndependentRatio, stair_ends
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.numerics.rounding import float_down, float_up
 from curador.plan import enclosure as on
 from curador.plan.enclosure import ColumnEnclosure
-from curador.plan.error import FAR, ROUND_OFF, combined_reaches, ratio_law, sum_reach, weighted_noises
+from curador.plan.error import FAR, ratio_law
 from curador.plan.ratio_pairs import NoisyRatio, ratio_pair_ends, where_small
-from curador.plan.ratio_sums import ReleasedRatio, are_apart, ratio_sum_reach, turn_of_parts
+from curador.plan.ratio_sums import ReleasedRatio, are_apart, ratio_sum_reach
 from curador.plan.smooth import BOX_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.numerics.rounding import FloatArray
-    from curador.plan.error import Combination
+    from curador.plan.error import Additive, Combination
     from curador.plan.price import Noise
 
 
@@ -85,8 +86,14 @@ def ratio_sum_interval(
     ends = [(where.low, where.high) for where in enclosed if where is not None]
     apart = are_apart(along, _along(rest, held))
     if not all(isinstance(law, DiscreteGaussian) for law in laws):
-        parts = list(zip(ratios, along, ends, strict=True))
-        return _drifted(parts, (added, laws, main, each), rough) if apart and not rest else None
+        if len(ratios) != 2 or rest or not apart or len({type(law) for law in laws}) > 1:
+            return None
+        parts = [
+            IndependentRatio(*terms, ratio.numerator, ratio.divisor, end, _bounds(ratio))
+            for terms, ratio, end in zip(along, ratios, ends, strict=True)
+        ]
+        found = stair_ends((parts[0], parts[1]), cast("list[Additive]", laws), main, each)
+        return None if found is None else _both(_shift(ColumnEnclosure(*found, rough.null), added), rough)
     gaussians = cast("list[DiscreteGaussian]", laws)
     main -= Fraction(FAR)  # for `where_small`
     released = [ReleasedRatio(*one, ratio.divisor, end) for one, ratio, end in zip(along, ratios, ends, strict=True)]
@@ -111,38 +118,8 @@ def ratio_sum_interval(
     return ColumnEnclosure(low, high, (paired & own.null) | (by_turn & turned.null))
 
 
-def _drifted(
-    parts: Sequence[tuple[MeasuredRatio, tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]],
-    said: tuple[FloatArray, Sequence[Noise], Fraction, Fraction],
-    rough: ColumnEnclosure,
-) -> ColumnEnclosure:
-    """Ratios without a common noise, of any kind, as `plan/moment_forms.py` has several counts.
-
-    Claim   The sum is off by Σ r_i/b̃_i, r_i being the noise of a_i − μ_i b_i. With b_i/b̃_i = λ(1 + δ_i), |δ_i| ≤ s, that
-            is λ Σ r_i/b_i, whose coefficients are not random and at most 1/(1 − s) times those over b̃, but for s/(1 − s)
-            times what the single ratios are off by, which their own intervals say.
-    Rounds  Up.
-    """
-    added, laws, main, each = said
-    value, slips, moved = added, np.zeros(len(added)), list["FloatArray"]()
-    coefficients = np.zeros((len(added), len(laws)))
-    for part, (above, below), (low, high) in parts:
-        places = tuple((place, Fraction(size)) for place, size in enumerate(below.tolist()) if size)
-        reach = sum_reach(weighted_noises(places, laws), 1 - each)
-        near = part.divisor - reach
-        moved.append(np.where(near > reach, reach / np.where(near > reach, near, 1.0), np.nan))
-        ratio, largest = (
-            part.numerator / part.divisor,
-            np.maximum(*(np.abs(above - end[:, None] * below) for end in (low, high))),
-        )
-        value, slips = value + ratio, slips + np.maximum(np.abs(ratio - low), np.abs(high - ratio))
-        coefficients = coefficients + largest / np.abs(part.divisor)[:, None] * ROUND_OFF
-    sine = turn_of_parts(moved)
-    away = np.where(sine < 1, sine / (1 - sine), np.nan) * ROUND_OFF
-    known = np.isfinite(away) & np.all(np.isfinite(coefficients), axis=-1)
-    reach = combined_reaches(range(len(laws)), np.where(known[:, None], coefficients, 0.0), laws, main)
-    half = np.where(known, (reach * (1 + away) + away * slips) * ROUND_OFF + 1e-14 * np.abs(value), np.inf)
-    return _within(value, half, rough)
+def _bounds(one: MeasuredRatio) -> tuple[float, float]:
+    return (-np.inf, np.inf) if one.within is None else (float_down(one.within[0]), float_up(one.within[1]))
 
 
 def _along(terms: Combination, held: Sequence[int]) -> FloatArray:

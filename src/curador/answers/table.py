@@ -7,13 +7,13 @@ never in an engine's order.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curador.answers.column import AnswerColumn
 from curador.answers.computed import LEAST, MOST, Vector, compute, evaluate, own_type, settle_types, wholes
 from curador.answers.enclosures import Sight, enclose, estimate_value
 from curador.answers.release import key_order, ranks
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from curador.plan.model import BlockPlan, ItemPlan, OrderPlan
     from curador.plan.price import Noise, Priced
     from curador.query.tree import Node
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerColumn:
-    """One column of the answer: Python's own values, None for NULL; with the ends of its intervals if it is released."""
-
-    name: str
-    type: Type
-    values: list[Any]
-    low: list[Any] | None = None
-    high: list[Any] | None = None
-    unproved: bool = False
-    """It is made of released numbers, and no interval of it is proved."""
 
 
 def answer_columns(

@@ -15,7 +15,7 @@ from curador.errors import InvalidQuery, NotPrivate
 from curador.plan.above import plan_above
 from curador.plan.aggregates import PLANNED, Linear, PlannedEstimate
 from curador.plan.domains import Ranges, domains_of, image_range
-from curador.plan.intervals import can_be_null
+from curador.plan.intervals import arithmetic_parts, can_be_null
 from curador.plan.model import (
     BlockPlan,
     Cap,
@@ -276,7 +276,13 @@ class _Builder:
     def _nullable(self, argument: Expression, where: Expression | None) -> bool:
         if is_unit(argument, self.relation):
             return False
-        return can_be_null(argument, self.relation if where is None else Filter(self.relation, where))
+        relation = self.relation if where is None else Filter(self.relation, where)
+        if not can_be_null(argument, relation):
+            return False
+        parts = [argument] if self.schema.older else arithmetic_parts(argument)
+        if any(can_be_null(part, relation) for part in parts):
+            return True
+        return not (argument.type is not None and argument.type.numeric and self._range(argument, where).bounded)
 
     def outer(self, argument: Expression) -> bool:
         """Whether the column comes from the side of a join that need not match."""

@@ -266,6 +266,7 @@ def _weights(scales: FloatArray) -> FloatArray:
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
 """Σ coefficient · measurement, by place."""
 
+_COARSE = 128
 CELLS = 1024
 """Into how many arcs the half circle is divided; the reach of an arc is that of its worst angle."""
 
@@ -348,8 +349,22 @@ def _ratio_law(
     above_: tuple[float, ...], below_: tuple[float, ...], laws: tuple[Additive, ...], confidence: Fraction
 ) -> RatioLaw | None:
     """The same for coefficients along each noise; a question is tried out before it is asked, with the same laws."""
-    plane = ratio_plane(np.array(above_), np.array(below_), np.array([deviation(law) for law in laws]), CELLS)
+    plane = noise_plane(above_, below_, laws, CELLS)
     return None if plane is None else plane.law(_reaches(laws, plane.worst, 1 - confidence, level=True))
+
+
+@lru_cache(maxsize=8)
+def ratio_laws(
+    above_: tuple[float, ...], below_: tuple[float, ...], laws: tuple[Additive, ...], misses: tuple[float, ...]
+) -> tuple[RatioLaw, ...] | None:
+    """Return `ratio_law` for each of many misses, of coarser arcs, whose reaches are those of their worst angles, too.
+
+    Either end misses half as often: a sum of symmetric noises is above its reach as often as below the opposite one.
+    """
+    plane = noise_plane(above_, below_, laws, _COARSE)
+    if plane is None:
+        return None
+    return tuple(plane.law(_reaches(laws, plane.worst, Fraction(miss), level=True)) for miss in misses)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -365,6 +380,14 @@ class RatioPlane:
         """Return the law with these reaches of the arcs, which there may be fewer of than of cells."""
         every = np.repeat(reaches, CELLS // len(reaches))
         return RatioLaw(self.slope, self.rest / self.denominator, self.denominator, self.rest, arc_maxima(np.tile(every, 3)))
+
+
+def noise_plane(
+    above: Sequence[float], below: Sequence[float], laws: Sequence[Additive], arcs: int, counts: Sequence[int] = ()
+) -> RatioPlane | None:
+    """Return `ratio_plane` of noises with these laws; counts: how many there are of each, one of each where none is given."""
+    deviations = np.array([deviation(law) for law in laws]) * np.sqrt(np.array(counts or [1] * len(laws), np.float64))
+    return ratio_plane(np.array(above), np.array(below), deviations, arcs)
 
 
 def ratio_plane(above: FloatArray, below: FloatArray, deviations: FloatArray, arcs: int) -> RatioPlane | None:

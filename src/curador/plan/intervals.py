@@ -316,21 +316,22 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
+def compared_with(conjunct: Call) -> list[tuple[str, Node, Sequence[Node]]]:
+    """Return what a comparison with literals compares: (comparison, what, literals)."""
+    arguments = conjunct.arguments
+    if conjunct.function == "in" and all(isinstance(argument, Literal) for argument in arguments[1:]):
+        return [("in", arguments[0], arguments[1:])]
+    if conjunct.function in _MIRRORED and len(arguments) == 2:
+        if isinstance(arguments[1], Literal):
+            return [(conjunct.function, arguments[0], arguments[1:])]
+        if isinstance(arguments[0], Literal):
+            return [(_MIRRORED[conjunct.function], arguments[1], arguments[:1])]
+    return []
+
+
 def _about(conjunct: Call, what: Node) -> list[tuple[str, Sequence[Node]]]:
     """What a conjunct says of a column or expression by literals, as (comparison, literals)."""
-    arguments = conjunct.arguments
-    if (
-        conjunct.function == "in"
-        and _is_same(arguments[0], what)
-        and all(isinstance(argument, Literal) for argument in arguments[1:])
-    ):
-        return [("in", arguments[1:])]
-    if conjunct.function in _MIRRORED and len(arguments) == 2:
-        if _is_same(arguments[0], what) and isinstance(arguments[1], Literal):
-            return [(conjunct.function, arguments[1:])]
-        if _is_same(arguments[1], what) and isinstance(arguments[0], Literal):
-            return [(_MIRRORED[conjunct.function], arguments[:1])]
-    return []
+    return [(function, literals) for function, own, literals in compared_with(conjunct) if _is_same(own, what)]
 
 
 def _is_same(expression: Node, what: Node) -> bool:
@@ -464,6 +465,17 @@ def can_be_null(expression: Node, relation: Relation) -> bool:
             return any(can_be_null(expression.arguments[place], relation) for place in places)
         case _:
             return True
+
+
+def arithmetic_parts(expression: Node) -> list[Node]:
+    """Return what sums, differences and products are made of: they are NULL where one of these is.
+
+    Needs   Both ends of the expression are known: values that it overflows at lie far outside of declared bounds. Where one
+            does, it counts as a row with the least value; who is a neighbour of whom, and what one unit moves, stays.
+    """
+    if isinstance(expression, Call) and expression.function in {"+", "-", "*"}:
+        return [part for argument in expression.arguments for part in arithmetic_parts(argument)]
+    return [expression]
 
 
 def column_can_be_null(relation: Relation, index: int) -> bool:

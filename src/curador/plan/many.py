@@ -22,10 +22,9 @@ from curador.plan.error import (
     ROUND_OFF,
     Additive,
     RatioLaw,
-    deviation,
     lattice_slack,
+    noise_plane,
     ratio_law,
-    ratio_plane,
     sum_reach,
 )
 
@@ -81,7 +80,7 @@ def merged_gaussian(noise: DiscreteGaussian, many: int) -> tuple[DiscreteGaussia
             the steps' logarithms add up.
     Needs   Independent noises of one σ; τ is infinite below 1/2.
     Rounds  σ√many up, τ up.
-    Source  As above; compared with convolutions by a test. The same for privacy in [KLS21].
+    Source  The proof above; compared with convolutions by a test.
     """
     if many == 1:
         return noise, 0.0
@@ -136,8 +135,7 @@ def _laplace_ratio_law(terms: tuple[tuple[float, float, Additive, int], ...], co
     Rounds  Up.
     """
     above, below, laws, counts = zip(*terms, strict=True)
-    deviations = np.array([deviation(law) for law in laws]) * np.sqrt(np.array(counts, np.float64))
-    plane = ratio_plane(np.array(above), np.array(below), deviations, _ARCS)
+    plane = noise_plane(above, below, laws, _ARCS, counts)
     if plane is None:
         return None
     reaches: list[float] = []

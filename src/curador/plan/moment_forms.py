@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 _Fraction: TypeAlias = "tuple[Node, Node | None]"
 
-_ROUNDS = 4
-_FURTHER = 4.0
+_ROUNDS = 6
+_FURTHER = 256.0, 64.0, 16.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +296,14 @@ def _quotient(form: _Form, above: Jet, below: Jet, rough: ColumnEnclosure) -> tu
     divisor = np.where(below.centre.low > 0, below.centre.low, np.nan)
     value = on.divide(above.centre, below.centre)
     middle = (value.low + value.high) / 2
-    most = _FURTHER * (np.abs(middle) + form.reach(above) / divisor)
-    inverse = ColumnEnclosure(-1 / most, 1 / most, np.zeros(len(most), np.bool_))
-    tops = np.maximum(np.abs(above.centre.low), np.abs(above.centre.high)) / most
-    none = divisor - tops > form.reach(_less(_scaled(above, inverse), below)) * ROUND_OFF
-    low, high = np.maximum(rough.low, np.where(none, -most, -np.inf)), np.minimum(rough.high, np.where(none, most, np.inf))
+    near, most = np.abs(middle) + form.reach(above) / divisor, np.full(len(middle), np.inf)
+    for times in _FURTHER:  # of one and the same form, so that the last that says something may be taken
+        far = times * near
+        inverse = ColumnEnclosure(-1 / far, 1 / far, np.zeros(len(far), np.bool_))
+        tops = np.maximum(np.abs(above.centre.low), np.abs(above.centre.high)) / far
+        none = divisor - tops > form.reach(_less(_scaled(above, inverse), below)) * ROUND_OFF
+        most = np.where(none, far, most)
+    low, high = np.maximum(rough.low, -most), np.minimum(rough.high, most)
     for _ in range(_ROUNDS):
         theta = ColumnEnclosure(low, high, np.zeros(len(low), np.bool_))
         half = form.reach(_less(above, _scaled(below, theta))) / divisor * ROUND_OFF

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.plan.above import notes_above, steps_text
+from curador.plan.above import steps_text
 from curador.plan.model import Plan, measurements_of
 from curador.plan.ownership import Owners, scans_of
 from curador.plan.work import nanoseconds_of, rows_read
@@ -238,27 +238,6 @@ def _moved_words(one: Measurement, noise: Noise | None, step: float) -> str:
     if isinstance(noise, DiscreteLaplace):
         return first
     return second if isinstance(noise, DiscreteGaussian) else f"{first} and {second}"
-
-
-def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
-    """Return what caps and bounds do: an error bar says nothing about it."""
-    lines: list[str] = []
-    unit = schema.study.unit_name
-    for block in plan.blocks:
-        own = block.contribution
-        groups = "" if block.cap.groups is None else f" in at most {block.cap.groups:,} groups"
-        within = "" if block.cap.in_group is None else f", at most {block.cap.in_group:,} in one group"
-        rows = f"{own.rows:,} row{'' if own.rows == 1 else 's'}"
-        lines.append(f"± noise only, after at most {rows} a {unit}{groups}{within}")
-        lines += [
-            f"{', '.join(names)}: of at most {most:,} different value{'' if most == 1 else 's'} per {unit}"
-            for most, names in distinct_caps(block).items()
-        ]
-        if (most := rows_read(block, schema)) is not None:
-            lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
-        lines += [f"bounds: {note}" for note in block.notes]
-    lines += [] if plan.above is None else notes_above(plan.above, plan.blocks)
-    return tuple(dict.fromkeys(lines))
 
 
 def distinct_caps(block: BlockPlan) -> dict[int, list[str]]:

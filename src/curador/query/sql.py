@@ -9,7 +9,6 @@ A SELECT gives rows of a subquery, rows of a per-unit subquery, or what is relea
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -48,6 +47,7 @@ from curador.query.expressions import holds_aggregate, read_expression
 from curador.query.functions import AGGREGATES
 from curador.query.lifting import cut_released, lift_scope, unite_released
 from curador.query.messages import invalid, not_private, quote_name
+from curador.query.parser import TooManyReadings, parser_of
 from curador.query.privacy_clause import aggregate_per_unit
 from curador.query.quantile_lists import spread_lists
 from curador.query.release import (
@@ -72,7 +72,6 @@ from curador.query.release import (
     unite_selects,
 )
 from curador.query.sources import read_alias, read_filtered, read_from, read_from_item
-from curador.query.spellings import DATE_TEXTS
 from curador.query.text import ends_before_stars, name_node, options_of, place_at, take_out_clause, tokens_of
 from curador.query.tree import (
     Aggregate,
@@ -99,7 +98,6 @@ from curador.study.values import Type
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlglot.parser import Parser
     from sqlglot.tokenizer_core import Token
 
     from curador.query.tree import Place, Relation
@@ -132,23 +130,19 @@ def parse(text: str, schema: Schema, *, dialect: str = "duckdb") -> Question:
 
 def _parse_tokens(tokens: list[Token], text: str, language: Dialect) -> exp.Expr:
     try:
-        statements = _parser_of(language.parser_class)(dialect=language).parse(tokens, text)
+        statements = parser_of(language.parser_class)(dialect=language).parse(tokens, text)
     except ParseError as problem:
         raise _unreadable_refusal(problem, text) from problem
     except RecursionError:
         raise
+    except TooManyReadings as problem:
+        hint = "nest fewer calls such as ARRAY[…] or DATE(…); or name the inner ones in WITH."
+        raise invalid(None, "the text must be one that can be read in few ways", hint) from problem
     except Exception as problem:  # whatever a hostile text makes the parser do, it is no failure of ours
         raise invalid(None, "the text cannot be read as SQL") from problem
     if len(statements) != 1 or statements[0] is None:
         raise invalid(None, "a question must be one statement")
     return statements[0]
-
-
-@functools.cache
-def _parser_of(parser: type[Parser]) -> type[Parser]:
-    """Return the parser without classes for functions whose formats we read ourselves."""
-    known = {name: made for name, made in parser.FUNCTIONS.items() if name not in DATE_TEXTS}
-    return type(parser.__name__, (parser,), {"FUNCTIONS": known})
 
 
 def _unreadable_refusal(problem: ParseError, text: str) -> Exception:

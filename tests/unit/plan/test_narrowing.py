@@ -13,6 +13,7 @@ from curador.errors import NotPrivate
 from curador.plan.build import build_plan
 from curador.plan.domains import Ranges
 from curador.plan.functions import RANGES
+from curador.plan.notes import bounding_notes
 from curador.query.sql import parse
 from curador.query.tree import Filter
 from curador.study.model import Caps, Column, Table, UnitColumn
@@ -175,3 +176,29 @@ def test_a_case_has_the_noise_of_its_filter():
     ]
     first, second = ([(one.l1, one.l2_squared, one.grid) for one in block.measurements] for block in plans)
     assert first == second
+
+
+IMPOSSIBLE = {
+    "a < -3": True,
+    "a < -2": False,
+    "a <= -4": True,
+    "x > 10": True,
+    "x >= 10": False,
+    "n IN (7, 9)": True,
+    "n IN (4, 9)": False,
+    "5 < n": True,
+    "n * n > 17": True,
+    "n < 3 AND a = 9": True,
+    "n < 3 OR a = 9": False,
+}
+
+
+@pytest.mark.parametrize("condition", IMPOSSIBLE)
+def test_what_no_value_fulfils_is_told(everything, condition):
+    """As brute force over all rows within their bounds has it; a function of the study."""
+    for text in (f"SELECT COUNT(*) AS c FROM t WHERE {condition}", f"SELECT COUNT(*) FILTER (WHERE {condition}) AS c FROM t"):
+        plan = build_plan(parse(text, SCHEMA), SCHEMA)
+        told = [line for line in bounding_notes(plan, SCHEMA) if "fulfils" in line]
+        assert bool(told) == IMPOSSIBLE[condition]
+    held = everything.sql(f"SELECT COUNT(*) FROM t WHERE {condition}").fetchall()[0][0]
+    assert held == 0 or not IMPOSSIBLE[condition]
