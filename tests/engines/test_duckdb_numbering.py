@@ -1,6 +1,7 @@
 """Numbers of rows and of values in a unit: against plain Python, on pieces cut anywhere, and in whole preparations."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pytest
 from duckdb_studies import KEY, looking_into, prepared, study_of, visits_table, write
 
 from curador.engines.duckdb import numbering, ranking
-from curador.engines.duckdb.numbering import MORE, begins_unit, number_rows, number_values
+from curador.engines.duckdb.numbering import MORE, number_rows, number_values
 from curador.study.model import Column, Table, UnitColumn
 from curador.study.values import Type
 
@@ -40,7 +41,7 @@ def test_numbers_are_those_of_plain_python(piece, table, monkeypatch):
     dice = random.Random(piece + table)
     for units, most, kinds in ((1, 1, 1), (1, 900, 400), (40, 9, 3), (40, 30, 50), (300, 1, 2)):
         numbered, values = made(dice, units, most, kinds)
-        begins = begins_unit(np.array(numbered, np.int64))
+        begins = np.array([True, *(one != before for before, one in pairwise(numbered))])
         found = number_rows(begins), *number_values(begins, pa.array(values, pa.string()))
         assert [one.tolist() for one in found] == list(reference(numbered, values))
 
@@ -95,10 +96,12 @@ def stored(study):
         ).fetchall()
 
 
-@pytest.mark.parametrize("chunk", [1, 100, 1 << 20])
-def test_a_prepared_table_holds_the_numbers_of_its_rows(tmp_path, monkeypatch, chunk):
+@pytest.mark.parametrize(("chunk", "written"), [(1, 0), (1, 1 << 28), (100, 5_000), (1 << 20, 1 << 28)])
+def test_a_prepared_table_holds_the_numbers_of_its_rows(tmp_path, monkeypatch, chunk, written):
     """Of every column that one groups by, whatever is looked at together; the rows of a unit lie in the order of ranks."""
     monkeypatch.setattr(ranking, "_CHUNK", chunk)
+    monkeypatch.setattr(ranking, "_WRITTEN_BYTES", written)
+    monkeypatch.setattr(ranking, "_LOOK", max(1, chunk // 3))
     study = visits_table(tmp_path, visits(random.Random(3)), columns=COLUMNS)
     prepared(study)
     rows = stored(study)

@@ -2,10 +2,12 @@
 
 import collections
 import contextlib
+import hashlib
 import itertools
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from duckdb_studies import KEY, folder_of, prepared, rows, study_of, visits_table, write
@@ -249,6 +251,27 @@ def test_an_order_that_the_engine_did_not_keep_is_noticed(tmp_path, monkeypatch)
 
     with pytest.raises(Failed, match="order"):
         local_rows(tmp_path, people())
+
+
+@pytest.mark.slow
+def test_rows_that_are_read_in_another_order_than_they_were_looked_at_are_noticed(tmp_path, monkeypatch):
+    """The number that rows are ordered by is looked at first and alone; what is read afterwards is compared with it."""
+    looked = ranking.RankingPass._order  # noqa: SLF001 -- what is looked at
+    monkeypatch.setattr(ranking.RankingPass, "_order", lambda self, source: looked(self, source) + np.uint64(1))
+
+    with pytest.raises(Failed, match="order"):
+        local_rows(tmp_path, people())
+
+
+def test_the_hash_of_a_unit_is_its_md5():
+    """The same for ever, as the order of a unit's rows follows from it: eight bytes of MD5 of key, type and text."""
+    key, values = "0f" * 16, ["", "1", "é" * 200, *map(str, range(2_000))]
+    with contextlib.closing(connect(":memory:", {})) as connection:
+        connection.register("units", pa.table({"value": values}))
+        hashed = f"SELECT {prepare.unit_hash('value', 's', key)}, md5_number_lower('{key}s' || value) FROM units"
+        found = connection.execute(hashed).fetchall()
+    wanted = [int.from_bytes(hashlib.md5(f"{key}s{one}".encode()).digest()[8:], "little") for one in values]  # noqa: S324
+    assert found == [(one, one) for one in wanted]
 
 
 # ---- who a row belongs to ------------------------------------------------------------------------------------------

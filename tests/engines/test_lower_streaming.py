@@ -28,7 +28,7 @@ from lower_layout import (
 from lower_worlds import felt, lit_tenths, standing, visits, world
 
 from curador.engines.duckdb.spelling import DISORDER, UNIT_PARTS
-from curador.engines.duckdb.worker import answer
+from curador.engines.duckdb.worker import PlanKeeper
 from curador.engines.lower import dialect_duckdb
 from curador.engines.lower.block import MOST_PARTS, collect, lower_kept, lower_ways
 from curador.engines.lower.dialect_duckdb import STREAMED, DuckDB, ranges_of_parts
@@ -168,7 +168,7 @@ def test_then_the_other_statement_is_run():
     """The worker returns what sorting gives, as if nothing had happened; before it and after it, other results too."""
     con = shuffled()
     ways = lower_ways(PLAN, SCHEMA, dialect=Elsewhere())
-    found = answer(con.cursor(), [("before", "SELECT 1 AS x"), ("rows", *ways), ("after", "SELECT 2 AS x")])
+    found = PlanKeeper(con.cursor()).answer([("before", "SELECT 1 AS x"), ("rows", *ways), ("after", "SELECT 2 AS x")])
     assert as_dictionary(collect(PLAN, found["rows"])) == as_dictionary(tally(con, PLAN))
     assert [found[name].to_pylist() for name in ("before", "after")] == [[{"x": 1}], [{"x": 2}]]
 
@@ -187,7 +187,7 @@ def test_another_error_is_no_disorder():
     """A statement that fails by itself fails: the next one is not a second try."""
     con = connect()
     with pytest.raises(duckdb.InvalidInputException, match="something else"):
-        answer(con.cursor(), [("a", "SELECT error('something else') AS x", "SELECT 1 AS x")])
+        PlanKeeper(con.cursor()).answer([("a", "SELECT error('something else') AS x", "SELECT 1 AS x")])
 
 
 # ---- seeded bugs ---------------------------------------------------------------------------------------------------------

@@ -45,17 +45,10 @@ Arrow: TypeAlias = Any
 """A column of pyarrow, which has no types of its own to show."""
 
 
-def begins_unit(units: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each row whether it is its unit's first."""
-    begins = np.ones(len(units), np.bool_)
-    np.not_equal(units[1:], units[:-1], out=begins[1:])
-    return begins
-
-
 def number_rows(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return each row's number in its unit."""
-    places = np.arange(len(begins), dtype=np.int64)
-    return places - np.maximum.accumulate(np.where(begins, places, 0)) + 1
+    """Return each row's number in its unit. The first row begins one."""
+    starts = np.flatnonzero(begins)
+    return np.arange(1, len(begins) + 1) - np.repeat(starts, np.diff(starts, append=len(begins)))
 
 
 def number_values(begins: NDArray[np.bool_], column: Arrow) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:

@@ -18,17 +18,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curador.engines.duckdb import reading
-from curador.engines.duckdb.numbering import as_arrow, as_numpy, begins_unit, columns_to_number, number_rows, number_values
+from curador.engines.duckdb.numbering import as_arrow, as_numpy, columns_to_number, number_rows, number_values
 from curador.engines.duckdb.spelling import UNIT_PARTS, commas
 from curador.errors import Failed
 from curador.plan.model import column_grid
 from curador.plan.ownership import numbered_columns
 from curador.plan.work import UNIT_TEXT_BYTES
+from curador.study.model import UnitColumn
+from curador.study.values import Type
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import duckdb
     from numpy.typing import NDArray
 
+    from curador.engines.duckdb.numbering import Arrow
     from curador.study.model import TableSchema
 
 _SMALL = 16_000_000
@@ -95,10 +100,12 @@ def rank(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: Owne
     grids, keys = reading.grids(schema), [f"c{index}" for index in numbered_columns(schema)]
     number = np.dtype(np.uint16) if most < 1 << 16 else np.dtype(np.int64)
     connection.execute(f"CREATE TABLE t{place} ({commas(_columns(schema, keys, number))})").fetchall()
-    one = RankingPass(
-        connection, f"t{place}", reading.column_names(schema), grids, keys, _long_texts(schema), most, owned, number
-    )
-    passes = _passes(connection, schema, owned, memory)
+    connection.execute("SET arrow_large_buffer_size = true").fetchall()  # texts of a chunk may be more than two gigabytes
+    connection.execute("SET max_vacuum_tasks = 0").fetchall()  # nothing is deleted; ends of statements would be written twice
+    width = _row_bytes(connection, schema, owned)
+    names, chunk = reading.column_names(schema), max(1, min(_CHUNK, _CHUNK_BYTES // width))
+    passes = _passes(connection, owned, width, memory)
+    one = RankingPass(connection, f"t{place}", names, grids, keys, _long_texts(schema), most, owned, number, chunk)
     for part in range(passes):
         one.run(owned.units * part // passes, owned.units * (part + 1) // passes)
     verify_order(connection, f"t{place}")
@@ -117,7 +124,17 @@ def _columns(schema: TableSchema, keys: list[str], number: np.dtype[Any]) -> lis
     runs = ["__u BIGINT", "__h UBIGINT", "__b UTINYINT"]
     small = ["__r USMALLINT" if number == np.uint16 else "__r BIGINT", *columns_to_number(keys)]
     own = [f"{one} USING COMPRESSION rle" for one in runs] + [f"{one} USING COMPRESSION uncompressed" for one in small]
-    return [*reading.column_types(schema), *packed, *own]
+    return [*_kept_types(schema), *packed, *own]
+
+
+def _kept_types(schema: TableSchema) -> list[str]:
+    """The columns of the table itself. Whole numbers that say whose a row is come in runs as well."""
+    unit = schema.table.unit
+    owner = unit.column if isinstance(unit, UnitColumn) and not schema.table.single else None
+    return [
+        f"{kept} USING COMPRESSION rle" if field.name == owner and field.type == Type.INTEGER else kept
+        for kept, field in zip(reading.column_types(schema), schema.fields, strict=True)
+    ]
 
 
 def verify_order(connection: duckdb.DuckDBPyConnection, table: str) -> None:
@@ -154,7 +171,16 @@ def _long_texts(schema: TableSchema) -> list[str]:
 
 
 _CHUNK = 1 << 20
-"""Rows that are looked at together while they are numbered, more where a unit has more."""
+"""Rows that are numbered and written together, fewer where they are wide."""
+
+_CHUNK_BYTES = 1 << 26
+"""About how many bytes these have together."""
+
+_WRITTEN_BYTES = 1 << 28
+"""Chunks are written together up to about so many bytes: where one statement ends, a part of the file is written twice."""
+
+_LOOK = 1 << 16
+"""Rows whose neighbours are compared together: what is made of them stays in a processor's cache."""
 
 
 _WIDE_STEPS = 1 << 24
@@ -169,6 +195,7 @@ class RankingPass:
     texts   columns whose texts are shortened where a unit has too many
     most    rows of one unit that are kept: those of the lowest ranks
     number  what a rank is stored in
+    chunk   rows that are numbered and written together
 
     One number is sorted by: k, the unit's place in the range, and behind it as many of the first bits of p as there is room
     for. Units in which two rows have the same k, and those whose texts are shortened, come behind the others: ranked by the
@@ -184,6 +211,7 @@ class RankingPass:
     most: int
     owned: OwnedRows
     number: np.dtype[Any]
+    chunk: int
 
     def run(self, first: int, behind: int) -> None:
         """Append the rows of the units from `first` to the one before `behind`."""
@@ -217,13 +245,10 @@ class RankingPass:
         columns = commas(self.names)
         self.connection.register("waiting", as_arrow({"u": late, "h": units.hashes[late - units.first]}))
         # taken out first: they are few, and what follows then reads them alone
-        waiting = (
-            f"SELECT s.*, w.u, w.h FROM (SELECT *, rowid AS id, {unit} AS u FROM ranked) AS s JOIN waiting AS w USING (u)"
-        )
-        self._do(f"CREATE TEMP TABLE tied AS SELECT {columns}, u, h, id, {pseudorandom(columns)} AS p FROM ({waiting})")
+        waiting = f"SELECT s.*, w.u, w.h FROM (SELECT *, {unit} AS u FROM ranked) AS s JOIN waiting AS w USING (u)"
+        self._do(f"CREATE TEMP TABLE tied AS SELECT {columns}, u, {pseudorandom(columns)} AS p FROM ({waiting})")
         self.connection.unregister("waiting")
-        places = rank_by_formula("tied", columns, "id")
-        placed = f"SELECT s.* EXCLUDE (id), q.r FROM tied AS s JOIN ({places}) AS q USING (id)"
+        placed = rank_by_formula("tied", columns, f"{columns}, u")
         if too_long is not None:
             placed = _shorten_texts(placed, too_long, self.texts)
         key = f"((u - {units.first})::UBIGINT << {units.shift}) | r::UBIGINT"
@@ -242,67 +267,84 @@ class RankingPass:
 
         known  units that do; others are those in which two rows are equal in k
         """
+        order = self._order(source)
+        lying = _find_units(order, units, known)
+        chunks: list[Arrow] = []
+        for unit, behind in _cut(lying.ends, self.chunk):
+            kept = lying.kept(unit, behind, self.most)
+            if not kept.any():
+                continue
+            start = int(lying.ends[unit])
+            end = int(lying.ends[behind]) if behind > unit + 1 else start + int(kept[0])
+            rows = self._chunk(source, order, start, end)
+            chunks.append(self._number(rows, units, lying, unit, behind))
+            if sum(one.nbytes for one in chunks) > _WRITTEN_BYTES:
+                self._write(chunks)
+        self._write(chunks)
+        return lying.places[lying.late] + units.first
+
+    def _write(self, chunks: list[Arrow]) -> None:
+        """Append chunks of numbered rows, and forget them. The engine keeps the order of an Arrow table that it inserts."""
         import pyarrow as pa
 
-        pieces, late = self._number(source, units, known)
-        if pieces:
-            self.connection.register("numbers", pa.concat_tables([as_arrow(one) for one in pieces]))
-            stored = commas([*self.names, *(f"{expression} AS {name}" for name, expression in self.grids.items())])
-            joined = f"{source} AS s POSITIONAL JOIN numbers"
-            kept = f"__r BETWEEN 1 AND {self.most}"
-            self._do(f"INSERT INTO {self.table} SELECT {stored}, numbers.* FROM {joined} WHERE {kept}")
-            self.connection.unregister("numbers")
-        return late
+        if not chunks:
+            return
+        self.connection.register("numbered", pa.concat_tables(chunks))
+        stored = commas([*self.names, *(f"{expression} AS {name}" for name, expression in self.grids.items())])
+        own = commas(name for name in chunks[0].column_names if name.startswith("__"))
+        self._do(f"INSERT INTO {self.table} SELECT {stored}, {own} FROM numbered WHERE __r BETWEEN 1 AND {self.most}")
+        self.connection.unregister("numbered")
+        chunks.clear()
 
-    def _number(
-        self, source: str, units: UnitRange, known: NDArray[np.int64]
-    ) -> tuple[list[dict[str, NDArray[Any]]], NDArray[np.int64]]:
-        """Return the numbers of a source's rows, in the places in which they lie, piece by piece; and units that come later.
+    def _order(self, source: str) -> NDArray[np.uint64]:
+        """Return what a source is ordered by."""
+        read = self.connection.sql(f"SELECT k FROM {source}").to_arrow_table().column("k")
+        return np.concatenate([as_numpy(chunk) for chunk in read.chunks]) if read.num_chunks else np.empty(0, np.uint64)
+
+    def _chunk(self, source: str, order: NDArray[np.uint64], start: int, end: int) -> Arrow:
+        """Return rows of a source as they lie.
+
+        Claim   They are the rows from place `start` to the one before `end`, in their order, but for rows equal in k.
+        Source  Every row's k was compared.
+        """
+        named = commas([*self.names, "k"])
+        read = self.connection.sql(f"SELECT {named} FROM {source} WHERE rowid >= {start} AND rowid < {end}")
+        rows = read.to_arrow_table()
+        found = np.concatenate([as_numpy(chunk) for chunk in rows.column("k").chunks])
+        if not np.array_equal(found, order[start:end]):
+            raise Failed(_DISORDER)
+        return rows
+
+    def _number(self, chunk: Arrow, units: UnitRange, lying: LyingUnits, unit: int, behind: int) -> Arrow:
+        """Return a chunk's rows, those of the units from `unit` to the one before `behind`, with their numbers.
 
         Claim   The numbers are those of `numbering.py` in the order in which rows lie, which is that of k; ranks are 0 in
-                units that come later, and no unit with equal rows is missed.
-        Source  Every row's place is the one expected, and every row was compared with the one before it.
+                units that come later.
         """
-        total = int(str(self._do(f"SELECT count(*) FROM {source}")[0][0]))
-        named = commas(["rowid AS id", "k", *self.keys])
-        pieces: list[dict[str, NDArray[Any]]] = []
-        late: list[NDArray[np.int64]] = []
-        start, began, before, room = 0, 0, None, np.uint64(units.shift)
-        while start < total:
-            behind = start + max(_CHUNK, 2 * self.most)
-            read = self.connection.sql(f"SELECT {named} FROM {source} WHERE rowid >= {start} AND rowid < {behind}")
-            rows = read.to_arrow_table().combine_chunks()
-            ids, order = (as_numpy(rows.column(name).chunk(0)) for name in ("id", "k"))
-            places = (order >> room).astype(np.int64)
-            begins, tied = _compare_neighbours(places, order, ids - start, before)
-            starts = np.flatnonzero(begins)
-            end = len(order) if behind >= total or starts[-1] == 0 else int(starts[-1])
-            number = number_rows(begins)
-            waiting = np.isin(places[starts] + units.first, known) if len(known) else np.zeros(len(starts), np.bool_)
-            waiting[np.searchsorted(starts, np.flatnonzero(tied), side="right") - 1] = True
-            if before is not None and places[0] == before >> room:  # the rest of a unit of very many rows, beyond the most
-                number[: starts[1] if len(starts) > 1 else end] = self.most + 1
-                if waiting[0]:
-                    for piece in pieces[began:]:
-                        piece["__r"][:] = 0
-            else:
-                began = len(pieces)
-            if waiting.any():
-                late.append(places[starts][waiting & (starts < end)] + units.first)
-                number[np.repeat(waiting, np.diff(starts, append=len(order)))] = 0
-            hashes = units.hashes[places[:end]]
-            columns: dict[str, NDArray[Any]] = {
-                "__u": places[:end] + units.first,
-                "__h": hashes,
-                "__b": (hashes >> np.uint64(64 - (UNIT_PARTS - 1).bit_length())).astype(np.uint8),
-                "__r": np.minimum(number[:end], self.most + 1).astype(self.number),
-            }
-            for name in self.keys:
-                values = number_values(begins[:end], rows.column(name).chunk(0).slice(0, end))
-                columns |= dict(zip((f"__d{name[1:]}", f"__f{name[1:]}"), values, strict=True))
-            pieces.append(columns)
-            start, before = start + end, order[end - 1]
-        return pieces, np.unique(np.concatenate(late)) if late else np.empty(0, np.int64)
+        starts = lying.ends[unit:behind] - lying.ends[unit]
+        counts = np.diff(starts, append=chunk.num_rows)
+        places = lying.places[unit:behind]
+        begins = np.zeros(chunk.num_rows, np.bool_)
+        begins[starts] = True
+        ranks = np.minimum(number_rows(begins), self.most + 1).astype(self.number)
+        late = lying.late[unit:behind]
+        if late.any():
+            ranks[np.repeat(late, counts)] = 0
+        hashes = units.hashes[places]
+        columns: dict[str, NDArray[Any]] = {
+            "__u": np.repeat(places + units.first, counts),
+            "__h": np.repeat(hashes, counts),
+            "__b": np.repeat((hashes >> np.uint64(64 - (UNIT_PARTS - 1).bit_length())).astype(np.uint8), counts),
+            "__r": ranks,
+        }
+        for name in self.keys:
+            values = number_values(begins, chunk.column(name).combine_chunks())
+            columns |= dict(zip((f"__d{name[1:]}", f"__f{name[1:]}"), values, strict=True))
+        numbers = as_arrow(columns)
+        rows = chunk.drop_columns(["k"])
+        for name in numbers.column_names:
+            rows = rows.append_column(name, numbers.column(name))
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,25 +356,56 @@ class UnitRange:
     hashes: NDArray[np.uint64]
 
 
-def _compare_neighbours(
-    places: NDArray[np.int64], order: NDArray[np.uint64], ids: NDArray[np.int64], before: np.uint64 | None
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which rows are their unit's first here, and which equal the row before; stop where rows lie in another order.
+@dataclass(frozen=True, slots=True)
+class LyingUnits:
+    """The units of a source in the order in which they lie there.
 
-    places  of units
-    order   what rows are ordered by: k
-    before  that of the row before the first
+    ends    where each begins, and behind them the number of rows
+    places  of each in the range of the pass
+    late    whether it comes later: two of its rows are equal in k, or it was known before
     """
-    begins = begins_unit(places)
-    tied = np.zeros(len(order), np.bool_)
-    np.equal(order[1:], order[:-1], out=tied[1:])
-    disorder = bool((order[1:] < order[:-1]).any() or (np.diff(ids) != 1).any() or ids[0])
-    if before is not None:
-        disorder |= bool(order[0] < before)
-        tied[0] = order[0] == before
-    if disorder:
-        raise Failed("The engine did not keep the order in which it had sorted rows.")
-    return begins, tied
+
+    ends: NDArray[np.int64]
+    places: NDArray[np.int64]
+    late: NDArray[np.bool_]
+
+    def kept(self, unit: int, behind: int, most: int) -> NDArray[np.int64]:
+        """Return how many rows are kept now of the units from `unit` to the one before `behind`."""
+        return np.where(self.late[unit:behind], 0, np.minimum(np.diff(self.ends[unit : behind + 1]), most))
+
+
+_DISORDER = "The engine did not keep the order in which it had sorted rows."
+
+
+def _find_units(order: NDArray[np.uint64], units: UnitRange, known: NDArray[np.int64]) -> LyingUnits:
+    """Return the units of rows that lie in this order; stop where it is no order.
+
+    Claim   No unit in which two rows are equal in k is missed.
+    Source  Every row was compared with the one before it, and in a sorted sequence equal ones are neighbours.
+    """
+    room = np.uint64(units.shift)
+    begins, tied = [np.zeros(min(len(order), 1), np.int64)], [np.empty(0, np.int64)]
+    for start in range(1, len(order), _LOOK):
+        rows, before = order[start : start + _LOOK], order[start - 1 : start - 1 + _LOOK][: len(order) - start]
+        if (rows < before).any():
+            raise Failed(_DISORDER)
+        differ = rows ^ before
+        tied.append(np.flatnonzero(differ == 0) + start)
+        begins.append(np.flatnonzero(differ >> room) + start)
+    starts = np.concatenate(begins)
+    places = (order[starts] >> room).astype(np.int64)
+    late = np.isin(places + units.first, known) if len(known) else np.zeros(len(starts), np.bool_)
+    late[np.searchsorted(starts, np.concatenate(tied), side="right") - 1] = True
+    return LyingUnits(np.append(starts, len(order)), places, late)
+
+
+def _cut(ends: NDArray[np.int64], rows: int) -> Iterator[tuple[int, int]]:
+    """Yield stretches of whole units, of at most so many rows, more where one unit has more."""
+    unit = 0
+    while unit < len(ends) - 1:
+        behind = max(int(np.searchsorted(ends, ends[unit] + rows, side="right")) - 1, unit + 1)
+        yield unit, behind
+        unit = behind
 
 
 def _shorten_texts(placed: str, too_long: str, texts: list[str]) -> str:
@@ -349,18 +422,22 @@ def _shorten_texts(placed: str, too_long: str, texts: list[str]) -> str:
     return f"{short} UNION ALL BY NAME SELECT * FROM ({placed}) ANTI JOIN ({too_long}) USING (u)"
 
 
-def _passes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: OwnedRows, memory: int) -> int:
-    """Return in how many parts the table is ranked: a quarter at a time, less where memory is short, small tables at once.
-
-    It depends on the rows, and nothing depends on it but time and memory.
-    """
-    count = int(str(connection.execute(f"SELECT count(*) FROM {owned.rows}").fetchall()[0][0]))
+def _row_bytes(connection: duckdb.DuckDBPyConnection, schema: TableSchema, owned: OwnedRows) -> int:
+    """Return about how many bytes a row has, by a few of them."""
     fields = schema.fields
     fixed = sum(_TEXT_BYTES if field.type == "string" else 8 for field in fields) + _OWN_BYTES
     texts = [f"coalesce(strlen(c{place}), 0)" for place, field in enumerate(fields) if field.type == "string"]
     if texts:
         sample = f"SELECT list_sum([{commas(texts)}]) AS n FROM {owned.rows} LIMIT {_SAMPLE}"
         fixed += int(connection.execute(f"SELECT coalesce(avg(n), 0) FROM ({sample})").fetchall()[0][0])
-    whole = count * fixed
+    return fixed
+
+
+def _passes(connection: duckdb.DuckDBPyConnection, owned: OwnedRows, width: int, memory: int) -> int:
+    """Return in how many parts the table is ranked: a quarter at a time, less where memory is short, small tables at once.
+
+    It depends on the rows, and nothing depends on it but time and memory.
+    """
+    whole = int(str(connection.execute(f"SELECT count(*) FROM {owned.rows}").fetchall()[0][0])) * width
     part = min(max(_SMALL, whole // _PASSES + 1), max(_SMALL // 8, memory // 6))
     return max(1, -(-whole // part))

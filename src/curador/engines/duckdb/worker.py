@@ -44,6 +44,9 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _START = 120.0
 """Seconds in which a worker must be ready: no part of a question's deadline, since no question has been asked."""
 
+_MOST_PREPARED = 32
+"""Statements that a connection keeps the plans of."""
+
 _LENGTH = struct.Struct(">Q")
 _HEADROOM = 8 << 30
 """Bytes of addresses beyond twice DuckDB's own limit: programs, stacks, results."""
@@ -232,11 +235,11 @@ class InlineRunner:
             try:
                 if self._connections is None:
                     self._connections = Connections(self._specification)
-                cursor = self._connections.cursor(empty=empty)
-                timer = threading.Timer(seconds, cursor.interrupt)
+                keeper = self._connections.keeper(empty=empty)
+                timer = threading.Timer(seconds, keeper.cursor.interrupt)
                 timer.daemon = True
                 timer.start()
-                return answer(cursor, statements)
+                return keeper.answer(statements)
             except Exception as problem:  # noqa: BLE001 -- the engine decides what anybody may know of it
                 raise BrokenError(f"{type(problem).__name__}: {problem}") from None
             finally:
@@ -321,15 +324,18 @@ class Connections:
     def __init__(self, specification: Mapping[str, Any]) -> None:
         self._specification = specification
         self._data = open_connection(specification)
+        self._keeper = PlanKeeper(self._data.cursor())
         self._empty: duckdb.DuckDBPyConnection | None = None
+        self._without: PlanKeeper | None = None
 
-    def cursor(self, *, empty: bool) -> duckdb.DuckDBPyConnection:
-        """Return a cursor for one question."""
+    def keeper(self, *, empty: bool) -> PlanKeeper:
+        """Return what asks one question at a time."""
         if not empty:
-            return self._data.cursor()
-        if self._empty is None:
+            return self._keeper
+        if self._without is None:
             self._empty = self._without_rows()
-        return self._empty.cursor()
+            self._without = PlanKeeper(self._empty.cursor())
+        return self._without
 
     def close(self) -> None:
         """Close what is open."""
@@ -358,30 +364,56 @@ class Connections:
         return connection
 
 
-def answer(cursor: duckdb.DuckDBPyConnection, statements: Sequence[Ways]) -> dict[str, Any]:
-    """Return the Arrow table of every result: one transaction, so one snapshot. The cursor is this question's alone."""
-    try:
-        cursor.execute("BEGIN TRANSACTION READ ONLY").fetchall()
-        return {name: _result(cursor, *ways) for name, *ways in statements}
-    finally:
-        cursor.close()
+class PlanKeeper:
+    """A cursor with the statements that it ran last, prepared: a question that is asked again is not planned again.
 
-
-def _result(cursor: duckdb.DuckDBPyConnection, statement: str, *others: str) -> Any:
-    """Return the result of a statement, or of the next one where it stopped since the engine met rows out of order.
-
-    What it had found by then nobody sees. A version is a file that nobody writes, so another transaction sees the same.
+    Plans follow from statements and the catalogue of a version, which is a file that nobody writes, not from rows: see
+    `connection.py`.
     """
-    import duckdb
 
-    try:
-        return cursor.sql(statement).to_arrow_table()
-    except duckdb.InvalidInputException as problem:
-        if not others or DISORDER not in str(problem):
-            raise
-    cursor.execute("ROLLBACK").fetchall()
-    cursor.execute("BEGIN TRANSACTION READ ONLY").fetchall()
-    return _result(cursor, *others)
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self.cursor = cursor
+        self._prepared: dict[str, str] = {}
+        self._made = 0
+
+    def answer(self, statements: Sequence[Ways]) -> dict[str, Any]:
+        """Return the Arrow table of every result: one transaction, so one snapshot."""
+        self._begin()
+        try:
+            return {name: self._result(*ways) for name, *ways in statements}
+        finally:
+            self.cursor.execute("ROLLBACK")
+
+    def _begin(self) -> None:
+        self.cursor.execute("BEGIN TRANSACTION READ ONLY")
+
+    def _result(self, statement: str, *others: str) -> Any:
+        """Return the result of a statement, or of the next one where it stopped since the engine met rows out of order.
+
+        What it had found by then nobody sees. A version is a file that nobody writes, so another transaction sees the same.
+        """
+        import duckdb
+
+        try:
+            return self.cursor.sql(f"EXECUTE {self._name_of(statement)}").to_arrow_table()
+        except duckdb.InvalidInputException as problem:
+            if not others or DISORDER not in str(problem):
+                raise
+        self.cursor.execute("ROLLBACK")
+        self._begin()
+        return self._result(*others)
+
+    def _name_of(self, statement: str) -> str:
+        """Return the name under which a statement is prepared; the one that was not asked for longest goes."""
+        name = self._prepared.pop(statement, None)
+        if name is None:
+            self._made += 1
+            name = f"question{self._made}"
+            self.cursor.execute(f"PREPARE {name} AS {statement}")
+        self._prepared[statement] = name
+        while len(self._prepared) > _MOST_PREPARED:
+            self.cursor.execute(f"DEALLOCATE {self._prepared.pop(next(iter(self._prepared)))}")
+        return name
 
 
 # ---- the worker ------------------------------------------------------------------------------------------------------
@@ -412,7 +444,7 @@ def _listen(source: IO[bytes], requests: queue.SimpleQueue[bytes]) -> None:
 
 def _serve(connections: Connections, statements: list[Ways], out: IO[bytes], *, empty: bool) -> None:
     try:
-        tables = {name: _stream(table) for name, table in answer(connections.cursor(empty=empty), statements).items()}
+        tables = {name: _stream(table) for name, table in connections.keeper(empty=empty).answer(statements).items()}
     except Exception as problem:  # noqa: BLE001 -- the parent decides what anybody may know of it
         write_frame(out, json.dumps({"ok": False, "names": [], "detail": f"{type(problem).__name__}: {problem}"}).encode())
         return
