@@ -9,6 +9,7 @@ from __future__ import annotations
 import decimal
 import difflib
 import io
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import islice
@@ -50,7 +51,11 @@ def key_text(value: object) -> str:
 
     What a terminal would obey instead of showing (escapes, ends of lines) is written as its code: keys come from data.
     """
-    text = "NULL" if value is None else repr(value) if isinstance(value, float) else str(value)
+    return escaped_text("NULL" if value is None else repr(value) if isinstance(value, float) else str(value))
+
+
+def escaped_text(text: str) -> str:
+    """Return the text with every sign that is not shown (controls, directions, ends of lines, no width) as its code."""
     return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
@@ -70,6 +75,24 @@ def _places(width: float) -> int:
     if not 0 < width < float("inf"):
         return 0
     return min(max(1 - decimal.Decimal(width).adjusted(), 0), 12)
+
+
+# ---- texts that programs read -----------------------------------------------------------------------------------------
+
+
+_UNSEEN = re.compile(  # signs that are shown as nothing although they count as printable: fillers, joiners, selectors
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+
+
+def cut_text(text: str, most: int) -> str:
+    """Return a text that somebody else wrote for a program that may take texts for orders: all of it visible, and no longer.
+
+    Controls, directions, ends of lines, what has no width and what is never drawn are written as their codes. A text that was
+    cut ends in …
+    """
+    shown = _UNSEEN.sub(lambda one: ascii(one[0])[1:-1], escaped_text(text[: most + 1]))
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------------

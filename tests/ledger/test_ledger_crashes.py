@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import random
@@ -18,8 +19,10 @@ from ledger_workers import answer_until_killed
 from ledgers import create, request
 from ledgers import reopen as reopen_small
 
-from curador.errors import InvalidStudy
+from curador.errors import Failed, InvalidStudy
+from curador.ledger import sqlite
 from curador.ledger.amounts import Amounts
+from curador.ledger.witness import WitnessSlots, witness_of
 from curador.study.model import Budget
 
 LARGE = Budget(epsilon=1_000_000)
@@ -240,3 +243,62 @@ os.kill(os.getpid(), signal.SIGKILL)
         assert ledger.spent() == Amounts(Fraction(1, 4))
         ledger.reserve(request(epsilon="0.75"))
         assert [one.kind.value for one in ledger.entries()] == ["created", "reserved", "reserved"]
+
+
+# ---- what a killed writer left in the log ------------------------------------------------------------------------------
+
+
+def charge_and_end(path):
+    """Charge something, and end without closing anything: the log stays beside the file."""
+    ledger = reopen(path)
+    ledger.reserve(request(epsilon="0.1"))
+    ledger._store.tip()  # noqa: SLF001 -- it is there
+    os._exit(0)
+
+
+def test_what_was_left_in_the_log_is_synced_before_anybody_sees_it(tmp_path, monkeypatch):
+    """A log whose last commit may not be on disk: it is synced before the first page is read, and before the witness is."""
+    path = tmp_path / "a.ledger"
+    create(path, LARGE).close()
+    before = witness_of(path).read_bytes()
+    worker = multiprocessing.get_context("fork").Process(target=charge_and_end, args=(path,))
+    worker.start()
+    worker.join()
+    log = path.with_name(path.name + "-wal")
+    assert log.stat().st_size > 0
+    done, sync, begin, remember = [], os.fsync, sqlite._begin, WitnessSlots.remember  # noqa: SLF001 -- watched
+
+    def watched(handle):
+        done.append(("sync", Path(f"/proc/self/fd/{handle}").readlink().name))
+        sync(handle)
+
+    monkeypatch.setattr(sqlite.os, "fsync", watched)
+    monkeypatch.setattr(sqlite, "_begin", lambda *given: (done.append(("begin", given[1])), begin(*given)))
+    monkeypatch.setattr(
+        WitnessSlots, "remember", lambda own, *head: (done.append(("witness", head[0])), remember(own, *head))
+    )
+    witness_of(path).write_bytes(before)  # the charge was not witnessed
+
+    with reopen(path, verify=False):
+        pass
+
+    assert done.index(("sync", log.name)) < done.index(("begin", "BEGIN"))
+    assert done.index(("sync", log.name)) < done.index(("witness", 1))
+    assert [one for one in done if one == ("sync", log.name)] == [("sync", log.name)]  # once, however many look
+
+
+def test_a_log_that_cannot_be_synced_is_not_looked_at(tmp_path, monkeypatch):
+    """Nobody knows what of it would last: refused, and opened when the disk is well."""
+    path = tmp_path / "a.ledger"
+    create(path, LARGE).close()
+
+    def broken(handle):
+        raise OSError(errno.EIO, "simulated")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite.os, "fsync", broken)
+        with pytest.raises(Failed, match=r"^the ledger could not be written; nothing was released\.$"):
+            reopen(path)
+
+    with reopen(path) as ledger:
+        assert ledger.head.sequence == 0

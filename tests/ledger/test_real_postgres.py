@@ -6,8 +6,9 @@ import shutil
 
 import psycopg
 import pytest
-import real_postgres
 from real_postgres import MISSING, find_installation, private_server, shared_server
+
+from curador.door import cluster
 
 pytestmark = pytest.mark.slow
 
@@ -41,9 +42,9 @@ def test_test_processes_share_one_server(installation, tmp_path):
 
 def test_where_no_server_can_be_had_the_reason_is_named(monkeypatch):
     """A skip that says what is missing."""
-    monkeypatch.setattr(real_postgres, "installations", lambda: iter(()))
+    monkeypatch.setattr(cluster, "installations", lambda: iter(()))
     assert find_installation() is None
-    assert all(name.replace("_", "-") in MISSING for name in real_postgres.WHEELS)
+    assert all(name.replace("_", "-") in MISSING for name in cluster.WHEELS)
 
 
 def test_the_wheel_comes_first():

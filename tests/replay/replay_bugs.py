@@ -474,12 +474,12 @@ def analyst_buys_the_survey(patch):
     """Whoever asks first buys it."""
     owner = lambda session: dataclasses.replace(session, analyst=None)  # noqa: E731
     _wrapped(patch, buying, "needs_survey", lambda plain, session, *given: plain(owner(session), *given))
-    _wrapped(patch, buying, "buy_survey", lambda plain, session, before: plain(owner(session), before))
+    _wrapped(patch, buying, "buy_survey", lambda plain, session, before, **named: plain(owner(session), before, **named))
 
 
 def survey_bought_twice(patch):
     """Who buys looks again which survey is in force, and follows the one that was bought a moment ago."""
-    _wrapped(patch, buying, "buy_survey", lambda plain, session, _before: plain(session, session.survey))
+    _wrapped(patch, buying, "buy_survey", lambda plain, session, _before, **named: plain(session, session.survey, **named))
 
 
 def main_part_too_dear(patch):

@@ -104,7 +104,7 @@ class Askers:
         question, version = f"question {self.asked}", self.world.oracle.version
         if self.random.random() < 0.1:
             self.world.fresh.add(question)
-        self.world.version_of[question], self.world.arrived[question] = version, self.scheduler.now
+        self.world.version_of[question] = version
         del process
         return Request(
             amounts=AMOUNTS[cost],

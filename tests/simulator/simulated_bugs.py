@@ -7,6 +7,9 @@ A bug is a function of a monkeypatch and of the rules of the simulated database.
 
 import contextlib
 import dataclasses
+import datetime as dt
+
+from simulated_product import STAGE
 
 from curador.curator import spending
 from curador.errors import CuradorError, Failed, LedgerBusy
@@ -16,7 +19,7 @@ from curador.ledger.acts import Reserve, Serve, Settle
 from curador.ledger.entry import STUDY, EntryKind, holder_of, new_id
 from curador.ledger.ledger import Ledger
 from curador.ledger.witness import Head, WitnessedHead, WitnessSlots
-from curador.ledger.writer import Writer
+from curador.ledger.writer import PATIENCE, Writer
 
 
 def _wrapped(patch, owner, name, change):
@@ -50,7 +53,7 @@ def _writes(patch, *, inside=lambda *_: None, after=lambda *_: None, mirrors=Tru
                 for ticket in batch:
                     self._perform(page, ticket)
                 for serve in counted.values():
-                    self._perform(page, writer.Ticket(serve, 0.0))
+                    self._perform(page, writer.Waiter(serve, 0.0))
                 head = page.tip()
                 inside(self, batch, head)
         except LedgerBusy:
@@ -263,7 +266,7 @@ def dead_is_given_back(patch, rules):
     """A reservation that somebody gave up waiting for counts no longer."""
 
     def perform(plain, act, page, head, limits, *, again):
-        dead = None if act.dead is None else page.named(act.dead)
+        dead = page.named(act.dead[-1]) if act.dead else None
         if dead is not None:
             page.give_back(STUDY, page.total(STUDY) - dead.amounts)
             head = dataclasses.replace(head, after=dataclasses.replace(head.after, spent=head.after.spent - dead.amounts))
@@ -369,6 +372,18 @@ def dead_though_committed(patch, rules):
         "perform",
         lambda plain, act, page, *given, **named: plain(act, _Page(page, settled=lambda _: None), *given, **named),
     )
+
+
+def deadline_since_the_question_came(patch, rules):
+    """Who waited long for a turn, or whose clock jumped, is taken for dead as soon as it is charged."""
+
+    def seen(session, request, other):
+        age = (STAGE.world.scheduler.today() - dt.datetime.fromisoformat(other.time)).total_seconds()
+        patch.setattr(session.sightings, "since", lambda _charge, now: now - age - PATIENCE)
+        return plain(session, request, other)
+
+    plain = spending._await_other
+    patch.setattr(spending, "_await_other", seen)
 
 
 # ---- the witness ---------------------------------------------------------------------------------------------------------
@@ -516,12 +531,17 @@ def uncommitted_is_seen(patch, rules):
     rules.isolated = False
 
 
+def found_and_not_synced(patch, rules):
+    """What a killed writer left in the log counts as written when somebody finds it."""
+    rules.found = False
+
+
 def rows_before_the_charge(patch, rules):
     """The engine is started while the charge is being written."""
 
-    def reserve(plain, session, purchase, *, fresh):
+    def reserve(plain, session, purchase, **said):
         purchase.compute(rehearsal=False)
-        return plain(session, purchase, fresh=fresh)
+        return plain(session, purchase, **said)
 
     _wrapped(patch, spending, "_reserve", reserve)
 
@@ -568,6 +588,7 @@ BUGS = [
     commit_forgets_failures,
     once_ignored,
     dead_though_committed,
+    deadline_since_the_question_came,
     newer_slot_is_written,
     witness_not_synced,
     slots_of_the_killed,
@@ -583,6 +604,7 @@ BUGS = [
     synchronous_normal,
     two_writers_without_a_lock,
     uncommitted_is_seen,
+    found_and_not_synced,
     rows_before_the_charge,
     released_though_not_stored,
 ]

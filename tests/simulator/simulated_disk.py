@@ -97,9 +97,10 @@ class Disk:
     def open(self, path, flags, mode=0o600):  # noqa: ARG002 -- as os.open
         """os.open of a file or of the folder."""
         self.handles += 1
+        handle = self.handles  # creating takes a while, in which others open files, too
         if path.name == "":
-            self.open_files[self.handles] = None, self._process()
-            return self.handles
+            self.open_files[handle] = None, self._process()
+            return handle
         if flags & os.O_CREAT:
             self._reach("create", writes=True)
             if path.name in self.names:
@@ -108,8 +109,8 @@ class Disk:
             self.names[path.name] = SimulatedFile(self.numbers)
         if path.name not in self.names:
             raise FileNotFoundError(path.name)
-        self.open_files[self.handles] = self.names[path.name], self._process()
-        return self.handles
+        self.open_files[handle] = self.names[path.name], self._process()
+        return handle
 
     def close(self, handle):
         """os.close."""

@@ -77,7 +77,6 @@ class Faults:
 
     def jump(self, task):
         """Set the clock on the wall, or wake up after a while."""
-        self.world.oracle.excused = True
         self.scheduler.note("JUMP")
         if self.random.random() < 0.5:
             self.scheduler.now += self.random.choice((7.0, 50.0, 4000.0))
@@ -156,6 +155,7 @@ class Faults:
                 world.stop(process)
         for change in list(world.database.running):
             world.database.end(change)
+        world.database.sync()
         self.heal()
         held, watch = world.database.seen, world.database.watch
         world.database.watch = lambda _: None

@@ -71,7 +71,8 @@ class Oracle:
         self.answered = {}  # id of a reservation -> SHA-256 of its answer
         self.computed, self.computed_cost, self.released, self.costs = {}, 0, {}, {}
         self.never = set()  # questions of which somebody was told that nothing was spent
-        self.excused = False  # whether a clock jumped: whoever waits may give up too early
+        self.left = set()  # what a killed process had given up, whose last write may be found in the log
+        self.charged_at = {}  # id of a reservation -> when it was on disk
 
     def fail(self, *what):
         """End the history."""
@@ -90,6 +91,7 @@ class Oracle:
             self.fail("an entry was changed")
         for row in rows[len(self.texts) :]:
             self._add(row)
+        self.left = set()
         if any(int(spent[0]) != self._total(holder) for holder, (spent, _) in layer.totals.items()):
             self.fail("running totals differ from the entries")
         if self.spent > self.world.limit:
@@ -141,20 +143,21 @@ class Oracle:
         self.by_holder[holder] = self.by_holder.get(holder, 0) + cost
         if self.by_holder[holder] > self.world.limit_of(body["analyst"]):
             self.fail("a share was overspent")
-        self.reserved[own], self.costs[own] = body, cost
+        self.reserved[own], self.costs[own], self.charged_at[own] = body, cost, self.scheduler.now
         self.by_question.setdefault(question, []).append(own)
         self.standing.setdefault((body["key"], body["data_version"]), []).append(own)
 
     def _refuse_double(self, body, question):
         """Nobody pays for a question that is stored, or that somebody is answering who can still do so."""
-        if self.world.is_fresh(question) or self.excused:
+        if self.world.is_fresh(question):
             return
         for other in self.standing.get((body["key"], body["data_version"]), []):
             asked = self.reserved[other]["question"]
-            if any(other in process.session.abandoned for process in self.world.ready() if process.session):
+            given_up = (process.session.abandoned for process in self.world.ready() if process.session)
+            if other in self.left or any(other in held for held in given_up):
                 continue  # interrupted or failed, and told that its charge is kept: who asks again pays again
-            age = self.ended.get(other, (self.scheduler.now,))[0] - self.world.arrived[asked]
-            if age < self.world.deadline - 1 and not self.world.is_fresh(asked):  # times of entries are whole seconds
+            young = self.scheduler.now - self.charged_at[other] <= self.world.deadline
+            if (young or other in self.ended) and not self.world.is_fresh(asked):
                 self.fail("paid twice for one question:", question)
 
     def _settle(self, body, own, holder, kind):

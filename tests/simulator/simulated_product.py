@@ -3,7 +3,6 @@
 # ruff: noqa: PLW0108 -- the world is another one for every seed
 
 import contextlib
-import datetime as dt
 import errno
 import functools
 import json
@@ -19,7 +18,7 @@ from simulated_world import World
 from curador.curator import pace, spending
 from curador.ledger import chain, entry, ledger, opening, witness, writer
 from curador.ledger.limits import Limits
-from curador.ledger.writer import Ticket, Writer
+from curador.ledger.writer import Waiter, Writer
 
 
 class Stage:
@@ -72,15 +71,11 @@ CLOCK = SimpleNamespace(
     sleep=lambda seconds: STAGE.world.scheduler.sleep(seconds),
     time=lambda: 0.0,
 )
-CALENDAR = SimpleNamespace(
-    UTC=dt.UTC,
-    datetime=SimpleNamespace(now=lambda zone: STAGE.world.scheduler.today(zone), fromisoformat=dt.datetime.fromisoformat),
-)
 SECRETS = SimpleNamespace(token_hex=lambda length: STAGE.world.token(length))
 
 
 def _ticket(*given, **named):
-    return Ticket(*given, told=SimulatedEvent(STAGE.world.scheduler), **named)
+    return Waiter(*given, told=SimulatedEvent(STAGE.world.scheduler), **named)
 
 
 def _limits(record):
@@ -119,9 +114,8 @@ def simulated(bug=None):
             "fcntl",
             SimpleNamespace(LOCK_EX=EXCLUSIVE, LOCK_UN=UNLOCK, flock=lambda handle, how: _disk(handle).flock(handle, how)),
         )
-        patch.setattr(spending, "dt", CALENDAR)
         patch.setattr(spending, "is_private", lambda: True)
-        patch.setattr(writer, "Ticket", _ticket)
+        patch.setattr(writer, "Waiter", _ticket)
         patch.setattr(opening, "store_at", lambda path: STAGE.world.store(path))
         patch.setattr(ledger, "SharedWriter", lambda own, _: own)  # another process is another world's: `from_afar` asks it
         patch.setattr(opening, "resolve_path", lambda path: path)

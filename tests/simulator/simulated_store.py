@@ -115,12 +115,16 @@ class SimulatedPage:
         """Every row in order."""
         return iter([*self.layer.newest()][::-1][start:])
 
-    def standing(self, question_key, data_version):
+    def standing(self, question_key, data_version, *, end=10**9):
         """The last reservation of a question that is open or committed."""
         for row in self.layer.newest():
-            if (row.kind, row.question_key, row.data_version) == ("reserved", question_key, data_version):
-                end = self.layer.find("settles", row.id)
-                if end is None or end.kind == "committed":
+            if row.sequence < end and (row.kind, row.question_key, row.data_version) == (
+                "reserved",
+                question_key,
+                data_version,
+            ):
+                ended = self.layer.find("settles", row.id)
+                if ended is None or ended.kind == "committed":
                     return chain.entry_of(row)
         return None
 
@@ -128,6 +132,11 @@ class SimulatedPage:
         """How a reservation ended."""
         end = self.layer.find("settles", reservation)
         return None if end is None else end.kind
+
+    def end(self, reservation):
+        """The entry that settled a reservation."""
+        row = self.layer.find("settles", reservation)
+        return None if row is None else chain.entry_of(row)
 
     def of_kind(self, kind, *, after=-1):
         """The entries of a kind, the newest first."""
@@ -231,9 +240,10 @@ class Rules:
     unique    ids, settlements and places are unique
     check     no sum passes its limit
     isolated  nobody sees what is not committed
+    found     what a killed writer left in the log is synced before anybody sees it
     """
 
-    lock = sync = unique = check = isolated = True
+    lock = sync = unique = check = isolated = found = True
 
 
 class Database:
@@ -271,13 +281,27 @@ class Database:
         if change in self.running:
             self.running.remove(change)
 
-    def drop_process(self, process, *, server):
-        """End what a process had begun: what was written and not synced is lost, or the server finishes it."""
+    def drop_process(self, process, *, server, last):
+        """End what a process had begun: what was written and not synced is lost, or the server finishes it.
+
+        last   whether nobody else has the file open: whoever opens it next finds in the log what was not synced
+        """
         for change in [one for one in self.running if one.process is process]:
             if change.state == "written" and server and self.random.random() < 0.5:
                 self.apply(change)
+            elif change.state == "written" and last and not server:
+                self.lasting = self.seen.copy() if self.lasting is None else self.lasting
+                self.seen.merge(change.layer)
+                self.end(change)
             else:
                 self.end(change)
+
+    def found(self):
+        """Somebody opens the file."""
+        if self.rules.found and self.rules.sync and self.lasting is not None:
+            self.scheduler.pause("log found")
+            self.sync()
+            self.scheduler.pause("log synced")
 
     def lose_power(self):
         """What was not synced is lost or kept, whole transactions only and none after one that is lost."""
@@ -288,7 +312,8 @@ class Database:
             else:
                 self.end(change)
         if self.lasting is not None:
-            self.seen, self.lasting = self.lasting, None
+            lost = not self.rules.sync or self.random.random() < 0.7
+            self.seen, self.lasting = self.lasting if lost else self.seen, None
         self.watch(self.seen)
 
 
@@ -308,6 +333,7 @@ class SimulatedStore:
 
     def __init__(self, world, process):
         self.world, self.process = world, process
+        world.database.found()
 
     def _reach(self, label):
         self.world.scheduler.pause(label)

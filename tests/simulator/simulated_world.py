@@ -19,7 +19,7 @@ from simulated_store import Database, Rules, SimulatedPage, SimulatedStore
 from simulated_tasks import Scheduler
 
 from curador.curator.pace import Pace, Turn
-from curador.curator.session import Session
+from curador.curator.session import Session, Sightings
 from curador.errors import CuradorError, Failed
 from curador.ledger.amounts import NOTHING
 from curador.ledger.entry import BEFORE_ALL, STUDY, Entry, EntryKind, State, row_of, seal
@@ -115,7 +115,7 @@ class World:
         self.machines = [Machine(self, place) for place in range(1 + self.served_by_server)]
         self.server = Process("server", 0)
         self.client = Process("client", 0)
-        self.version_of, self.arrived, self.fresh, self.numbers = {}, {}, set(), 0
+        self.version_of, self.fresh, self.numbers = {}, set(), 0
         self.oracle = Oracle(self)
         self.database = Database(self.scheduler, self.random, Rules() if rules is None else rules, self.oracle.lasts)
         self.committed_page().append(row)
@@ -173,6 +173,7 @@ class World:
         last = len(self.database.seen.rows) - 1
         try:
             ledger = self.open_ledger(process.machine)
+            sightings = Sightings(ledger.head.sequence, self.scheduler.now)
         except (Failed, OSError) as error:  # the server is away, or the disk of the witness fails
             self.scheduler.note("not opened:", error)
             self.stop(process)
@@ -185,10 +186,10 @@ class World:
         else:
             self.scheduler.note("opened")
             process.ledger, process.told = ledger, last
-            study = SimpleNamespace(name="s", engine=SimpleNamespace(deadline=DEADLINE), tables=())
+            study = SimpleNamespace(name="s", engine=SimpleNamespace(longest=DEADLINE), tables=())
             turn = Turn(process.machine.disk.random.choice((1, 2, 3)))
             pace = Pace(0.0, self.scheduler.clock, self.scheduler.sleep)
-            process.session = Session(study, ledger, Engine(), pace=pace, turn=turn)
+            process.session = Session(study, ledger, Engine(), pace=pace, turn=turn, sightings=sightings)
 
     def open_ledger(self, machine):
         """Open the ledger as a machine sees it, by the product's own way."""
@@ -200,7 +201,11 @@ class World:
         if process in process.machine.processes:
             process.machine.processes.remove(process)
         self.scheduler.kill(process)
-        self.database.drop_process(process, server=self.served_by_server)
+        others = [one for machine in self.machines for one in machine.processes]
+        given_up = set() if process.session is None else set(process.session.abandoned)
+        before, self.oracle.left = self.oracle.left, self.oracle.left | given_up  # a server may finish its last commit now
+        self.database.drop_process(process, server=self.served_by_server, last=not others)
+        self.oracle.left = before if self.database.lasting is None else before | given_up
         process.machine.disk.forget_process(process)
 
     def lose_power(self, machine):

@@ -12,9 +12,8 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from curador.answers.bias import advice, estimate_sentence
-from curador.answers.computed import arrow_type
-from curador.answers.identity import plain
+from curador.answers.column import arrow_type
+from curador.answers.lost import advice, estimate_sentence
 from curador.canonical import canonical_digest
 from curador.errors import InvalidParameter, NotAllowed
 from curador.ledger.amounts import Amounts
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from curador.answers.table import AnswerColumn
+    from curador.answers.column import AnswerColumn
     from curador.curator.receipt import Receipt
 
 
@@ -112,7 +111,7 @@ class Answer:
     selection chose what is shown.
 
     cost        what this answer cost; nothing if it was given before
-    held_receipt  what `receipt` returns; None of an answer about made-up rows, and of no other
+    held_receipt  what `receipt` returns, or what fetches it; None of an answer about made-up rows, and of no other
     stored      whether it was given before
     confidence  of each interval
     notes       what bounding did: caps and bounds that were used
@@ -121,7 +120,7 @@ class Answer:
 
     parts: tuple[AnswerColumn, ...] = field(repr=False)
     cost: Amounts
-    held_receipt: Receipt | None = field(repr=False)
+    held_receipt: Receipt | Callable[[], Receipt] | None = field(repr=False)
     stored: bool
     confidence: Fraction
     notes: tuple[str, ...] = ()
@@ -139,7 +138,7 @@ class Answer:
         if self.held_receipt is None:
             hint = "a receipt is of rows that exist: ask the study itself"
             raise NotAllowed("an answer about made-up rows has no receipt.", hint=f"{hint}.")
-        return self.held_receipt
+        return self.held_receipt() if callable(self.held_receipt) else self.held_receipt
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -253,12 +252,13 @@ def as_made_up(answer: Answer, notes: Sequence[str]) -> Answer:
 
 def table_digest(parts: Sequence[AnswerColumn]) -> str:
     """Return SHA-256 of the released table: names, types and values; intervals follow from them and the receipt."""
-    body = [[part.name, str(part.type), [_exact(value) for value in part.values]] for part in parts]
+    from curador.answers.identity import plain
+
+    def exact(value: Any) -> Any:
+        return {"is": "float", "of": value.hex()} if isinstance(value, float) else plain(value)
+
+    body = [[part.name, str(part.type), [exact(value) for value in part.values]] for part in parts]
     return canonical_digest({"version": 1, "columns": body})
-
-
-def _exact(value: Any) -> Any:
-    return {"is": "float", "of": value.hex()} if isinstance(value, float) else plain(value)
 
 
 def _list_values(values: Sequence[Any]) -> Any:

@@ -15,20 +15,23 @@ from curador.curator.answer import Answer, table_digest
 from curador.curator.receipt import answer_receipt, answer_terms
 from curador.curator.rehearsal import rehearse, shape_of, tally_without_rows
 from curador.curator.spending import spend, try_out
+from curador.curator.ticket import PLAIN
 from curador.ledger.entry import Request
 from curador.plan.cost_class import cost_class
+from curador.plan.notes import bounding_notes
 from curador.plan.price import loss_record
-from curador.plan.words import bounding_notes, explain, selection_note
+from curador.plan.words import explain, selection_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
     from fractions import Fraction
 
+    from curador.answers.column import AnswerColumn
     from curador.answers.identity import Identity
     from curador.answers.release import ReleasedBlock
-    from curador.answers.table import AnswerColumn
     from curador.curator.finding import FindingQuestion
     from curador.curator.session import Session
+    from curador.curator.ticket import Ticket
     from curador.engines.base import Compiled, Tallied
     from curador.ledger.amounts import Amounts
     from curador.ledger.entry import Spent
@@ -194,11 +197,11 @@ class PricedQuestion:
         return engine.rehearse(compiled) if self.by_engine else [tally_without_rows(block) for block, _ in compiled]
 
 
-def ask(question: PricedQuestion | FindingQuestion, *, fresh: bool = False) -> Answer:
+def ask(question: PricedQuestion | FindingQuestion, *, fresh: bool = False, ticket: Ticket = PLAIN) -> Answer:
     """Return the stored answer of an identical question, or draw a new one and pay for it."""
     if isinstance(question, PricedQuestion):
-        return spend(question.session, question, fresh=fresh)
-    answer = spend(question.session, question, fresh=fresh)
+        return spend(question.session, question, fresh=fresh, ticket=ticket)
+    answer = spend(question.session, question, fresh=fresh, ticket=ticket)
     remember_counts(question)
     return answer
 
@@ -220,6 +223,15 @@ def try_question_out(question: PricedQuestion | FindingQuestion) -> None:
         try_out(question.session, replace(question, by_engine=False))
     else:
         try_out(question.session, replace(question, by_engine=False))
+
+
+def columns_ahead(question: PricedQuestion | FindingQuestion) -> tuple[AnswerColumn, ...]:
+    """Return the columns that the answer will have, by what tables without rows would give. No engine is asked."""
+    if isinstance(question, PricedQuestion):
+        made = replace(question, by_engine=False)
+        return made.restore(made.compute(rehearsal=True))[1]
+    finding = replace(question, by_engine=False)
+    return finding.restore(finding.compute(rehearsal=True))[1][1]
 
 
 def request_of(question: PricedQuestion) -> Request:

@@ -1,28 +1,20 @@
-"""What may be spent, what was, and what is left, for the study and for each who asks; and the ledger as a log.
+"""What may be spent, what was, and what is left, as it is shown; and the ledger as a table.
 
-All of the log is for the owner, an analyst's own entries are for the analyst. Nothing in an analyst's log tells how long an
-engine took, or what was ready before what: what settles a question stands beside it, with the time at which the question
-arrived.
+Light: `accounts.py` makes a view of a ledger, and a client one of what a service wrote.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from curador.ledger.amounts import Amounts, amounts_text
-from curador.ledger.entry import EntryKind, shown_id
-from curador.ledger.ledger import ALL
-from curador.ledger.limits import epsilon_of
+from curador.ledger.entry import EntryKind
 from curador.text import make_table, percent_text, plain_text, rounded_text, verbatim, with_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from curador.ledger.entry import Entry
-    from curador.ledger.ledger import Ledger
-    from curador.study.model import Study
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +33,8 @@ class BudgetView:
     """A moment of the budget. Amounts are exact; ε is a conversion for display and decides nothing.
 
     limit, spent, left   of the one who looks: of the study for the owner, of the share for an analyst
-    epsilon_spent        the ε, at the study's δ, that everything released so far converts into; epsilon_limit is the promise
+    epsilon_spent        the ε, at the study's δ, that everything released so far converts into; to an analyst that of the own
+                         share; epsilon_limit is the promise
     accounts             the owner and every analyst; empty for an analyst, who sees nobody else's
     """
 
@@ -83,6 +76,31 @@ class BudgetView:
             ]
         return body
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the budget that `to_dict` wrote."""
+        accounts = tuple(
+            Account(
+                account["name"],
+                Fraction(account["share"]),
+                *(_whole_amounts(account[name]) for name in ("limit", "spent", "left")),
+            )
+            for account in plain.get("by_analyst", ())
+        )
+        return cls(
+            pure=plain["kind"] == "pure",
+            epsilon_limit=Fraction(plain["guarantee"]["epsilon"]),
+            delta_limit=Fraction(plain["guarantee"]["delta"]),
+            epsilon_spent=plain["epsilon_spent"],
+            limit=_whole_amounts(plain["limit"]),
+            spent=_whole_amounts(plain["spent"]),
+            left=_whole_amounts(plain["left"]),
+            analyst=plain["analyst"],
+            accounts=accounts,
+            data_version=plain["data_version"],
+            closed=plain["closed"],
+        )
+
     def _named(self, amounts: Amounts) -> dict[str, str]:
         names = ("epsilon",) if self.pure else ("rho", "delta")
         return {name: value for name, value in amounts.record().items() if name in names}
@@ -119,37 +137,11 @@ class BudgetView:
         return plain_text(*parts)
 
 
-def budget_view(ledger: Ledger, study: Study, analyst: str | None) -> BudgetView:
-    """Return the budget as the owner (None) or one analyst may see it."""
-    limits, spent = ledger.limits, ledger.spent()
-    share = _share(study, analyst)
-    accounts: tuple[Account, ...] = ()
-    if analyst is None:
-        names = [None, *(one.name for one in study.analysts)]
-        accounts = tuple(_account(ledger, name, _share(study, name)) for name in names)
-    return BudgetView(
-        pure=limits.kind == "pure",
-        epsilon_limit=limits.epsilon,
-        delta_limit=limits.delta,
-        epsilon_spent=epsilon_of(limits, spent),
-        limit=limits.share(share),
-        spent=spent if analyst is None else ledger.spent(analyst),
-        left=ledger.left(analyst, share),
-        analyst=analyst,
-        accounts=accounts,
-        data_version=ledger.data_version,
-        closed=ledger.closed,
+def _whole_amounts(plain: Mapping[str, str]) -> Amounts:
+    """Read the amounts that count under the study's kind of budget; the others are 0."""
+    return Amounts.from_record(
+        {"epsilon": "0", "rho": "0", "delta": "0"} | {name: plain[name] for name in plain if name in _SIGNS}
     )
-
-
-def _account(ledger: Ledger, analyst: str | None, share: Fraction) -> Account:
-    spent, limit = ledger.spent(analyst), ledger.limits.share(share)
-    return Account("owner" if analyst is None else analyst, share, limit, spent, ledger.left(analyst, share))
-
-
-def _share(study: Study, analyst: str | None) -> Fraction:
-    found = None if analyst is None else study.analyst(analyst)
-    return Fraction(1) if found is None else found.share
 
 
 def _main(amounts: Amounts, pure: bool) -> Fraction:  # noqa: FBT001 -- one of two amounts
@@ -166,44 +158,6 @@ LONGEST_NOTE = 400
 _TOLD_WHOLE = frozenset({EntryKind.DECLARED.value, EntryKind.JOINED.value})
 
 _SIGNS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
-
-
-def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
-    """Return the entries as plain values; None: the owner, who sees all of them."""
-    given = ledger.given_again()
-    if analyst is None:
-        return [_line(entry, owner=True, times=given.get(entry.id, 1)) for entry in ledger.entries(analyst=ALL)]
-    asked: dict[str, list[Entry]] = {}
-    for entry in ledger.entries(analyst=analyst):
-        begun = asked.get(entry.refers or "") if entry.kind.settles else None
-        if begun is None:
-            asked[entry.id] = [entry]
-        else:  # entries of older ledgers have times of their own
-            begun.append(replace(entry, time=begun[0].time))
-    return [_line(entry, owner=False, times=given.get(entry.id, 1)) for begun in asked.values() for entry in begun]
-
-
-def _line(entry: Entry, *, owner: bool, times: int) -> dict[str, Any]:
-    """An entry has the text its own asker wrote, also of an answer that was stored. Counters are the owner's to see.
-
-    The cost stands where it was charged and nowhere else, so that adding it up counts nothing twice.
-
-    times   how often that day, of an answer that was given again
-    """
-    charged = entry.kind is EntryKind.RESERVED
-    body: dict[str, Any] = {
-        "time": entry.time,
-        "kind": entry.kind.value,
-        "id": entry.shown,
-        "analyst": entry.analyst,
-        "question": entry.question,
-        "cost": {name: value for name, value in entry.amounts.record().items() if charged and Fraction(value)},
-        "data_version": entry.data_version,
-        "refers": None if entry.refers is None else shown_id(entry.refers),
-        "note": entry.note,
-        **({"times": times} if entry.kind is EntryKind.SERVED else {}),
-    }
-    return {**body, "sequence": entry.sequence, "hash": entry.hash} if owner else body
 
 
 def log_table(lines: Sequence[dict[str, Any]]) -> Any:

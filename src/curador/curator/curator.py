@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from curador.curator.asking import ask, try_question_out
-from curador.curator.budget import BudgetView, budget_view, log_lines
+from curador.curator.accounts import budget_view, log_lines
+from curador.curator.asking import ask, columns_ahead, try_question_out
 from curador.curator.finding import buy_counts
 from curador.curator.machines import settle_copy, take_on
 from curador.curator.opening import (
@@ -24,12 +25,13 @@ from curador.curator.opening import (
 )
 from curador.curator.options import QuestionOptions, QuestionVerbs
 from curador.curator.pace import Pace, Turn
-from curador.curator.preview import Preview, Previews, preview_by_cap, preview_of, previews_of
+from curador.curator.previewing import preview_by_cap, preview_of, previews_of
 from curador.curator.price import FIND, plan_question, price_question
-from curador.curator.session import Session, schema_for_analyst
-from curador.curator.survey import SurveyReport, buy_survey, lacks_survey, needs_survey
+from curador.curator.session import Session, Sightings, schema_for_analyst
+from curador.curator.survey import SurveyReport, buy_survey, lacks_survey, needs_survey, trial_session
 from curador.curator.survey_columns import ColumnsReport, buy_columns
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
+from curador.curator.ticket import PLAIN
 from curador.curator.training import TrainingRows, rows_of
 from curador.engines.base import engine_kind
 from curador.errors import InvalidParameter, NotAllowed, require
@@ -42,9 +44,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
+    from curador.answers.column import AnswerColumn
     from curador.curator.answer import Answer
     from curador.curator.asking import PricedQuestion
+    from curador.curator.budget import BudgetView
     from curador.curator.finding import FindingQuestion
+    from curador.curator.preview import Preview, Previews
+    from curador.curator.ticket import Ticket
     from curador.engines.base import Engine
     from curador.ledger.ledger import Ledger
     from curador.numerics.exact import Number
@@ -90,25 +96,38 @@ class Asker(QuestionVerbs):
                 raise InvalidParameter.must_be("questions", "at least one", "none")
             return previews_of([_preview(session, one, options) for one in question])
 
-    def _ask(self, question: str, options: QuestionOptions, *, fresh: bool) -> Answer:
+    def _ask(self, question: str, options: QuestionOptions, *, fresh: bool, ticket: Ticket = PLAIN) -> Answer:
         session, answering = self._session, False
         with session.told(lambda: answering):
-            priced = self._price(question, options, fresh=fresh)
+            priced = self._price(question, options, fresh=fresh, ticket=ticket)
             answering = True  # what is told from here on waits by itself
-        return ask(priced, fresh=fresh)
+        return ask(priced, fresh=fresh, ticket=ticket)
 
-    def _price(self, question: str, options: QuestionOptions, *, fresh: bool) -> PricedQuestion | FindingQuestion:
+    def _price(
+        self, question: str, options: QuestionOptions, *, fresh: bool, ticket: Ticket
+    ) -> PricedQuestion | FindingQuestion:
         """Return the question with its price, or refuse; the owner's buys first what it needs."""
         session = self._session
         session.require_admitted(session.version)
         before = session.survey
         if session.surveyed and needs_survey(session, question, options):
-            report = buy_survey(session, before)
+            report = buy_survey(session, before, ticket=ticket.beside())
             for line in ("this question needs caps that nobody declared: the survey finds them", *report.lines()):
                 print(f"curador: {line}", file=sys.stderr)  # noqa: T201 -- what the owner pays is never silent
         if options.caps == FIND and options.accuracy is not None:
-            buy_counts(session, question, options)
+            buy_counts(session, question, options, ticket=ticket.beside())
         return price_question(session, question, options, fresh=fresh)
+
+    def columns(self, question: str, options: QuestionOptions) -> tuple[AnswerColumn, ...]:
+        """Return the columns that the answer will have: names, types and which have intervals; by the plan, without values.
+
+        Spends nothing, reads nothing.
+        """
+        session = self._session
+        with session.told():
+            session.ledger.require_admitted(None, session.version)
+            lacks = lacks_survey(session, question, options)
+            return columns_ahead(price_question(trial_session(session, 1) if lacks else session, question, options))
 
     def explain(
         self,
@@ -157,7 +176,10 @@ class Curator(Asker):
     def __init__(self, study: Study, ledger: Ledger, engine: Engine, folder: TemporaryFolder | None = None) -> None:
         """Put a study, its ledger and its engine together; `open` does it. folder: what goes when it is closed."""
         settings = study.engine
-        super().__init__(Session(study, ledger, engine, pace=Pace.of(settings), turn=Turn(settings.places)))
+        sightings = Sightings(ledger.head.sequence, time.monotonic())
+        super().__init__(
+            Session(study, ledger, engine, pace=Pace.of(settings), turn=Turn(settings.askers), sightings=sightings)
+        )
         self._folder = folder
 
     @property

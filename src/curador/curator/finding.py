@@ -26,6 +26,7 @@ from curador.curator.price import cost_of, is_enough, plan_question, price_quest
 from curador.curator.receipt import answer_receipt
 from curador.curator.spending import spend
 from curador.curator.survey import SurveyPurchase, counted_question, priced_counts, reference_spread, released_counts
+from curador.curator.ticket import PLAIN
 from curador.errors import Failed
 from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
 from curador.numerics.exact import rational
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from curador.curator.found import ColumnSurvey, Survey
     from curador.curator.options import QuestionOptions
     from curador.curator.session import Session
+    from curador.curator.ticket import Ticket
     from curador.ledger.entry import Request, Spent
     from curador.plan.model import BlockPlan, Plan
     from curador.plan.price import GrantKind, Priced
@@ -419,7 +421,7 @@ def price_finding(
     )
 
 
-def buy_counts(session: Session, text: str, options: QuestionOptions) -> None:
+def buy_counts(session: Session, text: str, options: QuestionOptions, *, ticket: Ticket = PLAIN) -> None:
     """Buy what the caps of a question follow from, where it is not known, for the least spend: a purchase of its own.
 
     An accuracy is priced by caps, so they must be known first. If the question is refused afterwards, what was counted is
@@ -438,7 +440,7 @@ def buy_counts(session: Session, text: str, options: QuestionOptions) -> None:
     made = priced_counts([(one, amount / len(missing)) for one in missing.values()], kind, plan.tables, session.schema)
     question = counted_question(session, f"{COUNT} {text}", [one for one, _ in made], after=None)
     purchase = SurveyPurchase(question, what="question", once=False)
-    bought = spend(session, purchase)
+    bought = spend(session, purchase, ticket=ticket)
     commit = session.ledger.committed(purchase.request.question_key, session.version)
     steps = [Steps(tops, *counts) for (_, tops), counts in zip(made, bought.counts, strict=True)]
     session.ledger.remember(commit, {name: one.record() for name, one in zip(missing, steps, strict=True)})

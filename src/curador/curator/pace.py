@@ -12,9 +12,10 @@ the answer leaves, so that who waits begins at a public moment.
 What an analyst is told without a charge, stored answers, refusals, previews, budgets, logs, leaves at the next multiple of
 the tick: how long such a thing takes tells how busy the machine is with others' rows.
 
-Off (a tick of 0), nothing waits but for a place. A few askers hold one at once, as many as there are workers; or one act of
-the owner's all of them: a refresh, a reopening, closing. Who comes first goes first, whatever is wanted: an owner's act waits
-for those before it and is not overtaken by those after.
+Off (a tick of 0), nothing waits but for a place. Some askers hold one at once, a few for each worker, as charging waits for a
+disk and computing for a processor; who is computed gives it back and stores the answer without it. Or one act of the owner's
+holds all of them: a refresh, a reopening, closing. Who comes first goes first, whatever is wanted: an owner's act waits for
+those before it until they are done, and is not overtaken by those after.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Value = TypeVar("Value")
 
 
 class Turn:
-    """Places in the order of arrival."""
+    """Places in the order of arrival. Who gave its place back and is not done yet is still waited for by who wants all."""
 
     def __init__(self, places: int = 1) -> None:
         self._places = places
@@ -52,8 +53,8 @@ class Turn:
 
     def _begin(self) -> None:
         self._guard = threading.Lock()
-        self._waiting: deque[tuple[int, threading.Event]] = deque()
-        self._free = self._places
+        self._waiting: deque[Seat] = deque()
+        self._free, self._inside = self._places, 0
         self._owner = os.getpid()
 
     @property
@@ -62,42 +63,62 @@ class Turn:
         return len(self._waiting)
 
     @contextlib.contextmanager
-    def asking(self) -> Generator[None]:
-        """Hold one place."""
-        with self._held(1):
-            yield
+    def asking(self) -> Generator[Seat]:
+        """Hold one place, until it is given back."""
+        with self._held(Seat(self, 1)) as place:
+            yield place
 
     @contextlib.contextmanager
     def alone(self) -> Generator[None]:
-        """Hold all places."""
-        with self._held(self._places):
+        """Hold all places, while nobody is inside."""
+        with self._held(Seat(self, self._places, alone=True)):
             yield
 
     @contextlib.contextmanager
-    def _held(self, wanted: int) -> Generator[None]:
+    def _held(self, place: Seat) -> Generator[Seat]:
         if self._owner != os.getpid():  # a fork has no thread that would give back what its parent's held
             self._begin()
-        ticket = wanted, threading.Event()
         try:
             with self._guard:
-                self._waiting.append(ticket)
+                self._waiting.append(place)
                 self._serve()
-            ticket[1].wait()
-            yield
+            place.served.wait()
+            yield place
         finally:
             with self._guard:
-                if ticket[1].is_set():
-                    self._free += wanted
-                elif ticket in self._waiting:  # interrupted before its turn came
-                    self._waiting.remove(ticket)
+                if place.served.is_set():
+                    self._free += place.held
+                    self._inside -= 1
+                elif place in self._waiting:  # interrupted before its turn came
+                    self._waiting.remove(place)
                 self._serve()
+
+    def give_back(self, place: Seat) -> None:
+        """Let others have a place; what is done afterwards takes none."""
+        with self._guard:
+            self._free, place.held = self._free + place.held, 0
+            self._serve()
 
     def _serve(self) -> None:
         """Hand free places to those who have waited longest."""
-        while self._waiting and self._waiting[0][0] <= self._free:
-            wanted, served = self._waiting.popleft()
-            self._free -= wanted
-            served.set()
+        while self._waiting and self._waiting[0].held <= self._free and not (self._waiting[0].alone and self._inside):
+            place = self._waiting.popleft()
+            self._free -= place.held
+            self._inside += 1
+            place.served.set()
+
+
+class Seat:
+    """What somebody waits for, holds, and may give back before they are done."""
+
+    __slots__ = ("_turn", "alone", "held", "served")
+
+    def __init__(self, turn: Turn, held: int, *, alone: bool = False) -> None:
+        self._turn, self.held, self.alone, self.served = turn, held, alone, threading.Event()
+
+    def give_back(self) -> None:
+        """Let somebody else have it."""
+        self._turn.give_back(self)
 
 
 class Underway:

@@ -497,7 +497,7 @@ def _raise_to_least(
     session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction
 ) -> tuple[Priced, tuple[str, ...]]:
     """Return the plan with the least spend, where an accuracy costs less; any other cost below it is refused."""
-    from curador.curator.preview import expected_errors
+    from curador.curator.previewing import expected_errors
 
     least = session.study.least_spend
     at_least = replace(options, spend=share_text(least), rho=None, epsilon=None, accuracy=None, at=None)
@@ -512,7 +512,7 @@ def _raise_to_least(
 
 def _cost_not_given(session: Session, plan: Plan, options: QuestionOptions, confidence: Fraction) -> InvalidParameter:
     """Return the refusal of a question without a cost, with what 5 % would give."""
-    from curador.curator.preview import expected_errors
+    from curador.curator.previewing import expected_errors
 
     priced = priced_plan(plan, replace(options, spend="5%"), session.limits, session.share)
     told = "; ".join(expected_error.sentence() for expected_error in expected_errors(priced, confidence))

@@ -188,9 +188,12 @@ def _amounts(amounts: Amounts, *, pure: bool, up: bool = True) -> dict[str, dict
 
 
 def _budget(limits: Limits, spent: Spent) -> dict[str, Any]:
-    """The asker's amounts, exact, and the study's guarantee with its ε before and after, which is for display."""
+    """The asker's amounts, exact, and the study's guarantee with an ε before and after, which is for display.
+
+    To the owner it is that of all; to an analyst that of the own share, since what others spend is nobody else's to see.
+    """
     pure = limits.kind == "pure"
-    before, after = spent.study
+    before, after = spent.study if spent.entry.analyst is None else (spent.before, spent.after)
     return {
         "of": "study" if spent.entry.analyst is None else "share",
         "limit": _amounts(spent.limit, pure=pure, up=False),

@@ -28,10 +28,11 @@ from curador.curator.curator import Asker, known_analyst
 from curador.curator.machines import settle_copy
 from curador.curator.made_up import guessed_types, make_private, make_public, with_assumed_caps
 from curador.curator.opening import study_of
-from curador.curator.preview import previews_of
+from curador.curator.previewing import previews_of
 from curador.curator.price import plan_question, price_question
 from curador.curator.session import Session
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
+from curador.curator.ticket import PLAIN
 from curador.engines.base import engine_kind
 from curador.errors import Failed, InvalidParameter, InvalidQuery, InvalidStudy, NotAllowed, require
 from curador.study.build import is_frame
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from curador.curator.answer import Answer
     from curador.curator.options import QuestionOptions
     from curador.curator.preview import Preview, Previews
+    from curador.curator.ticket import Ticket
 
 UNITS = 10_000
 MOST_UNITS = 1_000_000
@@ -99,10 +101,10 @@ class SandboxAsker(Asker):
             _, plan, _ = plan_question(self._session, question, options)
         return replace(found, notes=(*self._imagined.notes_of(question, plan.tables), *found.notes))  # type: ignore[type-var]
 
-    def _ask(self, question: str, options: QuestionOptions, *, fresh: bool) -> Answer:
+    def _ask(self, question: str, options: QuestionOptions, *, fresh: bool, ticket: Ticket = PLAIN) -> Answer:
         with _telling_what_is_known():
             priced = price_question(self._session, question, options, fresh=fresh)
-        return as_made_up(ask(priced, fresh=fresh), self._imagined.notes_of(question, priced.plan.tables))
+        return as_made_up(ask(priced, fresh=fresh, ticket=ticket), self._imagined.notes_of(question, priced.plan.tables))
 
     def rows(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: a model is a file of its own, and could not be told from one of real rows."""

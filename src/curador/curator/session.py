@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from curador.curator.found import Survey
     from curador.engines.base import Compiled, Engine
     from curador.ledger.amounts import Amounts
-    from curador.ledger.entry import Stored
+    from curador.ledger.entry import Entry, Stored
     from curador.ledger.ledger import Ledger
     from curador.ledger.limits import Limits
     from curador.plan.model import Plan
@@ -124,6 +124,23 @@ class Tried:
                 self._held.pop(next(iter(self._held)))
 
 
+class Sightings:
+    """Since when this process has known of charges that others made. They were made by then; before, nobody knows.
+
+    When a question came says nothing of when it was charged: its asker may have waited long for a turn, and clocks on walls
+    jump. How long it waited would tell how long others' questions ran, so no entry says it.
+    """
+
+    def __init__(self, last: int = -1, since: float = 0.0) -> None:
+        """Know all charges up to an entry since a moment of the monotonic clock."""
+        self._last, self._since = last, since
+        self._seen: dict[str, float] = {}
+
+    def since(self, charge: Entry, now: float) -> float:
+        """Return the moment at which a charge was first seen here: now, or before."""
+        return self._since if charge.sequence <= self._last else self._seen.setdefault(charge.id, now)
+
+
 @dataclass(slots=True)
 class Session:
     """The owner (no analyst) or one analyst at an open study.
@@ -151,6 +168,8 @@ class Session:
     """The survey by which one question is priced, measured and shown, whatever others buy meanwhile."""
     abandoned: set[str] = field(default_factory=set[str])
     """Reservations that this process gave up: interrupted, failed or not stored. Their charge is kept; nobody waits."""
+    sightings: Sightings = field(default_factory=Sightings)
+    """Since when others' charges have been known."""
     agreed: set[Hashable] = field(default_factory=set[Hashable])
     """What this curator was found to agree with the ledger in; neither entries nor settled digests change."""
 

@@ -13,7 +13,6 @@ rows. What differs between a question (`asking.py`) and a fit (`training.py`) is
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import json
 import logging
 import secrets
@@ -22,17 +21,20 @@ import traceback
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from curador.curator.machines import require_one_truth
-from curador.errors import CuradorError, Failed, InvalidQuery, Refused
+from curador.curator.ticket import PLAIN
+from curador.errors import CuradorError, Failed, InvalidParameter, InvalidQuery, Refused
 from curador.ledger.amounts import NOTHING
-from curador.ledger.entry import BEFORE_ALL, AlreadyReserved, Entry, EntryKind, Spent, State, new_id, now
+from curador.ledger.entry import BEFORE_ALL, AlreadyReserved, Entry, EntryKind, Spent, State, Stored, incident_of, new_id, now
+from curador.ledger.writer import PATIENCE
 from curador.mechanisms.seam import is_private
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Hashable
+    from collections.abc import Generator, Hashable, Iterator
 
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
-    from curador.ledger.entry import Request, Stored
+    from curador.curator.ticket import Ticket
+    from curador.ledger.entry import Request
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ KEPT = "the charge is kept and nothing was released"
 CHARGING = "interrupted while the question was being charged: the charge may be kept, and nothing was released."
 INTERRUPTED = f"interrupted after the question was charged: {KEPT}."
 STORING = "interrupted while the answer was being stored: the charge is kept; if it was stored, asking again is free."
-_PATIENCE = 0.05
+_POLL = 0.05
 ANSWERED = "interrupted after the question was answered: the charge is kept; the same question again is free."
 
 
@@ -97,18 +99,21 @@ class Purchase(Protocol[Value, Result_co]):
         ...
 
 
-def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = False) -> Result:
+def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = False, ticket: Ticket = PLAIN) -> Result:
     """Return what an identical question or fit gave before, for nothing; or try out, charge, compute, store and return it.
 
-    As many at a time are charged and computed as there are workers. A refresh waits, so that the version that is charged is
+    A few at a time are charged and computed for every worker. A refresh waits, so that the version that is charged is
     the one that is read. Who comes with a question that is being answered waits for its end, finds its answer stored and does
     not pay for it again; if it failed, it is theirs to pay for.
 
     fresh   compute and pay again although it was stored
+    ticket  of a door: an id that was handed over before has the outcome that it had, whatever is fresh; its limits are met
+            right before the charge
 
     Claim   The charge is on disk before any row is read; nothing leaves that is not stored; whatever is raised after the
             charge, interrupts apart, says an id and nothing that rows could have caused. Where the owner set a pace, what
             was charged is settled and leaves at moments that are functions of the question, the study and of who came when.
+            One id is charged once, computed by one process and released once, however often it is handed over.
     Needs   `purchase.compute` releases what `purchase.request.losses` account for and nothing else of the rows, and none of
             them in a rehearsal.
     """
@@ -120,7 +125,7 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
     same = None if fresh else (request.question_key, request.data_version)
     try:
         with session.told(lambda: charged):
-            stored = _look_up(session, request, fresh=fresh)
+            stored = _outcome_before(session, request, ticket) or _look_up(session, request, fresh=fresh)
             if stored is not None:
                 return _give_again(session, purchase, stored)
             _require_means(session)
@@ -128,13 +133,13 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                 stored = _look_up(session, request, fresh=fresh) if waited else None
                 if stored is not None:
                     return _give_again(session, purchase, stored)
-                with session.turn.asking():
+                with session.turn.asking() as place:
                     stored = _look_up(session, request, fresh=fresh)  # once more: much may have happened meanwhile
                     if stored is not None:
                         return _give_again(session, purchase, stored)
                     _try_once(session, purchase)
                     said = CHARGING
-                    reserved = _reserve(session, purchase, fresh=fresh)
+                    reserved = _reserve(session, purchase, fresh=fresh, ticket=ticket)
                     if not isinstance(reserved, Spent):
                         said = None
                         return _give_again(session, purchase, reserved)
@@ -142,7 +147,10 @@ def spend(session: Session, purchase: Purchase[Value, Result], *, fresh: bool = 
                     run = session.pace.begin(lambda: purchase.ticks)
                     with _giving_up(session, reserved), run.left():
                         with _telling_an_id(session, reserved):
+                            ticket.charged(reserved.entry)
                             content, digest, shown = run.computed(lambda: _compute(session, purchase, reserved))
+                        if not session.pace.tick:
+                            place.give_back()
                         said = STORING
                         ledger.commit(reserved, answer=content, answer_digest=digest)
                         said = ANSWERED
@@ -213,44 +221,100 @@ def _give_again(session: Session, purchase: Purchase[Value, Result], stored: Sto
     return purchase.show(restored, digest, Spent(entry=entry, limit=limit, before=spent, after=spent))
 
 
-def _reserve(session: Session, purchase: Purchase[Value, Result], *, fresh: bool) -> Spent | Stored:
+def _outcome_before(session: Session, request: Request, ticket: Ticket) -> Stored | None:
+    """Return the answer of what was handed over before under the ticket's id, or raise its failure; None of what is new."""
+    before = None if ticket.id is None else session.ledger.outcome(ticket.id)
+    return None if before is None else _follow(session, request, before)
+
+
+def _follow(session: Session, request: Request, own: Entry) -> Stored:
+    """Return the answer that a reservation became, or raise its failure: it is the same request, and is charged once.
+
+    Where it is still open somebody else computes it, or was killed: nobody computes it a second time, and at the deadline
+    its charge is kept.
+    """
+    same = (own.kind, own.analyst, own.question_key, own.data_version)
+    if same != (EntryKind.RESERVED, request.analyst, request.question_key, request.data_version):
+        of = (EntryKind.RESERVED, request.analyst, request.question)
+        if (own.kind, own.analyst, own.question) == of and own.data_version < request.data_version:
+            hint = "ask with a new key, for a charge of its own, to have an answer on the data as they are now"
+            rule = f"the key must be of a question on data version {request.data_version}"
+            bought = f"this question was charged with it on version {own.data_version}, and that charge is kept"
+            raise InvalidParameter(f"{rule}; {bought}.", hint=f"{hint}.")
+        hint = "give a new question a key of its own"
+        raise InvalidParameter("the key must be that of the question it was first given with, on the same data.", hint=hint)
+    session.require_admitted(request.data_version)
+    _await_end(session, own)
+    found = session.ledger.end(own.id)
+    if found is not None and found[1] is not None:
+        return Stored(found[0], found[1])
+    incident = None if found is None else incident_of(found[0])
+    raise _unanswered(incident or own.shown[:16])
+
+
+def _reserve(session: Session, purchase: Purchase[Value, Result], *, fresh: bool, ticket: Ticket) -> Spent | Stored:
     """Charge; or return what somebody else bought meanwhile, in this process or in another, and pay nothing.
 
-    Engines are stopped at the deadline. Who has not stored anything by then was killed: that charge is kept, and what it was
-    for is bought anew.
+    Engines are stopped at the deadline. Who has not stored anything by then, and the deadlines of the few before it, was
+    killed: that charge is kept, and what it was for is bought anew.
     """
-    request, dead = purchase.request, None
+    request, dead = purchase.request, ()
+    own = ticket.id or new_id()
+    ticket.admit(own, request)
     while True:
-        own = new_id()
         try:
             return session.ledger.reserve(request, once=purchase.once or not fresh, dead=dead, id=own, again=False)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Failed):
             session.abandoned.add(own)  # it may have been charged
             raise
         except AlreadyReserved as other:
-            stored = None if other.entry.id in session.abandoned else _await_other(session, request, other.entry)
+            if other.entry.id == own:  # it was handed over twice at the same time
+                return _follow(session, request, other.entry)
+            stored = _await_other(session, request, other.entry)
             if stored is not None:
+                ticket.spared(own)
                 return stored
-            dead = other.entry.id
+            dead = (*dead, other.entry.id)
+        except Refused:
+            ticket.spared(own)
+            raise
 
 
 def _await_other(session: Session, request: Request, other: Entry) -> Stored | None:
-    """Return what somebody else is buying, once it is there; None where it does not come. Nothing is charged here."""
-    deadline = float(session.study.engine.deadline)
-    patience = time.monotonic() + deadline - min(max(_age(other), 0.0), deadline)
+    """Return what somebody else is buying, once it is there; None where it does not come. Nothing is charged here.
+
+    Claim   Who was charged less than `longest` ago is waited for, whenever their question came and whatever clocks on walls
+            say; nobody waits longer than that and what settling takes.
+    """
+    found: Stored | None = None
+    for _ in _moments(session, other):
+        over = session.ledger.settled(other.id) is not None
+        found = session.stored(request.question_key, request.data_version)  # after that look: what was settled is seen here
+        if found is not None or over:
+            return found
+    return found
+
+
+def _await_end(session: Session, own: Entry) -> None:
+    for _ in _moments(session, own):
+        if session.ledger.settled(own.id) is not None:
+            return
+
+
+def _moments(session: Session, other: Entry) -> Iterator[None]:
+    """Moments to look at what became of a reservation, until nobody settles it any more; the last one is after that."""
+    until = session.sightings.since(other, time.monotonic()) + _longest(session)
     while True:
-        over = time.monotonic() > patience or session.ledger.settled(other.id) is not None
-        stored = session.stored(request.question_key, request.data_version)  # after that look: what was settled is seen here
-        if stored is not None or over:
-            return stored
-        time.sleep(_PATIENCE)
+        over = other.id in session.abandoned or time.monotonic() > until
+        yield
+        if over:
+            return
+        time.sleep(_POLL)
 
 
-def _age(entry: Entry) -> float:
-    """How long ago a question arrived, in seconds by the clock on the wall: it only shortens a wait."""
-    with contextlib.suppress(ValueError, TypeError):
-        return (dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(entry.time)).total_seconds()
-    return 0.0
+def _longest(session: Session) -> float:
+    """Seconds until what was charged is settled, or never will be."""
+    return float(session.study.engine.longest) + PATIENCE
 
 
 def _require_means(session: Session) -> None:
@@ -320,6 +384,10 @@ def _settle_failure(session: Session, reserved: Spent, error: Exception) -> Fail
     incident = _record_failure(session, error)
     with contextlib.suppress(CuradorError):  # an unsettled reservation stays charged as well
         session.ledger.fail(reserved, incident=incident)
+    return _unanswered(incident)
+
+
+def _unanswered(incident: str) -> Failed:
     return Failed(f"the question could not be answered; {KEPT}. Incident {incident}.")
 
 

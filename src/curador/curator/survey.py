@@ -25,6 +25,7 @@ from curador.curator.found import ColumnSurvey, TableSurvey, survey_record
 from curador.curator.price import cost_of, parse_text, price_question
 from curador.curator.receipt import answer_receipt
 from curador.curator.spending import spend
+from curador.curator.ticket import PLAIN
 from curador.errors import InvalidStudy, NotAllowed
 from curador.ledger.amounts import amounts_text, down_to_tick
 from curador.mechanisms.bracket import QuantileNoise
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from curador.curator.options import QuestionOptions
     from curador.curator.receipt import Receipt
     from curador.curator.session import Session
+    from curador.curator.ticket import Ticket
     from curador.ledger.amounts import Amounts
     from curador.ledger.entry import Request, Spent
     from curador.ledger.limits import Limits
@@ -269,7 +271,7 @@ def grant_of(limits: Limits, share: Fraction) -> tuple[GrantKind, Fraction]:
     return ("pure", amounts.epsilon) if limits.kind == "pure" else ("concentrated", amounts.rho)
 
 
-def buy_survey(session: Session, before: Survey | None) -> SurveyReport:
+def buy_survey(session: Session, before: Survey | None, *, ticket: Ticket = PLAIN) -> SurveyReport:
     """Buy the survey of a study, let its caps hold from here on, and return what was found.
 
     before   the survey that was in force when it was decided to buy the next: who decided at the same time buys with others
@@ -277,7 +279,7 @@ def buy_survey(session: Session, before: Survey | None) -> SurveyReport:
     Claim   What holds afterwards is a function of what was released and of the study.
     """
     purchase, tops = price_survey(session, before)
-    bought = spend(session, purchase)
+    bought = spend(session, purchase, ticket=ticket)
     tables = found_tables(session, [Steps(top, *one) for top, one in zip(tops, bought.counts, strict=True)])
     commit = session.ledger.committed(purchase.request.question_key, session.version)
     had = {} if before is None else {name: one.cap for name, one in before.tables.items()}

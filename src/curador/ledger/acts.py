@@ -103,18 +103,22 @@ class Reserve(Act[Spent]):
 
     request: Request
     once: bool = False
-    dead: str | None = None
+    dead: tuple[str, ...] = ()
     id: str = field(default_factory=_fresh_id)
 
     def perform(self, page: Page, head: Entry, limits: Limits, *, again: bool) -> Spent:
         """Judge, and write the charge and the running sums."""
         request, limit = self.request, limits.share(self.request.share)
-        if again and (found := page.named(self.id)) is not None:
+        if (found := page.named(self.id)) is not None:
+            if not again:  # an id that somebody else hands over at the same time: theirs to compute
+                raise AlreadyReserved(found)
             return _spent_before(page, found, limit)
         admits(head, request.analyst, request.data_version)
         other = page.standing(request.question_key, request.data_version) if self.once else None
-        if other is not None and (other.id != self.dead or page.settled(other.id) is not None):  # it came to life again
-            raise AlreadyReserved(other)
+        while other is not None:  # a later one that is dead hides none before it
+            if other.id not in self.dead or page.settled(other.id) is not None:  # it came to life again
+                raise AlreadyReserved(other)
+            other = page.standing(request.question_key, request.data_version, end=other.sequence)
         holder = holder_of(request.analyst)
         total, own = page.total(STUDY), page.total(holder)
         if total != head.after.spent:

@@ -91,6 +91,23 @@ def note_text(value: object, name: str) -> str:
     return value
 
 
+OUTSIDE: Final = "outside the guarantee: at most 1 bit"
+
+
+def failure_note(incident: str) -> str:
+    """Return what an entry says of a failure."""
+    return f"incident {incident}; {OUTSIDE}"
+
+
+def incident_of(entry: Entry) -> str | None:
+    """Return the incident of a failed entry, as its note says it; None of any other."""
+    note = entry.note or ""
+    words = f"; {OUTSIDE}"
+    if entry.kind is not EntryKind.FAILED or not (note.startswith("incident ") and note.endswith(words)):
+        return None
+    return note.removeprefix("incident ").removesuffix(words)
+
+
 # ---- what is asked ---------------------------------------------------------------------------------------------------------
 
 

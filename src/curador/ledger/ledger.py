@@ -32,6 +32,7 @@ from curador.ledger.entry import (
     Spent,
     State,
     Stored,
+    failure_note,
     holder_of,
     is_label,
     is_sha256,
@@ -49,7 +50,6 @@ from curador.ledger.writer import SETTLING, Writer
 from curador.privacy.adjacency import Adjacency
 from curador.study.model import Budget
 
-OUTSIDE: Final = "outside the guarantee: at most 1 bit"
 LONGEST_DETAILS: Final = 1_000_000
 """Letters of what a survey found, or of declarations, in one entry."""
 
@@ -225,7 +225,7 @@ class Ledger:
         request: Request,
         *,
         once: bool = False,
-        dead: str | None = None,
+        dead: tuple[str, ...] = (),
         id: str | None = None,  # noqa: A002 -- its name
         again: bool | None = None,
     ) -> Spent:
@@ -233,7 +233,7 @@ class Ledger:
 
         once   refuse (AlreadyReserved, with the other entry) what is bought already on this data version: by a reservation of
                the same key that is open or committed. Whoever asks at the same time waits for that one instead.
-        dead   the id of an open reservation that will not be settled any more: with `once` it does not stand in the way
+        dead   ids of open reservations that will not be settled any more: with `once` they do not stand in the way
         id     by which the outcome is found; that of a request which was handed over before has the outcome that it had
         again  whether it was handed over before; None: if an id is given
 
@@ -260,8 +260,7 @@ class Ledger:
     def fail(self, reservation: Spent, *, incident: str) -> Entry:
         """Keep the charge of a reservation whose engine failed, and count the failure: that it failed was an answer too."""
         require(is_label(incident), "incident", "an id of at most 200 letters", incident)
-        note = f"incident {incident}; {OUTSIDE}"
-        return self._settle(Settle(EntryKind.FAILED, reservation.entry, note=note))
+        return self._settle(Settle(EntryKind.FAILED, reservation.entry, note=failure_note(incident)))
 
     def void(self, reservation: Spent) -> Entry:
         """Give back the charge of a reservation made by this very object.
@@ -291,6 +290,17 @@ class Ledger:
         with self._store.reading() as page:
             found = page.settled(reservation)
         return None if found is None else EntryKind(found)
+
+    def end(self, reservation: str) -> tuple[Entry, bytes | None] | None:
+        """Return the entry that settled a reservation, with its own answer if it has one; None while it is open."""
+        with self._store.reading() as page:
+            entry = page.end(reservation)
+            if entry is None or entry.kind is not EntryKind.COMMITTED:
+                return None if entry is None else (entry, None)
+            found = next(page.answers(after=entry.sequence - 1), None)
+        if found is None or found[0] != entry.sequence or entry.content_digest != hashlib.sha256(found[3]).hexdigest():
+            refuse_entry(entry.sequence, "must have the answer that its digest says")
+        return entry, found[3]
 
     # ---- answers that were given before -----------------------------------------------------------------------------
 
@@ -593,8 +603,12 @@ class Ledger:
         """
         opening.read_whole(self._store, self._places, self.id)
         if witness:
-            with self._store.reading() as page:
-                opening.ask_the_witness(page, self._places, self.id, excused=False)
+            self.ask_witness()
+
+    def ask_witness(self) -> None:
+        """Refuse a ledger that is behind what its witness saw."""
+        with self._store.reading() as page:
+            opening.ask_the_witness(page, self._places, self.id, excused=False)
 
     # ---- one page ---------------------------------------------------------------------------------------------------
 

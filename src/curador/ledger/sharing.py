@@ -141,7 +141,7 @@ def _told(act: Reserve | Settle, patience: float, *, again: bool) -> dict[str, A
         "share": str(asked.share),
         "asked": asked.asked,
     }
-    return {"act": "reserve", **how, "request": request, "once": act.once, "dead": act.dead}
+    return {"act": "reserve", **how, "request": request, "once": act.once, "dead": list(act.dead)}
 
 
 def _understood(body: dict[str, Any], content: bytes, limits: Limits) -> Reserve | Settle:
@@ -174,7 +174,7 @@ def _understood(body: dict[str, Any], content: bytes, limits: Limits) -> Reserve
         asked=asked["asked"],
     )
     admit(request, limits)
-    return Reserve(request, bool(body["once"]), body["dead"], str(body["id"]))
+    return Reserve(request, bool(body["once"]), tuple(map(str, body["dead"])), str(body["id"]))
 
 
 def _reply(outcome: Spent | Entry) -> dict[str, Any]:

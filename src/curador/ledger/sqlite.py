@@ -1,7 +1,8 @@
 """The ledger in one SQLite file: one writer at a time, across threads and processes, on disk before anything returns.
 
 WAL and synchronous=FULL: a commit that returned survives a power cut; NORMAL would be many times faster and forget the last
-charges. Both are read back on every new connection, as a build, a file or a driver may not do what it was told.
+charges. Both are read back on every new connection, as a build, a file or a driver may not do what it was told. What a killed
+writer left in the log is synced before the first look at it.
 
 Where it may lie: a regular file on a disk of this machine. SQLite's locks and shared memory do not work across machines, so
 two curators on a network share would both believe that they hold the ledger. The list of mounts is read where the system has
@@ -127,6 +128,8 @@ class SQLiteStore:
         self.mirroring = threading.Lock()  # one thread a process brings the witness up to date
         self._file = _identity(self.path)
         self._idle: list[tuple[sqlite3.Connection, Page]] = []
+        self._keeping = threading.Lock()
+        self._keeper: sqlite3.Connection | None = None
         self._statements = _statements()
         require_regular(self.path)
         require_local(self.path)
@@ -216,9 +219,14 @@ class SQLiteStore:
         """Close every connection; the last one folds the log into the file."""
         while self._pid == os.getpid() and self._idle:
             self._idle.pop()[0].close()
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None and self._pid == os.getpid():
+            keeper.close()
 
     @contextlib.contextmanager
     def _page(self) -> Generator[Page]:
+        if self._keeper is None:
+            self._keep()
         idle = self._idle  # after a fork it is another one
         try:
             connection, page = idle.pop()  # threads never get the same
@@ -233,6 +241,25 @@ class SQLiteStore:
             else:
                 idle.append((connection, page))
 
+    def _keep(self) -> None:
+        """Make what is found last before anybody sees it, and hold a connection, so that nothing else is found later.
+
+        A writer that was killed between writing a commit into the log and syncing it leaves it there. Nobody sees it while
+        somebody has the file open; the first to open it afterwards does, and a power cut could still take it back: from the
+        witness's eyes the ledger would then be one that forgot.
+        """
+        with self._keeping:
+            if self._keeper is not None:
+                return
+            keeper = _connect(self.path)
+            try:
+                _patiently(keeper, "SELECT COUNT(*) FROM sqlite_master")  # here SQLite recovers the log
+                _sync_log(self.path)
+            except BaseException:
+                keeper.close()
+                raise
+            self._keeper = keeper
+
     def _require_same_file(self) -> None:
         """Refuse to write into a file that lost its name: SQLite would not notice, and the charges would go with it."""
         if _identity(self.path) != self._file:
@@ -241,7 +268,7 @@ class SQLiteStore:
 
     def _renew_after_fork(self) -> None:
         if self._pid != os.getpid():
-            _KEPT.append(self._idle)
+            _KEPT.append((self._idle, self._keeper))
             self._start()
 
     @contextlib.contextmanager
@@ -308,6 +335,21 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _sync_log(path: Path) -> None:
+    """Bring to disk what stands in the log, whoever wrote it. SQLite has no lock on that file which closing it would drop."""
+    try:
+        handle = os.open(path.with_name(f"{path.name}-wal"), os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Failed("the ledger could not be written; nothing was released.") from error
+    sync_folder(path.parent)  # whoever made it may have been killed before its name was on disk
 
 
 def require_durable(connection: sqlite3.Connection) -> None:

@@ -124,6 +124,7 @@ _STANDING = (
         ENTRY.c.kind == EntryKind.RESERVED.value,
         ENTRY.c.question_key == sa.bindparam("key"),
         ENTRY.c.data_version == sa.bindparam("version"),
+        ENTRY.c.sequence < sa.bindparam("end"),
         ~sa.exists().where(
             _OTHER_END.c.settles == ENTRY.c.id,
             _OTHER_END.c.kind != EntryKind.COMMITTED.value,
@@ -133,6 +134,7 @@ _STANDING = (
     .limit(1)
 )
 _SETTLED = sa.select(ENTRY.c.kind).where(ENTRY.c.settles == sa.bindparam("reservation"))
+_END = sa.select(*_COLUMNS).where(ENTRY.c.settles == sa.bindparam("reservation"))
 _STORED = (
     sa.select(ANSWER.c.sequence, ANSWER.c.content)
     .where(ANSWER.c.question_key == sa.bindparam("key"), ANSWER.c.data_version == sa.bindparam("version"))
@@ -176,6 +178,7 @@ _ALL: Final[Mapping[str, ClauseElement]] = {
     "of_kind": _OF_KIND,
     "standing": _STANDING,
     "settled": _SETTLED,
+    "end": _END,
     "stored": _STORED,
     "answers": _ANSWERS,
     "total": _TOTAL,
@@ -389,15 +392,23 @@ class Page:
             end = row[0]
             yield entry_of(ChainRow(*row))
 
-    def standing(self, question_key: str, data_version: int) -> Entry | None:
-        """Return the last reservation of a question that is open or committed; None where all failed or were given back."""
-        row = self._one("standing", key=question_key, version=data_version)
+    def standing(self, question_key: str, data_version: int, *, end: int = _BEYOND) -> Entry | None:
+        """Return the last reservation of a question that is open or committed; None where all failed or were given back.
+
+        end   only those before this sequence
+        """
+        row = self._one("standing", key=question_key, version=data_version, end=end)
         return None if row is None else entry_of(ChainRow(*row))
 
     def settled(self, reservation: str) -> str | None:
         """Return how a reservation ended; None while it is open."""
         row = self._one("settled", reservation=reservation)
         return None if row is None else str(row[0])
+
+    def end(self, reservation: str) -> Entry | None:
+        """Return the entry that settled a reservation; None while it is open."""
+        row = self._one("end", reservation=reservation)
+        return None if row is None else entry_of(ChainRow(*row))
 
     def stored(self, question_key: str, data_version: int) -> tuple[int, bytes] | None:
         """Return the last answer to a question: the sequence of its commit, and its bytes."""

@@ -49,7 +49,7 @@ _NOTHING: Final = "the ledger must be free; another writer held it too long, not
 
 
 @dataclass(slots=True)
-class Ticket:
+class Waiter:
     """An act that waits, and what became of it.
 
     until   when its patience ends, by the writer's clock
@@ -98,7 +98,7 @@ class Writer:
     def _start(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._waiting: deque[Ticket] = deque()
+        self._waiting: deque[Waiter] = deque()
         self._led = False
         self._counted: dict[tuple[str, str, str], Serve] = {}  # a forked child leaves them to its parent
         self._since = 0.0
@@ -112,7 +112,7 @@ class Writer:
         """
         if self._pid != os.getpid():
             self._start()
-        ticket = Ticket(act, time.monotonic() + patience, again=again)
+        ticket = Waiter(act, time.monotonic() + patience, again=again)
         with self._lock:
             self._waiting.append(ticket)
             leads = not self._led
@@ -147,7 +147,7 @@ class Writer:
     def close(self) -> None:
         """Nothing is open."""
 
-    def _wait(self, ticket: Ticket) -> None:
+    def _wait(self, ticket: Waiter) -> None:
         """Wait until it is done or has to lead; who gives up is out of the queue, or does not know what became of it."""
         try:
             told = ticket.told.wait(max(ticket.until - time.monotonic(), 0))
@@ -161,7 +161,7 @@ class Writer:
                 self._hand_over()
             raise
 
-    def _withdraw(self, ticket: Ticket) -> bool:
+    def _withdraw(self, ticket: Waiter) -> bool:
         """Take it out of the queue; False where somebody took it, or it leads."""
         with self._lock:
             if ticket.taken or ticket.leads:
@@ -171,7 +171,7 @@ class Writer:
 
     # ---- for the one who leads ----------------------------------------------------------------------------------------
 
-    def _lead(self, own: Ticket) -> None:
+    def _lead(self, own: Waiter) -> None:
         try:
             while not own.done:
                 with self._lock:
@@ -184,7 +184,7 @@ class Writer:
         finally:
             self._hand_over()
 
-    def _take(self) -> list[Ticket]:
+    def _take(self) -> list[Waiter]:
         """Take those who wait: settlements first, each in the order in which they came."""
         settling = [one for one in self._waiting if one.act.settles]
         batch = [*settling, *(one for one in self._waiting if not one.act.settles)][:MOST]
@@ -193,7 +193,7 @@ class Writer:
         self._waiting = deque(one for one in self._waiting if not one.taken)
         return batch
 
-    def _put_back(self, tickets: Iterable[Ticket]) -> None:
+    def _put_back(self, tickets: Iterable[Waiter]) -> None:
         with self._lock:
             for ticket in tickets:
                 ticket.taken, ticket.again = False, True
@@ -208,7 +208,7 @@ class Writer:
                 following.leads = True
                 following.told.set()
 
-    def write(self, batch: Sequence[Ticket]) -> None:
+    def write(self, batch: Sequence[Waiter]) -> None:
         """Write the acts of a batch and tell each what became of it, also those who lose patience with a busy store."""
         left = list(batch)
         while left:
@@ -229,7 +229,7 @@ class Writer:
             else:
                 return
 
-    def _write(self, batch: Sequence[Ticket], patience: float) -> None:
+    def _write(self, batch: Sequence[Waiter], patience: float) -> None:
         with self._lock:
             counted, self._counted = self._counted, {}
         try:
@@ -240,7 +240,7 @@ class Writer:
                 for ticket in batch:
                     self._perform(page, ticket)
                 for serve in counted.values():
-                    self._perform(page, Ticket(serve, 0.0))
+                    self._perform(page, Waiter(serve, 0.0))
                 sequence, hash_ = page.tip()
         except BaseException as error:
             self._recount(counted)
@@ -263,7 +263,7 @@ class Writer:
         for ticket in batch:
             ticket.end()
 
-    def _perform(self, page: Page, ticket: Ticket) -> None:
+    def _perform(self, page: Page, ticket: Waiter) -> None:
         """Do one act; what it breaks is undone and its own."""
         ticket.outcome = ticket.error = None
         try:
@@ -301,7 +301,7 @@ def _more(serve: Serve, number: int) -> Serve:
     return Serve(serve.own, serve.analyst, serve.asked, serve.question, serve.answer_digest, serve.number + number, serve.id)
 
 
-def _too_late(ticket: Ticket) -> CuradorError:
+def _too_late(ticket: Waiter) -> CuradorError:
     if ticket.act.charged is not None:
         return Failed(f"the ledger was busy for too long; {ticket.act.charged}.")
     if ticket.again:  # it may have been done before

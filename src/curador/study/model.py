@@ -71,6 +71,8 @@ MEMORY = ":memory:"
 """In the place of a ledger: one that is forgotten when the study is closed."""
 PREPARE = ("auto", "always", "never")
 WORKERS = ("process", "inline")
+AHEAD = 3
+"""Questions that are charged at once for each that can be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,19 @@ class EngineSettings:
         if self.worker != "process":
             return 1
         return self.threads if self.workers is None else self.workers
+
+    @property
+    def askers(self) -> int:
+        """How many questions are charged and on their way at once: while some wait for the disk, others are computed.
+
+        Where answers leave on a clock, and in this very process, as many as are computed: who is charged is computed at once.
+        """
+        return self.places if self.answer_every or self.worker != "process" else AHEAD * self.places
+
+    @property
+    def longest(self) -> Fraction:
+        """Seconds until the engine is done with what was charged: others ahead, the deadline, a tick before and after."""
+        return self.deadline * (self.askers // self.places) + 2 * self.answer_every
 
     @property
     def of_worker(self) -> EngineSettings:

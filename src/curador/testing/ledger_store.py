@@ -140,8 +140,9 @@ def check_ledger_store(open_store: Callable[[], Store]) -> None:  # noqa: PLR091
                 given.append(page.standing("once", 1))
                 _write(page, replace(next_entry(page.head(), kind), refers=failed.id, question_key="once"))
                 given.append(page.standing("once", 1))
+                given.append(page.standing("once", 1, end=failed.sequence + 1))
                 failed = replace(next_entry(page.head(), EntryKind.RESERVED), question_key="once")
-            if [one is None for one in given] != [False, True, False, True]:
+            if [one is None for one in given] != [False, True, True, False, True, True]:
                 yield "a reservation stands while it is open, and not after it failed or was given back"
 
     def totals_stay_within_their_limits() -> Iterator[str]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from curador.answers.table import AnswerColumn
+    from curador.answers.column import AnswerColumn
     from curador.engines.base import Tallied
     from curador.plan.model import BlockPlan, Measurement
     from curador.plan.price import Noise, Priced

@@ -60,9 +60,9 @@ def test_charge_after_the_rows(curator, monkeypatch):
     """The charge is written when the answer is there."""
     plain = spending._reserve  # noqa: SLF001 -- what the bug delays
 
-    def late(session, purchase, *, fresh):
+    def late(session, purchase, **said):
         purchase.compute(rehearsal=False)
-        return plain(session, purchase, fresh=fresh)
+        return plain(session, purchase, **said)
 
     monkeypatch.setattr(spending, "_reserve", late)
     killed(flow.test_the_charge_is_on_disk_before_data_are_read, curator)
@@ -124,6 +124,7 @@ def having_follows_noise(folder, world):
         assert 0 < shown < 60
 
 
+@pytest.mark.slow
 def test_exact_having(tmp_path, monkeypatch):
     """HAVING decides by what was counted, not by what was released."""
     for name in ("right", "wrong"):

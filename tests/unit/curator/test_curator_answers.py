@@ -12,12 +12,14 @@ import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, open_curator
 from rich.console import Console
 
-from curador.answers.bias import advice, as_shares, estimate_sentence
-from curador.answers.table import AnswerColumn
+from curador.answers.bias import as_shares
+from curador.answers.column import AnswerColumn
+from curador.answers.lost import advice, estimate_sentence
 from curador.curator.answer import table_digest
 from curador.curator.budget import log_table
 from curador.curator.options import QuestionOptions
-from curador.curator.preview import Preview, Previews, count_fits
+from curador.curator.preview import Preview, Previews
+from curador.curator.previewing import count_fits
 from curador.curator.price import price_at
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts

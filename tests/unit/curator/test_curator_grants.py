@@ -11,7 +11,7 @@ from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, session_of
 from curador.answers.release import ReleasedBlock
 from curador.answers.table import item_column, sight_of
 from curador.curator.options import QuestionOptions
-from curador.curator.preview import expected_errors
+from curador.curator.previewing import expected_errors
 from curador.curator.price import plan_question, price_at, priced_plan, smallest
 from curador.errors import InvalidParameter, InvalidQuery, NotPrivate, Refused
 from curador.ledger.amounts import TICK, Amounts

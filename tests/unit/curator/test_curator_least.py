@@ -9,7 +9,7 @@ import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, open_curator, session_of
 
 from curador.curator.options import QuestionOptions
-from curador.curator.preview import expected_errors
+from curador.curator.previewing import expected_errors
 from curador.curator.price import price_at, price_question
 from curador.errors import InvalidParameter
 from curador.ledger.amounts import NOTHING, Amounts

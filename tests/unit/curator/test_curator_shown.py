@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from curator_studies import BY_CITY, BY_SHOP, COUNT, make_study, open_curator
 
-from curador.answers.table import AnswerColumn
+from curador.answers.column import AnswerColumn
 from curador.curator.answer import answer_figure
 from curador.curator.budget import log_table
 from curador.curator.curator import open_study

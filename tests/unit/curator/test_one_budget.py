@@ -14,7 +14,8 @@ import pytest
 import curador as cu
 import registers
 from curador.curator import dataset
-from curador.curator.budget import log_lines, log_table
+from curador.curator.accounts import log_lines
+from curador.curator.budget import log_table
 from curador.curator.dataset import ledgers_of_data
 from curador.curator.opening import enter_contents, existing_ledger, ledger_of
 from curador.errors import InvalidStudy

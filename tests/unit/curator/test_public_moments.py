@@ -10,7 +10,7 @@ import pytest
 from curator_studies import BY_CITY, COUNT, FakeEngine, open_curator
 from virtual_time import VirtualTime
 
-from curador.curator.pace import Pace, PacedRun, Turn
+from curador.curator.pace import Pace, PacedRun, Seat, Turn
 from curador.engines.base import EngineFailed
 from curador.errors import CuradorError
 from curador.study.model import EngineSettings
@@ -141,9 +141,9 @@ def gives_the_place_back_when_done(monkeypatch):
     @contextlib.contextmanager
     def asking(turn):
         with contextlib.ExitStack() as stack:
-            stack.enter_context(turn._held(1))  # noqa: SLF001
+            place = stack.enter_context(turn._held(Seat(turn, 1)))  # noqa: SLF001
             held.stack = stack
-            yield
+            yield place
 
     def early(run, work):
         stack = held.stack.pop_all()

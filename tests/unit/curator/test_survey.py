@@ -263,12 +263,12 @@ def test_threads_that_ask_at_once_buy_one_survey(tmp_path, monkeypatch):
         gate, late = threading.Barrier(3), threading.Event()
         plain = curator_module.buy_survey
 
-        def together(session, before):
+        def together(session, before, **named):
             place = gate.wait()
             if place == 0:
                 late.wait(60)
             try:
-                return plain(session, before)
+                return plain(session, before, **named)
             finally:
                 if place:
                     late.set()
@@ -455,18 +455,21 @@ def test_a_survey_that_does_not_fit_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_a_reservation_that_is_not_dead_stands_in_the_way(tmp_path):
-    """The ledger's part: `dead` names one reservation, and no other."""
+    """The ledger's part: `dead` names reservations, and no others; one that is dead hides none before it."""
     with opened(tmp_path) as curator:
         purchase, _ = price_survey(session_of(curator), None)
         first = curator.ledger.reserve(purchase.request, once=True)
         with pytest.raises(AlreadyReserved):
             curator.ledger.reserve(purchase.request, once=True)
         with pytest.raises(AlreadyReserved):
-            curator.ledger.reserve(purchase.request, once=True, dead="another")
-        second = curator.ledger.reserve(purchase.request, once=True, dead=first.entry.id)
+            curator.ledger.reserve(purchase.request, once=True, dead=("another",))
+        second = curator.ledger.reserve(purchase.request, once=True, dead=(first.entry.id,))
         with pytest.raises(AlreadyReserved) as other:
-            curator.ledger.reserve(purchase.request, once=True, dead=first.entry.id)
+            curator.ledger.reserve(purchase.request, once=True, dead=(first.entry.id,))
         assert other.value.entry.id == second.entry.id
+        with pytest.raises(AlreadyReserved) as other:
+            curator.ledger.reserve(purchase.request, once=True, dead=(second.entry.id,))
+        assert other.value.entry.id == first.entry.id
 
 
 @pytest.mark.slow

@@ -84,6 +84,29 @@ def test_an_owners_act_is_alone_and_is_not_overtaken():
     crowd.end()
 
 
+def test_a_place_that_was_given_back_is_another_ones():
+    """Who stores an answer takes no place, once; who wants all of them waits for that, too."""
+    turn = Turn(1)
+    with turn.asking() as place:
+        place.give_back()
+        place.give_back()
+        with turn.asking():
+            crowd = Crowd(turn)
+            crowd.come("a")
+            assert crowd.order == []
+        wait_until(lambda: crowd.order == ["a"])
+        crowd.come("owner", alone=True)
+        crowd.leave("a")
+        time.sleep(0.05)
+        seen = list(crowd.order)
+    wait_until(lambda: "owner" in crowd.order)
+    crowd.leave("owner")
+    crowd.end()
+    assert seen == ["a", "a left"]
+    with turn.alone():
+        pass
+
+
 def test_who_gives_up_leaves_the_queue(monkeypatch):
     """An interrupt while waiting takes no place and holds nobody up."""
     turn = Turn(1)

@@ -567,6 +567,7 @@ def test_connections_are_used_again(ledger):
         left.execute("SELECT 1")
 
 
+@pytest.mark.slow
 def test_a_writer_waits_and_then_is_told(ledger, path, monkeypatch):
     """Five seconds for another writer, then a refusal that spent nothing; readers do not wait at all."""
     assert sqlite.PATIENCE == 5.0

@@ -16,9 +16,10 @@ from curador.errors import BudgetExceeded, Failed, InvalidParameter, InvalidStud
 from curador.ledger import witness
 from curador.ledger import writer as writing
 from curador.ledger.acts import Act, Change, Reserve, Settle
+from curador.ledger.amounts import NOTHING
 from curador.ledger.entry import EntryKind, new_id
 from curador.ledger.witness import recall, witness_of
-from curador.ledger.writer import Ticket
+from curador.ledger.writer import Waiter
 
 LONG = 1e9  # seconds, by any clock
 
@@ -35,8 +36,27 @@ def ledger(path):
         yield opened
 
 
+def test_a_free_answer_that_rides_with_a_refusal_charges_nobody(ledger):
+    """The ledger is an entry longer, which costs nothing; sums, the state and the refusal are as without it."""
+    asked = request(epsilon="0.1")
+    ask(ledger, asked)
+    before, spent = ledger.last, ledger.spent()
+    ledger.served(ledger.stored(asked.question_key, 1), "ana")
+
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(request(epsilon="2", analyst="bob"))
+
+    (line,) = ledger.entries(before.sequence + 1)
+    assert (line.kind, line.analyst, line.amounts) == (EntryKind.SERVED, "ana", NOTHING)
+    assert line.after == before.after
+    assert ledger.spent() == spent
+    assert ledger.spent("bob") == NOTHING
+    assert recall(witness_of(ledger.path)).head == ledger.head
+    ledger.verify()
+
+
 def tickets(*acts):
-    return [Ticket(act, LONG) for act in acts]
+    return [Waiter(act, LONG) for act in acts]
 
 
 def write(ledger, *acts):
@@ -150,12 +170,12 @@ def test_an_act_that_is_tried_again_is_done_once(ledger):
     assert ledger.reserve(asked.request, id=asked.id) == first
     settle = Settle(EntryKind.COMMITTED, first.entry, b"42", "d", "0" * 64)
     (done,) = write(ledger, settle)
-    again = Ticket(settle, LONG, again=True)
+    again = Waiter(settle, LONG, again=True)
     ledger._own_writer.write([again])
     assert again.outcome == done
     version, act = ledger.data_version, Change(lambda _, head: _refreshed(head))
     for _ in range(2):
-        ledger._own_writer.write([Ticket(act, LONG, again=True)])
+        ledger._own_writer.write([Waiter(act, LONG, again=True)])
 
     assert ledger.data_version == version + 1
     assert ledger.spent().epsilon == Fraction(1, 4)
@@ -241,8 +261,8 @@ def test_who_loses_patience_is_told_that_nothing_was_spent(ledger, path):
     holder.execute("BEGIN IMMEDIATE")
     now = time.monotonic()
     batch = [
-        Ticket(Settle(EntryKind.FAILED, reserved.entry, note="n"), now + 30),
-        Ticket(Reserve(request(epsilon="0.1")), now + 0.05),
+        Waiter(Settle(EntryKind.FAILED, reserved.entry, note="n"), now + 30),
+        Waiter(Reserve(request(epsilon="0.1")), now + 0.05),
     ]
     let_go = threading.Timer(0.3, lambda: holder.execute("ROLLBACK"))
     let_go.start()
@@ -290,7 +310,7 @@ def test_an_interrupt_is_nobody_elses(ledger, monkeypatch):
         real(batch, patience)
 
     monkeypatch.setattr(own, "_write", interrupted)
-    other = Ticket(Reserve(request(epsilon="0.1")), LONG)
+    other = Waiter(Reserve(request(epsilon="0.1")), LONG)
     own._waiting.append(other)  # in front: what the one who leads wrote first was this one's
     with pytest.raises(KeyboardInterrupt):
         ledger.reserve(request(epsilon="0.2"))

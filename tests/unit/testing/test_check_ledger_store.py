@@ -79,7 +79,7 @@ class ForgetsWhatIsBought(SQLiteStore):
         with super().writing(**options) as page:
 
             class Oblivious(Page):
-                def standing(self, *_):
+                def standing(self, *_, **__):
                     return None
 
             yield Oblivious(page.cursor, self._statements)
