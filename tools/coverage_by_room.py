@@ -16,7 +16,9 @@ FLOORS: dict[str, int] = {
     "answers": 90,
     "audit": 64,
     "cli": 30,
+    "client": 58,
     "curator": 82,
+    "door": 9,
     "engines": 36,
     "learn": 81,
     "ledger": 90,
@@ -28,6 +30,7 @@ FLOORS: dict[str, int] = {
     "privacy": 85,
     "query": 87,
     "randomness": 80,
+    "server": 54,
     "study": 95,
     "testing": 66,
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from curador import audit, learn, local, plots, testing
+    from curador.client.remote import RemoteAsker, connect
     from curador.curator.answer import Answer
     from curador.curator.curator import Curator
     from curador.curator.curator import open_study as open  # noqa: A004 -- cu.open; this module opens no file
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
+    "curador.client.remote": ("RemoteAsker", "connect"),
     "curador.curator.answer": ("Answer",),
     "curador.curator.curator": ("Curator",),
     "curador.curator.sandbox": ("Sandbox",),
@@ -174,6 +176,7 @@ __all__ = [
     "Quantile",
     "RandomizedResponse",
     "Refused",
+    "RemoteAsker",
     "RenyiFilter",
     "Sandbox",
     "Selection",
@@ -186,6 +189,7 @@ __all__ = [
     "clipping",
     "compose",
     "composition",
+    "connect",
     "convert",
     "divergence",
     "filters",

@@ -14,6 +14,7 @@ import typer
 
 from curador.cli.expression import loss_of
 from curador.cli.plotting import plot
+from curador.cli.serving import add_serving
 from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
 from curador.cli.study import add_commands
 from curador.cli.training import train
@@ -69,6 +70,7 @@ app = typer.Typer(
     help="Questions about a sensitive table, answered with exact noise, error bars and one durable budget.",
 )
 add_commands(app)
+add_serving(app)
 app.command()(train)
 app.command()(plot)
 app.command()(collect)

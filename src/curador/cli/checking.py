@@ -48,7 +48,7 @@ def check_study_file(study: Study, *, facts: bool, called: str) -> None:
 
 
 def _with_ledger(study: Study) -> None:
-    from curador.curator.budget import budget_view
+    from curador.curator.accounts import budget_view
     from curador.curator.opening import ledger_of
 
     with ledger_of(study, new_ledger=None, verify=True) as ledger:

@@ -104,7 +104,7 @@ def _subject(entry: CatalogueFigure, of: str | None, analyst: str | None) -> tup
 
 
 def _log(path: Path, analyst: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    from curador.curator.budget import budget_view, log_lines
+    from curador.curator.accounts import budget_view, log_lines
     from curador.curator.curator import known_analyst
     from curador.curator.opening import existing_ledger
     from curador.study.file import read_study

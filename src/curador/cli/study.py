@@ -1,13 +1,15 @@
-"""The verbs of a study: init, check, survey, refresh, reopen, prepare, attach, writer, preview, ask, budget, log.
+"""The verbs of a study: init, check, survey, refresh, reopen, prepare, attach, writer, preview, ask, budget, log; agent.
 
 Results on standard output, all else on standard error. On a terminal `ask` shows the cost and asks before it spends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -16,10 +18,12 @@ import typer
 from curador.cli.output import Format, check_output, unwritable, write_all
 from curador.curator.options import CommandOption, QuestionKeywords, command_options
 from curador.errors import InvalidParameter, InvalidStudy, UnreadableData
+from curador.study.values import Plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
+    from curador.client.remote import RemoteAsker
     from curador.curator.answer import Answer
     from curador.curator.budget import BudgetView
     from curador.curator.curator import Asker, Curator
@@ -28,12 +32,18 @@ if TYPE_CHECKING:
     from curador.study.model import Study
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file, e.g. study.toml.")]
-Question = Annotated[str, typer.Argument(metavar="QUESTION", help='SQL; "-" reads it from standard input.')]
+StudyOrNone = Annotated[str | None, typer.Argument(metavar="STUDY", help="The study file; none with --server.")]
+Question = Annotated[str | None, typer.Argument(metavar="QUESTION", help='SQL; "-" reads it from standard input.')]
 Analyst = Annotated[str | None, typer.Option("--as", help="Ask as this analyst; default: the owner.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print plain values for a program.")]
 InSandbox = Annotated[
     bool, typer.Option("--sandbox", help="Made-up rows, a fresh budget: no private source is read, nothing is spent.")
 ]
+Server = Annotated[str | None, typer.Option(metavar="URL", help="Ask a service instead of a study file.")]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="With --server: a file with the token, yours alone; default: CURADOR_TOKEN.")
+]
+PlainHttp = Annotated[bool, typer.Option("--plain-http", help="With --server: let the token go unencrypted over a network.")]
 NewLedger = Annotated[str | None, typer.Option(metavar="REASON", help="Start a new ledger where the data had one; say why.")]
 Note = Annotated[str, typer.Option(help="A line for the ledger.")]
 
@@ -41,7 +51,7 @@ Note = Annotated[str, typer.Option(help="A line for the ledger.")]
 def add_commands(app: typer.Typer) -> None:
     """Give the application the verbs of a study."""
     asking = (with_question_options(verb) for verb in (preview, ask))
-    for verb in (init, check, survey, refresh, reopen, prepare, attach, writer, *asking, budget, log):
+    for verb in (init, check, survey, refresh, reopen, prepare, attach, writer, *asking, budget, log, agent):
         app.command()(verb)
 
 
@@ -168,23 +178,29 @@ def prepare(
 
 
 def preview(
-    study: StudyFile,
-    question: Question,
+    study: StudyOrNone = None,
+    question: Question = None,
+    *,
     options: QuestionKeywords,
     analyst: Analyst = None,
     as_json: AsJson = False,
     sandbox: InSandbox = False,
     new_ledger: NewLedger = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    plain_http: PlainHttp = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be: spends nothing, reads no row."""
-    with _open_either(study, new_ledger, analyst, sandbox=sandbox) as curator:
-        found = voice_of(curator, analyst).preview(_text(question), **options)
+    where = Where(study, question, server, token_file, plain_http, analyst, new_ledger)
+    with where.voice(sandbox=sandbox) as voice:
+        found = voice.preview(_text(where.text), **options)
     _print(found, as_json=as_json)
 
 
 def ask(
-    study: StudyFile,
-    question: Question,
+    study: StudyOrNone = None,
+    question: Question = None,
+    *,
     options: QuestionKeywords,
     analyst: Analyst = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Draw and pay again although it was answered before.")] = False,
@@ -194,15 +210,18 @@ def ask(
     yes: Annotated[bool, typer.Option("--yes", help="Spend without asking.")] = False,
     sandbox: InSandbox = False,
     new_ledger: NewLedger = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    plain_http: PlainHttp = False,
 ) -> None:
     """Answer a question and charge it to the ledger; the same question again is free."""
+    where = Where(study, question, server, token_file, plain_http, analyst, new_ledger)
     if sandbox and receipt is not None:
         raise InvalidParameter.must_be("--receipt", "absent with --sandbox: made-up answers have none", str(receipt))
     check_output(shape, out, receipt)
     try:
-        text = _text(question)
-        with _open_either(study, new_ledger, analyst, sandbox=sandbox) as curator:
-            voice = voice_of(curator, analyst)
+        text = _text(where.text)
+        with where.voice(sandbox=sandbox) as voice:
             if not yes and not sandbox and sys.stdin.isatty() and not _ask_for_consent(voice, text, options, fresh=fresh):
                 print("nothing was spent", file=sys.stderr)
                 raise typer.Exit(2)
@@ -227,19 +246,27 @@ def _tell_cost(answer: Answer, left: BudgetView) -> None:
 
 
 def budget(
-    study: StudyFile,
+    study: StudyOrNone = None,
     by: Annotated[str | None, typer.Option(metavar="analyst", help='"analyst": one line for each who asks.')] = None,
     analyst: Analyst = None,
     as_json: AsJson = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    plain_http: PlainHttp = False,
 ) -> None:
     """Say what may be spent, what was, and what is left."""
-    from curador.curator.budget import budget_view
+    from curador.curator.accounts import budget_view
 
     if by not in {None, "analyst"}:
         raise InvalidParameter.must_be("--by", '"analyst"', by)
-    declared = _read(study)
-    with _ledger(declared) as ledger:
-        found = budget_view(ledger, declared, _known_name(declared, analyst))
+    where = Where(study, None, server, token_file, plain_http, analyst, asks=False)
+    if server is not None:
+        with where.remote() as voice:
+            found = voice.budget
+    else:
+        declared = _read(where.file)
+        with _ledger(declared) as ledger:
+            found = budget_view(ledger, declared, _known_name(declared, analyst))
     if as_json:
         _print(found, as_json=True)
     else:
@@ -247,24 +274,115 @@ def budget(
 
 
 def log(
-    study: StudyFile,
+    study: StudyOrNone = None,
     verify: Annotated[bool, typer.Option("--verify", help="Read every entry and sum again first.")] = False,
     analyst: Analyst = None,
     as_json: AsJson = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    plain_http: PlainHttp = False,
 ) -> None:
     """Print the ledger: every charge, failure, stored answer given again, and act of the owner."""
-    from curador.curator.budget import log_lines, log_table
+    from curador.curator.accounts import log_lines
+    from curador.curator.budget import log_table
 
-    declared = _read(study)
-    with _ledger(declared) as ledger:
+    where = Where(study, None, server, token_file, plain_http, analyst, asks=False)
+    if server is not None:
         if verify:
-            ledger.verify()
-            print("the chain, the sums and the witness agree", file=sys.stderr)
-        lines = log_lines(ledger, _known_name(declared, analyst))
+            rule = "absent with --server: the service verifies its own ledger, for owner and auditor"
+            raise InvalidParameter.must_be("--verify", rule, Plain("given"))
+        with where.remote() as voice:
+            lines = voice.log()
+    else:
+        declared = _read(where.file)
+        with _ledger(declared) as ledger:
+            if verify:
+                ledger.verify()
+                print("the chain, the sums and the witness agree", file=sys.stderr)
+            lines = log_lines(ledger, _known_name(declared, analyst))
     if as_json:
         print(json.dumps(lines, ensure_ascii=False))
     else:
         _rich(log_table(lines))
+
+
+def agent(
+    server: Annotated[str, typer.Option(metavar="URL", help="The service.")],
+    token_file: TokenFile = None,
+    plain_http: PlainHttp = False,
+) -> None:
+    """Let an agent that talks to this process ask a service: a bridge with a token, without any file of a study."""
+    import anyio
+
+    from curador.client.bridge import Bridge
+    from curador.client.token import address_of
+
+    anyio.run(Bridge(address_of(server, None, token_file, plain_http=plain_http)).run)
+
+
+# ---- where a study is ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Where:
+    """A study file here, or a service elsewhere: never both. With --server the first word is the question."""
+
+    first: str | None
+    second: str | None
+    server: str | None
+    token_file: Path | None
+    plain_http: bool
+    analyst: str | None = None
+    new_ledger: str | None = None
+    asks: bool = True
+
+    def __post_init__(self) -> None:
+        if self.server is None:
+            self._require("STUDY", self.first)
+            if self.asks:
+                self._require("QUESTION", self.second)
+            if self.token_file is not None or self.plain_http:
+                raise InvalidParameter.must_be("--token-file", "given together with --server", Plain("alone"))
+            return
+        if self.asks:
+            self._require("QUESTION", self.first)
+        given = self.second if self.asks else self.first
+        for name, value in (("STUDY", given), ("--as", self.analyst), ("--new-ledger", self.new_ledger)):
+            if value is not None:
+                who = "absent with --server: the token says who asks, and the service has the study"
+                raise InvalidParameter.must_be(name, who, value)
+
+    @staticmethod
+    def _require(name: str, value: str | None) -> None:
+        if value is None:
+            raise InvalidParameter.must_be(name, "given", Plain("nothing"), "see --help")
+
+    @property
+    def file(self) -> Path:
+        """The study file."""
+        return Path(self.first or "")
+
+    @property
+    def text(self) -> str:
+        """The question."""
+        return (self.second if self.server is None else self.first) or ""
+
+    def remote(self) -> RemoteAsker:
+        """Return who asks the service."""
+        from curador.client.remote import connect
+
+        tells = tell if sys.stderr.isatty() else None
+        return connect(self.server or "", token_file=self.token_file, plain_http=self.plain_http, progress=tells)
+
+    @contextlib.contextmanager
+    def voice(self, *, sandbox: bool) -> Generator[Asker | RemoteAsker]:
+        """Open it, and give who asks."""
+        if self.server is not None:
+            with self.remote() as asker:
+                yield asker.sandbox if sandbox else asker
+            return
+        with _open_either(self.file, self.new_ledger, self.analyst, sandbox=sandbox) as curator:
+            yield voice_of(curator, self.analyst)
 
 
 # ---- what they share -----------------------------------------------------------------------------------------------
@@ -374,7 +492,7 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, str] | None:
     return found
 
 
-def _ask_for_consent(voice: Asker, question: str, options: QuestionKeywords, *, fresh: bool) -> bool:
+def _ask_for_consent(voice: Asker | RemoteAsker, question: str, options: QuestionKeywords, *, fresh: bool) -> bool:
     """Show the cost and ask; a stored answer is free and needs no yes."""
     from rich.console import Console
 
