@@ -1,6 +1,6 @@
 """Two analysts collude: one asks about a chosen person, the other times own questions meanwhile. Prints how well it goes.
 
-    python bench/attack/read_by_queue.py [--asks 40] [--tick 0.5] [--large 60]
+    python bench/attack/read_by_queue.py [--asks 40] [--tick 0.5] [--large N]
 
 Ana asks a question that runs long if the chosen person has a value, and hardly at all if not; there is no limit on one unit's
 work here, so that there is much to see. Ben, a moment later, asks a question of his own, and then for a preview. AUC is the
@@ -13,7 +13,7 @@ chance that of two times, one of each kind, the longer one is that with the pers
 
 Where the first does not let Ben read, this machine is too busy to say anything, and the script ends with 1; it ends with 2
 where ticks let anybody read, outside of three standard errors. What fails for being late is counted: that is told, and three
-close a study. Take a longer tick, or less of the person's rows, where there are any.
+close a study. So the size is found first: as many of the person's rows as take this machine about one tick.
 """
 
 from __future__ import annotations
@@ -79,6 +79,18 @@ def one_round(curator: cu.Curator, slow: str, tick: float) -> tuple[float, float
     return found["ana"][0], own[0], looked[0], found["ana"][1] + own[1]
 
 
+def fitting(tick: float) -> int:
+    """Return how many of the person's rows take about one tick here: seen by the clock, and done in time."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["CURADOR_REGISTER"] = str(Path(folder) / "register")
+        with opened(Path(folder), 1, 0.0) as curator:
+            for large in (60, 45, 30, 20, 12, 8):
+                question = read_by_time.joined_freely(large).format(value="a")
+                if min(tried(curator.ask, question, rho="1e-9", fresh=True)[0] for _ in range(2)) <= tick:
+                    return large
+    return 5
+
+
 def rounds(curator: cu.Curator, asks: int, large: int, tick: float) -> tuple[dict[str, np.ndarray], int]:
     """Return the times by value, in the order of `one_round`, and how many questions failed."""
     found: dict[str, list[tuple[float, ...]]] = {"a": [], "b": []}
@@ -98,10 +110,11 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--asks", type=int, default=40)
     arguments.add_argument("--tick", type=float, default=0.5, help="seconds")
-    arguments.add_argument("--large", type=int, default=60, help="how many of the person's rows are joined, 1 to 500")
+    arguments.add_argument("--large", type=int, help="how many of the person's rows are joined, 1 to 500; found, if not said")
     said = arguments.parse_args()
-    asks = said.asks
+    asks, large = said.asks, said.large or fitting(said.tick)
     print(f"load {os.getloadavg()[0]:.2f}, {asks} rounds of each kind, {PEOPLE:,} people, {HEAVY:,} rows of number {CHOSEN}")
+    print(f"{large} of them are joined, ticks of {said.tick:g} s")
     print(f"{'mode':<9} {'who times what':<16} {'with rows':>10} {'without':>10} {'AUC':>15}   failed")
     control, leaks = 0.0, list[str]()
     with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +124,7 @@ def main() -> int:
             os.environ["CURADOR_REGISTER"] = str(place / "register")  # the same made-up rows, again and again
             tick = said.tick if paced else 0.0
             with opened(place, workers, tick) as curator:
-                found, failed = rounds(curator, asks, said.large, tick)
+                found, failed = rounds(curator, asks, large, tick)
             for column, who in enumerate(("Ana: the question", "Ben: a question", "Ben: a preview")):
                 one, other = found["a"][:, column], found["b"][:, column]
                 area, error = auc(one, other)
