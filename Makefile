@@ -9,11 +9,13 @@ SEED   ?= 1
 SEEDS  ?= 10000
 ROOM   ?=
 BEFORE ?= HEAD~1
-FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py tests/engines/test_duckdb_engine.py
+PORT   ?= 8421
+FAST   := tests/unit tests/docs tests/compat tests/engines/test_check_engine.py tests/engines/test_duckdb_engine.py tests/server/test_access.py tests/server/test_idempotency.py tests/server/test_hostile_http.py tests/server/test_oidc.py
 COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger tests/unit/curator tests/unit/testing tests/engines tests/ledger
+SPENT  := tests/unit/ledger tests/unit/testing tests/unit/curator tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
-.PHONY: help demo test test-long check types docs audit format api pictures bench bench-ledger bench-states accounting-grid bench-large attack attack-long attack-clock simulate simulate-bugs clean lock compat coverage mutants
+.PHONY: help demo serve test test-long check types docs audit format api console pictures bench bench-ledger bench-states accounting-grid bench-large redraws attack attack-long attack-clock simulate simulate-bugs clean lock compat coverage coverage-ledger mutants fuzz-http bench-service
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -28,6 +30,9 @@ $(READY): pyproject.toml requirements/dev.lock
 
 demo: $(READY) ## what curador does today, in a terminal
 	@$(BIN)/curador demo
+
+serve: $(READY) ## the service on the demo study, with tokens of an analyst, the owner, an auditor and an agent: make serve PORT=8421
+	@$(BIN)/python tools/serve_demo.py $(PORT)
 
 test: $(READY) ## every test (minutes), or those of one room: make test ROOM=privacy
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" $(ONLY)
@@ -61,6 +66,9 @@ api: $(READY) ## rewrite the checked-in lists of public names, signatures and co
 	$(BIN)/python tests/docs/public_names.py reference > docs/reference/README.md
 	$(BIN)/python tests/docs/command_names.py > docs/reference/command-line.md
 
+console: $(READY) ## build the console's pages into src/curador/server/console (needs a registry of npm packages)
+	$(BIN)/python tools/build_console.py
+
 pictures: $(READY) ## draw the figures of docs again
 	$(BIN)/python docs/figures/pictures.py
 
@@ -68,6 +76,8 @@ lock: ## resolve every tool and library anew and write their versions and hashes
 	@test -x $(BIN)/uv || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -qq uv; }
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --extra dev --extra habits --output-file requirements/dev.lock pyproject.toml
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+	  --extra server --extra door --extra plots --constraints requirements/dev.lock --output-file requirements/service.lock pyproject.toml
 
 # old versions beside the newest of what they need themselves are warned of each other: that is no fault of ours
 compat: $(READY) ## the core of query, engines and ledger at the lowest and at the newest versions that we allow (minutes)
@@ -84,17 +94,29 @@ coverage: $(READY) ## branches of each room that the fast tests take; fails belo
 	$(BIN)/python -m coverage json -q -o build/coverage.json
 	$(BIN)/python tools/coverage_by_room.py build/coverage.json
 
+coverage-ledger: $(READY) ## branches of the ledger and of the door for spending that their tests take; fails below all of them (half an hour)
+	@rm -rf build/coverage-ledger && mkdir -p build/coverage-ledger
+	$(BIN)/python -m coverage run --rcfile=tools/coverage_ledger.ini -m pytest -q -p no:randomly -n 0 -m "not long" $(SPENT)
+	$(BIN)/python -m coverage combine -q --rcfile=tools/coverage_ledger.ini build/coverage-ledger
+	$(BIN)/python -m coverage report --rcfile=tools/coverage_ledger.ini -m --fail-under=100
+
 mutants: $(READY) ## bugs seeded by machine into the modules that promises rest on; minutes (see docs/reference/mutants.md)
 	$(BIN)/python tools/mutants.py --show
 
 bench: $(READY) ## ratios against the peers: make bench TASK=A [PEERS=all]
 	$(BIN)/python bench/run.py --task $(TASK) --peers $(PEERS)
 
-bench-ledger: $(READY) ## durable entries a second of a ledger beside a bare loop on the same disk, by 1, 16 and 64 askers (quiet machine, a minute)
-	PYTHONPATH=bench $(BIN)/python bench/ledger/rates.py
+bench-ledger: $(READY) ## the ledger of many askers: rates, cost, memory, growth; PARTS="rates cost" for some, BEFORE=rev (quiet machine, ten minutes)
+	PYTHONPATH=bench $(BIN)/python bench/ledger/room.py $(if $(filter command environment,$(origin BEFORE)),--before $(BEFORE)) $(PARTS)
 
 bench-states: $(READY) ## this state of the sources and another by turns: make bench-states BEFORE=HEAD~10 (ten minutes)
 	$(BIN)/python bench/run.py --task B --before $(BEFORE)
+
+fuzz-http: $(READY) ## requests made from the OpenAPI document: no 5xx, no refusal that spends (REQUESTS=20000, half an hour)
+	$(BIN)/python tests/server/fuzz_http.py $(or $(REQUESTS),20000)
+
+bench-service: $(READY) ## a service under load: 64 analysts, previews beside them, memory, slow clients (quiet machine, minutes)
+	$(BIN)/python bench/server/load.py
 
 simulate: $(READY) ## random histories of the ledger: make simulate SEEDS=100000, or one event by event: make simulate SEED=7
 	$(BIN)/python tests/simulator/simulate.py $(if $(filter command environment,$(origin SEED)),--seed $(SEED),--seeds $(SEEDS))
@@ -120,6 +142,9 @@ accounting-grid: $(READY) ## subsampled Gaussians on 630 settings against 34-dig
 
 bench-large: $(READY) ## preparing and asking at 1, 10 and 100 million rows (half an hour)
 	PYTHONPATH=bench $(BIN)/python bench/query/large.py
+
+redraws: $(READY) ## coverage and excess of the bars of every kind of column, by 5,000 redraws (a few minutes)
+	PYTHONPATH=bench $(BIN)/python bench/query/bars.py
 
 clean: ## remove the environments this file made
 	rm -rf $(VENV) .venv-lowest-direct .venv-highest .bench

@@ -21,9 +21,12 @@ for folder in (
     "corpus",
     "engines",
     "compat",
+    "server",
+    "unit/client",
     "unit/plan",
     "unit/curator",
     "unit/learn",
+    "door",
     "../docs/figures",  # the figures that only documents show
 ):  # helper modules beside the tests that use them
     sys.path.insert(0, str((HERE / folder).resolve()))

@@ -12,13 +12,18 @@ SOURCE = TESTS.parent / "src" / "curador"
 
 FOLDERS = {
     "compat": "ledger",
+    "browser": "server",
     "docs": "docs",
+    "door": "door",
     "engines": "engines",
     "ledger": "ledger",
     "replay": "plan",
+    "server": "server",
     "simulator": "ledger",
     "unit/answers": "answers",
     "unit/audit": "audit",
+    "unit/client": "client",
+    "unit/door": "door",
     "unit/curator": "curator",
     "unit/learn": "learn",
     "unit/ledger": "ledger",
@@ -142,6 +147,7 @@ FILES = {
         "statistical/test_testers_statistics.py",
     ],
     "plots": ["unit/test_plots.py", "unit/test_plots_learning.py"],
+    "client": ["server/test_client_at_service.py"],
     "cli": ["unit/test_cli.py", "unit/test_cli_demo.py", "unit/test_cli_study.py"],
 }
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curador.curator.budget import log_lines
+from curador.curator.accounts import log_lines
 from curador.ledger.amounts import Amounts
 from curador.ledger.entry import Request
 from curador.ledger.ledger import Ledger

@@ -47,9 +47,18 @@ VERSIONS = sorted(one for one in HERE.iterdir() if one.is_dir() and one.name.sta
 
 def samples(pattern):
     """Return every sample of a kind, of all versions, with names for people."""
-    found = [path for version in VERSIONS for path in sorted(version.glob(pattern))]
+    found = [
+        pytest.param(path, id=str(path.relative_to(HERE)), marks=marks_of(version))
+        for version in VERSIONS
+        for path in sorted(version.glob(pattern))
+    ]
     assert found, pattern
-    return pytest.mark.parametrize("path", found, ids=[str(path.relative_to(HERE)) for path in found])
+    return pytest.mark.parametrize("path", found)
+
+
+def marks_of(version):
+    """`make check` reads the oldest and the newest samples, `make test` all."""
+    return () if version in (VERSIONS[0], VERSIONS[-1]) else (pytest.mark.slow,)
 
 
 def loaded(path):
@@ -63,7 +72,8 @@ def cases(pattern):
         for path in sorted(version.glob(pattern)):
             body = loaded(path)
             rows = body.items() if isinstance(body, dict) else enumerate(body)
-            found += [pytest.param(path, name, case, id=f"{path.parent.name}-{name}") for name, case in rows]
+            marks = marks_of(version)
+            found += [pytest.param(path, name, case, id=f"{path.parent.name}-{name}", marks=marks) for name, case in rows]
     assert found, pattern
     return pytest.mark.parametrize(("path", "name", "case"), found)
 

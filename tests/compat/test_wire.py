@@ -426,9 +426,12 @@ WALKS = {"fields", "asdict", "astuple"}
 MAY_WALK = {
     "audit/replay.py": "compares outputs of other people's mechanisms",
     "audit/run.py": "an audit's report for a program; nothing reads it again",
+    "client/remote.py": "options of one request; what goes over the wire is named in `curator/wire.py`",
     "curator/options.py": "options of the command line; a question is stored by its plan",
     "curator/rehearsal.py": "of what shape a question is, remembered in memory while a study is open",
     "learn/nuclear/losses.py": "names what is out of range",
+    "server/rendering.py": "options of a question, read back by the same names; a digest of them lives as long as its key",
+    "server/serving.py": "settings that one process hands to another of the same service",
 }
 """Modules that walk the fields of data classes, each with the reason why nothing that is stored is made of them."""
 

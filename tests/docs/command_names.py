@@ -12,6 +12,7 @@ from curador.cli.app import app
 HEADINGS = {
     "A study": ["init", "check", "refresh", "reopen", "prepare"],
     "Questions": ["preview", "ask", "budget", "log"],
+    "A service": ["serve", "token new", "token list", "token revoke"],
     "Learning": ["train"],
     "Local privacy": ["collect"],
     "Mathematics": ["account", "calibrate", "audit", "plot"],

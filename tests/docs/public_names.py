@@ -12,7 +12,18 @@ import types
 import curador as cu
 
 HEADINGS = {
-    "Asking a table": ["open", "Curator", "sandbox", "Sandbox", "Answer", "Study", "Budget", "Caps"],
+    "Asking a table": [
+        "open",
+        "Curator",
+        "connect",
+        "RemoteAsker",
+        "sandbox",
+        "Sandbox",
+        "Answer",
+        "Study",
+        "Budget",
+        "Caps",
+    ],
     "Mechanisms that add noise": [
         "Laplace",
         "Gaussian",

@@ -30,6 +30,9 @@ ROOMS = [
     "audit",
     "testing",
     "plots",
+    "client",
+    "server",
+    "door",
     "cli",
 ]
 

@@ -27,6 +27,13 @@ OTHERS = {
     "sql.md",
     "test-your-own-parts.md",
     "write-a-study.md",
+    "agents.md",
+    "answer-a-regulator.md",
+    "ask-from-python.md",
+    "connect-postgres-clients.md",
+    "console.md",
+    "deploy.md",
+    "operate.md",
 }
 """Pages that are about no mechanism."""
 
@@ -84,9 +91,16 @@ def test_every_page_is_in_the_index():
 def test_committed_pictures_are_those_listed_and_linked():
     """No picture is left over, missing, or shown nowhere."""
     committed = {path for folder in (FOLDER, TUTORIAL, EXPLANATION) for path in folder.glob("*")}
+    photographed = {path for path in committed if path.suffix == ".png"}
+    committed -= photographed
 
     assert committed == {folder_of(name) / f"{name}.svg" for name in PICTURES}
     assert committed == {(page.parent / target).resolve() for page in LINKED for target in pictures_on(page)}
+    assert photographed == {
+        (page.parent / target).resolve()
+        for page in LINKED
+        for target in re.findall(r"!\[[^\]]+\]\(([^)]+\.png)\)", page.read_text(encoding="utf-8"))
+    }
 
 
 @pytest.mark.parametrize("name", PICTURES)

