@@ -36,9 +36,12 @@ def ask(seen, question, *, sandbox=False):
     return page.locator(".answer > header").inner_text()
 
 
-def test_an_analyst_asks_and_takes_the_answer_along(chromium, served, tmp_path):
-    """Preview, confirmation, answer with its chart, the same again for nothing, four files, the history."""
-    with watched(chromium, served) as seen:
+def test_an_analyst_asks_and_takes_the_answer_along(chromium, tmp_path):
+    """Preview, confirmation, answer with its chart, the same again for nothing, four files, the history.
+
+    On a service of its own: nobody asked before.
+    """
+    with serve(write_study(tmp_path)) as served, watched(chromium, served) as seen:
         seen.login("analyst")
         page = seen.page
         seen.settle()

@@ -94,7 +94,10 @@ def main():
     """Make as many as the command line says."""
     registers.another_register()
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    with tempfile.TemporaryDirectory() as folder, running(folder, "--rate", "100000", "--answer-when-ready", deadline=30) as service:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(folder, "--rate", "100000", "--answer-when-ready", deadline=30) as service,
+    ):
         begun = time.monotonic()
         statuses = fuzz(service, number, seed=1)
         print(f"{sum(statuses.values()):,} requests in {time.monotonic() - begun:.0f} s: {dict(sorted(statuses.items()))}")

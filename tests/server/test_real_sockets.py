@@ -147,12 +147,18 @@ def test_requests_that_are_none_are_closed(service):
         assert b"HTTP/1.1 5" not in got
 
 
-def test_the_log_of_a_service_holds_no_row_and_no_text(service):
-    """Every line that it wrote meanwhile, of requests at least."""
+def test_the_log_of_a_service_holds_no_row_and_no_text(service, token):
+    """Every line that it wrote meanwhile: of an answer, a refusal, a wrong token and a path that is none, at least."""
+    with service.client(token) as client:
+        assert client.post("/answers", json=ASK).status_code == 200
+        assert client.post("/previews", json={**ASK, "question": f"SELECT {CANARY} FROM visits"}).status_code == 400
+        assert client.get(f"/answers/{CANARY}").status_code == 404
+    with service.client(CANARY) as nobody:
+        assert nobody.get("/me").status_code == 401
     written = service.log.read_text(encoding="utf-8")
     assert CANARY not in written
     assert "SELECT" not in written
-    assert len(lines_of(service.log)) > 5
+    assert {200, 400, 401, 404} <= {one.get("status") for one in lines_of(service.log)}
 
 
 # ---- kills ---------------------------------------------------------------------------------------------------------------

@@ -441,6 +441,7 @@ def _list(
     joint: list[tuple[tuple[int, ...], tuple[KeyTuple, ...]]] = []
     for group, rows in lists:
         columns = [dict.fromkeys(row[place] for row in rows) for place in range(len(group))]
+        ordered: list[tuple[Value | None, ...]] = []
         for place, column in zip(group, columns, strict=True):
             expressions = [one[known[place]] for one in over]
             sources = [lister.sources[source] for source in lister.sources_of(*expressions)]
@@ -449,8 +450,9 @@ def _list(
             promised = any(isinstance(source, FiniteColumn) and source.promised for source in arms)
             values = _in_order(column, expressions, lister)
             found[known[place]] = ListedKey(values, why, promised)
+            ordered.append(values)
         if len(rows) < math.prod(len(column) for column in columns):
-            joint.append((tuple(known[place] for place in group), tuple(rows)))
+            joint.append((tuple(known[place] for place in group), _sort_rows(rows, ordered)))
     return KeyLists(tuple(found), tuple(joint))
 
 
@@ -486,6 +488,15 @@ def _in_order(
     else:
         ordered = sort_values(held)
     return (*ordered, None) if None in column else ordered
+
+
+def _sort_rows(rows: Sequence[KeyTuple], ordered: Sequence[tuple[Value | None, ...]]) -> tuple[KeyTuple, ...]:
+    """Tuples in the order of their values, the first key's first.
+
+    They come from sets and joins, whose order is another in every process: one question has one plan.
+    """
+    ranks = [{value: rank for rank, value in enumerate(values)} for values in ordered]
+    return tuple(sorted(rows, key=lambda row: [rank[value] for rank, value in zip(ranks, row, strict=True)]))
 
 
 @dataclass(slots=True)

@@ -145,18 +145,27 @@ def test_which_of_two_questions_was_ready_first_is_not_told(tmp_path):
         assert one.log()[3]["question"] == BY_CITY
 
 
-def test_nothing_that_is_shown_leads_to_the_hash_of_an_entry(tmp_path):
-    """The hash in a receipt could tell which entry came before by trying; the entry's own id, which is secret, is in it."""
+def test_nothing_that_is_shown_leads_to_the_hash_of_an_entry(tmp_path, clock):
+    """The hash in a receipt could tell which entry came before by trying; the entry's own id, which is secret, is in it.
+
+    The receipt of what is given again is of the entry that charged it, at the time at which it was asked for again.
+    """
     with open_curator(tmp_path) as curator:
         ana = curator.analyst("ana")
-        answers = [ana.ask(COUNT, spend="5%"), ana.ask(COUNT, spend="5%"), ana.ask(BY_CITY, spend="5%")]
+        answers = []
+        for question in (COUNT, COUNT, BY_CITY):
+            answers.append(ana.ask(question, spend="5%"))
+            clock.pass_(60)
         shown = json.dumps([ana.log(), curator.log(), [one.receipt.record for one in answers]], default=str)
         by_hash = {one.hash: one for one in curator.ledger.entries()}
         for answer in answers:
             own = by_hash[answer.receipt["ledger"]["hash"]]
             assert set(answer.receipt["ledger"]) == {"id", "hash"}
-            assert own.kind.value in {"reserved", "served"}
-            assert (answer.receipt["id"], answer.receipt["time"]) == (own.shown, own.time)
+            assert own.kind.value == "reserved"
+            assert answer.receipt["id"] == own.shown
+        arrived = [f"2030-01-01T00:0{minute}:00+00:00" for minute in range(3)]
+        assert [answer.receipt["time"] for answer in answers] == arrived
+        assert [by_hash[answer.receipt["ledger"]["hash"]].time for answer in answers] == [arrived[0], arrived[0], arrived[2]]
         for one in by_hash.values():
             assert one.id not in shown
             assert seal(replace(one, id=one.shown))[0].hash != one.hash

@@ -289,3 +289,14 @@ def test_a_forgotten_tuple_is_seen(monkeypatch, everything):
 
 def test_the_sizes_of_finite_columns_count_null():
     assert FiniteColumn(INTEGER, range(5), null=True, why="").size == 6
+
+
+def test_tuples_stand_in_the_order_of_their_values():
+    """Joins and sets give them in an order that is another in every process; one question has one plan."""
+    question = "SELECT p.m, q.w, COUNT(*) AS n FROM t LEFT JOIN p ON t.s = p.s LEFT JOIN q ON p.m = q.m GROUP BY 1, 2"
+    block = build_plan(parse(question, SCHEMA), SCHEMA).blocks[0]
+    (one,) = block.joint
+    assert one.rows == ((1, "one"), (2, "deux"), (2, "two"), (3, None), (None, None))
+    orders = [block.keys[place].values for place in one.places]
+    ranks = [tuple(order.index(value) for order, value in zip(orders, row, strict=True)) for row in one.rows]
+    assert ranks == sorted(ranks)
