@@ -24,7 +24,7 @@ from ledgers import ask, create, reopen, request
 
 from curador.errors import BudgetExceeded, Failed, InvalidParameter, InvalidStudy, LedgerBusy
 from curador.ledger import sharing
-from curador.ledger.acts import Reserve
+from curador.ledger.acts import Reserve, Settle
 from curador.ledger.entry import AlreadyReserved, EntryKind
 from curador.ledger.sharing import socket_of
 from curador.study.model import Budget
@@ -175,7 +175,7 @@ def test_a_request_that_was_handed_over_is_found_by_its_id(path, monkeypatch):
 def test_retrying_without_the_id_is_caught(path, monkeypatch):
     """The seeded bug: an asker who tries again as if nothing had happened pays twice."""
     monkeypatch.setattr(
-        sharing.SharedWriter, "_find", lambda self, act, patience: self._own.do(Reserve(act.request), patience=patience)
+        sharing.SharedWriter, "_find", lambda self, act, patience, **_: self._own.do(Reserve(act.request), patience=patience)
     )
     real = sharing.WriterService._done  # noqa: SLF001 -- idem
 
@@ -187,6 +187,32 @@ def test_retrying_without_the_id_is_caught(path, monkeypatch):
     with serving(path), reopen(path, LARGE) as ledger:
         ledger.reserve(request(epsilon=1))
         assert ledger.spent().epsilon == 2
+
+
+def test_what_is_refused_while_the_service_may_still_write_it_is_not_known(path, monkeypatch):
+    """It stands still with a request; the asker does not fit now, and does when the service goes on: it may be charged."""
+    monkeypatch.setattr(sharing, "SETTLING", 0.2)
+    goes_on = threading.Event()
+    with serving(path) as own, reopen(path, LARGE) as ledger:
+        real = own._own_writer.do  # noqa: SLF001 -- idem
+        held = own.reserve(request(epsilon=900_000))
+
+        def stands_still(act, **how):
+            assert goes_on.wait(60)
+            return real(act, **how)
+
+        with monkeypatch.context() as patch:
+            service = ledger._writer  # noqa: SLF001 -- idem
+            patch.setattr(own._own_writer, "do", stands_still)  # noqa: SLF001 -- idem
+            asked = Reserve(request(epsilon=500_000))
+            with pytest.raises(Failed, match="did not say what became of the request; the charge may be kept"):
+                service.do(asked, patience=0.2)
+        ledger._own_writer.do(Settle(EntryKind.VOIDED, held.entry))  # noqa: SLF001 -- idem
+        goes_on.set()
+        until = time.monotonic() + 60
+        while ledger.outcome(asked.id) is None and time.monotonic() < until:
+            time.sleep(0.01)
+        assert ledger.spent().epsilon == 500_000
 
 
 def test_a_service_that_hangs_with_the_file(path, monkeypatch):

@@ -157,8 +157,8 @@ def one_at_a_time_as_they_come(patch, rules):
 
     def take(self):
         ticket = self._waiting.popleft()
-        ticket.taken = True
-        return [ticket]
+        self._batch = [ticket]
+        return self._batch
 
     patch.setattr(Writer, "_take", take)
 
@@ -194,7 +194,7 @@ def broken_batch_is_nothing(patch, rules):
 
 def withdrawn_though_taken(patch, rules):
     """Who gives up is told that nothing was spent, though somebody took it and writes it."""
-    _wrapped(patch, Writer, "_withdraw", lambda plain, own, ticket: ticket.taken or plain(own, ticket))
+    _wrapped(patch, Writer, "_withdraw", lambda plain, own, ticket: ticket in own._batch or plain(own, ticket))
 
 
 def put_back_as_new(patch, rules):

@@ -217,7 +217,7 @@ class Faults:
         found = [
             (process, [one for one in world.backups if len(one.rows) - 1 < process.told])
             for process in world.ready()
-            if not process.ledger._writer._led  # noqa: SLF001 -- whether somebody writes
+            if process.ledger._writer._leader is None  # noqa: SLF001 -- whether somebody writes
         ]
         found = [(process, behind) for process, behind in found if behind]
         if not found or world.database.running:

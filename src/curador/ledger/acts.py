@@ -112,6 +112,7 @@ class Reserve(Act[Spent]):
         if (found := page.named(self.id)) is not None:
             if not again:  # an id that somebody else hands over at the same time: theirs to compute
                 raise AlreadyReserved(found)
+            _require_same(found, request)
             return _spent_before(page, found, limit)
         admits(head, request.analyst, request.data_version)
         other = page.standing(request.question_key, request.data_version) if self.once else None
@@ -146,6 +147,14 @@ class Reserve(Act[Spent]):
         page.put_total(holder, own + request.amounts, limit)
         before = total if request.analyst is None else own
         return Spent(entry=entry, limit=limit, before=before, after=before + request.amounts)
+
+
+def _require_same(found: Entry, request: Request) -> None:
+    """Refuse an id that another request was handed over with: its outcome is no answer to this one."""
+    known = (found.kind, found.analyst, found.question_key, found.data_version, found.amounts)
+    if known != (EntryKind.RESERVED, request.analyst, request.question_key, request.data_version, request.amounts):
+        hint = "give a new request an id of its own"
+        raise InvalidParameter.must_be("id", "that of the request it was first given with", found.shown, hint)
 
 
 def _spent_before(page: Page, entry: Entry, limit: Amounts) -> Spent:

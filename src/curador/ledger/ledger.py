@@ -158,8 +158,8 @@ class Ledger:
         try:
             ledger.limits.require_same(budget, adjacency=adjacency, unit=unit, owners=owners)
             read = opening.read(ledger._store, places, ledger.id, ledger.limits, since=checkpoint) if verify else None
+            seen = opening.ask_the_witness(ledger._store, places, ledger.id, excused=witness_lost is not None)
             with ledger._store.reading() as page:
-                seen = opening.ask_the_witness(page, places, ledger.id, excused=witness_lost is not None)
                 opening.ask_the_marker(page, places, study_name, ledger.id)
             head = ledger.head
             ledger._own_writer.saw(head.sequence)
@@ -192,8 +192,7 @@ class Ledger:
         places = opening.LedgerPlaces.of(path, None, None)
         ledger = cls(*opening.open_store(places))
         try:
-            with ledger._store.reading() as page:
-                opening.ask_the_witness(page, places, ledger.id, excused=False)
+            opening.ask_the_witness(ledger._store, places, ledger.id, excused=False)
         except BaseException:
             ledger.close()
             raise
@@ -607,8 +606,7 @@ class Ledger:
 
     def ask_witness(self) -> None:
         """Refuse a ledger that is behind what its witness saw."""
-        with self._store.reading() as page:
-            opening.ask_the_witness(page, self._places, self.id, excused=False)
+        opening.ask_the_witness(self._store, self._places, self.id, excused=False)
 
     # ---- one page ---------------------------------------------------------------------------------------------------
 

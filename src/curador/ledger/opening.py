@@ -258,10 +258,20 @@ def _first(store: Store) -> tuple[Entry, Limits, int]:
     return first, replay.limits, head.sequence if refuses_kinds(schema) else -1
 
 
-def ask_the_witness(page: Page, places: LedgerPlaces, ledger_id: str, *, excused: bool) -> int | None:
-    """Refuse a ledger that is behind its witness, or has another history; return the entry it saw, None if it is excused."""
-    seen, (last, _) = mirror.recall(places.witness), page.tip()
-    name = str(places.ledger)
+def ask_the_witness(store: Store, places: LedgerPlaces, ledger_id: str, *, excused: bool) -> int | None:
+    """Refuse a ledger that is behind its witness, or has another history; return the entry it saw, None if it is excused.
+
+    The witness is asked before the ledger's moment is chosen: others write meanwhile, and what it saw was written by then.
+    """
+    seen = mirror.recall(places.witness)
+    with store.reading() as page:
+        return _compare_with(seen, page, places, ledger_id, excused=excused)
+
+
+def _compare_with(
+    seen: WitnessedHead | None, page: Page, places: LedgerPlaces, ledger_id: str, *, excused: bool
+) -> int | None:
+    (last, _), name = page.tip(), str(places.ledger)
     if seen is None:
         hint = "restore the file; or, as the owner, open the ledger once with the reason why it is lost"
         if not excused:

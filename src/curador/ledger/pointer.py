@@ -32,8 +32,14 @@ def write_pointer(path: Path, address: str, ledger: str) -> None:
 
 
 def read_pointer(path: Path) -> str | None:
-    """Return the address that a ledger's file names; None where the file is the ledger itself."""
+    """Return the address that a ledger's file names; None where the file is the ledger itself.
+
+    A ledger's own file is told by its size and never opened here: closing any handle of a file drops all locks that this
+    process has on it, SQLite's too. Another process would then take itself for the last one, and remove the log.
+    """
     require_regular(path)
+    if path.stat().st_size >= _LONGEST:
+        return None
     with path.open("rb") as file:
         content = file.read(_LONGEST)
     if not content.startswith(_BEGINS):

@@ -22,6 +22,7 @@ import stat
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Generator
 from fractions import Fraction
 from pathlib import Path
@@ -54,6 +55,8 @@ _LARGEST: Final = 1 << 31  # bytes of a frame
 _LONGEST: Final = 100  # characters of a socket's path, on every system
 _PEER: Final = struct.Struct("3i")
 _IDLE: Final = 64  # connections that are kept open between uses
+_PAUSE: Final = 0.05  # seconds after which it is tried again to let somebody in
+_SERVICES: Final[weakref.WeakSet[WriterService]] = weakref.WeakSet()
 
 
 def socket_of(ledger: Path) -> Path:
@@ -238,9 +241,10 @@ class SharedWriter:
             connection.settimeout(patience + SETTLING)
             _send(connection, _told(act, patience, again=again), act.answer if isinstance(act, Settle) else None)
             reply, _ = _receive(connection)
-        except (OSError, ValueError):  # handed over, and nobody knows
+        except (OSError, ValueError) as error:  # handed over, and nobody knows
             connection.close()
-            return cast("Outcome", self._find(cast("Act[Any]", act), patience))
+            alive = isinstance(error, TimeoutError)
+            return cast("Outcome", self._find(cast("Act[Any]", act), patience, alive=alive))
         except BaseException:
             connection.close()
             raise
@@ -261,16 +265,20 @@ class SharedWriter:
         for connection in held if self._pid == os.getpid() else ():
             connection.close()
 
-    def _find(self, act: Act[Any], patience: float) -> Any:
-        """Do an act that was handed over: whoever writes it first, it is written once."""
+    def _find(self, act: Act[Any], patience: float, *, alive: bool) -> Any:
+        """Do an act that was handed over: whoever writes it first, it is written once.
+
+        alive   the other process may still have it, and write it later: what is refused now may be charged then
+        """
         try:
             return self._own.do(act, patience=patience, again=True)
         except AlreadyReserved:
             raise
-        except LedgerBusy:  # the other one may hold the store, and may have written it
-            raise Failed(
-                f"{UNKNOWN if act.charged is None else f'the ledger was busy for too long; {act.charged}'}."
-            ) from None
+        except CuradorError as error:
+            if not (alive or isinstance(error, LedgerBusy)):
+                raise
+            unknown = UNKNOWN if act.charged is None else f"the ledger was busy for too long; {act.charged}"
+            raise Failed(f"{unknown}.") from None
 
     def _connection(self) -> socket.socket | None:
         """A connection to the process that writes; None where there is none. Nothing was handed over."""
@@ -310,6 +318,7 @@ class WriterService:
     def __init__(self, writer: Writer, limits: Limits, ledger: Path) -> None:
         """Listen; refused where another process does already."""
         self._writer, self._limits, self._place = writer, limits, socket_of(ledger)
+        self._pid = os.getpid()
         self._threads: set[threading.Thread] = set()
         self._open: set[socket.socket] = set()
         self._lock, self._stopping, self._stopped = threading.Lock(), False, False
@@ -329,6 +338,7 @@ class WriterService:
         finally:
             os.umask(before)
         self._socket.listen(256)
+        _SERVICES.add(self)
 
     def serve(self) -> None:
         """Serve everybody who connects, each by a thread; returns when `stop` was called."""
@@ -336,6 +346,7 @@ class WriterService:
             try:
                 connection, _ = self._socket.accept()
             except OSError:
+                time.sleep(_PAUSE)  # too many files are open, say
                 continue
             with self._lock:
                 self._open.add(connection)
@@ -350,8 +361,10 @@ class WriterService:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:
-        """Take nothing more; what was handed over is written and told first."""
+        """Take nothing more; what was handed over is written and told first. A forked child has nothing to stop."""
         self._stopped = True
+        if self._pid != os.getpid():
+            return
         self.interrupt()
         self._socket.close()
         with self._lock:
@@ -395,3 +408,14 @@ class WriterService:
             return _reply(self._writer.do(cast("Act[Any]", act), patience=min(max(patience, 0.0), SETTLING), again=again))
         except Exception as error:  # noqa: BLE001 -- whatever is wrong with it is its asker's
             return {"error": _error_told(error)}
+
+
+def _leave_to_the_parent() -> None:
+    """In a forked child: let go of the lock and of the socket, which last as long as any process holds them."""
+    for service in list(_SERVICES):
+        with contextlib.suppress(OSError):
+            os.close(service._alone)  # noqa: SLF001 -- its own
+        service._socket.close()  # noqa: SLF001 -- idem
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)

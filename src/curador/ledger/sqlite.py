@@ -130,6 +130,7 @@ class SQLiteStore:
         self._idle: list[tuple[sqlite3.Connection, Page]] = []
         self._keeping = threading.Lock()
         self._keeper: sqlite3.Connection | None = None
+        self._log: tuple[int, int] | None = None  # which file the log is, while somebody has it open
         self._statements = _statements()
         require_regular(self.path)
         require_local(self.path)
@@ -219,7 +220,7 @@ class SQLiteStore:
         """Close every connection; the last one folds the log into the file."""
         while self._pid == os.getpid() and self._idle:
             self._idle.pop()[0].close()
-        keeper, self._keeper = self._keeper, None
+        keeper, self._keeper, self._log = self._keeper, None, None
         if keeper is not None and self._pid == os.getpid():
             keeper.close()
 
@@ -255,16 +256,19 @@ class SQLiteStore:
             try:
                 _patiently(keeper, "SELECT COUNT(*) FROM sqlite_master")  # here SQLite recovers the log
                 _sync_log(self.path)
+                self._log = _identity(_log_of(self.path))
             except BaseException:
                 keeper.close()
                 raise
             self._keeper = keeper
 
     def _require_same_file(self) -> None:
-        """Refuse to write into a file that lost its name: SQLite would not notice, and the charges would go with it."""
+        """Refuse to write into a file or log that lost its name: SQLite does not notice, and charges would go with it."""
+        hint = "it was moved, deleted or replaced while it was open"
         if _identity(self.path) != self._file:
-            hint = "it was moved, deleted or replaced while it was open"
             raise InvalidStudy.must_be("ledger", "the file that was opened", str(self.path), hint)
+        if self._log is not None and _identity(_log_of(self.path)) != self._log:
+            raise InvalidStudy.must_be("the ledger's log", "the file that was opened", str(_log_of(self.path)), hint)
 
     def _renew_after_fork(self) -> None:
         if self._pid != os.getpid():
@@ -337,10 +341,14 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
 def _sync_log(path: Path) -> None:
     """Bring to disk what stands in the log, whoever wrote it. SQLite has no lock on that file which closing it would drop."""
     try:
-        handle = os.open(path.with_name(f"{path.name}-wal"), os.O_RDONLY)
+        handle = os.open(_log_of(path), os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

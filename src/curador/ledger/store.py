@@ -255,6 +255,14 @@ class OutcomeUnknown(Failed):
     """The connection was lost while a change was being committed: it is whole or not there, and nobody was told which."""
 
 
+class ChangeUndone(Exception):  # noqa: N818 -- what it means is decided where it is met
+    """A statement failed so badly that the database took back the whole change. What came next would begin another one."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
 class Store(Protocol):
     """What a ledger asks of its store: moments to read, changes that are whole, and the head.
 
@@ -328,13 +336,22 @@ class Page:
 
     @contextlib.contextmanager
     def savepoint(self) -> Generator[None]:
-        """A part of a change that may fail by itself: what it wrote goes, what others wrote stays."""
+        """A part of a change that may fail by itself: what it wrote goes, what others wrote stays.
+
+        ChangeUndone where nothing of the change is left, as after a full disk: SQLite ends the transaction itself, and a
+        savepoint outside of one would be a transaction of its own, committed without the others and without the witness.
+        """
         self.cursor.execute("SAVEPOINT one")
         try:
             yield
-        except BaseException:
-            self.cursor.execute("ROLLBACK TO SAVEPOINT one")
-            self.cursor.execute("RELEASE SAVEPOINT one")
+        except BaseException as error:
+            try:
+                self.cursor.execute("ROLLBACK TO SAVEPOINT one")
+                self.cursor.execute("RELEASE SAVEPOINT one")
+            except Exception:  # noqa: BLE001 -- whatever the driver calls it: there is no savepoint any more
+                if isinstance(error, Exception):
+                    raise ChangeUndone(error) from error
+                raise error from None
             raise
         self.cursor.execute("RELEASE SAVEPOINT one")
 

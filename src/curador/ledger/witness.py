@@ -18,12 +18,14 @@ Version 1 was one line of JSON that was replaced by renaming; it is read for eve
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import re
 import secrets
 import time
+import weakref
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,8 +75,9 @@ class WitnessSlots:
 
     def __init__(self, path: Path, ledger: str) -> None:
         self.path, self.ledger = path, ledger
-        self._handle: tuple[int, int, tuple[int, int]] | None = None  # whose process, what, which file
+        self._handle: tuple[int, tuple[int, int]] | None = None  # what, which file
         self._synced = -2  # the last entry that is known to be on disk there
+        _OPEN.add(self)
 
     def remember(self, sequence: int, hash_: str) -> None:
         """Mirror the last entry, unless a later one stands there; on disk when this returns. OSError where it cannot be."""
@@ -91,6 +94,10 @@ class WitnessSlots:
             if max(seen) != self._synced:  # another process wrote it, and may have been killed before its own sync:
                 os.fdatasync(handle)  # what counts as seen is on disk, and a crash never tears both slots
                 self._synced = max(seen)
+            if any(
+                one is not None and one.ledger == self.ledger and _contradicts(one.head, sequence, hash_) for one in slots
+            ):
+                raise OSError(errno.ESTALE, "the witness saw another entry at this place", str(self.path))
             if max(seen) < sequence:
                 _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)
                 os.fdatasync(handle)
@@ -100,13 +107,20 @@ class WitnessSlots:
     def close(self) -> None:
         """Close the file."""
         held, self._handle, self._synced = self._handle, None, -2
-        if held is not None and held[0] == os.getpid():
-            os.close(held[1])
+        if held is not None:
+            os.close(held[0])
+
+    def close_in_child(self) -> None:
+        """Close a file that a fork carried over, if it is still that one."""
+        held, self._handle, self._synced = self._handle, None, -2
+        with contextlib.suppress(OSError):
+            if held is not None and _identity_of(held[0]) == held[1]:
+                os.close(held[0])
 
     def _open(self) -> int:
         """Return the file's handle; a file that is away or of version 1 is made anew first."""
         here = _identity_at(self.path)
-        if self._handle is not None and (self._handle[0], self._handle[2]) != (os.getpid(), here):
+        if self._handle is not None and self._handle[1] != here:
             self.close()
         if self._handle is None:
             if here is None:
@@ -115,8 +129,8 @@ class WitnessSlots:
                 self._renew()
             sync_folder(self.path.parent)  # whoever gave it its name may have been killed before that was on disk
             handle = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-            self._handle = os.getpid(), handle, _identity_of(handle)
-        return self._handle[1]
+            self._handle = handle, _identity_of(handle)
+        return self._handle[0]
 
     def _renew(self) -> None:
         """Put a file of two slots in the place of one of version 1: one process does, and the others find it."""
@@ -129,6 +143,18 @@ class WitnessSlots:
                     make(self.path, self.ledger, *head, replace=True)
         finally:
             os.close(old)
+
+
+_OPEN: Final[weakref.WeakSet[WitnessSlots]] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    """A lock lasts as long as any process holds the handle: a forked child closes it, so that it ends with the parent."""
+    for slots in list(_OPEN):
+        slots.close_in_child()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def make(path: Path, ledger: str, sequence: int, hash_: str, *, replace: bool) -> None:
@@ -199,6 +225,11 @@ def _write_all(handle: int, content: bytes, place: int) -> None:
     while content:
         written = os.pwrite(handle, content, place)
         content, place = content[written:], place + written
+
+
+def _contradicts(seen: Head, sequence: int, hash_: str) -> bool:
+    """Whether what was seen and what is to be seen are of two histories: one of them would be forgotten."""
+    return seen.sequence == sequence and seen.hash != hash_
 
 
 def _identity_of(handle: int) -> tuple[int, int]:

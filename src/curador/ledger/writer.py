@@ -14,10 +14,12 @@ Needs   `Store.writing`: all of it is durable when the block is left, or nothing
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from curador.errors import CuradorError, Failed, InvalidStudy, LedgerBusy
 from curador.ledger.acts import CHARGED, Act, Serve
-from curador.ledger.store import OutcomeUnknown
+from curador.ledger.store import ChangeUndone, OutcomeUnknown
 
 if TYPE_CHECKING:
     from curador.ledger.entry import Entry
@@ -45,23 +47,21 @@ MOST_COUNTED: Final = 1_000
 LONGEST_COUNTED: Final = 10.0
 """Seconds that they wait, if somebody comes by."""
 UNKNOWN: Final = "the ledger did not say what became of the request; the charge may be kept, and nothing was released"
+_WRITERS: Final[weakref.WeakSet[Writer]] = weakref.WeakSet()
 _NOTHING: Final = "the ledger must be free; another writer held it too long, nothing was spent."
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Waiter:
     """An act that waits, and what became of it.
 
     until   when its patience ends, by the writer's clock
-    taken   whether somebody is writing it
     again   whether it may have been written before
     """
 
     act: Act[Any]
     until: float
-    taken: bool = False
     again: bool = False
-    leads: bool = False
     done: bool = False
     outcome: Any = None
     error: Exception | None = None
@@ -94,12 +94,13 @@ class Writer:
         self._seen = seen
         self._mirrored = -1  # the last entry that this object brought to the witness, or found there
         self._start()
+        _WRITERS.add(self)
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._waiting: deque[Waiter] = deque()
-        self._led = False
+        self._leader: Waiter | None = None
+        self._batch: list[Waiter] = []  # what the leader took
         self._counted: dict[tuple[str, str, str], Serve] = {}  # a forked child leaves them to its parent
         self._since = 0.0
 
@@ -110,17 +111,22 @@ class Writer:
 
         again   whether it may have been done before: then that outcome is returned
         """
-        if self._pid != os.getpid():
-            self._start()
         ticket = Waiter(act, time.monotonic() + patience, again=again)
-        with self._lock:
-            self._waiting.append(ticket)
-            leads = not self._led
-            self._led = True
-        if not leads:
-            self._wait(ticket)
-        if not ticket.done:
-            self._lead(ticket)
+        try:
+            with self._lock:
+                self._waiting.append(ticket)
+                if self._leader is None:
+                    self._leader = ticket
+            if self._leader is not ticket:
+                self._wait(ticket)
+            if not ticket.done:
+                self._lead(ticket)
+        finally:  # also after an interrupt, wherever it came
+            try:
+                self._leave(ticket)
+            except BaseException:
+                self._leave(ticket)
+                raise
         return ticket.result()
 
     def saw(self, sequence: int) -> None:
@@ -128,20 +134,24 @@ class Writer:
         self._seen = max(self._seen, sequence)
 
     def count(self, serve: Serve) -> None:
-        """Count an answer that was given again: in memory, until somebody writes. A crash can lose the last of them."""
-        if self._pid != os.getpid():
-            self._start()
+        """Count an answer that was given again: in memory, until somebody writes. A crash can lose the last of them.
+
+        The answer waits for nobody: where the ledger is busy or cannot be written, the lines are written later.
+        """
         with self._lock:
-            held = self._counted.get(serve.line)
-            self._since = self._since if self._counted else time.monotonic()
+            now, held = time.monotonic(), self._counted.get(serve.line)
+            self._since = self._since if self._counted else now
             self._counted[serve.line] = serve if held is None else _more(held, serve.number)
-            late = len(self._counted) >= MOST_COUNTED or time.monotonic() - self._since > LONGEST_COUNTED
+            late = (held is None and len(self._counted) % MOST_COUNTED == 0) or now - self._since > LONGEST_COUNTED
+            if late:
+                self._since = now  # the next try is as far away
         if late:
-            self.flush()
+            with contextlib.suppress(CuradorError):
+                self.do(_Nothing(), patience=0.0)
 
     def flush(self) -> None:
         """Write what was counted, if anything was."""
-        if self._pid == os.getpid() and self._counted:
+        if self._counted:
             self.do(_Nothing())
 
     def close(self) -> None:
@@ -149,22 +159,16 @@ class Writer:
 
     def _wait(self, ticket: Waiter) -> None:
         """Wait until it is done or has to lead; who gives up is out of the queue, or does not know what became of it."""
-        try:
-            told = ticket.told.wait(max(ticket.until - time.monotonic(), 0))
-            if not told and self._withdraw(ticket):
-                ticket.end(_too_late(ticket))
-            elif not told and not ticket.told.wait(SETTLING):
-                ticket.end(Failed(f"{UNKNOWN}."))
-        except BaseException:  # an interrupt
-            self._withdraw(ticket)
-            if ticket.leads and not ticket.done:
-                self._hand_over()
-            raise
+        told = ticket.told.wait(max(ticket.until - time.monotonic(), 0))
+        if not told and self._withdraw(ticket):
+            ticket.end(_too_late(ticket))
+        elif not told and not ticket.told.wait(SETTLING):
+            ticket.end(Failed(f"{UNKNOWN}."))
 
     def _withdraw(self, ticket: Waiter) -> bool:
         """Take it out of the queue; False where somebody took it, or it leads."""
         with self._lock:
-            if ticket.taken or ticket.leads:
+            if ticket is self._leader or ticket not in self._waiting:
                 return False
             self._waiting.remove(ticket)
             return True
@@ -172,41 +176,51 @@ class Writer:
     # ---- for the one who leads ----------------------------------------------------------------------------------------
 
     def _lead(self, own: Waiter) -> None:
-        try:
-            while not own.done:
-                with self._lock:
-                    batch = self._take()
-                try:
-                    self.write(batch)
-                except BaseException:  # an interrupt of this thread is nobody else's
-                    self._put_back(one for one in batch if one is not own and not one.done)
-                    raise
-        finally:
-            self._hand_over()
+        while not own.done:
+            with self._lock:
+                batch = self._take()
+            self.write(batch)
 
     def _take(self) -> list[Waiter]:
-        """Take those who wait: settlements first, each in the order in which they came."""
+        """Take those who wait: settlements first, each in the order in which they came.
+
+        An interrupt may come between any two steps: until they are told, those who were taken stand in the batch.
+        """
         settling = [one for one in self._waiting if one.act.settles]
         batch = [*settling, *(one for one in self._waiting if not one.act.settles)][:MOST]
-        for ticket in batch:
-            ticket.taken = True
-        self._waiting = deque(one for one in self._waiting if not one.taken)
+        taken = set(map(id, batch))
+        left = deque(one for one in self._waiting if id(one) not in taken)
+        self._batch = batch
+        self._waiting = left
         return batch
 
-    def _put_back(self, tickets: Iterable[Waiter]) -> None:
-        with self._lock:
-            for ticket in tickets:
-                ticket.taken, ticket.again = False, True
-                ticket.outcome = ticket.error = None
-                self._waiting.appendleft(ticket)
+    def _leave(self, ticket: Waiter) -> None:
+        """Go: out of the queue, and who led lets the next one lead and gives back whom it took and did not tell.
 
-    def _hand_over(self) -> None:
+        Claim   Where nobody leads, nobody waits. Whoever leads is in `do`: its own thread calls this, however it is left.
+        """
         with self._lock:
-            following = self._waiting[0] if self._waiting else None
-            self._led = following is not None
+            try:
+                self._let_go(ticket)
+            except BaseException:  # what is done twice is as if it were done once
+                self._let_go(ticket)
+                raise
+
+    def _let_go(self, ticket: Waiter) -> None:
+        if self._leader is ticket:
+            self._put_back(one for one in self._batch if one is not ticket and not one.done)
+            following = next((one for one in self._waiting if one is not ticket), None)
             if following is not None:
-                following.leads = True
                 following.told.set()
+            self._leader, self._batch = following, []
+        if not ticket.done and ticket in self._waiting:  # nobody took it, and nobody waits for it any more
+            self._waiting.remove(ticket)
+
+    def _put_back(self, tickets: Iterable[Waiter]) -> None:
+        for ticket in tickets:
+            if ticket not in self._waiting:
+                ticket.again, ticket.outcome, ticket.error = True, None, None
+                self._waiting.appendleft(ticket)
 
     def write(self, batch: Sequence[Waiter]) -> None:
         """Write the acts of a batch and tell each what became of it, also those who lose patience with a busy store."""
@@ -219,6 +233,9 @@ class Writer:
                 for ticket in left:
                     if ticket.until <= time.monotonic():
                         ticket.end(_too_late(ticket))
+                left = [one for one in left if not one.done]
+            except _OneUndone as error:  # the others had no part in it: they are judged anew
+                error.ticket.end(_instead(error.told, error.ticket.act))
                 left = [one for one in left if not one.done]
             except OutcomeUnknown as error:  # who enters the next change finds what was written, or that it never will be
                 for ticket in left:
@@ -243,9 +260,12 @@ class Writer:
                     self._perform(page, Waiter(serve, 0.0))
                 sequence, hash_ = page.tip()
         except BaseException as error:
+            if isinstance(error, OutcomeUnknown) or not isinstance(error, Exception):
+                raise  # what was counted may be on disk: a line that is lost is better than one that counts twice
             self._recount(counted)
-            if isinstance(error, (LedgerBusy, OutcomeUnknown)) or not isinstance(error, Exception):
+            if isinstance(error, LedgerBusy) or (isinstance(error, _OneUndone) and error.ticket in batch):
                 raise
+            error = error.told if isinstance(error, _OneUndone) else error
             for ticket in batch:
                 ticket.end(_instead(error, ticket.act))
             return
@@ -271,6 +291,8 @@ class Writer:
                 ticket.outcome = ticket.act.perform(page, page.head(), self._limits, again=ticket.again)
         except CuradorError as error:
             ticket.error = error
+        except ChangeUndone as error:
+            raise _OneUndone(ticket, self._store.explain(error.cause) or error.cause) from error
         except Exception as error:  # noqa: BLE001 -- a poisoned request is told so, and the others go on
             ticket.error = self._store.explain(error) or error
 
@@ -285,6 +307,14 @@ class Writer:
             for line, serve in counted.items():
                 held = self._counted.get(line)
                 self._counted[line] = serve if held is None else _more(serve, held.number)
+
+
+class _OneUndone(Exception):  # noqa: N818 -- never leaves this file
+    """One act by which the database took back the whole change: nothing of it is on disk."""
+
+    def __init__(self, ticket: Waiter, told: Exception) -> None:
+        super().__init__(str(told))
+        self.ticket, self.told = ticket, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,3 +354,12 @@ def _unwitnessed(cause: Exception) -> Failed:
     made = Failed(f"the ledger's witness could not be written; {CHARGED}.")
     made.__cause__ = cause
     return made
+
+
+def _start_anew() -> None:
+    """In a forked child nobody waits and nobody leads: the threads that did are the parent's."""
+    for writer in list(_WRITERS):
+        writer._start()  # noqa: SLF001 -- its own
+
+
+os.register_at_fork(after_in_child=_start_anew)

@@ -79,9 +79,9 @@ class ServiceState:
         self._lock = threading.Lock()
         if path.is_symlink():
             raise InvalidStudy.must_be("the service's file", "a plain file", str(path))
-        made = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        mode = os.fstat(made).st_mode
-        os.close(made)
+        with contextlib.suppress(FileExistsError):  # closing a handle of one that is open would drop SQLite's locks on it
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        mode = path.lstat().st_mode
         if not stat.S_ISREG(mode) or mode & 0o077:
             hint = "it holds what tokens are compared with: chmod 600"
             raise InvalidStudy.must_be("the service's file", "a plain file of its owner alone", str(path), hint)

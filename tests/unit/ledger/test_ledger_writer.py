@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import fcntl
+import itertools
 import sqlite3
+import sys
 import threading
 import time
 from fractions import Fraction
@@ -15,9 +19,10 @@ from ledgers import ask, create, reopen, request
 from curador.errors import BudgetExceeded, Failed, InvalidParameter, InvalidStudy, LedgerBusy
 from curador.ledger import witness
 from curador.ledger import writer as writing
-from curador.ledger.acts import Act, Change, Reserve, Settle
+from curador.ledger.acts import Act, Change, Reserve, Serve, Settle
 from curador.ledger.amounts import NOTHING
 from curador.ledger.entry import EntryKind, new_id
+from curador.ledger.store import OutcomeUnknown
 from curador.ledger.witness import recall, witness_of
 from curador.ledger.writer import Waiter
 
@@ -146,6 +151,57 @@ def test_what_one_breaks_is_its_own(poison, ledger):
     ledger.verify()
 
 
+class OverTheEdge(Act):
+    """Fails as a statement does for which the disk has no room: SQLite ends the whole transaction itself."""
+
+    id = "edge"
+
+    def perform(self, page, head, limits, *, again):
+        Reserve(request(epsilon="0.1")).perform(page, head, limits, again=again)
+        _no_room(self, page)
+
+
+def test_what_takes_back_the_whole_change_is_its_own_too(ledger, monkeypatch):
+    """Whoever stood in the same batch is judged anew, in one change: told and on disk are the same."""
+    reserved = ledger.reserve(request(epsilon="0.1"))
+    seen = steps(ledger, monkeypatch)
+    settled, first, wrong, last = write(
+        ledger,
+        Settle(EntryKind.FAILED, reserved.entry, note="n"),
+        Reserve(request(epsilon="0.1")),
+        OverTheEdge(),
+        Reserve(request(epsilon="0.2")),
+    )
+
+    assert isinstance(wrong, Failed)
+    assert "could not be written; nothing was released" in str(wrong)
+    assert [settled.sequence, first.entry.sequence, last.entry.sequence] == [2, 3, 4]
+    assert seen.count("witness") == 1
+    assert ledger.spent().epsilon == Fraction(4, 10)
+    assert recall(witness_of(ledger.path)).head == ledger.head
+    ledger.verify()
+
+
+def test_a_count_that_takes_back_the_whole_change(ledger, monkeypatch):
+    """Nobody's act did it: all are told that nothing was written, and it is tried again."""
+    stored = ledger.stored(ask(ledger, request(epsilon="0.1")).question_key, 1)
+    ledger.served(stored, "ana")
+    with monkeypatch.context() as patch:
+        patch.setattr(Serve, "perform", _no_room)
+        (told,) = write(ledger, Reserve(request(epsilon="0.1")))
+    assert isinstance(told, Failed)
+    assert ledger.spent().epsilon == Fraction(1, 10)
+    ledger.reserve(request(epsilon="0.1"))
+    assert ledger.last.kind is EntryKind.SERVED
+
+
+def _no_room(_, page, *__, **___):
+    page.cursor.execute("ROLLBACK")
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    raise error
+
+
 def test_settlements_come_first(ledger):
     """Whoever came earlier: a charge never waits in front of an answer."""
     reserved = ledger.reserve(request(epsilon="0.1"))
@@ -154,10 +210,8 @@ def test_settlements_come_first(ledger):
     )
     own = ledger._own_writer
     own._waiting.extend(batch)
-    own._led = True
     taken = own._take()
     own.write(taken)
-    own._led = False
 
     assert [one.act for one in taken] == [batch[1].act, batch[0].act, batch[2].act]
     assert [one.kind.value for one in ledger.entries(2)] == ["failed", "reserved", "reserved"]
@@ -314,21 +368,112 @@ def test_an_interrupt_is_nobody_elses(ledger, monkeypatch):
     own._waiting.append(other)  # in front: what the one who leads wrote first was this one's
     with pytest.raises(KeyboardInterrupt):
         ledger.reserve(request(epsilon="0.2"))
-    assert other.leads
+    assert own._leader is other
     own._lead(other)
+    own._leave(other)
 
     assert other.outcome.entry.sequence == 1
     assert ledger.spent().epsilon == Fraction(1, 10)
-    assert not own._led
+    assert own._leader is None
+
+
+def _steps_of(code):
+    """Where CPython looks for signals: after a call, at the beginning of a function, at a jump back."""
+    found = list(dis.get_instructions(code))
+    return {
+        after.offset: before.opname.startswith(("CALL", "RESUME", "JUMP_BACKWARD"))
+        for before, after in itertools.pairwise(found)
+    }
+
+
+class Interrupts:
+    """Interrupts one thread at the n-th place where that can be; `came` says whether there was such a place."""
+
+    def __init__(self, number):
+        self.left, self.came, self.known = number, False, {}
+
+    def __call__(self, frame, _event, _argument):
+        if frame.f_code.co_filename != writing.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame, event, _argument):
+        steps = self.known.setdefault(frame.f_code, _steps_of(frame.f_code))
+        if event == "opcode" and steps.get(frame.f_lasti):
+            self.left -= 1
+            if self.left == 0:
+                self.came = True
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self.step
+
+
+def _asked_with_an_interrupt(own, number):
+    """Ask, interrupted at a place; return whether there was such a place."""
+    interrupts, before = Interrupts(number), sys.gettrace()
+    sys.settrace(interrupts)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            own.do(writing._Nothing(), patience=1.0)
+    finally:
+        sys.settrace(before)
+    return interrupts.came
+
+
+def test_an_interrupt_anywhere_leaves_nobody_waiting(ledger):
+    """Wherever a Ctrl-C comes: nobody leads who is gone, no act is left behind, and the next one is served."""
+    own, number = ledger._own_writer, 0
+    while _asked_with_an_interrupt(own, number := number + 1):
+        assert not own._lock.locked(), number
+        assert own._leader is None, number
+        assert not own._waiting, number
+    assert number > 50, "it is a way of many steps"
+    ledger.reserve(request(epsilon="0.1"))
+
+
+def test_who_is_interrupted_when_it_is_to_lead_lets_the_next_one(ledger, monkeypatch):
+    """It waited, was handed the lead, and went away: who stands behind it leads."""
+    own = ledger._own_writer
+    own._leader = first = Waiter(Reserve(request(epsilon="0.1")), LONG)
+    behind = Waiter(Reserve(request(epsilon="0.2")), LONG)
+
+    def interrupted(ticket):
+        own._waiting.append(behind)
+        own._leave(first)
+        assert own._leader is ticket
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(own, "_wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        own.do(Reserve(request(epsilon="0.3")))
+    assert own._leader is behind
+    assert behind.told.is_set()
+    own._lead(behind)
+    own._leave(behind)
+    assert own._leader is None
+    assert ledger.spent().epsilon == Fraction(1, 5)
+
+
+def test_an_id_of_another_request_has_no_outcome_for_this_one(ledger):
+    """Neither its charge, which was another one, nor the end of one: what returns is on disk as it was asked."""
+    asked = Reserve(request(epsilon="0.01"))
+    first = ledger.reserve(asked.request, id=asked.id)
+    done = ledger.commit(first, answer=b"a", answer_digest="d")
+    for other in (asked.id, done.id):
+        with pytest.raises(InvalidParameter, match="id must be that of the request it was first given with"):
+            ledger.reserve(request(epsilon="0.9"), id=other)
+    assert ledger.reserve(asked.request, id=asked.id).entry == first.entry
+    assert ledger.spent().epsilon == Fraction(1, 100)
 
 
 def test_who_gives_up_in_the_queue_has_spent_nothing(ledger):
     """Not taken by anybody when its patience ends: refused as busy, and never written."""
     own = ledger._own_writer
-    own._led = True  # somebody leads, and hangs
+    own._leader = Waiter(Reserve(request(epsilon="0.1")), LONG)  # somebody leads, and hangs
     with pytest.raises(LedgerBusy, match="nothing was spent"):
         own.do(Reserve(request(epsilon="0.1")), patience=0.01)
-    own._led = False
+    own._leader = None
 
     assert not own._waiting
     assert ledger.head.sequence == 0
@@ -338,13 +483,13 @@ def test_who_was_taken_and_hears_nothing_is_not_told_that_nothing_was_spent(ledg
     """The one who leads hangs with it: what became of it is not known, and that is what is said."""
     monkeypatch.setattr(writing, "SETTLING", 0.01)
     own = ledger._own_writer
-    own._led = True
+    own._leader = Waiter(Reserve(request(epsilon="0.1")), LONG)
     taken = threading.Timer(0.02, own._take)
     taken.start()
     with pytest.raises(Failed, match="did not say what became of the request; the charge may be kept"):
         own.do(Reserve(request(epsilon="0.1")), patience=0.2)
     taken.join()
-    own._led = False
+    own._leader = None
 
 
 # ---- answers given again -------------------------------------------------------------------------------------------------
@@ -411,6 +556,42 @@ def test_many_lines_are_written_before_they_are_too_many(ledger, path, monkeypat
     monkeypatch.setattr(writing, "LONGEST_COUNTED", -1.0)
     ledger.served(stored, "d")
     assert len(given(path)) == 4
+
+
+def test_a_free_answer_waits_for_nobody(ledger, path, monkeypatch):
+    """Its lines are late, and the ledger is busy: it leaves all the same, and asks no more often than before."""
+    stored = ledger.stored(ask(ledger, request(epsilon="0.1")).question_key, 1)
+    monkeypatch.setattr(writing, "LONGEST_COUNTED", -1.0)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    for _ in range(3):
+        ledger.served(stored, "ana")
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert given(path) == []
+    ledger.served(stored, "ana")
+    assert [number for *_, number in given(path)] == [4]
+
+
+def test_what_may_be_on_disk_is_not_counted_again(ledger, path, monkeypatch):
+    """A commit of which nobody knows: a line that is lost is better than one that counts twice."""
+    stored = ledger.stored(ask(ledger, request(epsilon="0.1")).question_key, 1)
+    ledger.served(stored, "ana")
+    real, lost = ledger._store.writing, []
+
+    @contextlib.contextmanager
+    def writes(**options):
+        with real(**options) as page:
+            yield page
+        if not lost:
+            lost.append(True)
+            raise OutcomeUnknown("lost.")
+
+    monkeypatch.setattr(ledger._store, "writing", writes)
+    asked = Reserve(request(epsilon="0.1"))
+    ledger.reserve(asked.request, id=asked.id)
+    assert [number for *_, number in given(path)] == [1]
+    assert ledger.spent().epsilon == Fraction(1, 5)
 
 
 def test_what_was_counted_survives_a_write_that_fails(ledger, path, monkeypatch):
