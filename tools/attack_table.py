@@ -44,7 +44,12 @@ ROWS = (
         "200,000 releases a world; 1,000,000 in `make audit`",
         ("tests/statistical/test_audit.py::test_every_claim_stands_and_every_seeded_bug_is_caught",),
     ),
-    Row("2", "the same through a service", "-", reason="there is no service over a network"),
+    Row(
+        "2",
+        "the same script here and through a service",
+        "one noise, one ledger: what is asked over HTTP is what is asked here",
+        ("tests/server/test_client_at_service.py",),
+    ),
     Row(
         "3",
         "bits of released floats",
@@ -98,9 +103,15 @@ ROWS = (
     ),
     Row(
         "10",
-        "nonsense at the writer's socket",
-        "9 frames; there is no HTTP",
-        (f"{LEDGER}ledger_sharing.py::test_nonsense_harms_nobody",),
+        "nonsense at the writer's socket, over HTTP and at PostgreSQL's door",
+        "9 frames; hostile requests, requests from the OpenAPI document; broken messages",
+        (
+            f"{LEDGER}ledger_sharing.py::test_nonsense_harms_nobody",
+            "tests/server/test_hostile_http.py",
+            "tests/server/test_openapi.py",
+            "tests/door/test_door_bytes.py",
+            "tests/door/test_door_spellings.py",
+        ),
     ),
     Row(
         "11",
@@ -159,6 +170,9 @@ ROWS = (
             *(f"{FAULTS}test_a_{name}" for name in ("file_that_cannot_be_written", "holder_that_stands_still_for_ever")),
             f"{FAULTS}test_two_curators_on_one_folder",
             f"{LEDGER}ledger_crashes.py::test_a_forked_child_has_connections_of_its_own",
+            f"{LEDGER}ledger_locks.py",
+            "tests/unit/ledger/test_ledger_writer.py::test_an_interrupt_anywhere_leaves_nobody_waiting",
+            "tests/unit/ledger/test_ledger_writer.py::test_what_takes_back_the_whole_change_is_its_own_too",
         ),
     ),
     Row(
@@ -218,7 +232,7 @@ ROWS = (
         "reading an attribute by the clock",
         "300 asks a world, 7 families",
         long=True,
-        reason="`make attack-clock`, on a quiet machine: on a busy one it says nothing",
+        reason="`make attack-clock`, alone and by two who collude, on a quiet machine: on a busy one it says nothing",
     ),
     Row(
         "21",
@@ -311,6 +325,7 @@ BUGS = {
     "groups of a unit unbounded": f"{REPLAY}[no_group_cap]",
     "caps after the selection of keys": f"{REPLAY}[caps_before_the_selection_only]",
     "join on something else than the unit": f"{REPLAY}[join_off_the_unit]",
+    "joins that are thought not to multiply rows": f"{REPLAY}[joins_do_not_multiply]",
     "float sum inside a unit": "tests/engines/test_lower_locality.py::test_every_bug_is_found",
     "float sum at the seam": f"{ASKING}float_tallies_pass",
     "accumulator of 32 bits": f"{ASKING}sums_in_32_bits",
@@ -334,6 +349,7 @@ BUGS = {
     "rollback without a witness": f"{LEDGER}ledger_tampering.py::test_without_its_witness_a_backup_looks_right",
     "a database that believes its bytes": f"{LEDGER}ledger_tampering.py::test_a_plain_database_would_not_have_noticed",
     "retry without its id pays twice": f"{LEDGER}ledger_sharing.py::test_retrying_without_the_id_is_caught",
+    "a look at the ledger's file that drops its locks": f"{LEDGER}ledger_locks.py::test_a_look_at_the_file_would_drop_them",
     "bought twice by two who ask at once": "tests/unit/ledger/test_ledger_version_2.py::test_buying_twice_is_caught",
     "budget in floats": "tests/unit/ledger/test_ledger_amounts.py::test_floats_would_lose_what_ticks_keep",
     "shares rounded up": "tests/unit/ledger/test_ledger_amounts.py::test_thirds_rounded_up_do_not_fit",
