@@ -94,9 +94,8 @@ class WitnessSlots:
             if max(seen) != self._synced:  # another process wrote it, and may have been killed before its own sync:
                 os.fdatasync(handle)  # what counts as seen is on disk, and a crash never tears both slots
                 self._synced = max(seen)
-            if any(
-                one is not None and one.ledger == self.ledger and _contradicts(one.head, sequence, hash_) for one in slots
-            ):
+            heads = [slot.head for slot in slots if slot is not None and slot.ledger == self.ledger]
+            if any(_contradicts(head, sequence, hash_) for head in heads):
                 raise OSError(errno.ESTALE, "the witness saw another entry at this place", str(self.path))
             if max(seen) < sequence:
                 _write_all(handle, slot_of(self.ledger, sequence, hash_), seen.index(min(seen)) * SLOT)

@@ -421,6 +421,7 @@ def _asked_with_an_interrupt(own, number):
     return interrupts.came
 
 
+@pytest.mark.slow
 def test_an_interrupt_anywhere_leaves_nobody_waiting(ledger):
     """Wherever a Ctrl-C comes: nobody leads who is gone, no act is left behind, and the next one is served."""
     own, number = ledger._own_writer, 0
