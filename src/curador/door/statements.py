@@ -152,7 +152,17 @@ def _tokens_of(text: str) -> list[Token]:
         raise SqlProblem("42601", "the text cannot be read as SQL.", hint) from None
     if len(tokens) > MOST_TOKENS:
         raise SqlProblem("54000", f"a message must have at most {MOST_TOKENS:,} tokens; got {len(tokens):,}.")
+    if any(_is_escaped(token, text) for token in tokens):
+        # the tokenizer reads U&"…" as three tokens: nobody here would see which table or function it names
+        raise SqlProblem("0A000", 'a name or text must not be written as U&"…".', "write its letters themselves.")
     return tokens
+
+
+def _is_escaped(token: Token, text: str) -> bool:
+    """Whether it is a name or a text whose letters may stand as numbers."""
+    if token.token_type == TokenType.IDENTIFIER:
+        return text[max(token.start - 2, 0) : token.start].lower() == "u&"
+    return token.token_type == TokenType.UNICODE_STRING
 
 
 def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
@@ -251,6 +261,8 @@ def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], t
         )
     if others:
         return Statement(StatementKind.QUESTION, text, words)
+    if _has_row_type(tree, tables):
+        raise refuse_touching()  # the shadow would make rows of it, or none
     if _writes(tree):
         raise SqlProblem("0A000", "a statement must only read; got INTO or FOR UPDATE.")
     _require_calls_end(tree, tokens)
@@ -321,6 +333,9 @@ def _word(token: Token) -> str:
 # ---- what is in them -------------------------------------------------------------------------------------------------------
 
 
+_SHORTEST = 50
+"""Bytes of a long name that are left in the name of its arrays' type, at least."""
+
 _CATALOGUES = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 
 
@@ -339,6 +354,22 @@ def _tables_in(tree: exp.Expr, tables: frozenset[str]) -> tuple[bool, bool]:
             others = True
     # WITH a study's table's name is the curator's to read, however it is used
     return catalogues, others or any(cte.alias.lower() in known for cte in tree.find_all(exp.CTE))
+
+
+def _has_row_type(tree: exp.Expr, tables: frozenset[str]) -> bool:
+    """Whether a type is that of a table's rows, or of arrays of them, whose name PostgreSQL makes with `_`."""
+    known = {_stem(table) for table in tables}
+    for one in tree.find_all(exp.DataType):
+        kind = one.args.get("kind")
+        name = kind.expression.name if isinstance(kind, exp.Dot) else kind.name if isinstance(kind, exp.Expr) else str(kind or "")
+        if name and _stem(name) in known:
+            return True
+    return False
+
+
+def _stem(name: str) -> bytes:
+    """Return what a table's name and that of its arrays' type have in common, which is cut where it is long."""
+    return name.lower().lstrip("_").encode("utf-8", "replace")[:_SHORTEST]
 
 
 def _names(tokens: Sequence[Token]) -> set[str]:
