@@ -526,3 +526,29 @@ def test_a_refusal_says_where(ana, text, column):
         ana.execute(text)
     place = refused.value.diag.statement_position
     assert place == (None if column is None else str(text.index(column) + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spend", "1%"), ("accuracy", "n=50, mean=3"), ("epsilon", "0.5"), ("rho", "0.01"), ("intervals", "columns"),
+        ("confidence", "0.9"), ("weights", "n=2"), ("caps", "rows=5"), ("at", "5000"), ("bias", "on"),
+    ],
+)  # fmt: skip
+def test_every_setting_of_the_document_can_be_said(unspent, name, value):
+    """By SET, in the connection's options and by set_config; a preview takes it."""
+    with unspent.connect() as connection:
+        connection.execute(f"SET curador.{name} = '{value}'")
+        assert connection.execute(f"SHOW curador.{name}").fetchone() == (value,)
+        connection.execute(f"RESET curador.{name}")
+        assert connection.execute(f"SELECT set_config('curador.{name}', '{value}', false)").fetchone() == (value,)
+    escaped = value.replace(" ", "\\ ")
+    with unspent.connect(options=f"-c curador.{name}={escaped}") as connection:
+        assert connection.execute(f"SHOW curador.{name}").fetchone() == (value,)
+
+
+@pytest.mark.parametrize("said", ["epsilon=0.5", "rho=0.05", "epsilon=0.5 -c curador.confidence=0.9"])
+def test_a_question_has_the_price_that_was_said(unspent, said):
+    with unspent.connect(options=f"-c curador.{said}") as connection:
+        lines = [line for (line,) in connection.execute(f"EXPLAIN {COUNT.format(1)}")]
+    assert any("cost" in line for line in lines)
