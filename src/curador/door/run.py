@@ -90,7 +90,7 @@ async def _keep_open(
 
 
 def tls_of(settings: ServeSettings) -> ssl.SSLContext | None:
-    """Return what TLS is spoken by; None where none is, on loopback or behind a proxy that ends it."""
+    """Return what TLS is spoken by; None where none is, on loopback: a proxy of HTTP ends no TLS of the door's."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
