@@ -80,8 +80,7 @@ class DoorSession:
     async def run(self) -> None:
         """Serve until the client leaves."""
         while True:
-            got = await self._read()
-            self.cancelled.clear()
+            got = await self._next()
             if got.kind == b"X":
                 return
             if got.kind == b"Q":
@@ -90,6 +89,12 @@ class DoorSession:
                 await self._extended(got)
             elif got.kind not in {b"d", b"c", b"f"}:  # what is left of a COPY that was refused
                 raise Malformed("a message has a letter that is not allowed")
+
+    async def _next(self) -> Message:
+        """Return the next message; a cancel that came while nothing ran is of nothing, as in PostgreSQL."""
+        got = await self._read()
+        self.cancelled.clear()
+        return got
 
     # ---- simple queries ---------------------------------------------------------------------------------------------
 
@@ -172,7 +177,7 @@ class DoorSession:
                     failed = True
             elif got.kind == b"Q":
                 raise Malformed("a Query must not stand before a Sync")
-            got = await self._read()
+            got = await self._next()
         await self.link.sync()
         await self._ready()
 
