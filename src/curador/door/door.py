@@ -30,7 +30,7 @@ from curador.server.logs import write_log
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from curador.door.shadow import Shadow
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _FLUSHED = 1 << 16
 _LOOK = 0.4
 """Seconds between two looks at whether tokens are in force."""
+
+_LAST_WORD = 0.5
+"""Seconds in which whoever is ended may read why; with a look they are less than one."""
 
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
@@ -123,7 +126,7 @@ class Guest:
         with contextlib.suppress(OSError, RuntimeError, TimeoutError):
             self.writer.write(bytes(self.waiting) + messages.error(problem.fields))
             self.waiting.clear()
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(_LAST_WORD):
                 await self.writer.drain()
         with contextlib.suppress(OSError, RuntimeError):
             self.writer.close()
@@ -169,9 +172,8 @@ class Door:
         stopped = SqlProblem("57P01", "the service is stopping.", "connect again in a moment.", fatal=True)
         while self.guests:
             over = asyncio.get_running_loop().time() >= until
-            for guest in list(self.guests.values()):
-                if guest.waits or guest.caller is None or over:
-                    await self._end(guest, stopped)
+            left = [one for one in self.guests.values() if one.waits or one.caller is None or over]
+            await self._end_all(left, stopped)
             await asyncio.sleep(0.02)
         if self._watch is not None:
             self._watch.cancel()
@@ -185,20 +187,26 @@ class Door:
         if guest.task is not None:
             guest.task.cancel()
 
+    async def _end_all(self, guests: Iterable[Guest], problem: SqlProblem) -> None:
+        """End several at a time: who does not read what is told is waited for, and no other is."""
+        await asyncio.gather(*(self._end(guest, problem) for guest in guests), return_exceptions=True)
+
     async def _watch_tokens(self) -> None:
         while True:
             await asyncio.sleep(_LOOK)
             callers = {guest.caller for guest in self.guests.values() if guest.caller is not None}
-            for caller in callers:
-                try:
-                    await self._pools.watch(partial(self.service.still, caller))
-                except CuradorError:
-                    ended = SqlProblem("57P01", "the token must be one that is in force.", fatal=True)
-                    for guest in list(self.guests.values()):
-                        if guest.caller == caller:
-                            await self._end(guest, ended)
-                except Exception as error:  # noqa: BLE001 -- a look that fails is tried again
-                    self._log("door: watch failed", error=type(error).__name__)
+            gone = [caller for caller in callers if not await self._is_in_force(caller)]
+            ended = SqlProblem("57P01", "the token must be one that is in force.", fatal=True)
+            await self._end_all([guest for guest in self.guests.values() if guest.caller in gone], ended)
+
+    async def _is_in_force(self, caller: Caller) -> bool:
+        try:
+            await self._pools.watch(partial(self.service.still, caller))
+        except CuradorError:
+            return False
+        except Exception as error:  # noqa: BLE001 -- a look that fails is tried again
+            self._log("door: watch failed", error=type(error).__name__)
+        return True
 
     # ---- one connection ---------------------------------------------------------------------------------------------
 
