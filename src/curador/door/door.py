@@ -256,7 +256,7 @@ class Door:
             settings = _settings_of(said)
             described = await self._pools.quick(caller.token_id, partial(self.service.describe, caller))
             patience.reschedule(None)  # the first of a kind waits for a shadow to start
-            async with self.shadows.of(described, self.service.study.name) as shadow:
+            async with self.shadows.of(caller.holder, described, self.service.study.name) as shadow:
                 await self._serve(guest, number, settings, shadow, frozenset(one["name"] for one in described["tables"]))
 
     async def _serve(self, guest: Guest, number: int, settings: DoorSettings, shadow: Shadow, tables: frozenset[str]) -> None:
@@ -273,7 +273,7 @@ class Door:
             return
         shadow = link.shadow
         asking = Asking(self.service, guest.caller, settings, self._pools)
-        describer = self._describers.setdefault(str(shadow.cluster.home), Describer(shadow))
+        describer = self._describer_of(shadow)
         settings.values["server_version"] = link.told.get("server_version", "18.0")
         settings.started()
         session = DoorSession(
@@ -285,6 +285,11 @@ class Door:
         await guest.tell(messages.backend_key(number, guest.secret))
         await guest.tell(messages.ready(b"I"))
         await session.run()
+
+    def _describer_of(self, shadow: Shadow) -> Describer:
+        for home in [home for home, one in self._describers.items() if one.over]:
+            self._describers.pop(home).close()
+        return self._describers.setdefault(str(shadow.cluster.home), Describer(shadow))
 
     async def _first_word(self, guest: Guest) -> dict[str, str] | None:
         """Return what a client says of itself at its start; None of one that only cancels."""

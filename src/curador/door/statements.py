@@ -361,7 +361,13 @@ def _has_row_type(tree: exp.Expr, tables: frozenset[str]) -> bool:
     known = {_stem(table) for table in tables}
     for one in tree.find_all(exp.DataType):
         kind = one.args.get("kind")
-        name = kind.expression.name if isinstance(kind, exp.Dot) else kind.name if isinstance(kind, exp.Expr) else str(kind or "")
+        name = (
+            kind.expression.name
+            if isinstance(kind, exp.Dot)
+            else kind.name
+            if isinstance(kind, exp.Expr)
+            else str(kind or "")
+        )
         if name and _stem(name) in known:
             return True
     return False

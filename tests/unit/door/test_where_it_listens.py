@@ -9,7 +9,9 @@ from curador.server.serving import ServeSettings
 
 def test_a_proxy_of_http_ends_no_tls_of_the_door():
     """The sentence says which option is missing."""
-    with pytest.raises(InvalidParameter, match=r"(?s)--postgres-port must be on a loopback address.*--tls-cert and --tls-key"):
+    with pytest.raises(
+        InvalidParameter, match=r"(?s)--postgres-port must be on a loopback address.*--tls-cert and --tls-key"
+    ):
         ServeSettings(study="study.toml", host="0.0.0.0", behind_proxy="10.0.0.7", postgres_port=5433)  # noqa: S104
 
 
