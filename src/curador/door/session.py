@@ -22,6 +22,7 @@ from curador.door.prepared import ASKS, Portal, Prepared, count_parameters, read
 from curador.door.problems import SqlProblem, fields_of_shadow, notice_fields, problem_of
 from curador.door.results import Rows, ShownColumn, description, fetch, lines_of, write_rows
 from curador.door.settings import read_name, read_set
+from curador.door.shadow_schema import quote
 from curador.door.statements import Statement, StatementKind, config_call, parse_one, read_statements
 from curador.errors import CuradorError
 
@@ -151,8 +152,6 @@ class DoorSession:
                 return statement.name not in self.portals and statement.name != "all"
             case StatementKind.SHOW:
                 return self.settings.get(read_name(statement.words[1:])[0]) is None
-            case StatementKind.DEALLOCATE:
-                return statement.words[-1].text not in self.prepared and statement.words[-1].upper != "ALL"
             case _:
                 return False
 
@@ -421,7 +420,9 @@ class DoorSession:
             self.forwarded.clear()
             await self._quietly("DEALLOCATE ALL")
             return None, "DEALLOCATE ALL"
-        self.prepared.pop(name.text, None)
+        if self.prepared.pop(name.text, None) is None:
+            await self._quietly(f"DEALLOCATE {quote(name.text)}")
+            self.forwarded.discard(name.text)
         return None, "DEALLOCATE"
 
     def _config(self, statement: Statement, *, heed: bool) -> Rows:
@@ -488,9 +489,13 @@ class DoorSession:
         await self.link.shadow.end_statement(self.link.backend)
 
     async def _quietly(self, text: str) -> None:
-        """Let the shadow do what is done here, too."""
-        async for _ in self.link.query(text):
-            pass
+        """Let the shadow do what is done here, too; where it refuses, so do we."""
+        refused: dict[str, str] = {}
+        async for got in self.link.query(text):
+            if got.kind == b"E":
+                refused = fields_of_shadow(messages.read_fields(got.body))
+        if refused:
+            raise SqlProblem(refused.get("C", "XX000"), refused.get("M", "the shadow refused this."), refused.get("H"))
 
     async def _follow_tag(self, got: Message) -> None:
         tag = got.body.rstrip(b"\0").decode("utf-8", "replace")

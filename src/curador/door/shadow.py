@@ -4,9 +4,9 @@ It answers what clients ask about catalogues. It holds no row of anybody; it is 
 has a folder of its own, a user of its own where we are root, a socket in that folder and no port. Once it is made it runs as
 a standby of nobody, so that nothing in it can be written whatever a statement says.
 
-There is one for each asker, with the tables that they may see: nobody's catalogue shows a table that is hidden from them, and
-whoever sends what no signal ends, so that the whole server starts anew, ends no connection of anybody else. It is started when
-the asker comes, in one or two seconds; it takes about 15 MB of memory and 50 MB of disk.
+There is one for each asker, with the tables that they may see: nobody's catalogue shows a table that is hidden from them,
+and whoever sends what no signal ends, so that the whole server starts anew, ends no connection of anybody else. It is started
+when the asker comes, in one or two seconds; it takes about 15 MB of memory and 50 MB of disk.
 """
 
 from __future__ import annotations

@@ -126,10 +126,16 @@ def parse_one(text: str) -> exp.Expr | None:
 
 @functools.cache
 def _language() -> Dialect:
-    """PostgreSQL's, whose commands are tokens like everything else: the parser takes what follows one for a text."""
+    """PostgreSQL's, whose commands are tokens like everything else: the parser takes what follows one for a text.
+
+    So are the types oid, regclass and the like, of which it knows no arrays else.
+    """
 
     class Tokenizer(Postgres.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if kind != TokenType.OBJECT_IDENTIFIER
+        }
 
     return type("CuradorDoor", (Postgres,), {"Tokenizer": Tokenizer})()
 
@@ -246,7 +252,10 @@ def _read(text: str, tokens: Sequence[Token], tables: frozenset[str]) -> Stateme
 
 def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], tables: frozenset[str]) -> Statement:
     _require_no_forbidden_call(tokens)
+    recursive = any(_word(token) == "RECURSIVE" for token in tokens)
     tree = parse_one(text)
+    if tree is None and recursive:
+        raise _recursive()
     if tree is None:
         if _names(tokens) & tables:
             return Statement(StatementKind.QUESTION, text, words)  # the curator says where it cannot be read
@@ -259,6 +268,8 @@ def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], t
         raise SqlProblem(
             "42501", f"{refuse_touching().sentence[:-1]}; it also reads catalogues.", "ask about the two one after the other."
         )
+    if recursive and (others or not catalogues):
+        raise _recursive()
     if others:
         return Statement(StatementKind.QUESTION, text, words)
     if _has_row_type(tree, tables):
@@ -422,8 +433,11 @@ def _require_no_forbidden_call(tokens: Sequence[Token]) -> None:
             raise SqlProblem(
                 "42501", f"{name}() must not be called here.", "catalogues are described, and nothing waits or runs."
             )
-    if any(_word(token) == "RECURSIVE" for token in tokens):
-        raise SqlProblem("0A000", "WITH must not be RECURSIVE: nothing here goes on without end.")
+
+
+def _recursive() -> SqlProblem:
+    rule = "WITH must not be RECURSIVE but over catalogues alone: nothing here goes on without end."
+    return SqlProblem("0A000", rule)
 
 
 _MAKING = frozenset({"generate_series", "repeat", "lpad", "rpad"})

@@ -24,6 +24,8 @@ TABLES = frozenset({"visits"})
         ("SET curador.spend = '1%'", "set"),
         ("SHOW server_version", "show"),
         ("SELECT relname FROM pg_catalog.pg_class", "shadow"),
+        ("SELECT oid FROM pg_class WHERE oid = ANY($1::oid[])", "shadow"),
+        ("WITH RECURSIVE t AS (SELECT oid FROM pg_type UNION SELECT typelem FROM pg_type, t) SELECT * FROM t", "shadow"),
         ("SELECT 1", "shadow"),
     ],
 )
@@ -43,6 +45,9 @@ def test_every_statement_has_one_who_answers(text, kind):
         "SELECT pg_sleep(10)",
         "SELECT * FROM visits, pg_class",
         "SELECT 1 FOR UPDATE",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n",
+        "WITH RECURSIVE n(i) AS (SELECT 1 FROM pg_class UNION ALL SELECT i + 1 FROM n, visits) SELECT * FROM n",
+        "WITH RECURSIVE visits AS (SELECT 1 FROM pg_class) SELECT * FROM visits",
     ],
 )
 def test_what_nobody_does_is_refused(text):

@@ -1,0 +1,72 @@
+"""What the protocol promises beside answers: names that are free again, versions, formats, errors that end no connection."""
+
+import struct
+
+import pytest
+from raw_client import RawClient
+
+from curador.door import session
+
+
+def prepare(raw, name, text):
+    """Prepare a statement; return the SQLSTATE of its refusal, or none."""
+    raw.send(b"P", name + b"\0" + text.encode() + b"\0\0\0")
+    raw.send(b"S")
+    return state_of(raw.until_ready())
+
+
+def state_of(told):
+    """Return the SQLSTATE among messages, or none."""
+    return next((body.split(b"\0C")[1][:5].decode() for kind, body in told if kind == b"E"), None)
+
+
+def run(raw, text, protocol):
+    """Execute a statement; return the SQLSTATE of its refusal, or none."""
+    if protocol == "simple":
+        return state_of(raw.query(text))
+    raw.send(b"P", b"\0" + text.encode() + b"\0\0\0")
+    raw.send(b"B", b"\0\0\0\0\0\0\0\0")
+    raw.send(b"E", b"\0\0\0\0\0")
+    raw.send(b"S")
+    return state_of(raw.until_ready())
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended"])
+@pytest.mark.parametrize("text", ["SELECT 1", "SELECT count(*) AS n FROM visits"])
+@pytest.mark.parametrize("forget", ["DEALLOCATE p", "DEALLOCATE PREPARE p", "DEALLOCATE ALL", "DISCARD ALL"])
+def test_a_name_that_was_given_back_is_free(unspent, protocol, text, forget):
+    """Whoever answers the statement, the door or the shadow."""
+    with RawClient(unspent) as raw:
+        for _ in range(2):
+            assert prepare(raw, b"p", text) is None
+            assert prepare(raw, b"p", text) == "42P05"
+            assert run(raw, forget, protocol) is None
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended"])
+def test_names_that_were_given_back_do_not_count(unspent, monkeypatch, protocol):
+    monkeypatch.setattr(session, "MOST_HELD", 3)
+    with RawClient(unspent) as raw:
+        for number in range(6):
+            assert prepare(raw, b"p%d" % number, "SELECT 1") is None
+            assert run(raw, f"DEALLOCATE p{number}", protocol) is None
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended"])
+def test_a_name_that_nobody_has_is_refused(unspent, protocol):
+    """As PostgreSQL does; a transaction fails by it."""
+    with RawClient(unspent) as raw:
+        assert run(raw, "DEALLOCATE nothing", protocol) == "26000"
+        assert run(raw, "SELECT 1", protocol) is None
+        raw.query("BEGIN")
+        assert run(raw, "DEALLOCATE nothing", protocol) == "26000"
+        assert run(raw, "SELECT 1", protocol) == "25P02"
+
+
+def test_the_version_that_is_spoken_is_said(door):
+    """To whoever asks for a newer one: 3.0 as the protocol writes it, and the options that are not known."""
+    with RawClient(door, login=False) as raw:
+        body = b"user\0ana\0_pq_.new\x001\0\0"
+        raw.socket.sendall(struct.pack("!ii", len(body) + 8, (3 << 16) + 2) + body)
+        kind, told = raw.read()
+    assert (kind, told) == (b"v", struct.pack("!ii", 3 << 16, 1) + b"_pq_.new\0")
