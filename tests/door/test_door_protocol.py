@@ -70,3 +70,42 @@ def test_the_version_that_is_spoken_is_said(door):
         raw.socket.sendall(struct.pack("!ii", len(body) + 8, (3 << 16) + 2) + body)
         kind, told = raw.read()
     assert (kind, told) == (b"v", struct.pack("!ii", 3 << 16, 1) + b"_pq_.new\0")
+
+
+def test_formats_that_do_not_fit_are_refused_before_the_charge(unspent):
+    """Two formats for three columns; what was described is refused, too, and so is a message that names no portal before."""
+    with RawClient(unspent) as raw:
+        raw.query("SET curador.spend = '1%'")
+        for described in (False, True):
+            raw.send(b"P", b"\0SELECT city, paid, count(*) AS n FROM visits GROUP BY city, paid\0\0\0")
+            raw.send(b"B", b"\0\0\0\0\0\0" + struct.pack("!HHH", 2, 0, 0))
+            if described:
+                raw.send(b"D", b"P\0")
+            raw.send(b"E", b"\0\0\0\0\0")
+            raw.send(b"S")
+            assert state_of(raw.until_ready()) == "08P01"
+
+
+def test_formats_that_fit_are_answered(door):
+    with RawClient(door) as raw:
+        raw.query("SET curador.spend = '1%'; SET curador.intervals = 'columns'")
+        raw.send(b"P", b"\0SELECT city, count(*) AS n FROM visits GROUP BY city\0\0\0")
+        raw.send(b"B", b"\0\0\0\0\0\0" + struct.pack("!HHHHH", 4, 0, 0, 1, 0))
+        raw.send(b"E", b"\0\0\0\0\0")
+        raw.send(b"S")
+        assert raw.kinds_until(b"Z").replace(b"N", b"") == b"12DDDCZ"
+
+
+DEEP = ["rating = 1" + " + 1" * 1_500, "NOT " * 1_500 + "paid", "rating = 1" + "::int" * 3_000, "rating = 1 OR " * 3_000 + "paid"]
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended"])
+@pytest.mark.parametrize("condition", DEEP)
+def test_what_is_nested_too_deeply_is_refused_and_the_connection_stays(unspent, protocol, condition):
+    """Named with its schema, so that the tree is written again, which goes down as deep as it is."""
+    with RawClient(unspent) as raw:
+        state = run(raw, f"SELECT count(*) AS n FROM public.visits WHERE {condition}", protocol)
+        assert state is not None
+        assert not state.startswith("XX")
+        assert run(raw, "SELECT 1", protocol) is None
+    assert unspent.log == []

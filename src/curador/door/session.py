@@ -20,7 +20,7 @@ from curador.door.link import Gone, Link, is_beside
 from curador.door.messages import Malformed, Message, MessageBody, NotUtf8
 from curador.door.prepared import ASKS, Portal, Prepared, count_parameters, read_bind, settle_types
 from curador.door.problems import SqlProblem, fields_of_shadow, notice_fields, problem_of
-from curador.door.results import Rows, ShownColumn, description, fetch, lines_of, write_rows
+from curador.door.results import Rows, ShownColumn, description, fetch, forms_of, lines_of, write_rows
 from curador.door.settings import read_name, read_set
 from curador.door.shadow_schema import quote
 from curador.door.statements import Statement, StatementKind, config_call, parse_one, read_statements
@@ -115,6 +115,8 @@ class DoorSession:
                 await self._tell(messages.EMPTY)
         except NotUtf8:
             await self._refuse(_not_utf8(), extended=False)
+        except RecursionError:
+            await self._refuse(_too_deep(), extended=False)
         except SqlProblem as problem:
             await self._refuse(problem, extended=False)
         except Malformed:
@@ -169,6 +171,9 @@ class DoorSession:
                 except NotUtf8:
                     failed = True
                     await self._refuse(_not_utf8(), extended=True)
+                except RecursionError:
+                    failed = True
+                    await self._refuse(_too_deep(), extended=True)
                 except SqlProblem as problem:
                     failed = True
                     await self._refuse(problem, extended=True)
@@ -237,7 +242,7 @@ class DoorSession:
         elif what == b"P" and name in self.portals:
             self._require_in_force()
             portal = self.portals[name]
-            columns = portal.rows.columns if portal.rows is not None else await self._columns(portal.statement)
+            columns = await self._columns_of(portal)
             await self._tell(messages.NO_DATA if columns is None else description(columns, portal.forms))
         else:
             await self._forward(got)
@@ -251,6 +256,9 @@ class DoorSession:
             await self._forward(got)
             return
         self._require_in_force()
+        if len(portal.forms) > 1 and not portal.done:
+            columns = await self._columns_of(portal)
+            forms_of(columns or (), portal.forms)  # what could not be handed out is not asked
         await self._execute(portal)
         if portal.rows is not None:
             await self._hand_out(portal, most)
@@ -278,6 +286,14 @@ class DoorSession:
             raise ShadowRefused
 
     # ---- what the door answers itself -------------------------------------------------------------------------------
+
+    async def _columns_of(self, portal: Portal) -> tuple[ShownColumn, ...] | None:
+        """Return the columns of a portal; they are planned once as long as it is said alike how intervals are told."""
+        if portal.rows is not None:
+            return portal.rows.columns
+        if portal.planned is None or portal.planned[0] != self.settings.intervals:
+            portal.planned = self.settings.intervals, await self._columns(portal.statement)
+        return portal.planned[1]
 
     async def _columns(self, statement: Statement) -> tuple[ShownColumn, ...] | None:
         """Return the columns of what a statement will give, None of one that gives none; nothing is spent."""
@@ -585,6 +601,10 @@ _EXTENDED: dict[bytes, Callable[[DoorSession, Message], Awaitable[None]]] = {
     b"C": DoorSession.close,
     b"H": DoorSession.flush,
 }
+
+
+def _too_deep() -> SqlProblem:
+    return SqlProblem("54001", "a statement must be less deeply nested.", "nothing was spent.")
 
 
 def _not_utf8() -> SqlProblem:
