@@ -96,7 +96,12 @@ def test_formats_that_fit_are_answered(door):
         assert raw.kinds_until(b"Z").replace(b"N", b"") == b"12DDDCZ"
 
 
-DEEP = ["rating = 1" + " + 1" * 1_500, "NOT " * 1_500 + "paid", "rating = 1" + "::int" * 3_000, "rating = 1 OR " * 3_000 + "paid"]
+DEEP = [
+    "rating = 1" + " + 1" * 1_500,
+    "NOT " * 1_500 + "paid",
+    "rating = 1" + "::int" * 3_000,
+    "rating = 1 OR " * 3_000 + "paid",
+]
 
 
 @pytest.mark.parametrize("protocol", ["simple", "extended"])

@@ -22,6 +22,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
+from curador.door.making import require_calls_end
 from curador.door.problems import SqlProblem, refuse_touching
 from curador.door.shadow_schema import NOT_CALLED
 
@@ -38,9 +39,6 @@ MOST_STATEMENTS = 100
 
 MOST_TOKENS = 50_000
 """Of one message; what tools send about catalogues is long."""
-
-MOST_GENERATED = 10_000
-"""The largest number in the arguments of a function that makes as many things as it is told to."""
 
 
 class StatementKind(enum.Enum):
@@ -259,7 +257,7 @@ def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], t
     if tree is None:
         if _names(tokens) & tables:
             return Statement(StatementKind.QUESTION, text, words)  # the curator says where it cannot be read
-        _require_calls_end(None, tokens)
+        require_calls_end(None, tokens)
         return Statement(StatementKind.SHADOW, text, words)
     if _is_config(tree):
         return Statement(StatementKind.CONFIG, text, words)
@@ -276,7 +274,7 @@ def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], t
         raise refuse_touching()  # the shadow would make rows of it, or none
     if _writes(tree):
         raise SqlProblem("0A000", "a statement must only read; got INTO or FOR UPDATE.")
-    _require_calls_end(tree, tokens)
+    require_calls_end(tree, tokens)
     return Statement(StatementKind.SHADOW, text, words)
 
 
@@ -438,40 +436,3 @@ def _require_no_forbidden_call(tokens: Sequence[Token]) -> None:
 def _recursive() -> SqlProblem:
     rule = "WITH must not be RECURSIVE but over catalogues alone: nothing here goes on without end."
     return SqlProblem("0A000", rule)
-
-
-_MAKING = frozenset({"generate_series", "repeat", "lpad", "rpad"})
-_GROWING = (exp.Mul, exp.Pow, exp.BitwiseLeftShift, exp.Subquery, exp.Select, exp.Parameter, exp.Placeholder)
-
-
-def _require_calls_end(tree: exp.Expr | None, tokens: Sequence[Token]) -> None:
-    """Refuse a function that makes as many rows or letters as it is told to, where that may be many."""
-    if not any(token.text.lower() in _MAKING for token in tokens):
-        return
-    if tree is None:
-        raise _endless()
-    for call in tree.find_all(exp.GenerateSeries, exp.Repeat, exp.Pad, exp.Anonymous, exp.ExplodingGenerateSeries):
-        if isinstance(call, exp.Anonymous) and call.name.lower() not in _MAKING:
-            continue
-        inside = [node for node in call.walk() if node is not call]
-        if any(isinstance(node, (*_GROWING, exp.GenerateSeries, exp.Repeat, exp.Pad)) for node in inside):
-            raise _endless()
-        numbers = [node.this for node in inside if isinstance(node, exp.Literal)]
-        if isinstance(call, exp.Repeat | exp.Pad):
-            numbers = [node.this for node in inside if isinstance(node, exp.Literal) and not node.is_string]
-        if not all(_is_small(number) for number in numbers):
-            raise _endless()
-
-
-def _is_small(number: str) -> bool:
-    if not any(sign.isnumeric() for sign in number):
-        return True  # the name of a setting, say
-    try:
-        return abs(float(number)) <= MOST_GENERATED
-    except ValueError:
-        return False
-
-
-def _endless() -> SqlProblem:
-    most = f"{MOST_GENERATED:,}"
-    return SqlProblem("0A000", f"generate_series, repeat and the like must be of written numbers of at most {most}.")
