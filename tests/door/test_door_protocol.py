@@ -1,11 +1,14 @@
 """What the protocol promises beside answers: names that are free again, versions, formats, errors that end no connection."""
 
+import json
 import struct
 
+import psycopg
 import pytest
 from raw_client import RawClient
 
 from curador.door import session
+from curador.server.logs import write_log
 
 
 def prepare(raw, name, text):
@@ -114,3 +117,38 @@ def test_what_is_nested_too_deeply_is_refused_and_the_connection_stays(unspent, 
         assert not state.startswith("XX")
         assert run(raw, "SELECT 1", protocol) is None
     assert unspent.log == []
+
+
+# ---- what is written down --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_refused_is_noted_without_its_text(unspent, capsys):
+    """Whose token and which SQLSTATE, by the door, the curator or the shadow; that is a line of the service's log."""
+    user, _ = unspent.user()
+    token = user.split(".")[1]
+    unspent.noted.clear()
+    with unspent.connect() as connection:
+        for text in ("DROP TABLE visits", "SELECT count(*) FROM visit", "SELECT no_such_column FROM pg_class"):
+            with pytest.raises(psycopg.Error):
+                connection.execute(text)
+    states = ["0A000", "42601", "42703"]
+    assert unspent.noted == [("door: statement refused", {"error": state, "token": token}) for state in states]
+    for event, said in unspent.noted:
+        write_log("warning", event, **said)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["error"] for line in lines] == states
+
+
+def test_a_failed_login_is_noted(unspent, monkeypatch):
+    """Without what was said: nobody proved a token."""
+    monkeypatch.setattr(unspent.service, "fail_login", lambda **_: 0.0)
+    unspent.noted.clear()
+    with pytest.raises(psycopg.OperationalError):
+        unspent.connect(password="wrong")  # noqa: S106 -- a wrong one
+    with pytest.raises(psycopg.OperationalError):
+        unspent.connect(dbname="other")
+    own = unspent.user()[0].split(".")[1]
+    assert unspent.noted == [
+        ("door: login refused", {"error": "28P01"}),
+        ("door: connection ended", {"error": "3D000", "token": own}),
+    ]

@@ -144,7 +144,11 @@ class Door:
         folder: Path | None = None,
         log: Callable[..., None] | None = None,
     ) -> None:
-        """Open for a service; with TLS whoever is not on this machine must use it. `folder` has the shadows' data."""
+        """Open for a service; with TLS whoever is not on this machine must use it.
+
+        folder  has the shadows' data
+        log     is given a level, an event and fields, as `write_log` is
+        """
         self.service, self.limits, self.tls = service, limits or DoorLimits(), tls
         self.shadows = Shadows(folder)
         self.guests: dict[int, Guest] = {}
@@ -152,7 +156,7 @@ class Door:
         self._pools = Pools(self.limits.under_way)
         self._server: asyncio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
-        self._log = log or (lambda event, **said: write_log("error", event, **said))
+        self._log = log or write_log
         self._stopping = False
 
     # ---- open and closed --------------------------------------------------------------------------------------------
@@ -205,7 +209,7 @@ class Door:
         except CuradorError:
             return False
         except Exception as error:  # noqa: BLE001 -- a look that fails is tried again
-            self._log("door: watch failed", error=type(error).__name__)
+            self._log("error", "door: watch failed", error=type(error).__name__)
         return True
 
     # ---- one connection ---------------------------------------------------------------------------------------------
@@ -221,8 +225,10 @@ class Door:
         try:
             await self._receive(guest, number)
         except SqlProblem as problem:
+            self._note_end(guest, problem.state)
             await guest.end(problem)
         except (Malformed, NotUtf8) as broken:
+            self._note_end(guest, "08P01")
             await guest.end(SqlProblem("08P01", f"{broken}.", fatal=True))
         except (EOFError, OSError, TimeoutError, Gone):
             pass
@@ -230,7 +236,7 @@ class Door:
             pass  # it was ended, and told why
         except Exception as error:  # noqa: BLE001 -- whatever it is, an id of it leaves and nothing else
             incident = secrets.token_hex(8)
-            self._log("door: connection failed", error=type(error).__name__, incident=incident)
+            self._log("error", "door: connection failed", error=type(error).__name__, incident=incident)
             await guest.end(SqlProblem("XX000", f"{UNEXPECTED} Incident {incident}.", fatal=True))
         finally:
             self.guests.pop(number, None)
@@ -238,6 +244,14 @@ class Door:
                 writer.close()
                 if writer.transport.get_write_buffer_size():  # closing waits for a client to read what is left
                     asyncio.get_running_loop().call_later(self.limits.write, writer.transport.abort)
+
+    def _note_end(self, guest: Guest, state: str) -> None:
+        self._note(guest, "door: login refused" if guest.caller is None else "door: connection ended", state)
+
+    def _note(self, guest: Guest, event: str, state: str) -> None:
+        """Write down what was refused: whose token, where one was proved, and the SQLSTATE; no text of anybody's."""
+        said = {} if guest.caller is None else {"token": guest.caller.token_id}
+        self._log("warning", event, error=state, **said)
 
     async def _receive(self, guest: Guest, number: int) -> None:
         async with asyncio.timeout(self.limits.start) as patience:
@@ -277,7 +291,15 @@ class Door:
         settings.values["server_version"] = link.told.get("server_version", "18.0")
         settings.started()
         session = DoorSession(
-            asking, settings, link, describer, tables, read=guest.read, tell=guest.tell, longest=self.limits.statement
+            asking,
+            settings,
+            link,
+            describer,
+            tables,
+            read=guest.read,
+            tell=guest.tell,
+            note=partial(self._note, guest, "door: statement refused"),
+            longest=self.limits.statement,
         )
         guest.session, guest.secret = session, int.from_bytes(secrets.token_bytes(4))
         for name, value in settings.reported().items():

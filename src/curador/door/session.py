@@ -57,11 +57,15 @@ class DoorSession:
         *,
         read: Callable[[], Awaitable[Message]],
         tell: Callable[[bytes], Awaitable[None]],
+        note: Callable[[str], None],
         longest: float,
     ) -> None:
-        """Serve what `read` gives, by `tell`; a statement about catalogues ends within `longest` seconds."""
+        """Serve what `read` gives, by `tell`; a statement about catalogues ends within `longest` seconds.
+
+        note  is given the SQLSTATE of each statement that was refused
+        """
         self.asking, self.settings, self.link, self.describer, self.tables = asking, settings, link, describer, tables
-        self._read, self._tell, self._longest = read, tell, longest
+        self._read, self._tell, self._note, self._longest = read, tell, note, longest
         self.prepared: dict[str, Prepared] = {}
         self.forwarded: set[str] = set()
         self.portals: dict[str, Portal] = {}
@@ -491,6 +495,7 @@ class DoorSession:
         fields = fields_of_shadow(messages.read_fields(got.body))
         if self._too_long and fields.get("C") == "57014":
             fields = SqlProblem("57014", f"a statement about catalogues must end within {self._seconds():g} seconds.").fields
+        self._note(fields.get("C", "XX000"))
         return messages.error(fields)
 
     def _seconds(self) -> float:
@@ -528,6 +533,7 @@ class DoorSession:
         """Tell why something is refused, and let the transaction fail."""
         if problem.fatal:
             raise problem
+        self._note(problem.state)
         if self.link.status == b"T" or extended:
             await self.link.spoil(extended=extended)
         await self._tell(messages.error(problem.fields))
