@@ -152,3 +152,46 @@ def test_a_failed_login_is_noted(unspent, monkeypatch):
         ("door: login refused", {"error": "28P01"}),
         ("door: connection ended", {"error": "3D000", "token": own}),
     ]
+
+
+# ---- transactions ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BEGIN READ WRITE", "BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN WORK ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        "START TRANSACTION READ WRITE", "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE, NOT DEFERRABLE",
+    ],
+)  # fmt: skip
+def test_a_transaction_begins_in_whatever_mode_is_said(unspent, protocol, text):
+    """A standby refuses some modes, and where nobody writes they are all alike."""
+    with RawClient(unspent) as raw:
+        assert run(raw, text, protocol) is None
+        assert run(raw, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", protocol) is None
+        assert raw.query("SELECT 1")[-1] == (b"Z", b"T")
+        assert raw.query("COMMIT")[-1] == (b"Z", b"I")
+
+
+def test_a_mode_that_is_none_is_refused(unspent):
+    with RawClient(unspent) as raw:
+        assert run(raw, "BEGIN SLOWLY", "simple") == "42601"
+        assert run(raw, "SET TRANSACTION SNAPSHOT 'x'", "simple") is not None
+
+
+def test_every_rollback_of_a_charge_says_that_it_stays(door):
+    """Also the one of the whole transaction, behind one to a savepoint."""
+    with door.connect(options="-c curador.spend=1%") as connection:
+        found = []
+        connection.add_notice_handler(lambda notice: found.append(notice.message_primary))
+        for text in ("BEGIN", "SAVEPOINT a", "SELECT count(*) AS twice FROM visits WHERE spent > 17"):
+            connection.execute(text)
+        for text in ("ROLLBACK TO a", "ROLLBACK"):
+            found.clear()
+            connection.execute(text)
+            assert [line for line in found if "gives nothing back" in line]
+        found.clear()
+        connection.execute("BEGIN")
+        connection.execute("ROLLBACK")
+        assert found == []

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from curador.door import messages
 from curador.door.asking import Asking
 from curador.door.link import Gone, Link, is_beside
-from curador.door.messages import Malformed, Message, MessageBody, NotUtf8
+from curador.door.messages import Malformed, Message, MessageBody, NotUtf8, zero_ended
 from curador.door.prepared import ASKS, Portal, Prepared, count_parameters, read_bind, settle_types
 from curador.door.problems import SqlProblem, fields_of_shadow, notice_fields, problem_of
 from curador.door.results import Rows, ShownColumn, description, fetch, forms_of, lines_of, write_rows
@@ -202,6 +202,8 @@ class DoorSession:
         self._require_few(len(text))
         self.prepared.pop(name, None)
         if not statements or self._goes_to_shadow(statements[0]):
+            if statements and statements[0].at is None:  # it goes in other words
+                got = Message(b"P", zero_ended(name) + zero_ended(statements[0].text) + got.body.split(b"\0", 2)[2])
             await self._forward(got)
             self.forwarded.add(name)
             return
@@ -522,8 +524,7 @@ class DoorSession:
         tag = got.body.rstrip(b"\0").decode("utf-8", "replace")
         if tag in {"ROLLBACK", "COMMIT"}:
             self._rolled_back = tag == "ROLLBACK"  # ROLLBACK TO has this tag, too; what comes last counts
-        if tag == "ROLLBACK" and self.asking.charged:
-            self.asking.charged = False
+        if tag == "ROLLBACK" and self.asking.charged:  # until the transaction ends; a savepoint is no end
             await self._notice(ROLLED_BACK)
         await self._tell(messages.complete(tag))
 

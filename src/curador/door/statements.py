@@ -106,7 +106,8 @@ def read_statements(text: str, tables: frozenset[str]) -> list[Statement]:
     parts = list(_split(tokens))
     if len(parts) > MOST_STATEMENTS:
         raise SqlProblem("54000", f"a message must have at most {MOST_STATEMENTS} statements; got {len(parts)}.")
-    return [replace(_read(text[part[0].start : part[-1].end + 1], part, tables), at=part[0].start) for part in parts]
+    read = [(part[0].start, _read(text[part[0].start : part[-1].end + 1], part, tables)) for part in parts]
+    return [one if one.at is None else replace(one, at=start) for start, one in read]
 
 
 def parse_one(text: str) -> exp.Expr | None:
@@ -204,6 +205,23 @@ def _words_of(tokens: Sequence[Token], text_start: int) -> tuple[Word, ...]:
 
 _READING = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 _TO_SHADOW = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"})
+_MODES = frozenset(
+    {
+        "ISOLATION",
+        "LEVEL",
+        "SERIALIZABLE",
+        "REPEATABLE",
+        "READ",
+        "COMMITTED",
+        "UNCOMMITTED",
+        "WRITE",
+        "ONLY",
+        "NOT",
+        "DEFERRABLE",
+    }
+)
+"""Of a transaction. A standby refuses some of them; where nothing changes all are alike, so none goes there."""
+
 _NOTHING = frozenset({"UNLISTEN"})
 _FETCHED = frozenset({"FETCH", "MOVE"})
 _ABOUT = {
@@ -222,6 +240,10 @@ def _read(text: str, tokens: Sequence[Token], tables: frozenset[str]) -> Stateme
     first = words[0].upper
     if first in _READING:
         return _read_reading(text, tokens, words, tables)
+    if first in {"BEGIN", "START"} and len(words) > 1 and _are_modes(words[1:]):
+        return Statement(StatementKind.SHADOW, "BEGIN" if first == "BEGIN" else "START TRANSACTION", words, at=None)
+    if first == "SET" and len(words) > 2 and words[1].upper == "TRANSACTION" and _are_modes(words[1:]):
+        return Statement(StatementKind.ANSWERED, text, words)
     if first in _TO_SHADOW or (first == "SET" and len(words) > 1 and words[1].upper in {"TRANSACTION", "CONSTRAINTS"}):
         return Statement(StatementKind.SHADOW, text, words)
     if first in {"SET", "SHOW", "RESET", "DISCARD", "DEALLOCATE"}:
@@ -246,6 +268,12 @@ def _read(text: str, tokens: Sequence[Token], tables: frozenset[str]) -> Stateme
         raise SqlProblem("0A000", _ABOUT[first], _COPY_HINT if first == "COPY" else None)
     shown = "this" if words[0].quoted else first[:40]
     raise SqlProblem("0A000", f"a statement must only read; got {shown}.", "SELECT, and what is around it, is served here.")
+
+
+def _are_modes(words: Sequence[Word]) -> bool:
+    """Whether words behind BEGIN, START or SET are TRANSACTION or WORK, or none, and modes of one."""
+    named = 1 if words[0].upper in {"TRANSACTION", "WORK"} else 0
+    return all(word.upper in _MODES or word.text == "," for word in words[named:])
 
 
 def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], tables: frozenset[str]) -> Statement:
