@@ -103,6 +103,9 @@ ROW_TYPES = [
     "SELECT sum(spent) FROM unnest('{}'::public.visits[])", "SELECT * FROM unnest(ARRAY[]::visits[]) v", "SELECT cardinality('{}'::_visits)",
     "SELECT CAST(NULL AS visits)", "SELECT CAST('{}' AS VISITS ARRAY)", "SELECT * FROM jsonb_to_record('{}') AS x(a visits)",
     "SELECT * FROM jsonb_to_recordset('[]') AS x(a public._visits)", "SELECT visits '(,,,,,,,)'", "SELECT (visits '(,,,,,,,)').city",
+    "SELECT visits('()')", "SELECT TREAT(NULL AS visits)", "SELECT JSON_VALUE('{}', '$' RETURNING visits)", "SELECT JSON_QUERY('{}', '$' RETURNING visits)",
+    "SELECT * FROM json_table('[]', '$[*]' COLUMNS (a visits PATH '$'))", "SELECT NULL::visits%TYPE", "SELECT visits.city%TYPE FROM pg_class",
+    "SELECT ARRAY[]::visits[]", "SELECT ('{}'::visits[])[1].city", "SELECT coalesce(NULL::visits, NULL)", "SELECT NULL::visits::text",
     "SELECT * FROM ROWS FROM (json_populate_recordset(NULL::visits, '[]')) v", "SELECT '{}'::visits[] = '{}'", "SELECT 1 FROM pg_class WHERE NULL::visits IS NOT NULL",
 ]  # fmt: skip
 """They name the type of the table's rows."""
