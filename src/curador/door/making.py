@@ -2,7 +2,7 @@
 
 Claim   A call of generate_series that passes gives at most MOST_GENERATED rows, one of repeat, lpad or rpad at most so many
         times its text. A column, a subquery or anything else that is computed may hold any number, so it is refused; what
-        is left are literals, and the length of the list in a setting, of which tools make series.
+        is left are literals, and the length of the list in a setting or in a catalogue, of which tools make series.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ MOST_GENERATED = 10_000
 _MAKING = frozenset({"generate_series", "repeat", "lpad", "rpad"})
 _SERIES = (exp.GenerateSeries, exp.ExplodingGenerateSeries)
 _CALLS = (*_SERIES, exp.Repeat, exp.Pad)
+_KEYS = frozenset({"conkey", "confkey", "indkey", "indoption", "partattrs", "prattrs", "stxkeys"})
+"""Lists of columns in catalogues."""
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800, "month": 2_419_200, "year": 31_536_000}
 """Of the shortest one of a kind."""
 _MOMENTS = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ})
@@ -44,7 +46,7 @@ def require_calls_end(tree: exp.Expr | None, tokens: Sequence[Token]) -> None:
     for call in tree.find_all(*_CALLS, exp.Anonymous):
         name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
         if isinstance(call, _SERIES) or name == "generate_series":
-            ends = _series_ends(_arguments(call))
+            ends = _series_ends(_arguments(call), tree)
         elif isinstance(call, exp.Repeat | exp.Pad) or name in _MAKING:
             ends = _text_ends(call, _arguments(call))
         else:
@@ -60,12 +62,12 @@ def _arguments(call: exp.Expr) -> list[exp.Expr]:
     return [part for name in names if isinstance(part := call.args.get(name), exp.Expr)]
 
 
-def _series_ends(arguments: Sequence[exp.Expr]) -> bool:
+def _series_ends(arguments: Sequence[exp.Expr], tree: exp.Expr) -> bool:
     """Whether a series has few rows, whatever the data."""
     if not 2 <= len(arguments) <= 3:
         return False
-    if any(_is_of_setting(one) for one in arguments[:2]):
-        return len(arguments) == 2 and all(_is_of_setting(one) or _is_small(_number(one)) for one in arguments)
+    if any(_is_of_list(one, tree) for one in arguments[:2]):
+        return len(arguments) == 2 and all(_is_of_list(one, tree) or _is_small(_number(one)) for one in arguments)
     start, end, step = (*(_number(one) for one in arguments), Fraction(1))[:3]
     if start is None and len(arguments) == 3:
         start, end, step = _moment(arguments[0]), _moment(arguments[1]), _span(arguments[2])
@@ -125,8 +127,9 @@ def _span(node: exp.Expr) -> Fraction | None:
     return None if found is None else Fraction(int(found[1]) * _SECONDS[found[2]])
 
 
-def _is_of_setting(node: exp.Expr) -> bool:
-    """Whether it is the first or last place in the list that a setting holds."""
+def _is_of_list(node: exp.Expr, tree: exp.Expr) -> bool:
+    """Whether it is the first or last place of a list that is short: of a setting, or of columns in a catalogue."""
+    node = _unqualified(node)
     if (
         not isinstance(node, exp.Anonymous)
         or node.name.lower() not in {"array_lower", "array_upper"}
@@ -134,12 +137,36 @@ def _is_of_setting(node: exp.Expr) -> bool:
     ):
         return False
     listed, one = node.expressions
+    return _number(one) == 1 and (_is_setting(listed) or _is_key(listed, tree))
+
+
+def _unqualified(call: exp.Expr) -> exp.Expr:
+    return call.expression if isinstance(call, exp.Dot) and call.this.name.lower() == "pg_catalog" else call
+
+
+def _is_setting(listed: exp.Expr) -> bool:
+    """Whether it is string_to_array(current_setting('…'), '…'), whose places begin at 1."""
     setting = listed.this if isinstance(listed, exp.StringToArray) else None
+    if not isinstance(setting, exp.Anonymous) or setting.name.lower() != "current_setting":
+        return False
+    return all(isinstance(said, exp.Literal) for said in (*setting.expressions, listed.args["expression"]))
+
+
+def _is_key(listed: exp.Expr, tree: exp.Expr) -> bool:
+    """Whether it is a catalogue's own list of columns: any other array, or text, may have a place of any number."""
+    if isinstance(listed, exp.Cast) and listed.to.this == exp.DType.ARRAY:
+        listed = listed.this
+    if not isinstance(listed, exp.Column) or listed.name.lower() not in _KEYS or not listed.table:
+        return False
+    source = listed.table.lower()
+    named = [one for one in tree.find_all(exp.TableAlias) if one.name.lower() == source]
+    tables = [one for one in tree.find_all(exp.Table) if one.alias_or_name.lower() == source]
+    given = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     return (
-        _number(one) == 1
-        and isinstance(setting, exp.Anonymous)
-        and setting.name.lower() == "current_setting"
-        and all(isinstance(said, exp.Literal) for said in (*setting.expressions, listed.expression))
+        bool(tables)
+        and all(isinstance(one.parent, exp.Table) and not one.columns for one in named)
+        and all(isinstance(one.this, exp.Identifier) and one.name.lower().startswith("pg_") for one in tables)
+        and not {one.name.lower() for one in tables} & given
     )
 
 

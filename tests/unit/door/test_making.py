@@ -14,6 +14,8 @@ FEW = [
     "SELECT generate_series('2024-01-01'::date, '2024-12-31', '1 month'::interval)",
     "SELECT * FROM generate_series(timestamp '2024-01-01 00:00:00', timestamp '2024-01-02 00:00:00', '1 hour') t",
     "SELECT generate_series(1, array_upper(string_to_array(current_setting('search_path'), ','), 1))",
+    "SELECT pg_catalog.generate_series(0, pg_catalog.array_upper(p.prattrs::pg_catalog.int2[], 1)) FROM pg_publication_rel p",
+    "SELECT generate_series(array_lower(c.conkey, 1), array_upper(c.conkey, 1)) FROM pg_constraint c",
     "SELECT repeat(relname, 3), lpad(relname, 10, '-'), rpad('a', 5) FROM pg_class",
 ]
 
@@ -35,6 +37,12 @@ MANY = [
     "SELECT generate_series(1, array_upper('[2147483646:2147483646]={1}'::int[], 1))",
     "SELECT generate_series(1, array_upper(string_to_array(proargnames, ','), 1)) FROM pg_proc",
     "SELECT pg_catalog.generate_series(1, max(oid)::int) FROM pg_class",
+    "SELECT generate_series(1, array_upper(p.name::int[], 1)) FROM pg_prepared_statements p",
+    "SELECT generate_series(1, array_upper(p.conkey::int[], 1)) FROM pg_prepared_statements p(conkey)",
+    "SELECT generate_series(1, array_upper(c.conkey, 1)) FROM (VALUES ('[9999999:9999999]={1}'::int[])) c(conkey)",
+    "WITH pg_c AS (SELECT '[9999:9999]={1}'::int[] conkey) SELECT generate_series(1, array_upper(pg_c.conkey, 1)) FROM pg_c",
+    "SELECT generate_series(1, array_upper(c.conkey, 1)) FROM pg_constraint c, (SELECT name::int[] conkey FROM pg_cursors) c",
+    "SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_constraint",
     "SELECT generate_series(DATE '1000-01-01', DATE '2024-12-31', INTERVAL '1 second')",
     "SELECT generate_series('2024-01-01'::date, '2024-12-31', '1 microsecond')",
     "SELECT generate_series('-infinity'::timestamp, 'infinity', '1 day')",
