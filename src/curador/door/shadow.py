@@ -249,9 +249,9 @@ class Shadows:
         """Stop all of them."""
         held, self._left = [*self._left, *self.held.values()], []
         self.held.clear()
-        for one in held:
+        for started in held:
             with contextlib.suppress(Exception):
-                await asyncio.to_thread((await one).stop)
+                await asyncio.to_thread((await started).stop)
 
 
 def _failed(task: asyncio.Task[Shadow]) -> bool:

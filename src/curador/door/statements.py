@@ -396,18 +396,16 @@ def _tables_in(tree: exp.Expr, tables: frozenset[str]) -> tuple[bool, bool]:
 def _has_row_type(tree: exp.Expr, tables: frozenset[str]) -> bool:
     """Whether a type is that of a table's rows, or of arrays of them, whose name PostgreSQL makes with `_`."""
     known = {_stem(table) for table in tables}
-    for one in tree.find_all(exp.DataType):
-        kind = one.args.get("kind")
-        name = (
-            kind.expression.name
-            if isinstance(kind, exp.Dot)
-            else kind.name
-            if isinstance(kind, exp.Expr)
-            else str(kind or "")
-        )
-        if name and _stem(name) in known:
-            return True
-    return False
+    names = [name for one in tree.find_all(exp.DataType) if (name := _type_name(one))]
+    return any(_stem(name) in known for name in names)
+
+
+def _type_name(type_: exp.DataType) -> str:
+    """Return the last name of a type that is none of PostgreSQL's that we know."""
+    kind = type_.args.get("kind")
+    if isinstance(kind, exp.Dot):
+        return kind.expression.name
+    return kind.name if isinstance(kind, exp.Expr) else str(kind or "")
 
 
 def _stem(name: str) -> bytes:
