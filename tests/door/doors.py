@@ -99,7 +99,8 @@ class OpenDoor:
     door: Door
     port: int
     loop: asyncio.AbstractEventLoop
-    log: list[str] = field(default_factory=list)
+    log: list[tuple[str, dict]] = field(default_factory=list)
+    noted: list[tuple[str, dict]] = field(default_factory=list)
     made: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def token(self, name="ana", **said):
@@ -160,11 +161,16 @@ def open_door(folder: Path, *, limits=None, tls=None, settings=None):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    log: list[str] = []
-    door = Door(service, limits=limits or DoorLimits(), tls=tls, log=lambda event, **said: log.append((event, said)))
+    log, noted = [], []
+
+    def write(level, event, **said):
+        """Keep errors, which no test may cause, apart from what is noted."""
+        (log if level == "error" else noted).append((event, said))
+
+    door = Door(service, limits=limits or DoorLimits(), tls=tls, log=write)
     try:
         port = asyncio.run_coroutine_threadsafe(door.open("127.0.0.1", 0), loop).result(10)
-        yield OpenDoor(service, door, port, loop, log)
+        yield OpenDoor(service, door, port, loop, log, noted)
     finally:
         asyncio.run_coroutine_threadsafe(door.close(), loop).result(60)
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0.2), loop).result(60)  # connections that end are let go of

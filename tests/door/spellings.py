@@ -96,6 +96,39 @@ WHOLE = [
     "SELECT * FROM (pg_class CROSS JOIN visits)", "SELECT * FROM ((visits))", "SELECT * FROM visits JOIN LATERAL (SELECT 1) x ON true",
 ]  # fmt: skip
 
+ROW_TYPES = [
+    "SELECT (NULL::visits).city", "SELECT NULL::public.visits IS NULL", 'SELECT (NULL::"visits").*', "SELECT pg_column_size(NULL::visits)",
+    "SELECT count(*) FROM json_populate_recordset(NULL::visits, '[]')", "SELECT * FROM json_populate_recordset(NULL::visits, '[]')",
+    "SELECT * FROM jsonb_populate_record(NULL::clinic.public.visits, '{}')", "SELECT count(*) FROM unnest('{}'::visits[])",
+    "SELECT sum(spent) FROM unnest('{}'::public.visits[])", "SELECT * FROM unnest(ARRAY[]::visits[]) v", "SELECT cardinality('{}'::_visits)",
+    "SELECT CAST(NULL AS visits)", "SELECT CAST('{}' AS VISITS ARRAY)", "SELECT * FROM jsonb_to_record('{}') AS x(a visits)",
+    "SELECT * FROM jsonb_to_recordset('[]') AS x(a public._visits)", "SELECT visits '(,,,,,,,)'", "SELECT (visits '(,,,,,,,)').city",
+    "SELECT visits('()')", "SELECT TREAT(NULL AS visits)", "SELECT JSON_VALUE('{}', '$' RETURNING visits)", "SELECT JSON_QUERY('{}', '$' RETURNING visits)",
+    "SELECT * FROM json_table('[]', '$[*]' COLUMNS (a visits PATH '$'))", "SELECT NULL::visits%TYPE", "SELECT visits.city%TYPE FROM pg_class",
+    "SELECT ARRAY[]::visits[]", "SELECT ('{}'::visits[])[1].city", "SELECT coalesce(NULL::visits, NULL)", "SELECT NULL::visits::text",
+    "SELECT * FROM ROWS FROM (json_populate_recordset(NULL::visits, '[]')) v", "SELECT '{}'::visits[] = '{}'", "SELECT 1 FROM pg_class WHERE NULL::visits IS NOT NULL",
+]  # fmt: skip
+"""They name the type of the table's rows."""
+
+DEAD = [
+    "SELECT coalesce(0, (SELECT 1 FROM ({query}) x))",
+    "SELECT 0 WHERE false AND EXISTS ({query})",
+    "SELECT CASE WHEN true THEN 0 ELSE (SELECT count(*) FROM ({query}) x) END",
+    "WITH unused AS ({query}) SELECT 0 AS count",
+    "SELECT count(*) FROM pg_class WHERE false AND EXISTS ({query})",
+    "EXPLAIN ANALYZE SELECT 0 WHERE false AND EXISTS ({query})",
+    "SELECT 0 FROM pg_class LEFT JOIN LATERAL ({query}) x ON false LIMIT 1",
+]
+"""Where PostgreSQL drops what touches a table before it asks whether the role may read it."""
+
+
+def touching():
+    """Return the statements that touch the table, however they are wrapped."""
+    whole = set(WHOLE)
+    plain = [f"SELECT {items} FROM {name}" for items, name in itertools.product(("count(*)", "1"), NAMES)] + ROW_TYPES
+    dead = [shape.format(query=query) for shape, query in itertools.product(DEAD, plain)]
+    return list(dict.fromkeys([*plain, *dead, *(text for text in spellings() if text not in whole)]))
+
 
 def spellings(most=1_400, seed=20):
     """Return the statements, each once: all whole ones, then combinations drawn by the seed."""

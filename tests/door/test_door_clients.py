@@ -249,6 +249,32 @@ def test_asyncpg_learns_the_types_of_parameters_from_the_tables(door):
     assert type(found) is int
 
 
+def test_asyncpg_looks_up_types_that_it_does_not_know(unspent):
+    """By a statement that is WITH RECURSIVE over pg_type."""
+    rows = run_asyncpg(unspent, lambda connection: connection.fetch("SELECT * FROM pg_class WHERE relname = $1", "visits"))
+    assert [row["relname"] for row in rows] == ["visits"]
+
+
+def test_sqlalchemy_reflects_by_asyncpg(unspent):
+    asyncio_of_sqlalchemy = pytest.importorskip("sqlalchemy.ext.asyncio")
+    pytest.importorskip("asyncpg")
+    import sqlalchemy
+
+    async def go():
+        engine = asyncio_of_sqlalchemy.create_async_engine(unspent.url(scheme="postgresql+asyncpg", ssl="disable"))
+        try:
+            async with engine.connect() as connection:
+                known = sqlalchemy.MetaData()
+                await connection.run_sync(known.reflect)
+                return {name: set(table.columns.keys()) for name, table in known.tables.items()}
+        finally:
+            await engine.dispose()
+
+    found = asyncio.run(go())
+    assert {"visits", "towns"} <= set(found)
+    assert "city" in found["visits"]
+
+
 def test_asyncpg_walks_a_cursor_and_comes_back_from_its_pool(door):
     async def use(connection):
         async with connection.transaction():

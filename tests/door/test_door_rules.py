@@ -17,8 +17,10 @@ from doors import open_door
 from psycopg import errors, pq
 from raw_client import RawClient
 
+from curador.door import describing
 from curador.door.door import DoorLimits
 from curador.door.link import open_link
+from curador.door.problems import SqlProblem
 from curador.server import tokens
 
 COUNT = "SELECT count(*) AS n FROM visits WHERE rating = {}"
@@ -296,8 +298,12 @@ def test_a_statement_about_catalogues_ends(tmp_path_factory):
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+def _newest_session(door):
+    return [guest.session for guest in door.door.guests.values() if guest.session][-1]
+
+
 def _newest_link(door):
-    return [guest.session.link for guest in door.door.guests.values() if guest.session][-1]
+    return _newest_session(door).link
 
 
 def test_a_session_that_does_not_heed_is_ended(door):
@@ -312,13 +318,44 @@ def test_a_session_that_does_not_heed_is_ended(door):
 
 
 def test_a_session_that_heeds_nothing_is_killed_and_the_next_finds_the_shadow_again(door):
-    with door.connect() as connection:
+    with door.connect("owner") as owner, door.connect() as connection:  # they see the same tables
         link = _newest_link(door)
         os.kill(link.backend, signal.SIGSTOP)  # no signal but SIGKILL reaches it
         door.run(link.shadow.end_statement(link.backend))
         with pytest.raises(psycopg.OperationalError):
             connection.execute("SELECT 1")
+        assert owner.execute("SELECT 1").fetchone() == (1,)  # another asker's shadow did not start anew
     with door.connect() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def _parameters(raw):
+    parameters, _ = described(raw, b"", "SELECT count(*) AS n FROM visits WHERE rating > $1")
+    return parameters
+
+
+def test_types_are_found_by_a_shadow_that_started_anew(unspent):
+    """The describer's own session is gone then, and it opens another."""
+    with RawClient(unspent) as raw:
+        raw.query("SET curador.spend = '1%'")
+        assert _parameters(raw) == (20,)
+        describer = _newest_session(unspent).describer
+        os.kill(describer._link.backend, signal.SIGTERM)  # noqa: SLF001 -- as when the shadow starts anew
+        assert _parameters(raw) == (20,)
+
+
+def test_types_that_cannot_be_found_are_not_taken_for_texts(unspent, monkeypatch):
+    """The client is told to come again, and stays connected."""
+
+    async def gone(shadow):
+        raise SqlProblem("57P03", "it is away", fatal=True)
+
+    with unspent.connect(options="-c curador.spend=1%") as connection:
+        _newest_session(unspent).describer.close()
+        with monkeypatch.context() as patch:
+            patch.setattr(describing, "open_link", gone)
+            with pytest.raises(errors.CannotConnectNow):
+                connection.execute("SELECT count(*) AS n FROM visits WHERE rating > %s", ("3",), prepare=True)
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
@@ -526,3 +563,29 @@ def test_a_refusal_says_where(ana, text, column):
         ana.execute(text)
     place = refused.value.diag.statement_position
     assert place == (None if column is None else str(text.index(column) + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spend", "1%"), ("accuracy", "n=50, mean=3"), ("epsilon", "0.5"), ("rho", "0.01"), ("intervals", "columns"),
+        ("confidence", "0.9"), ("weights", "n=2"), ("caps", "rows=5"), ("at", "5000"), ("bias", "on"),
+    ],
+)  # fmt: skip
+def test_every_setting_of_the_document_can_be_said(unspent, name, value):
+    """By SET, in the connection's options and by set_config; a preview takes it."""
+    with unspent.connect() as connection:
+        connection.execute(f"SET curador.{name} = '{value}'")
+        assert connection.execute(f"SHOW curador.{name}").fetchone() == (value,)
+        connection.execute(f"RESET curador.{name}")
+        assert connection.execute(f"SELECT set_config('curador.{name}', '{value}', false)").fetchone() == (value,)
+    escaped = value.replace(" ", "\\ ")
+    with unspent.connect(options=f"-c curador.{name}={escaped}") as connection:
+        assert connection.execute(f"SHOW curador.{name}").fetchone() == (value,)
+
+
+@pytest.mark.parametrize("said", ["epsilon=0.5", "rho=0.05", "epsilon=0.5 -c curador.confidence=0.9"])
+def test_a_question_has_the_price_that_was_said(unspent, said):
+    with unspent.connect(options=f"-c curador.{said}") as connection:
+        lines = [line for (line,) in connection.execute(f"EXPLAIN {COUNT.format(1)}")]
+    assert any("cost" in line for line in lines)

@@ -1,5 +1,7 @@
 """What one analyst or a stranger does to the door is no other's loss: long texts, silent connections, much that is held."""
 
+import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -10,10 +12,11 @@ from doors import open_door
 from raw_client import RawClient
 
 from curador.door import session
-from curador.door.door import DoorLimits
+from curador.door.door import DoorLimits, Guest
 from curador.door.pools import SHORT
 from curador.door.problems import SqlProblem
 from curador.door.statements import read_statements
+from curador.server import tokens
 
 LONG = "SELECT " + ", ".join(["a"] * 20_000)
 
@@ -120,3 +123,28 @@ def test_catalogues_tell_nothing_of_others_work(unspent, view):
     """What all together did in the shadow is nobody's to see."""
     with unspent.connect("ben") as ben, pytest.raises(psycopg.errors.InsufficientPrivilege):
         ben.execute(f"SELECT * FROM {view}")
+
+
+@pytest.mark.parametrize("why", ["revoked", "closed"])
+def test_connections_are_ended_side_by_side(tmp_path, monkeypatch, why):
+    """Each waits here until the other three are being ended, too: none stands behind one that does not read."""
+    ending, met = [], []
+
+    async def end(guest, problem):
+        ending.append(guest)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(20):
+                while len(ending) < 4:  # noqa: ASYNC110 -- nobody tells us
+                    await asyncio.sleep(0.02)
+        met.append(len(ending))
+        guest.writer.close()
+
+    with contextlib.ExitStack() as stack:
+        with open_door(tmp_path) as door:
+            for _ in range(4):
+                stack.enter_context(door.connect("ana"))
+            monkeypatch.setattr(Guest, "end", end)
+            if why == "revoked":
+                assert tokens.revoke(door.service.state, door.user("ana")[0].split(".")[1])
+                assert _until(lambda: len(met) == 4)
+        assert met == [4] * 4

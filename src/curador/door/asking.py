@@ -59,22 +59,27 @@ class Asking:
     async def ask(self, text: str, cancelled: asyncio.Event, seconds: float | None) -> Rows:
         """Return the answer of a question; refuse one whose price nobody said, with what 1 % would give.
 
-        Whoever cancels is told so at once. The question goes on where it was charged, and its answer is kept.
+        Whoever cancels is told so at once. A question that has not begun is withdrawn, and nothing is spent; one that has
+        goes on, and its answer is kept.
         """
         if not self.settings.priced:
             raise await self._unpriced(text)
         options, told = self.settings.options(), list[str]()
-        loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(
-            self.pools.slow, lambda: self.service.ask(self.caller, text, options, told=told.append)
-        )
+        if cancelled.is_set():
+            raise _withdrawn()
+        job = self.pools.slow.submit(lambda: self.service.ask(self.caller, text, options, told=told.append))
+        running = asyncio.wrap_future(job)
         waiting = asyncio.ensure_future(cancelled.wait())
+        withdrawn = False
         try:
             await asyncio.wait({running, waiting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
             running.add_done_callback(_forget)
+            withdrawn = job.cancel()  # works where no thread has taken it
             self.charged = self.charged or "running" in told
+        if withdrawn:
+            raise _withdrawn()
         if not running.done():
             self.charged = True  # as far as anybody can know
             raise SqlProblem("57014", "the statement was cancelled.", KEPT)
@@ -134,6 +139,10 @@ class Asking:
         told += [str(line) for line in (*body["left_out"], *body["notes"])]
         cost = "this answer was given before, for nothing" if body["stored"] else f"it cost {_share(body)} of your limit"
         return [*told, cost]
+
+
+def _withdrawn() -> SqlProblem:
+    return SqlProblem("57014", "the statement was cancelled before it began; nothing was spent.")
 
 
 def _forget(done: asyncio.Future[Any]) -> None:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from curador.door.link import Gone, Link, open_link
 from curador.door.messages import Message, MessageBody, zero_ended
+from curador.door.problems import SqlProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curador.door.shadow import Shadow
 
-_PATIENCE = 2.0
+_PATIENCE = 10.0
+"""Seconds for one statement, and for a shadow that starts anew."""
 
 
 class Describer:
@@ -31,19 +33,36 @@ class Describer:
         self._turn = asyncio.Lock()
 
     async def types(self, text: str, declared: Sequence[int]) -> tuple[int, ...]:
-        """Return the types of a statement's parameters; none where the shadow cannot read it."""
+        """Return the types of a statement's parameters; none where the shadow cannot read it.
+
+        A shadow that started anew since the last time is asked once more. Where it cannot be asked at all that is said:
+        a number that is taken for a text would let the curator refuse a good question.
+        """
         async with self._turn:
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    if self._link is None:
-                        self._link = await open_link(self._shadow)
-                    return await _types(self._link, text, declared)
-            except (Gone, TimeoutError):
+                    return await self._ask(text, declared)
+            except (Gone, TimeoutError, SqlProblem) as problem:
                 self.close()
-                return ()
+                hint = "prepare the statement again in a moment."
+                raise SqlProblem("57P03", "the catalogues cannot be had at the moment.", hint) from problem
             except BaseException:
                 self.close()
                 raise
+
+    async def _ask(self, text: str, declared: Sequence[int]) -> tuple[int, ...]:
+        if self._link is not None:
+            try:
+                return await _types(self._link, text, declared)
+            except Gone:
+                self.close()
+        self._link = await open_link(self._shadow)
+        return await _types(self._link, text, declared)
+
+    @property
+    def over(self) -> bool:
+        """Whether its shadow has ended."""
+        return self._shadow.guard.poll() is not None
 
     def close(self) -> None:
         """Leave."""

@@ -30,7 +30,7 @@ from curador.server.logs import write_log
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from curador.door.shadow import Shadow
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _FLUSHED = 1 << 16
 _LOOK = 0.4
 """Seconds between two looks at whether tokens are in force."""
+
+_LAST_WORD = 0.5
+"""Seconds in which whoever is ended may read why; with a look they are less than one."""
 
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
@@ -123,7 +126,7 @@ class Guest:
         with contextlib.suppress(OSError, RuntimeError, TimeoutError):
             self.writer.write(bytes(self.waiting) + messages.error(problem.fields))
             self.waiting.clear()
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(_LAST_WORD):
                 await self.writer.drain()
         with contextlib.suppress(OSError, RuntimeError):
             self.writer.close()
@@ -141,7 +144,11 @@ class Door:
         folder: Path | None = None,
         log: Callable[..., None] | None = None,
     ) -> None:
-        """Open for a service; with TLS whoever is not on this machine must use it. `folder` has the shadows' data."""
+        """Open for a service; with TLS whoever is not on this machine must use it.
+
+        folder  has the shadows' data
+        log     is given a level, an event and fields, as `write_log` is
+        """
         self.service, self.limits, self.tls = service, limits or DoorLimits(), tls
         self.shadows = Shadows(folder)
         self.guests: dict[int, Guest] = {}
@@ -149,7 +156,7 @@ class Door:
         self._pools = Pools(self.limits.under_way)
         self._server: asyncio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
-        self._log = log or (lambda event, **said: write_log("error", event, **said))
+        self._log = log or write_log
         self._stopping = False
 
     # ---- open and closed --------------------------------------------------------------------------------------------
@@ -169,9 +176,8 @@ class Door:
         stopped = SqlProblem("57P01", "the service is stopping.", "connect again in a moment.", fatal=True)
         while self.guests:
             over = asyncio.get_running_loop().time() >= until
-            for guest in list(self.guests.values()):
-                if guest.waits or guest.caller is None or over:
-                    await self._end(guest, stopped)
+            left = [one for one in self.guests.values() if one.waits or one.caller is None or over]
+            await self._end_all(left, stopped)
             await asyncio.sleep(0.02)
         if self._watch is not None:
             self._watch.cancel()
@@ -185,20 +191,26 @@ class Door:
         if guest.task is not None:
             guest.task.cancel()
 
+    async def _end_all(self, guests: Iterable[Guest], problem: SqlProblem) -> None:
+        """End several at a time: who does not read what is told is waited for, and no other is."""
+        await asyncio.gather(*(self._end(guest, problem) for guest in guests), return_exceptions=True)
+
     async def _watch_tokens(self) -> None:
         while True:
             await asyncio.sleep(_LOOK)
             callers = {guest.caller for guest in self.guests.values() if guest.caller is not None}
-            for caller in callers:
-                try:
-                    await self._pools.watch(partial(self.service.still, caller))
-                except CuradorError:
-                    ended = SqlProblem("57P01", "the token must be one that is in force.", fatal=True)
-                    for guest in list(self.guests.values()):
-                        if guest.caller == caller:
-                            await self._end(guest, ended)
-                except Exception as error:  # noqa: BLE001 -- a look that fails is tried again
-                    self._log("door: watch failed", error=type(error).__name__)
+            gone = [caller for caller in callers if not await self._is_in_force(caller)]
+            ended = SqlProblem("57P01", "the token must be one that is in force.", fatal=True)
+            await self._end_all([guest for guest in self.guests.values() if guest.caller in gone], ended)
+
+    async def _is_in_force(self, caller: Caller) -> bool:
+        try:
+            await self._pools.watch(partial(self.service.still, caller))
+        except CuradorError:
+            return False
+        except Exception as error:  # noqa: BLE001 -- a look that fails is tried again
+            self._log("error", "door: watch failed", error=type(error).__name__)
+        return True
 
     # ---- one connection ---------------------------------------------------------------------------------------------
 
@@ -213,8 +225,10 @@ class Door:
         try:
             await self._receive(guest, number)
         except SqlProblem as problem:
+            self._note_end(guest, problem.state)
             await guest.end(problem)
         except (Malformed, NotUtf8) as broken:
+            self._note_end(guest, "08P01")
             await guest.end(SqlProblem("08P01", f"{broken}.", fatal=True))
         except (EOFError, OSError, TimeoutError, Gone):
             pass
@@ -222,7 +236,7 @@ class Door:
             pass  # it was ended, and told why
         except Exception as error:  # noqa: BLE001 -- whatever it is, an id of it leaves and nothing else
             incident = secrets.token_hex(8)
-            self._log("door: connection failed", error=type(error).__name__, incident=incident)
+            self._log("error", "door: connection failed", error=type(error).__name__, incident=incident)
             await guest.end(SqlProblem("XX000", f"{UNEXPECTED} Incident {incident}.", fatal=True))
         finally:
             self.guests.pop(number, None)
@@ -230,6 +244,14 @@ class Door:
                 writer.close()
                 if writer.transport.get_write_buffer_size():  # closing waits for a client to read what is left
                     asyncio.get_running_loop().call_later(self.limits.write, writer.transport.abort)
+
+    def _note_end(self, guest: Guest, state: str) -> None:
+        self._note(guest, "door: login refused" if guest.caller is None else "door: connection ended", state)
+
+    def _note(self, guest: Guest, event: str, state: str) -> None:
+        """Write down what was refused: whose token, where one was proved, and the SQLSTATE; no text of anybody's."""
+        said = {} if guest.caller is None else {"token": guest.caller.token_id}
+        self._log("warning", event, error=state, **said)
 
     async def _receive(self, guest: Guest, number: int) -> None:
         async with asyncio.timeout(self.limits.start) as patience:
@@ -248,7 +270,7 @@ class Door:
             settings = _settings_of(said)
             described = await self._pools.quick(caller.token_id, partial(self.service.describe, caller))
             patience.reschedule(None)  # the first of a kind waits for a shadow to start
-            async with self.shadows.of(described, self.service.study.name) as shadow:
+            async with self.shadows.of(caller.holder, described, self.service.study.name) as shadow:
                 await self._serve(guest, number, settings, shadow, frozenset(one["name"] for one in described["tables"]))
 
     async def _serve(self, guest: Guest, number: int, settings: DoorSettings, shadow: Shadow, tables: frozenset[str]) -> None:
@@ -265,11 +287,19 @@ class Door:
             return
         shadow = link.shadow
         asking = Asking(self.service, guest.caller, settings, self._pools)
-        describer = self._describers.setdefault(str(shadow.cluster.home), Describer(shadow))
+        describer = self._describer_of(shadow)
         settings.values["server_version"] = link.told.get("server_version", "18.0")
         settings.started()
         session = DoorSession(
-            asking, settings, link, describer, tables, read=guest.read, tell=guest.tell, longest=self.limits.statement
+            asking,
+            settings,
+            link,
+            describer,
+            tables,
+            read=guest.read,
+            tell=guest.tell,
+            note=partial(self._note, guest, "door: statement refused"),
+            longest=self.limits.statement,
         )
         guest.session, guest.secret = session, int.from_bytes(secrets.token_bytes(4))
         for name, value in settings.reported().items():
@@ -277,6 +307,11 @@ class Door:
         await guest.tell(messages.backend_key(number, guest.secret))
         await guest.tell(messages.ready(b"I"))
         await session.run()
+
+    def _describer_of(self, shadow: Shadow) -> Describer:
+        for home in [home for home, one in self._describers.items() if one.over]:
+            self._describers.pop(home).close()
+        return self._describers.setdefault(str(shadow.cluster.home), Describer(shadow))
 
     async def _first_word(self, guest: Guest) -> dict[str, str] | None:
         """Return what a client says of itself at its start; None of one that only cancels."""

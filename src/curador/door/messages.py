@@ -146,7 +146,7 @@ def end_sasl(text: str) -> bytes:
 
 def other_protocol(unknown: Sequence[str]) -> bytes:
     """Return that only protocol 3.0 is spoken, and which options were not understood."""
-    return message(b"v", struct.pack("!ii", 0, len(unknown)), *map(zero_ended, unknown))
+    return message(b"v", struct.pack("!ii", PROTOCOL, len(unknown)), *map(zero_ended, unknown))
 
 
 def parameter_status(name: str, value: str) -> bytes:

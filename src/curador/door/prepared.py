@@ -14,7 +14,7 @@ from curador.door.values import KNOWN_TYPES, SAMPLES, TEXT, read_parameter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curador.door.results import Rows
+    from curador.door.results import Rows, ShownColumn
     from curador.door.values import Parameter
 
 ASKS = frozenset({StatementKind.QUESTION, StatementKind.EXPLAIN, StatementKind.DECLARE})
@@ -58,7 +58,8 @@ class Prepared:
 class Portal:
     """A statement with its parameters, and what it gave once it was executed; a cursor is one that DECLARE opened.
 
-    holds  it outlives its transaction
+    holds    it outlives its transaction
+    planned  how intervals were to be told, and the columns that follow, where they were described
     """
 
     statement: Statement
@@ -68,6 +69,7 @@ class Portal:
     done: bool = False
     holds: bool = False
     is_cursor: bool = field(default=False)
+    planned: tuple[str, tuple[ShownColumn, ...] | None] | None = None
 
 
 def count_parameters(statement: Statement) -> int:

@@ -73,7 +73,7 @@ async def _keep_open(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave.set)
     watched(stop)
-    door = Door(service, tls=tls_of(settings), log=_log)
+    door = Door(service, tls=tls_of(settings))
     try:
         port = await door.open(settings.host, settings.postgres_port or 0)
     except OSError as problem:
@@ -90,17 +90,13 @@ async def _keep_open(
 
 
 def tls_of(settings: ServeSettings) -> ssl.SSLContext | None:
-    """Return what TLS is spoken by; None where none is, on loopback or behind a proxy that ends it."""
+    """Return what TLS is spoken by; None where none is, on loopback: a proxy of HTTP ends no TLS of the door's."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(settings.tls_cert, settings.tls_key)
     return context
-
-
-def _log(event: str, **said: str) -> None:
-    write_log("error", event, **said)
 
 
 if __name__ == "__main__":

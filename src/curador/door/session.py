@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from curador.door import messages
 from curador.door.asking import Asking
 from curador.door.link import Gone, Link, is_beside
-from curador.door.messages import Malformed, Message, MessageBody, NotUtf8
+from curador.door.messages import Malformed, Message, MessageBody, NotUtf8, zero_ended
 from curador.door.prepared import ASKS, Portal, Prepared, count_parameters, read_bind, settle_types
 from curador.door.problems import SqlProblem, fields_of_shadow, notice_fields, problem_of
-from curador.door.results import Rows, ShownColumn, description, fetch, lines_of, write_rows
+from curador.door.results import Rows, ShownColumn, description, fetch, forms_of, lines_of, write_rows
 from curador.door.settings import read_name, read_set
+from curador.door.shadow_schema import quote
 from curador.door.statements import Statement, StatementKind, config_call, parse_one, read_statements
 from curador.errors import CuradorError
 
@@ -56,11 +57,15 @@ class DoorSession:
         *,
         read: Callable[[], Awaitable[Message]],
         tell: Callable[[bytes], Awaitable[None]],
+        note: Callable[[str], None],
         longest: float,
     ) -> None:
-        """Serve what `read` gives, by `tell`; a statement about catalogues ends within `longest` seconds."""
+        """Serve what `read` gives, by `tell`; a statement about catalogues ends within `longest` seconds.
+
+        note  is given the SQLSTATE of each statement that was refused
+        """
         self.asking, self.settings, self.link, self.describer, self.tables = asking, settings, link, describer, tables
-        self._read, self._tell, self._longest = read, tell, longest
+        self._read, self._tell, self._note, self._longest = read, tell, note, longest
         self.prepared: dict[str, Prepared] = {}
         self.forwarded: set[str] = set()
         self.portals: dict[str, Portal] = {}
@@ -80,8 +85,7 @@ class DoorSession:
     async def run(self) -> None:
         """Serve until the client leaves."""
         while True:
-            got = await self._read()
-            self.cancelled.clear()
+            got = await self._next()
             if got.kind == b"X":
                 return
             if got.kind == b"Q":
@@ -90,6 +94,12 @@ class DoorSession:
                 await self._extended(got)
             elif got.kind not in {b"d", b"c", b"f"}:  # what is left of a COPY that was refused
                 raise Malformed("a message has a letter that is not allowed")
+
+    async def _next(self) -> Message:
+        """Return the next message; a cancel that came while nothing ran is of nothing, as in PostgreSQL."""
+        got = await self._read()
+        self.cancelled.clear()
+        return got
 
     # ---- simple queries ---------------------------------------------------------------------------------------------
 
@@ -109,6 +119,8 @@ class DoorSession:
                 await self._tell(messages.EMPTY)
         except NotUtf8:
             await self._refuse(_not_utf8(), extended=False)
+        except RecursionError:
+            await self._refuse(_too_deep(), extended=False)
         except SqlProblem as problem:
             await self._refuse(problem, extended=False)
         except Malformed:
@@ -146,8 +158,6 @@ class DoorSession:
                 return statement.name not in self.portals and statement.name != "all"
             case StatementKind.SHOW:
                 return self.settings.get(read_name(statement.words[1:])[0]) is None
-            case StatementKind.DEALLOCATE:
-                return statement.words[-1].text not in self.prepared and statement.words[-1].upper != "ALL"
             case _:
                 return False
 
@@ -165,6 +175,9 @@ class DoorSession:
                 except NotUtf8:
                     failed = True
                     await self._refuse(_not_utf8(), extended=True)
+                except RecursionError:
+                    failed = True
+                    await self._refuse(_too_deep(), extended=True)
                 except SqlProblem as problem:
                     failed = True
                     await self._refuse(problem, extended=True)
@@ -172,7 +185,7 @@ class DoorSession:
                     failed = True
             elif got.kind == b"Q":
                 raise Malformed("a Query must not stand before a Sync")
-            got = await self._read()
+            got = await self._next()
         await self.link.sync()
         await self._ready()
 
@@ -189,6 +202,8 @@ class DoorSession:
         self._require_few(len(text))
         self.prepared.pop(name, None)
         if not statements or self._goes_to_shadow(statements[0]):
+            if statements and statements[0].at is None:  # it goes in other words
+                got = Message(b"P", zero_ended(name) + zero_ended(statements[0].text) + got.body.split(b"\0", 2)[2])
             await self._forward(got)
             self.forwarded.add(name)
             return
@@ -233,7 +248,7 @@ class DoorSession:
         elif what == b"P" and name in self.portals:
             self._require_in_force()
             portal = self.portals[name]
-            columns = portal.rows.columns if portal.rows is not None else await self._columns(portal.statement)
+            columns = await self._columns_of(portal)
             await self._tell(messages.NO_DATA if columns is None else description(columns, portal.forms))
         else:
             await self._forward(got)
@@ -247,6 +262,9 @@ class DoorSession:
             await self._forward(got)
             return
         self._require_in_force()
+        if len(portal.forms) > 1 and not portal.done:
+            columns = await self._columns_of(portal)
+            forms_of(columns or (), portal.forms)  # what could not be handed out is not asked
         await self._execute(portal)
         if portal.rows is not None:
             await self._hand_out(portal, most)
@@ -274,6 +292,14 @@ class DoorSession:
             raise ShadowRefused
 
     # ---- what the door answers itself -------------------------------------------------------------------------------
+
+    async def _columns_of(self, portal: Portal) -> tuple[ShownColumn, ...] | None:
+        """Return the columns of a portal; they are planned once as long as it is said alike how intervals are told."""
+        if portal.rows is not None:
+            return portal.rows.columns
+        if portal.planned is None or portal.planned[0] != self.settings.intervals:
+            portal.planned = self.settings.intervals, await self._columns(portal.statement)
+        return portal.planned[1]
 
     async def _columns(self, statement: Statement) -> tuple[ShownColumn, ...] | None:
         """Return the columns of what a statement will give, None of one that gives none; nothing is spent."""
@@ -416,7 +442,9 @@ class DoorSession:
             self.forwarded.clear()
             await self._quietly("DEALLOCATE ALL")
             return None, "DEALLOCATE ALL"
-        self.prepared.pop(name.text, None)
+        if self.prepared.pop(name.text, None) is None:
+            await self._quietly(f"DEALLOCATE {quote(name.text)}")
+            self.forwarded.discard(name.text)
         return None, "DEALLOCATE"
 
     def _config(self, statement: Statement, *, heed: bool) -> Rows:
@@ -469,6 +497,7 @@ class DoorSession:
         fields = fields_of_shadow(messages.read_fields(got.body))
         if self._too_long and fields.get("C") == "57014":
             fields = SqlProblem("57014", f"a statement about catalogues must end within {self._seconds():g} seconds.").fields
+        self._note(fields.get("C", "XX000"))
         return messages.error(fields)
 
     def _seconds(self) -> float:
@@ -483,16 +512,19 @@ class DoorSession:
         await self.link.shadow.end_statement(self.link.backend)
 
     async def _quietly(self, text: str) -> None:
-        """Let the shadow do what is done here, too."""
-        async for _ in self.link.query(text):
-            pass
+        """Let the shadow do what is done here, too; where it refuses, so do we."""
+        refused: dict[str, str] = {}
+        async for got in self.link.query(text):
+            if got.kind == b"E":
+                refused = fields_of_shadow(messages.read_fields(got.body))
+        if refused:
+            raise SqlProblem(refused.get("C", "XX000"), refused.get("M", "the shadow refused this."), refused.get("H"))
 
     async def _follow_tag(self, got: Message) -> None:
         tag = got.body.rstrip(b"\0").decode("utf-8", "replace")
         if tag in {"ROLLBACK", "COMMIT"}:
             self._rolled_back = tag == "ROLLBACK"  # ROLLBACK TO has this tag, too; what comes last counts
-        if tag == "ROLLBACK" and self.asking.charged:
-            self.asking.charged = False
+        if tag == "ROLLBACK" and self.asking.charged:  # until the transaction ends; a savepoint is no end
             await self._notice(ROLLED_BACK)
         await self._tell(messages.complete(tag))
 
@@ -502,6 +534,7 @@ class DoorSession:
         """Tell why something is refused, and let the transaction fail."""
         if problem.fatal:
             raise problem
+        self._note(problem.state)
         if self.link.status == b"T" or extended:
             await self.link.spoil(extended=extended)
         await self._tell(messages.error(problem.fields))
@@ -575,6 +608,10 @@ _EXTENDED: dict[bytes, Callable[[DoorSession, Message], Awaitable[None]]] = {
     b"C": DoorSession.close,
     b"H": DoorSession.flush,
 }
+
+
+def _too_deep() -> SqlProblem:
+    return SqlProblem("54001", "a statement must be less deeply nested.", "nothing was spent.")
 
 
 def _not_utf8() -> SqlProblem:

@@ -225,7 +225,7 @@ def _own_value(key: str, value: str) -> str:
         elif key == "curador.caps":
             _caps(value)
         elif value and key != "curador.spend":
-            rational(key, value)
+            rational(value, key)
     except CuradorError as problem:
         raise problem_of(problem) from problem
     return value

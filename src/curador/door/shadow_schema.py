@@ -1,6 +1,7 @@
 """What is in the shadow: tables of the names, types and comments that an analyst may see, and no right to read them.
 
-Whatever would show that these tables are empty says NULL instead, or nothing: an empty table's size, its number of rows. What
+Whatever would show that these tables are empty says NULL instead, or nothing: an empty table's size, its number of rows.
+Columns of pg_class cannot be NULL; reltuples is -1 there, which is PostgreSQL's word for unknown, beside relpages 0. What
 looks into other sessions, waits, takes memory without end, or takes a statement as a text may not be called.
 """
 

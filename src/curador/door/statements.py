@@ -22,6 +22,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
+from curador.door.making import require_calls_end
 from curador.door.problems import SqlProblem, refuse_touching
 from curador.door.shadow_schema import NOT_CALLED
 
@@ -38,9 +39,6 @@ MOST_STATEMENTS = 100
 
 MOST_TOKENS = 50_000
 """Of one message; what tools send about catalogues is long."""
-
-MOST_GENERATED = 10_000
-"""The largest number in the arguments of a function that makes as many things as it is told to."""
 
 
 class StatementKind(enum.Enum):
@@ -108,7 +106,8 @@ def read_statements(text: str, tables: frozenset[str]) -> list[Statement]:
     parts = list(_split(tokens))
     if len(parts) > MOST_STATEMENTS:
         raise SqlProblem("54000", f"a message must have at most {MOST_STATEMENTS} statements; got {len(parts)}.")
-    return [replace(_read(text[part[0].start : part[-1].end + 1], part, tables), at=part[0].start) for part in parts]
+    read = [(part[0].start, _read(text[part[0].start : part[-1].end + 1], part, tables)) for part in parts]
+    return [one if one.at is None else replace(one, at=start) for start, one in read]
 
 
 def parse_one(text: str) -> exp.Expr | None:
@@ -126,10 +125,16 @@ def parse_one(text: str) -> exp.Expr | None:
 
 @functools.cache
 def _language() -> Dialect:
-    """PostgreSQL's, whose commands are tokens like everything else: the parser takes what follows one for a text."""
+    """PostgreSQL's, whose commands are tokens like everything else: the parser takes what follows one for a text.
+
+    So are the types oid, regclass and the like, of which it knows no arrays else.
+    """
 
     class Tokenizer(Postgres.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if kind != TokenType.OBJECT_IDENTIFIER
+        }
 
     return type("CuradorDoor", (Postgres,), {"Tokenizer": Tokenizer})()
 
@@ -152,7 +157,17 @@ def _tokens_of(text: str) -> list[Token]:
         raise SqlProblem("42601", "the text cannot be read as SQL.", hint) from None
     if len(tokens) > MOST_TOKENS:
         raise SqlProblem("54000", f"a message must have at most {MOST_TOKENS:,} tokens; got {len(tokens):,}.")
+    if any(_is_escaped(token, text) for token in tokens):
+        # the tokenizer reads U&"…" as three tokens: nobody here would see which table or function it names
+        raise SqlProblem("0A000", 'a name or text must not be written as U&"…".', "write its letters themselves.")
     return tokens
+
+
+def _is_escaped(token: Token, text: str) -> bool:
+    """Whether it is a name or a text whose letters may stand as numbers."""
+    if token.token_type == TokenType.IDENTIFIER:
+        return text[max(token.start - 2, 0) : token.start].lower() == "u&"
+    return token.token_type == TokenType.UNICODE_STRING
 
 
 def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
@@ -190,6 +205,23 @@ def _words_of(tokens: Sequence[Token], text_start: int) -> tuple[Word, ...]:
 
 _READING = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 _TO_SHADOW = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"})
+_MODES = frozenset(
+    {
+        "ISOLATION",
+        "LEVEL",
+        "SERIALIZABLE",
+        "REPEATABLE",
+        "READ",
+        "COMMITTED",
+        "UNCOMMITTED",
+        "WRITE",
+        "ONLY",
+        "NOT",
+        "DEFERRABLE",
+    }
+)
+"""Of a transaction. A standby refuses some of them; where nothing changes all are alike, so none goes there."""
+
 _NOTHING = frozenset({"UNLISTEN"})
 _FETCHED = frozenset({"FETCH", "MOVE"})
 _ABOUT = {
@@ -208,6 +240,10 @@ def _read(text: str, tokens: Sequence[Token], tables: frozenset[str]) -> Stateme
     first = words[0].upper
     if first in _READING:
         return _read_reading(text, tokens, words, tables)
+    if first in {"BEGIN", "START"} and len(words) > 1 and _are_modes(words[1:]):
+        return Statement(StatementKind.SHADOW, "BEGIN" if first == "BEGIN" else "START TRANSACTION", words, at=None)
+    if first == "SET" and len(words) > 2 and words[1].upper == "TRANSACTION" and _are_modes(words[1:]):
+        return Statement(StatementKind.ANSWERED, text, words)
     if first in _TO_SHADOW or (first == "SET" and len(words) > 1 and words[1].upper in {"TRANSACTION", "CONSTRAINTS"}):
         return Statement(StatementKind.SHADOW, text, words)
     if first in {"SET", "SHOW", "RESET", "DISCARD", "DEALLOCATE"}:
@@ -234,13 +270,22 @@ def _read(text: str, tokens: Sequence[Token], tables: frozenset[str]) -> Stateme
     raise SqlProblem("0A000", f"a statement must only read; got {shown}.", "SELECT, and what is around it, is served here.")
 
 
+def _are_modes(words: Sequence[Word]) -> bool:
+    """Whether words behind BEGIN, START or SET are TRANSACTION or WORK, or none, and modes of one."""
+    named = 1 if words[0].upper in {"TRANSACTION", "WORK"} else 0
+    return all(word.upper in _MODES or word.text == "," for word in words[named:])
+
+
 def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], tables: frozenset[str]) -> Statement:
     _require_no_forbidden_call(tokens)
+    recursive = any(_word(token) == "RECURSIVE" for token in tokens)
     tree = parse_one(text)
+    if tree is None and recursive:
+        raise _recursive()
     if tree is None:
         if _names(tokens) & tables:
             return Statement(StatementKind.QUESTION, text, words)  # the curator says where it cannot be read
-        _require_calls_end(None, tokens)
+        require_calls_end(None, tokens)
         return Statement(StatementKind.SHADOW, text, words)
     if _is_config(tree):
         return Statement(StatementKind.CONFIG, text, words)
@@ -249,11 +294,15 @@ def _read_reading(text: str, tokens: Sequence[Token], words: tuple[Word, ...], t
         raise SqlProblem(
             "42501", f"{refuse_touching().sentence[:-1]}; it also reads catalogues.", "ask about the two one after the other."
         )
+    if recursive and (others or not catalogues):
+        raise _recursive()
     if others:
         return Statement(StatementKind.QUESTION, text, words)
+    if _has_row_type(tree, tables):
+        raise refuse_touching()  # the shadow would make rows of it, or none
     if _writes(tree):
         raise SqlProblem("0A000", "a statement must only read; got INTO or FOR UPDATE.")
-    _require_calls_end(tree, tokens)
+    require_calls_end(tree, tokens)
     return Statement(StatementKind.SHADOW, text, words)
 
 
@@ -321,6 +370,9 @@ def _word(token: Token) -> str:
 # ---- what is in them -------------------------------------------------------------------------------------------------------
 
 
+_SHORTEST = 50
+"""Bytes of a long name that are left in the name of its arrays' type, at least."""
+
 _CATALOGUES = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 
 
@@ -339,6 +391,26 @@ def _tables_in(tree: exp.Expr, tables: frozenset[str]) -> tuple[bool, bool]:
             others = True
     # WITH a study's table's name is the curator's to read, however it is used
     return catalogues, others or any(cte.alias.lower() in known for cte in tree.find_all(exp.CTE))
+
+
+def _has_row_type(tree: exp.Expr, tables: frozenset[str]) -> bool:
+    """Whether a type is that of a table's rows, or of arrays of them, whose name PostgreSQL makes with `_`."""
+    known = {_stem(table) for table in tables}
+    names = [name for one in tree.find_all(exp.DataType) if (name := _type_name(one))]
+    return any(_stem(name) in known for name in names)
+
+
+def _type_name(type_: exp.DataType) -> str:
+    """Return the last name of a type that is none of PostgreSQL's that we know."""
+    kind = type_.args.get("kind")
+    if isinstance(kind, exp.Dot):
+        return kind.expression.name
+    return kind.name if isinstance(kind, exp.Expr) else str(kind or "")
+
+
+def _stem(name: str) -> bytes:
+    """Return what a table's name and that of its arrays' type have in common, which is cut where it is long."""
+    return name.lower().lstrip("_").encode("utf-8", "replace")[:_SHORTEST]
 
 
 def _names(tokens: Sequence[Token]) -> set[str]:
@@ -385,42 +457,8 @@ def _require_no_forbidden_call(tokens: Sequence[Token]) -> None:
             raise SqlProblem(
                 "42501", f"{name}() must not be called here.", "catalogues are described, and nothing waits or runs."
             )
-    if any(_word(token) == "RECURSIVE" for token in tokens):
-        raise SqlProblem("0A000", "WITH must not be RECURSIVE: nothing here goes on without end.")
 
 
-_MAKING = frozenset({"generate_series", "repeat", "lpad", "rpad"})
-_GROWING = (exp.Mul, exp.Pow, exp.BitwiseLeftShift, exp.Subquery, exp.Select, exp.Parameter, exp.Placeholder)
-
-
-def _require_calls_end(tree: exp.Expr | None, tokens: Sequence[Token]) -> None:
-    """Refuse a function that makes as many rows or letters as it is told to, where that may be many."""
-    if not any(token.text.lower() in _MAKING for token in tokens):
-        return
-    if tree is None:
-        raise _endless()
-    for call in tree.find_all(exp.GenerateSeries, exp.Repeat, exp.Pad, exp.Anonymous, exp.ExplodingGenerateSeries):
-        if isinstance(call, exp.Anonymous) and call.name.lower() not in _MAKING:
-            continue
-        inside = [node for node in call.walk() if node is not call]
-        if any(isinstance(node, (*_GROWING, exp.GenerateSeries, exp.Repeat, exp.Pad)) for node in inside):
-            raise _endless()
-        numbers = [node.this for node in inside if isinstance(node, exp.Literal)]
-        if isinstance(call, exp.Repeat | exp.Pad):
-            numbers = [node.this for node in inside if isinstance(node, exp.Literal) and not node.is_string]
-        if not all(_is_small(number) for number in numbers):
-            raise _endless()
-
-
-def _is_small(number: str) -> bool:
-    if not any(sign.isnumeric() for sign in number):
-        return True  # the name of a setting, say
-    try:
-        return abs(float(number)) <= MOST_GENERATED
-    except ValueError:
-        return False
-
-
-def _endless() -> SqlProblem:
-    most = f"{MOST_GENERATED:,}"
-    return SqlProblem("0A000", f"generate_series, repeat and the like must be of written numbers of at most {most}.")
+def _recursive() -> SqlProblem:
+    rule = "WITH must not be RECURSIVE but over catalogues alone: nothing here goes on without end."
+    return SqlProblem("0A000", rule)

@@ -61,6 +61,9 @@ class ServeSettings:
         if not is_loopback(self.host) and self.tls_cert is None and self.behind_proxy is None:
             hint = "give --tls-cert and --tls-key, or declare the proxy that ends TLS by --behind-proxy; or stay on 127.0.0.1"
             raise InvalidParameter.must_be("--host", "a loopback address where there is no TLS", self.host, hint)
+        if self.postgres_port is not None and not is_loopback(self.host) and self.tls_cert is None:
+            hint = "give --tls-cert and --tls-key: a proxy that ends TLS for HTTP does not for PostgreSQL"
+            raise InvalidParameter.must_be("--postgres-port", "on a loopback address where there is no TLS", self.host, hint)
         if self.public_url is not None and urlsplit(self.public_url).scheme not in {"http", "https"}:
             raise InvalidParameter.must_be("--public-url", "a URL such as https://curador.example.org", self.public_url)
         if (self.oidc_issuer is None) != (self.oidc_audience is None):

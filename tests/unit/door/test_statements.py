@@ -24,6 +24,8 @@ TABLES = frozenset({"visits"})
         ("SET curador.spend = '1%'", "set"),
         ("SHOW server_version", "show"),
         ("SELECT relname FROM pg_catalog.pg_class", "shadow"),
+        ("SELECT oid FROM pg_class WHERE oid = ANY($1::oid[])", "shadow"),
+        ("WITH RECURSIVE t AS (SELECT oid FROM pg_type UNION SELECT typelem FROM pg_type, t) SELECT * FROM t", "shadow"),
         ("SELECT 1", "shadow"),
     ],
 )
@@ -43,6 +45,9 @@ def test_every_statement_has_one_who_answers(text, kind):
         "SELECT pg_sleep(10)",
         "SELECT * FROM visits, pg_class",
         "SELECT 1 FOR UPDATE",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n",
+        "WITH RECURSIVE n(i) AS (SELECT 1 FROM pg_class UNION ALL SELECT i + 1 FROM n, visits) SELECT * FROM n",
+        "WITH RECURSIVE visits AS (SELECT 1 FROM pg_class) SELECT * FROM visits",
     ],
 )
 def test_what_nobody_does_is_refused(text):
@@ -68,3 +73,28 @@ def test_rows_are_written_as_texts_and_bytes():
     assert texts[0] == b"D\x00\x00\x00\x13\x00\x02\x00\x00\x00\x04Chur\x00\x00\x00\x017"
     assert whole[0].endswith((7).to_bytes(8))
     assert b"\xff\xff\xff\xff" in texts[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'SELECT 1 FROM U&"\\0076isits"',
+        "SELECT 1 FROM u&\"!0076isits\" UESCAPE '!'",
+        'SELECT U&"pg_sl\\0065ep"(1)',
+        "SELECT U&'\\0076isits'",
+        "SELECT (NULL::visits).city",
+        "SELECT count(*) FROM unnest('{}'::public.visits[])",
+        "SELECT '{}'::_visits",
+        "SELECT * FROM jsonb_to_record('{}') AS x(a visits)",
+    ],
+)
+def test_what_names_a_table_in_disguise_is_refused(text):
+    """Names in escapes cannot be seen here, and of a type of rows the shadow would make empty ones."""
+    with pytest.raises(SqlProblem):
+        read_statements(text, TABLES)
+
+
+@pytest.mark.parametrize("text", ["SELECT relname::name, oid::regclass FROM pg_class", "SELECT '{1}'::_int4", "SELECT 1 & 2"])
+def test_other_types_and_operators_are_not_taken_for_one(text):
+    """Tools cast to types of PostgreSQL's."""
+    assert [one.kind for one in read_statements(text, TABLES)] == [StatementKind.SHADOW]
