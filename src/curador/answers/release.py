@@ -295,6 +295,8 @@ def cross_keys(block: BlockPlan, private: KeyRows) -> KeyRows:
     keys = block.keys
     places = [place for place, key in enumerate(keys) if key.values is None]
     others = [place for place, key in enumerate(keys) if key.values is not None]
+    if not others:
+        return private
     back = np.argsort([*places, *others]).tolist()
     known = _known_rows(block, others)
     if not places:
@@ -329,7 +331,9 @@ def _known_rows(block: BlockPlan, others: list[int]) -> KeyRows:
 
 def key_columns(rows: KeyRows, count: int) -> tuple[list[KeyValue], ...]:
     """Return one list for each key."""
-    return tuple(list(column) for column in zip(*rows, strict=True)) if rows else tuple([] for _ in range(count))
+    if not rows:
+        return tuple([] for _ in range(count))
+    return tuple([row[place] for row in rows] for place in range(len(rows[0])))  # zip would make an iterator for each row
 
 
 def sort_rows(rows: KeyRows) -> KeyRows:

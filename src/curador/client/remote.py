@@ -113,7 +113,6 @@ class RemoteAsker(QuestionVerbs):
             return Previews.from_dict(record)
 
     def _ask(self, question: str, options: QuestionOptions, *, fresh: bool) -> Answer:
-        require(isinstance(question, str), "question", "a text", question)  # pyright: ignore[reportUnnecessaryIsInstance]
         body: dict[str, Any] = {"question": question, "options": plain_options(options)}
         key = secrets.token_urlsafe(32)  # of this call, through all of its tries
         said = {**body, **({"fresh": True} if fresh else {}), **self._waiting}

@@ -23,7 +23,7 @@ from curador.curator.opening import (
     require_usable,
     study_of,
 )
-from curador.curator.options import QuestionOptions, QuestionVerbs
+from curador.curator.options import Question, QuestionOptions, QuestionVerbs
 from curador.curator.pace import Pace, Turn
 from curador.curator.previewing import preview_by_cap, preview_of, previews_of
 from curador.curator.price import FIND, plan_question, price_question
@@ -131,7 +131,7 @@ class Asker(QuestionVerbs):
 
     def explain(
         self,
-        question: str,
+        question: Question,
         *,
         caps: Caps | Mapping[str, int] | str | None = None,
         bounds: Mapping[str, tuple[Number, Number]] | None = None,
@@ -139,7 +139,8 @@ class Asker(QuestionVerbs):
     ) -> str:
         """Return how a question would be answered: rows, caps, keys, measurements, intervals and where they came from."""
         with self._session.told():
-            _, plan, _ = plan_question(self._session, question, QuestionOptions(caps=caps, bounds=bounds, dialect=dialect))
+            options = QuestionOptions(caps=caps, bounds=bounds, dialect=dialect)
+            _, plan, _ = plan_question(self._session, self._text(question, dialect), options)
             return explain(plan, self._session.schema)
 
     def rows(

@@ -11,17 +11,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypedDict, Unpack, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 from typing import Literal as OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ibis.expr.types import Expr, Table
+
     from curador.curator.answer import Answer
+    from curador.curator.expressions import ShownSchema
     from curador.curator.preview import Preview, Previews
     from curador.numerics.exact import Number
     from curador.study.model import Caps
 
+
+Question: TypeAlias = "str | Expr"
+"""A text of SQL, or an Ibis expression over `table(…)`."""
 
 # ---- the options -----------------------------------------------------------------------------------------------------------
 
@@ -113,19 +120,42 @@ def command_options() -> Iterator[tuple[str, object, CommandOption]]:
 class QuestionVerbs(ABC):
     """`preview` and `ask` with all their keywords, which an editor shows; `Asker` says what becomes of them."""
 
+    _unbound: Mapping[str, Any] = MappingProxyType({})
+
     @abstractmethod
     def _preview(self, question: str | list[str] | tuple[str, ...], options: QuestionOptions) -> Preview | Previews: ...
 
     @abstractmethod
     def _ask(self, question: str, options: QuestionOptions, *, fresh: bool) -> Answer: ...
 
+    @property
+    @abstractmethod
+    def schema(self) -> ShownSchema:
+        """Every table and column that can be asked about."""
+
+    def table(self, name: str) -> Table:
+        """Return an Ibis table without rows, to build an expression on; `ask` and `preview` take it like a text."""
+        from curador.curator.expressions import unbound_table
+
+        made = unbound_table(self.schema, name)
+        self._unbound = {**self._unbound, made.get_name(): made}
+        return made
+
+    def _text(self, question: object, dialect: str) -> str:
+        """Return a question as a text: that of an expression, where it is one."""
+        if isinstance(question, str):
+            return question
+        from curador.curator.expressions import text_of
+
+        return text_of(question, lambda: self.schema, self._unbound, dialect)
+
     @overload
-    def preview(self, question: str, **options: Unpack[QuestionKeywords]) -> Preview: ...
+    def preview(self, question: Question, **options: Unpack[QuestionKeywords]) -> Preview: ...
     @overload
-    def preview(self, question: list[str] | tuple[str, ...], **options: Unpack[QuestionKeywords]) -> Previews: ...
+    def preview(self, question: list[Question] | tuple[Question, ...], **options: Unpack[QuestionKeywords]) -> Previews: ...
     def preview(
         self,
-        question: str | list[str] | tuple[str, ...],
+        question: Question | list[Question] | tuple[Question, ...],
         *,
         spend: str | None = None,
         rho: Number | None = None,
@@ -156,11 +186,13 @@ class QuestionVerbs(ABC):
             confidence=confidence,
             bias=bias,
         )
-        return self._preview(question, options)
+        if isinstance(question, (list, tuple)):
+            return self._preview([self._text(one, dialect) for one in question], options)
+        return self._preview(self._text(question, dialect), options)
 
     def ask(
         self,
-        question: str,
+        question: Question,
         *,
         spend: str | None = None,
         rho: Number | None = None,
@@ -177,6 +209,7 @@ class QuestionVerbs(ABC):
     ) -> Answer:
         """Return the answer; the identical question on the same data version is answered again for nothing.
 
+        question    a text of SQL, or an Ibis expression over `table("visits")`
         spend       "5%" of the asker's whole limit; or rho=, or epsilon= (Laplace noise), or
         accuracy    {"n": 50}: the smallest cost with which every 95 % interval of n is at most ± 50; of a mean, in groups
                     of `at` rows
@@ -201,4 +234,4 @@ class QuestionVerbs(ABC):
             confidence=confidence,
             bias=bias,
         )
-        return self._ask(question, options, fresh=fresh)
+        return self._ask(self._text(question, dialect), options, fresh=fresh)

@@ -5,15 +5,11 @@ What selections of keys share comes first: numbers of units by key come in, in a
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-import enum
 import itertools
 import math
 import numbers
-import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -35,6 +31,7 @@ from curador.mechanisms.grid import (
     unwrap_value,
     whole_array,
 )
+from curador.mechanisms.key_order import settled_places, sorted_places
 from curador.mechanisms.laplace import discrete_variance
 from curador.mechanisms.seam import perform
 from curador.mechanisms.tails import Enclosed, any_of, delta_for_record, first_whole, gaussian_tail, laplace_tail, share_of
@@ -104,51 +101,24 @@ def from_mapping(counts: Counts) -> Keyed:
     Claim   The order is a function of the set of keys alone, not of the order in which the data brought them, except
             between keys whose `order` is the same (two NaNs, or objects of one type with the same repr).
     """
-    held: list[tuple[Any, Any, int]] = []
-    for key, count in counts.items():
-        units = to_whole(count, "counts")
-        if units < 0:
-            raise refusal_of_value("counts", "at least 0", "a negative number")
-        if units:
-            held.append((sort_key(key), key, min(units, _MOST_UNITS)))
-    held.sort(key=lambda row: row[0])
-    return Keyed(tuple(key for _, key, _ in held), np.array([units for _, _, units in held], np.int64))
+    keys, units = list(counts), whole_units(counts.values())
+    if (units < 0).any():
+        raise refusal_of_value("counts", "at least 0", "a negative number")
+    if not units.all():
+        keys, units = list(itertools.compress(keys, (units > 0).tolist())), units[units > 0]
+    order = sorted_places(keys)
+    return Keyed(tuple([keys[place] for place in order.tolist()]), units[order])
 
 
-def sort_key(key: Hashable) -> tuple[Any, ...]:
-    """Numbers by size, texts by letter, tuples place by place; kinds that do not compare, by the name of their kind.
-
-    Every key has a place, kinds that are not known by type and repr: a refusal would tell that somebody holds such a key.
-    """
-    if isinstance(key, enum.Enum):
-        return ("Enum", 0, type(key).__qualname__, repr(key))
-    if isinstance(key, (decimal.Decimal, numbers.Rational, float, np.floating)):
-        return _by_size(key)
-    if isinstance(key, (str, bytes)):
-        return (type(key).__name__.rstrip("_"), 0, key)
-    if isinstance(key, (dt.date, dt.time, np.datetime64, np.timedelta64, uuid.UUID)):
-        return (type(key).__name__, 0, str(key))
-    if isinstance(key, dt.timedelta):
-        return ("timedelta", 0, key)
-    if isinstance(key, tuple):
-        return ("tuple", 0, tuple(sort_key(cast("Hashable", one)) for one in cast("tuple[object, ...]", key)))
-    if isinstance(key, frozenset):  # its repr has no order of its own
-        return ("frozenset", 0, tuple(sorted(sort_key(one) for one in cast("frozenset[Hashable]", key))))
-    if key is None:
-        return ("", 0, "")
-    return (type(key).__name__, 2, repr(key))
-
-
-def _by_size(key: decimal.Decimal | numbers.Rational | float | np.floating[Any]) -> tuple[Any, ...]:
-    """As a rational: floats of different widths, decimals and fractions do not all compare with each other."""
-    if isinstance(key, numbers.Rational):
-        return ("Real", 0, Fraction(int(key.numerator), int(key.denominator)))
-    near = float(key)
-    if math.isnan(near):  # compares with nothing
-        return ("Real", 1, "")
-    if isinstance(key, decimal.Decimal) and (math.isinf(near) or near == 0):  # as a rational it might fill the memory
-        return ("Real", 0, key)
-    return ("Real", 0, near if math.isinf(near) else Fraction(*key.as_integer_ratio()))
+def whole_units(counts: Collection[Any]) -> IntArray:
+    """Return numbers of units, each at most so large that noise beside it does not overflow."""
+    held = list(counts)
+    if set(map(type, held)) - {int}:
+        held = [to_whole(one, "counts") for one in held]
+    try:
+        return np.minimum(np.array(held, np.int64), _MOST_UNITS)
+    except OverflowError:
+        return np.array([max(min(one, _MOST_UNITS), -1) for one in held], np.int64)
 
 
 def count_touched(keys: int, adjacency: Adjacency) -> int:
@@ -278,9 +248,10 @@ class _NoisyKeys(ABC):
         """
         if isinstance(counts, Mapping):
             kept: Keyed = perform(self, from_mapping(counts))
-            rows = list(zip(kept.keys, self._shown(kept.numbers).tolist(), strict=True))
+            noisy = self._shown(kept.numbers)
             # keys that cannot be told apart by their noisy counts, not by the order in which the data brought them
-            return dict(sorted(rows, key=lambda row: (sort_key(row[0]), row[1])))
+            order = settled_places(kept.keys, noisy).tolist()
+            return {kept.keys[place]: count for place, count in zip(order, noisy[order].tolist(), strict=True)}
         noisy = self._shown(perform(self, as_units(counts)))
         places = np.flatnonzero(~np.isnan(noisy))
         return KeptKeys(places.astype(np.int64), noisy[places])

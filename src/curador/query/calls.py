@@ -19,6 +19,7 @@ from curador.query.functions import AGGREGATE_NAMES, FUNCTIONS, UNITS, Function,
 from curador.query.messages import invalid, not_private, quote_name
 from curador.query.replacements import replace_function
 from curador.query.spellings import DATE_TEXTS, read_date_text
+from curador.query.text_parts import TEXT_CALLS, TEXT_HANDLERS, require_written
 from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
 
@@ -414,10 +415,6 @@ TIME_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
 # ---- calls -----------------------------------------------------------------------------------------------------------------
 
 
-MOST_LETTERS = 1_000_000
-"""The largest start or length in SUBSTRING; LIKE has the limit of the text."""
-
-
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
@@ -458,7 +455,7 @@ def _argument(given: exp.Expr | None, takes: Takes, function: Function, node: ex
     if given is None and takes.missing is not None:
         return literal_term(takes.missing, Type.STRING if isinstance(takes.missing, str) else Type.INTEGER)
     if takes.wanted == "a written text":
-        return _require_written(given, reading, what, node)
+        return require_written(given, reading, what, node)
     term = reading.of(given)
     if takes.wanted in _REQUIRED:
         return _REQUIRED[takes.wanted](term, what)
@@ -517,46 +514,14 @@ def _extreme(node: exp.Expr, reading: Reading) -> TypedTerm:
 # ---- strings ---------------------------------------------------------------------------------------------------------
 
 
-def _require_written(node: exp.Expr | None, reading: Reading, what: str, around: exp.Expr) -> TypedTerm:
-    """Return a string that must be written in the question."""
-    term = literal_term(None, None) if node is None else reading.of(node)
-    if not isinstance(typed_terms.value_of(term), str):
-        raise invalid(reading.place(around), f"{what} must be a string written here, not a column or an expression")
-    return term
-
-
 def _like(node: exp.Like | exp.ILike, reading: Reading) -> TypedTerm:
     this, expression, negate = take_arguments(node, reading.context, "this", "expression", "negate")
     term = typed_terms.require_text(reading.of(this), "what LIKE is said of")
-    pattern = _require_written(expression, reading, "the pattern of LIKE", node)
+    pattern = require_written(expression, reading, "the pattern of LIKE", node)
     if reading.context.dialect != "duckdb" and "\\" in str(typed_terms.value_of(pattern)):
         raise invalid(pattern.place, "the pattern of LIKE must have no backslash", "there is no escape; % and _ are wild.")
     result = call_term("like" if isinstance(node, exp.Like) else "ilike", Type.BOOLEAN, (term, pattern))
     return call_term("not", Type.BOOLEAN, (result,)) if negate else result
-
-
-def _contains(node: exp.Contains, reading: Reading) -> TypedTerm:
-    this, expression = take_arguments(node, reading.context, "this", "expression")
-    term = typed_terms.require_text(reading.of(this), "what contains() is of")
-    part = str(typed_terms.value_of(_require_written(expression, reading, "what contains() looks for", node)))
-    if set(part) & {"%", "_"}:
-        raise invalid(reading.place(node), "what contains() looks for must be without % and _")
-    return call_term("like", Type.BOOLEAN, (term, literal_term(f"%{part}%", Type.STRING)), place=reading.place(node))
-
-
-def _starts_with(node: exp.StartsWith, reading: Reading) -> TypedTerm:
-    this, expression = take_arguments(node, reading.context, "this", "expression")
-    return _compare_prefix(reading.of(this), expression, node, reading)
-
-
-def _compare_prefix(term: TypedTerm, prefix: exp.Expr, node: exp.Expr, reading: Reading) -> TypedTerm:
-    start = _require_written(prefix, reading, "the start of STARTS_WITH", node)
-    return call_term(
-        "starts_with",
-        Type.BOOLEAN,
-        (typed_terms.require_text(term, "what starts_with() is of"), start),
-        place=reading.place(node),
-    )
 
 
 def _concat(node: exp.Concat, reading: Reading) -> TypedTerm:
@@ -590,28 +555,6 @@ def _concatenate(terms: list[TypedTerm], place: Place | None) -> TypedTerm:
     return terms[0] if len(terms) == 1 else call_term("concat", Type.STRING, terms, place=place)
 
 
-def _substring(node: exp.Substring, reading: Reading) -> TypedTerm:
-    this, start, length = take_arguments(node, reading.context, "this", "start", "length")
-    term = typed_terms.require_text(reading.of(this), "what substring() is of")
-    first = literal_term(1, Type.INTEGER) if start is None else reading.of(start)
-    count = literal_term(MOST_LETTERS, Type.INTEGER) if length is None else reading.of(length)
-    return _cut_text(term, first, count, reading.place(node))
-
-
-def _left(node: exp.Left, reading: Reading) -> TypedTerm:
-    this, expression = take_arguments(node, reading.context, "this", "expression")
-    term = typed_terms.require_text(reading.of(this), "what left() is of")
-    return _cut_text(term, literal_term(1, Type.INTEGER), reading.of(expression), reading.place(node))
-
-
-def _cut_text(term: TypedTerm, start: TypedTerm, length: TypedTerm, place: Place | None) -> TypedTerm:
-    for bound, least, what in ((start, 1, "the start"), (length, 0, "the length")):
-        value = typed_terms.value_of(bound)
-        if bound.type is not Type.INTEGER or not isinstance(value, int) or not least <= value <= MOST_LETTERS:
-            raise invalid(place, f"{what} of a part of a string must be a whole number from {least} to {MOST_LETTERS:,}")
-    return call_term("substring", Type.STRING, (term, start, length), place=place)
-
-
 # ---- by name ---------------------------------------------------------------------------------------------------------
 
 
@@ -633,8 +576,8 @@ def read_by_name(node: exp.Anonymous, reading: Reading) -> TypedTerm:
         return add_interval(arguments[0], arguments[1], None, -1, node, reading)
     if name == "iff" and len(arguments) == 3:
         return reading.of(exp.If(this=arguments[0], true=arguments[1], false=arguments[2]))
-    if name == "prefix" and len(arguments) == 2:
-        return _compare_prefix(reading.of(arguments[0]), arguments[1], node, reading)
+    if name in TEXT_CALLS and len(arguments) == 2:
+        return TEXT_CALLS[name](arguments[0], arguments[1], node, reading)
     if name in {"now", "today", "current_date", "get_current_timestamp", "getdate"}:
         raise invalid(place, "the time of asking is not part of the language", "write the date: DATE '2024-12-31'.")
     if name in _RAW:
@@ -673,6 +616,7 @@ FUNCTION_NAMES = tuple(sorted({*_BY_READERS, *(one.name for one in _READ), *AGGR
 
 
 CALL_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
+    **TEXT_HANDLERS,
     **{getattr(exp, one.reads.parsed): reader_of(one, one.reads) for one in _READ if one.reads and one.reads.parsed},
     exp.Trunc: _truncate_number,
     exp.Log: _log,
@@ -680,10 +624,6 @@ CALL_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     exp.Greatest: _extreme,
     exp.Like: _like,
     exp.ILike: _like,
-    exp.Contains: _contains,
-    exp.StartsWith: _starts_with,
     exp.Concat: _concat,
     exp.DPipe: _pipes,
-    exp.Substring: _substring,
-    exp.Left: _left,
 }

@@ -38,13 +38,13 @@ REPLACEMENTS: dict[str, str] = {
     **dict.fromkeys(
         ("position", "strpos", "instr", "locate", "charindex", "glob"), "x LIKE '%part%', or CONTAINS(x, 'part')."
     ),
-    **dict.fromkeys(("ends_with", "suffix", "endswith"), "x LIKE '%end'."),
+    **dict.fromkeys(("endswith",), "x LIKE '%end', or ENDS_WITH(x, 'end')."),
     **dict.fromkeys(
         ("lpad", "rpad", "ltrim", "rtrim", "reverse", "repeat", "initcap", "concat_ws", "format", "printf"), _ROOM
     ),
     **dict.fromkeys(("decode",), "CASE WHEN x IS NOT NULL THEN 1 ELSE 0 END."),
     **dict.fromkeys(("months_between", "age", "timestampdiff", "datediff_big"), _MONTHS),
-    **dict.fromkeys(("last_day", "make_date", "date_from_parts"), "DATE_TRUNC('month', x) is the first day of a month."),
+    **dict.fromkeys(("last_day",), "DATE_TRUNC('month', x) is the first day of a month."),
     **dict.fromkeys(("str_to_date", "parse_date", "parse_timestamp", "strptime", "to_date"), "CAST(x AS DATE)."),
     **dict.fromkeys(("to_timestamp", "to_number", "to_double"), "CAST(x AS TIMESTAMP), CAST(x AS DOUBLE)."),
     **dict.fromkeys(("time_bucket", "date_bucket", "date_bin"), "DATE_TRUNC('week', x), or 'month', 'quarter', 'hour'."),

@@ -4,6 +4,7 @@ texts of dates   STRFTIME, TO_CHAR, FORMAT_DATE, DATE_FORMAT, DAYNAME, MONTHNAME
 buckets          WIDTH_BUCKET(x, low, high, n), of equal width
 patterns         REGEXP_MATCHES, REGEXP_LIKE, RLIKE, ~, SIMILAR TO: `patterns.py`
 quotients        SAFE_DIVIDE: NULL where the divisor is 0, as every quotient here
+dates            MAKE_DATE(2024, 12, 31), MAKE_TIMESTAMP: of written numbers, so a literal
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from curador.query import date_texts, typed_terms
+from curador.query.constants import whole_constant
 from curador.query.context import Reading, take_arguments
 from curador.query.functions import AGGREGATES
 from curador.query.messages import invalid
@@ -23,7 +25,7 @@ from curador.query.typed_terms import TypedTerm, call_term, literal_term
 from curador.study.values import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from curador.query.tree import Node
 
@@ -123,6 +125,38 @@ def _nvl2(node: exp.Nvl2, reading: Reading) -> TypedTerm:
     return reading.of(exp.If(this=there, true=true, false=false))
 
 
+# ---- dates of numbers ------------------------------------------------------------------------------------------------------
+
+
+def _make_date(node: exp.DateFromParts, reading: Reading) -> TypedTerm:
+    names = ("year", "month", "day")
+    year, month, day = _written_parts(node, take_arguments(node, reading.context, *names), reading, "make_date()")
+    place = reading.place(node)
+    return literal_term(typed_terms.parse_date(f"{year:04}-{month:02}-{day:02}", place), Type.DATE, place)
+
+
+def _make_timestamp(node: exp.TimestampFromParts, reading: Reading) -> TypedTerm:
+    names = ("year", "month", "day", "hour", "min", "sec")
+    *whole, second = take_arguments(node, reading.context, *names)
+    place = reading.place(node)
+    year, month, day, hour, minute = _written_parts(node, whole, reading, "make_timestamp()")
+    seconds = None if second is None else typed_terms.fraction_of(reading.of(second))
+    micros = None if seconds is None else seconds * 1_000_000
+    if micros is None or micros.denominator != 1 or not 0 <= micros < 60_000_000:
+        raise invalid(place, "the seconds of make_timestamp() must be a number from 0 to below 60 written here")
+    text = f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{int(micros) // 1_000_000:02}.{int(micros) % 1_000_000:06}"
+    return literal_term(typed_terms.parse_timestamp(text, place), Type.TIMESTAMP, place)
+
+
+def _written_parts(node: exp.Expr, parts: Sequence[Any], reading: Reading, name: str) -> list[int]:
+    found = [whole_constant(one) for one in parts]
+    whole = [one for one in found if one is not None and 0 <= one <= 9999]
+    if len(whole) < len(found):
+        hint = "DATE '2024-12-31'; DATE_TRUNC('month', x) is the first day of a month."
+        raise invalid(reading.place(node), f"{name} must be of whole numbers written here", hint)
+    return whole
+
+
 # ---- regular expressions ---------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +206,8 @@ SPELLED_HANDLERS: dict[type[exp.Expr], Callable[[Any, Reading], TypedTerm]] = {
     exp.Monthname: _name_of_part,
     exp.WidthBucket: _width_bucket,
     exp.SafeDivide: _safe_divide,
+    exp.DateFromParts: _make_date,
+    exp.TimestampFromParts: _make_timestamp,
     exp.Nvl2: _nvl2,
     exp.RegexpLike: _regular,
     exp.RegexpILike: _regular,

@@ -160,8 +160,7 @@ def _row_term(node: exp.Expr, rows: Reading) -> TypedTerm:
 def _frame(spec: exp.WindowSpec | None, function: str, *, ordered: bool, reading: Reading, place: Place | None) -> bool:
     """Return whether an aggregate is over the whole partition; False for one that runs up to its row."""
     if function in _RANKS | {"lag", "lead"}:
-        if spec is not None:
-            raise invalid(place, f"{function} must have no frame")
+        _require_no_frame(spec, function, reading, place)
         return False
     if spec is None:
         return not ordered
@@ -177,6 +176,16 @@ def _frame(spec: exp.WindowSpec | None, function: str, *, ordered: bool, reading
         "a frame must run from the first row to this one or to the last",
         "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, with ORDER BY.",
     )
+
+
+def _require_no_frame(spec: exp.WindowSpec | None, function: str, reading: Reading, place: Place | None) -> None:
+    """Refuse a frame where it means nothing, but for the whole partition, which programs write there."""
+    if spec is None:
+        return
+    kind, *ends = take_arguments(spec, reading.context, "kind", "start", "start_side", "end", "end_side")
+    whole = ["UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"]
+    if str(kind).upper() not in {"ROWS", "RANGE"} or [str(end or "").upper() for end in ends] != whole:
+        raise invalid(place, f"{function} must have no frame")
 
 
 def _type(function: str, argument: TypedTerm | None) -> Type:
@@ -210,8 +219,7 @@ def _read_released_window(node: exp.Window, reading: Reading, windows: Windows) 
     argument, offset = _released_argument(this, function, rows)
     ordering = _released_order(order, rows)
     if function in _RANKS | _PICKING:
-        if spec is not None:
-            raise invalid(place, f"{function} must have no frame")
+        _require_no_frame(spec, function, rows, place)
         if not ordering and function != "row_number":
             raise invalid(place, f"{function} must have an order", f"{function.upper()}(…) OVER (ORDER BY …).")
         frame = None
