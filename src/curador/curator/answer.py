@@ -18,6 +18,7 @@ from curador.canonical import canonical_digest
 from curador.errors import InvalidParameter, NotAllowed
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, confidence_level
+from curador.study.frames import FrameKind, of_kind
 from curador.study.values import Type
 from curador.text import key_text, level_text, make_table, plain_text, reach_text, released_text, verbatim, with_lines
 
@@ -116,6 +117,7 @@ class Answer:
     confidence  of each interval
     notes       what bounding did: caps and bounds that were used
     bias        private estimates of what caps and bounds took away, where they were asked for
+    came_as     which kind of data frame `to_frame` makes
     """
 
     parts: tuple[AnswerColumn, ...] = field(repr=False)
@@ -126,6 +128,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     bias: tuple[AnswerColumn, ...] = ()
     again: Callable[[Fraction], tuple[AnswerColumn, ...]] = field(repr=False, compare=False, kw_only=True)
+    came_as: FrameKind = field(default=FrameKind(), repr=False, compare=False, kw_only=True)
 
     @property
     def made_up(self) -> bool:
@@ -162,6 +165,17 @@ class Answer:
 
     # ---- to other programs ------------------------------------------------------------------------------------------
 
+    def to_frame(self) -> Any:
+        """Return a data frame of the kind that the question's tables were given as; of files and services an Arrow table."""
+        match self.came_as.library:
+            case "pandas":
+                found = self.to_pandas()
+            case "polars":
+                found = self.to_polars()
+            case _:
+                found = self.to_arrow()
+        return of_kind(found, self.came_as)
+
     def to_arrow(self) -> Any:
         """Return a pyarrow.Table. Types depend on the question only: counts int64, other numbers float64."""
         import pyarrow as pa
@@ -172,8 +186,12 @@ class Answer:
         return pa.Table.from_arrays(arrays, names=[name for name, _, _ in flat], metadata=marked)
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame."""
-        found = self.to_arrow().to_pandas()
+        """Return a pandas data frame. Whole numbers and truths with a NULL among them are of pandas' types that have one."""
+        table = self.to_arrow()
+        found = table.to_pandas()
+        for place, column in enumerate(table.columns):
+            if column.null_count and (nullable := _nullable(column.type)) is not None:
+                found.isetitem(place, column.to_pandas(types_mapper=lambda _, kind=nullable: kind))
         if self.made_up:
             found.attrs["made_up"] = MADE_UP
         return found
@@ -259,6 +277,14 @@ def table_digest(parts: Sequence[AnswerColumn]) -> str:
 
     body = [[part.name, str(part.type), [exact(value) for value in part.values]] for part in parts]
     return canonical_digest({"version": 1, "columns": body})
+
+
+def _nullable(kind: Any) -> Any:
+    """Return pandas' type for this one that has NULLs, where its usual one would make another type of the column."""
+    import pandas as pd
+    import pyarrow as pa
+
+    return pd.Int64Dtype() if pa.types.is_integer(kind) else pd.BooleanDtype() if pa.types.is_boolean(kind) else None
 
 
 def _list_values(values: Sequence[Any]) -> Any:

@@ -35,8 +35,8 @@ from curador.curator.temporary import TemporaryFolder, temporary_ledger
 from curador.curator.ticket import PLAIN
 from curador.engines.base import engine_kind
 from curador.errors import Failed, InvalidParameter, InvalidQuery, InvalidStudy, NotAllowed, require
-from curador.study.build import is_frame
 from curador.study.check import FRAME
+from curador.study.frames import is_frame
 from curador.study.model import Study, Table
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from curador.privacy.adjacency import Adjacency
 from curador.study.check import FRAME
 from curador.study.document import VERSION, engine_from, study_from
 from curador.study.formats import FileFormat, format_from
+from curador.study.frames import is_frame
 from curador.study.model import (
     DEFAULT_MAX_UNITS,
     MEMORY,
@@ -35,7 +36,6 @@ from curador.study.values import NOTHING, Type, is_address
 # ---- sources ---------------------------------------------------------------------------------------------------------------
 
 
-_FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")}
 _ENDINGS = {".parquet", ".pq", ".xlsx", ".csv", ".tsv", ".txt", ".gz", ".zst", ".duckdb", ".ddb", ".db"}
 _PARTED = (".duckdb", ".ddb", ".db", ".xlsx")
 """Files of several tables: which one stands behind a #."""
@@ -49,11 +49,6 @@ class GatheredSources:
     folder: Path
     texts: Mapping[str, str]
     frames: Mapping[str, Any]
-
-
-def is_frame(value: object) -> bool:
-    """Whether the value is a whole table in memory; what can be read only once, or later, is not."""
-    return any((kind.__module__.partition(".")[0], kind.__name__) in _FRAMES for kind in type(value).__mro__)
 
 
 def gather(sources: Mapping[str, Any]) -> GatheredSources:
@@ -99,6 +94,8 @@ def _path(where: Where, value: object) -> Path:
 def _hint(value: object) -> str | None:
     if type(value).__name__ == "LazyFrame":
         return "collect() it first"
+    if hasattr(value, "columns"):
+        return "a frame of another library needs Narwhals: pip install 'curador[narwhals]'; a relation is fetched first"
     return "several tables are given as { name: source }" if isinstance(value, (list, tuple)) else None
 
 

@@ -17,6 +17,8 @@ import uuid
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from curador.study.frames import plain_frame
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
@@ -146,9 +148,10 @@ class SameNamesError(ValueError):
 
 
 def to_arrow(frame: Any) -> Any:
-    """Return a pandas or Polars frame, or an Arrow table or batch, as an Arrow table whose types DuckDB reads."""
+    """Return a data frame as an Arrow table whose types DuckDB reads."""
     import pyarrow as pa
 
+    frame = plain_frame(frame)
     kind = type(frame).__module__.partition(".")[0]
     if kind == "pandas":
         columns = [(str(name), _pandas_column(frame.iloc[:, place])) for place, name in enumerate(frame.columns)]

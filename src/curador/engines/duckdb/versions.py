@@ -55,6 +55,7 @@ from curador.engines.duckdb.worker import open_connection
 from curador.errors import InvalidStudy
 from curador.plan.model import column_grid
 from curador.plan.work import NAME_BYTES, TEXT_CHARACTERS, UNIT_TEXT_BYTES, stored_rows
+from curador.study.frames import shape_of_frame
 from curador.study.values import Plain
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ def are_files_unchanged(seen: Mapping[str, tuple[SourceFingerprint, ...]], study
 
 def bytes_of(study: Study) -> int:
     """Return how large the sources are together; of frames, as if every value were a number."""
-    frames = [study.frames[table.name].shape for table in study.tables if table.source == sources.FRAME]
+    frames = [shape_of_frame(study.frames[table.name]) for table in study.tables if table.source == sources.FRAME]
     files = [sources.find(study, table, "source").files for table in study.tables if table.source != sources.FRAME]
     return sum(8 * height * width for height, width in frames) + sum(file.stat().st_size for one in files for file in one)
 
