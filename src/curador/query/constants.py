@@ -57,7 +57,8 @@ def _constant(node: Any) -> int | None:
                 return None
             return left + right if isinstance(node, exp.Add) else left - right
         case exp.Coalesce():
-            return whole_constant(node.this)  # a number that is written is not NULL
+            given = [one for one in (node.this, *node.expressions) if not isinstance(one, exp.Null)]
+            return whole_constant(given[0]) if given else None  # a number that is written is not NULL
         case exp.Case() if node.this is None:
             return _chosen(node)
         case _:
