@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 from curador.audit.replay import replay
 from curador.errors import InvalidParameter
+from curador.mechanisms.key_order import sort_key, sorted_places
 from curador.mechanisms.keys import HIDDEN, GaussianKeys, LaplaceKeys, from_mapping
 from curador.mechanisms.optimal_keys import LONGEST, ONE, OptimalKeys
 from curador.mechanisms.seam import recording, replaying
@@ -222,6 +223,35 @@ def test_equal_sets_have_one_place():
     between = frozenset([0, 9])
     for key in (one, other):
         assert from_mapping({between: 1, key: 1}).keys == (one, between)
+
+
+NOON = dt.datetime(2024, 2, 3, 12)  # noqa: DTZ001 -- as keys are
+PLAIN = {
+    "int": lambda: random.choice([random.randint(-3, 3), 1 << 63, -(1 << 70), 1 << 53, (1 << 53) + 1]),
+    "float": lambda: random.choice([0.0, -0.5, 1e300, float("-inf"), 2.0**53]),
+    "str": lambda: random.choice(["", "a", "B", "ä", "a b", "ab", "\U0001f600"]),
+    "bool": lambda: random.random() < 0.5,
+    "date": lambda: dt.date(random.choice([1, 999, 2024, 9999]), 2, 3),
+    "datetime": lambda: NOON.replace(year=random.choice([1, 2024]), microsecond=random.choice([0, 1, 500_000])),
+}
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_plain_keys_are_in_the_order_of_all_keys(seed):
+    """What is sorted column by column stands where every key has its place, NULLs and numbers of any size among them."""
+    random.seed(seed)
+    kinds = [random.choice(list(PLAIN)) for _ in range(random.randint(1, 3))]
+    made = {tuple(None if random.random() < 0.2 else PLAIN[kind]() for kind in kinds) for _ in range(random.randint(0, 12))}
+    for keys in (list(made), list({key[0] for key in made})):
+        random.shuffle(keys)
+        assert [keys[place] for place in sorted_places(keys)] == sorted(keys, key=sort_key)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), dt.datetime(2024, 1, 1, tzinfo=dt.UTC), Decimal(1), 2, b"a"])
+def test_keys_of_several_kinds_have_the_same_order(odd):
+    """One key of another kind sends all of them the slow way."""
+    keys = [(1.5,), (odd,), (None,), (0.5,)]
+    assert [keys[place] for place in sorted_places(keys)] == sorted(keys, key=sort_key)
 
 
 @NOISY

@@ -98,6 +98,8 @@ def _slice(node: exp.ArraySlice, reading: Reading) -> TypedTerm:
     """ARRAY_SLICE(x, first, last) of a text: from one letter to another, −1 for the last."""
     this, start, end = take_arguments(node, reading.context, "this", "start", "end", ignored=("is_length",))
     term, place = typed_terms.require_text(reading.of(this), "what array_slice() is of"), reading.place(node)
+    if reading.context.dialect != "duckdb":  # others count from 0, or mean a length
+        raise invalid(place, "array_slice() is not part of the language in this dialect", "SUBSTRING(x, 1, 3).")
     first, last = whole_constant(start), whole_constant(end)
     if first is None or last is None or last < -1:
         raise invalid(place, "the ends of array_slice() must be whole numbers written here, -1 for the last letter")

@@ -94,7 +94,7 @@ def _path(where: Where, value: object) -> Path:
 def _hint(value: object) -> str | None:
     if type(value).__name__ == "LazyFrame":
         return "collect() it first"
-    if hasattr(value, "columns"):
+    if hasattr(type(value), "columns"):
         return "a frame of another library needs Narwhals: pip install 'curador[narwhals]'; a relation is fetched first"
     return "several tables are given as { name: source }" if isinstance(value, (list, tuple)) else None
 

@@ -86,7 +86,8 @@ def _library_of(value: object) -> str | None:
 
 def _as_narwhals(value: Any) -> Any:
     """Return the value as a frame of Narwhals; None where it is none, or nobody can tell because Narwhals is not here."""
-    if isinstance(value, _NO_FRAMES) or not (hasattr(value, "columns") or hasattr(value, "__narwhals_dataframe__")):
+    kind = type(value)  # of the class: some compute their columns when they are asked
+    if isinstance(value, _NO_FRAMES) or not (hasattr(kind, "columns") or hasattr(kind, "__narwhals_dataframe__")):
         return None
     try:
         import narwhals as nw

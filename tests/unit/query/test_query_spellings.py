@@ -77,3 +77,68 @@ def test_lists_of_quantiles_are_written_and_short(levels):
     """A level is a number from 0 to 1 that stands in the question, once."""
     with pytest.raises(InvalidQuery, match=r"different numbers|must be a number"):
         read(f"SELECT QUANTILE_CONT(spent, {levels}) FROM visits")
+
+
+WRITTEN = {
+    "SUBSTRING(city, CASE WHEN (0 + 1) >= 1 THEN 0 + 1 ELSE 0 + 1 + LENGTH(city) END, 2)": "SUBSTRING(city, 1, 2)",
+    "SUBSTRING(city, COALESCE(NULL, 3 - 1), CASE WHEN 1 > 2 THEN 7 ELSE (4) END)": "SUBSTRING(city, 2, 4)",
+    "LEFT(city, COALESCE(2, 1))": "LEFT(city, 2)",
+    "ARRAY_SLICE(city, COALESCE(0 + 1, 1), COALESCE(2, -1))": "SUBSTRING(city, 1, 2)",
+    "ARRAY_SLICE(city, 3, -1)": "SUBSTRING(city, 3)",
+    "ARRAY_SLICE(city, 3, 1)": "SUBSTRING(city, 3, 0)",
+    "SUFFIX(city, 'o')": "city LIKE '%o'",
+    "ENDS_WITH(city, 'o')": "city LIKE '%o'",
+    "day >= MAKE_DATE(2024, 2, 29)": "day >= DATE '2024-02-29'",
+    "at < MAKE_TIMESTAMP(2024, 12, 31, 23, 59, 58.5)": "at < TIMESTAMP '2024-12-31 23:59:58.5'",
+}
+NOT_WRITTEN = [
+    "SUBSTRING(city, CASE WHEN items > 1 THEN 1 ELSE 2 END, 2)",
+    "SUBSTRING(city, COALESCE(items, 1), 2)",
+    "SUBSTRING(city, CASE WHEN 1 > 2 THEN 7 END, 2)",
+    "SUBSTRING(city, CASE WHEN 1 >= 1 THEN -1 ELSE 2 END, 2)",
+    "ARRAY_SLICE(city, 0, 2)",
+    "ARRAY_SLICE(city, 1, -2)",
+    "ARRAY_SLICE(city, items, 2)",
+    "SUFFIX(city, 'a%')",
+    "SUFFIX(city, place)",
+    "MAKE_DATE(items, 1, 1)",
+    "MAKE_DATE(2023, 2, 29)",
+    "MAKE_TIMESTAMP(2024, 1, 1, 0, 0, 60)",
+]
+
+
+def columns_as_there(text):
+    """The words of this file with the columns that the study has."""
+    return text.replace("city", "place").replace("day >", "CAST(at AS DATE) >")
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_what_programs_write_is_what_people_write(text):
+    """A number that is written as an expression of written numbers is that number."""
+    assert item(f"COUNT({columns_as_there(text)})") == item(f"COUNT({columns_as_there(WRITTEN[text])})")
+
+
+@pytest.mark.parametrize("text", NOT_WRITTEN)
+def test_what_a_row_would_choose_is_refused(text):
+    """Places and parts of texts are never a column's."""
+    with pytest.raises(InvalidQuery):
+        item(f"COUNT({columns_as_there(text)})")
+
+
+def test_a_slice_is_of_one_dialect():
+    """Elsewhere ARRAY_SLICE counts from 0."""
+    with pytest.raises(InvalidQuery, match="array_slice"):
+        item("COUNT(ARRAY_SLICE(place, 1, 2))", dialect="snowflake")
+
+
+@pytest.mark.parametrize("function", ["row_number()", "rank()", "dense_rank()", "lag(n)", "lead(n)"])
+def test_the_frame_of_the_whole_partition_means_nothing_to_a_rank(function):
+    """Programs write it there; any other frame is refused."""
+
+    def over(frame):
+        counted = "SELECT place, COUNT(*) AS n FROM visits GROUP BY 1"
+        return read(f"SELECT place, n, {function} OVER (ORDER BY n {frame}) AS r FROM ({counted})")
+
+    assert over("ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING").blocks == over("").blocks
+    with pytest.raises(InvalidQuery, match="must have no frame"):
+        over("ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
