@@ -23,6 +23,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
         "Tutorials": ["docs/tutorial/first-study", "docs/tutorial/*"],
         "How to": [
             "docs/how-to/ask-a-table",
+            "docs/how-to/data-frames",
             "docs/how-to/write-a-study",
             "docs/how-to/sql",
             "docs/how-to/several-analysts",

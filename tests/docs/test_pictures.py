@@ -32,6 +32,7 @@ OTHERS = {
     "ask-from-python.md",
     "connect-postgres-clients.md",
     "console.md",
+    "data-frames.md",
     "deploy.md",
     "operate.md",
 }

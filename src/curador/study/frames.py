@@ -54,10 +54,13 @@ def common_kind(frames: Iterable[Any]) -> FrameKind:
 
 
 def plain_frame(frame: Any) -> Any:
-    """Return a frame as one of pandas, Polars or Arrow: itself, what Narwhals wraps, or an Arrow table of its values."""
-    if _library_of(frame) is not None:
+    """Return a frame as one of pandas, Polars or Arrow: itself, what Narwhals wraps, or an Arrow table of its values.
+
+    What is no frame is returned as it is.
+    """
+    held = None if _library_of(frame) is not None else _as_narwhals(frame)
+    if held is None:
         return frame
-    held = _as_narwhals(frame)
     inside = held.to_native()
     return inside if _library_of(inside) is not None else held.to_arrow()
 

@@ -16,6 +16,7 @@ from curador.engines.duckdb import sources
 from curador.engines.duckdb.connection import look
 from curador.engines.duckdb.facts import SourceFacts
 from curador.engines.duckdb.spelling import CARRIERS, TypeFamily, family_of, natural_type, shown_type
+from curador.study.frames import is_frame
 from curador.study.model import Field, Schema, TableSchema, UnitColumn, UnitPath, UnitRow
 from curador.study.rules import Where, broken_rule, did_you_mean, dotted_path, is_name
 from curador.study.values import Plain, Type
@@ -142,13 +143,18 @@ def describe(study: Study, *, frames: Mapping[str, Any] | None = None) -> Schema
 def physical_types(
     source: Any, *, folder: Path | None = None, how: FileFormat | None = None
 ) -> list[tuple[str, str, Type | None]]:
-    """Return name, physical type and type of every column of a path or frame; no type: it cannot be selected."""
+    """Return name, physical type and type of every column of a path or frame; no type: it cannot be selected.
+
+    Of what is no source nothing is returned: the study is refused for it, in its own sentence.
+    """
     if isinstance(source, (str, os.PathLike)):
         from pathlib import Path
 
         found = sources.from_path(os.fspath(source), folder or Path(), "source", how=how)
-    else:
+    elif is_frame(source):
         found = sources.from_frame(source, "source")
+    else:
+        return []
     connection = look()
     try:
         sources.bind(connection, found)
