@@ -17,6 +17,7 @@ KINDS = ["Privacy", "Added", "Changed", "Deprecated", "Removed", "Fixed"]
 FOR_PEOPLE = {"test", "dev", "docs", "habits"}
 """Extras that install what is run, not what src imports."""
 IMPORTED_AS = {
+    "ibis-framework": "ibis",
     "python-flint": "flint",
     "scikit-learn": "sklearn",
     "pyyaml": "yaml",

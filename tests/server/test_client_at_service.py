@@ -32,7 +32,7 @@ def script(asker):
     seen += [asker.ask(served.COUNT, epsilon="0.05", caps={"rows": 2}, confidence="0.9").columns]
     seen += [asker.ask("SELECT AVG(spent) AS m FROM visits", accuracy={"m": 60}, at=1000, bounds={"m": (0, 400)}).columns]
     seen += [asker.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", spend="3%", bias=True).bias[0].name]
-    seen += [asker.ask(asker.table("visits").group_by("city").count(name="n"), spend="2%").columns]
+    seen += [asker.ask(asker.table("visits").group_by("city").count(), spend="2%").columns]
     with pytest.raises(cu.InvalidQuery) as hidden:
         asker.table("salary")
     seen.append(hidden.value.fields)

@@ -14,8 +14,7 @@ from scipy.stats import binom
 
 from curador.audit.replay import replay
 from curador.errors import InvalidParameter
-from curador.mechanisms.key_order import sort_key, sorted_places
-from curador.mechanisms.keys import HIDDEN, GaussianKeys, LaplaceKeys, from_mapping
+from curador.mechanisms.keys import HIDDEN, GaussianKeys, LaplaceKeys, from_mapping, sort_key, sorted_places
 from curador.mechanisms.optimal_keys import LONGEST, ONE, OptimalKeys
 from curador.mechanisms.seam import recording, replaying
 from curador.mechanisms.tails import (

@@ -18,7 +18,7 @@ from curador.canonical import canonical_digest
 from curador.errors import InvalidParameter, NotAllowed
 from curador.ledger.amounts import Amounts
 from curador.numerics.exact import Number, confidence_level
-from curador.study.frames import FrameKind, of_kind
+from curador.study.frames import ARROW, FrameKind, of_kind
 from curador.study.values import Type
 from curador.text import key_text, level_text, make_table, plain_text, reach_text, released_text, verbatim, with_lines
 
@@ -128,7 +128,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     bias: tuple[AnswerColumn, ...] = ()
     again: Callable[[Fraction], tuple[AnswerColumn, ...]] = field(repr=False, compare=False, kw_only=True)
-    came_as: FrameKind = field(default=FrameKind(), repr=False, compare=False, kw_only=True)
+    came_as: FrameKind = field(default=ARROW, repr=False, compare=False, kw_only=True)
 
     @property
     def made_up(self) -> bool:

@@ -21,7 +21,7 @@ from curador.plan.cost_class import cost_class
 from curador.plan.notes import bounding_notes
 from curador.plan.price import loss_record
 from curador.plan.words import explain, selection_note
-from curador.study.frames import common_kind
+from curador.study.frames import ARROW, common_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -180,8 +180,8 @@ class PricedQuestion:
         unproved = (f"no error bar is proved for {bare}",) if bare else ()
         notes = (*self.notes, *dict.fromkeys(selected), *bounding_notes(self.plan, schema), *unproved, *self.left)
         bias = as_shares(estimates) if estimates else ()
-        frames = self.session.study.frames
-        came_as = common_kind(frames[table] for table in self.plan.tables if table in frames)
+        given = self.session.study.frames
+        came_as = common_kind(given[table] for table in self.plan.tables if table in given) if given else ARROW
         return Answer(columns, spent.cost, receipt, spent.served, self.confidence, notes, bias, again=again, came_as=came_as)
 
     @cached_property

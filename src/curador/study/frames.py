@@ -33,6 +33,10 @@ class FrameKind:
     wrapped: bool = False
 
 
+ARROW = FrameKind()
+"""What an answer comes back as where no frame came in."""
+
+
 def is_frame(value: object) -> bool:
     """Whether the value is a whole table in memory; what can be read only once, or later, is not."""
     return _library_of(value) is not None or _as_narwhals(value) is not None
@@ -50,7 +54,7 @@ def kind_of_frame(frame: Any) -> FrameKind:
 def common_kind(frames: Iterable[Any]) -> FrameKind:
     """Return the kind that all these frames are of; an Arrow table where there are none, or several kinds."""
     kinds = {kind_of_frame(frame) for frame in frames}
-    return kinds.pop() if len(kinds) == 1 else FrameKind()
+    return kinds.pop() if len(kinds) == 1 else ARROW
 
 
 def plain_frame(frame: Any) -> Any:

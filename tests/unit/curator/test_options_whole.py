@@ -25,6 +25,8 @@ def keywords(verb):
 class Recorder(QuestionVerbs):
     """Keeps what the verbs hand over."""
 
+    schema = None
+
     def _preview(self, question, options):
         return question, options
 
