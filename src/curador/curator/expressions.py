@@ -85,7 +85,7 @@ def text_of(question: object, schema: Callable[[], ShownSchema], made: Mapping[s
     """
     if not is_expression(question):
         rule = 'a text of SQL, or an Ibis expression over curator.table("…")'
-        raise InvalidParameter.must_be("a question", rule, type(question).__name__)
+        raise InvalidQuery.must_be("a question", rule, type(question).__name__)
     ibis = _ibis()
     if not isinstance(question, ibis.Expr):
         hint = 'begin with a table: curator.table("visits").filter(_.age > 30).count()'
