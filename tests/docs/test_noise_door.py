@@ -70,6 +70,7 @@ def test_nobody_but_the_seam_asks_for_entropy():
     assert beside == {}
 
 
+@pytest.mark.slow
 def test_what_is_allowed_is_needed():
     """A place that no longer asks is taken off the list."""
     assert set(ALLOWED) <= {name for name, _ in askers(sources())}

@@ -123,6 +123,7 @@ def _nobody_needs_a_token(patch):
     patch.setattr(Gate, "admit", admit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bug", [_skip_roles, _anybody_s_answer, _all_lines, _all_accounts, _all_receipts, _nobody_needs_a_token]
 )

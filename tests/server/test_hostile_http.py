@@ -275,6 +275,7 @@ def test_spreadsheets_compute_nothing_and_programs_may_have_it_raw(served):
     assert careful.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.slow
 def test_nothing_that_somebody_sends_is_logged(served, capfd):
     """Texts of questions, keys, names, paths, hosts and headers; nor rows, nor file names; each line is JSON."""
     sent = [
@@ -317,6 +318,7 @@ def test_too_many_requests_of_one_token_are_told_to_slow_down(served, monkeypatc
     assert served.send("bob", "GET", "/me").status_code == 200
 
 
+@pytest.mark.slow
 def test_questions_under_way_are_bounded_for_one_token(served, monkeypatch):
     """A refused one spends nothing, and its key may try again."""
     monkeypatch.setattr(served.service, "_places", limits.Places(0, 10))

@@ -114,6 +114,7 @@ def test_many_at_the_same_time_are_one(served, caller):
     assert len(reservations(served)) == before + 1
 
 
+@pytest.mark.slow
 def test_what_a_dead_process_left_is_ended_by_another(served, caller, monkeypatch):
     """A stored answer is given; a charge without one is kept and told as a failure; what was not charged is asked."""
     service, state = served.service, served.service.state
@@ -166,6 +167,7 @@ def test_an_id_that_is_handed_over_twice_is_computed_once(served, caller):
         asker._ask("SELECT COUNT(*) AS n FROM visits", SPEND, fresh=True, ticket=ticket)  # noqa: SLF001 -- idem
 
 
+@pytest.mark.slow
 def test_an_id_of_an_older_data_version_tells_what_became_of_its_charge(tmp_path):
     """After a refresh the same question is another one; another question is told what it always was."""
     with serving(tmp_path) as served:
@@ -250,6 +252,7 @@ def test_a_limit_is_given_back_only_where_nothing_was_charged(served, monkeypatc
     assert limits.used_today(state, caller) > held
 
 
+@pytest.mark.slow
 def test_limits_hold_for_many_at_the_same_time(served):
     """Eight at once of a token that has room for two: two are charged."""
     caller = _limited(served, most_per_day="4.5%")

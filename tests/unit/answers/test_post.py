@@ -206,6 +206,7 @@ def test_enclosures_hold_what_they_enclose_for_many_expressions():
     assert sticking_out(lambda node, sight: enclose(node, sight, Fraction(1, 2)), trees=800) == 0
 
 
+@pytest.mark.slow
 def test_an_enclosure_that_is_too_small_is_caught():
     """Seeded bug: the value's own image instead of the interval's."""
 

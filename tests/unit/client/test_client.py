@@ -210,6 +210,7 @@ def test_two_asks_have_two_keys(curator):
     assert (first.stored, second.stored, len(charges(curator))) == (False, False, 2)
 
 
+@pytest.mark.slow
 def test_a_busy_service_is_asked_again(curator):
     """503 is not an answer: the same key tries again, and what the last try was told is raised."""
     with connected(curator.analyst("eva")) as (service, client):

@@ -232,6 +232,7 @@ CALIBRATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [None, Budget(epsilon=10)])
 @pytest.mark.parametrize("column", CALIBRATED)
 def test_an_accuracy_is_kept_before_data_by_the_smallest_amount(tmp_path, column, budget):

@@ -40,6 +40,7 @@ def interrupted(curator):
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name", "place", "said", "stored"),
     [

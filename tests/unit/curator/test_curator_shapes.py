@@ -55,6 +55,7 @@ def test_another_condition_is_the_same_shape(curator, tried):
     assert tried == {"way": 1, "engine": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [

@@ -56,6 +56,7 @@ def test_an_expression_becomes_duckdb_s_words():
     assert as_text(question) == str(ibis.to_sql(question, dialect="duckdb"))
 
 
+@pytest.mark.slow
 def test_a_service_is_not_asked_for_tables_that_it_gave():
     """The schema is looked at only for tables that were made elsewhere."""
     schema = ShownSchema()

@@ -300,6 +300,7 @@ def test_below_the_least_only_a_stored_answer_is_given(tmp_path):
 # ---- what is promised -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_main_part_that_costs_more_than_was_promised_is_not_released(curator, monkeypatch):
     """The seeded bug: noise for the whole spend after a tenth of it was used."""
     plain = finding_module.price

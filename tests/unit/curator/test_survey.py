@@ -37,6 +37,7 @@ def in_force(curator):
 # ---- who buys -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_owner_buys_it_for_a_hundredth(tmp_path):
     """One charge of 1 %, one entry that says what was found, nothing else; the log shows both."""
     with opened(tmp_path) as curator:

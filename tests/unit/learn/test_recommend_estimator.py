@@ -65,6 +65,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_same_ratings_give_the_same_sums_in_every_shape(shape, monkeypatch):
     """What is released before noise is the same integers."""

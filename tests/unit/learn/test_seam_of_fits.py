@@ -261,6 +261,7 @@ def test_a_stream_of_records_is_fresh_at_every_call(monkeypatch):
 # ---- what a part is -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 @pytest.mark.parametrize("length", [STEPS, STEPS + 1, 3 << 20, 1 << 40])
 @pytest.mark.parametrize("numbers", [1, 2, 1000, MOST_NUMBERS])

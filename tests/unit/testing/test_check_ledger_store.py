@@ -106,6 +106,7 @@ BUGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_a_seeded_bug_is_caught(bug, tmp_path):
     """Each by the rule that it breaks."""
