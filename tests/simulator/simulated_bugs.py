@@ -362,7 +362,7 @@ def dead_though_committed(patch, rules):
     """Who waited looks for the answer first and for the settlement then: what is committed in between is bought again."""
 
     def wait(session, request, other):
-        patience = spending.time.monotonic() + float(session.study.engine.deadline)
+        patience = spending.time.monotonic() + float(session.study.engine.longest)
         while True:
             stored = session.stored(request.question_key, request.data_version)
             if stored is not None:
