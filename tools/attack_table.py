@@ -147,6 +147,7 @@ ROWS = (
             f"{LEDGER}ledger_crashes.py::test_every_release_is_recorded[200]",
             f"{LEDGER}ledger_sharing.py::test_it_is_killed_and_nobody_pays_twice[40]",
         ),
+        most={"restart_s": 2},
     ),
     Row(
         "14a",
@@ -157,6 +158,7 @@ ROWS = (
             f"{FAULTS}test_a_fault_at_the_socket",
             f"{FAULTS}test_a_fault_of_the_service",
         ),
+        most={"reopened": 2},
     ),
     Row(
         "14b",
@@ -189,9 +191,11 @@ ROWS = (
     ),
     Row(
         "16",
-        "byte flips, restores, torn witness",
+        "byte flips, restores, also of a ledger that is open, torn witness",
         "1,000 flips, 10 restores, 121 cuts",
         (
+            f"{LEDGER}ledger_locks.py::test_a_ledger_set_back_while_it_is_open_takes_no_charge",
+            f"{LEDGER}postgres_faults.py::test_a_server_whose_disk_is_set_back_takes_no_charge",
             f"{LEDGER}ledger_tampering.py::test_restored_backups_are_refused",
             f"{LEDGER}ledger_tampering.py::test_a_torn_slot_is_harmless_only_where_the_ledger_is_ahead",
             f"{LEDGER}ledger_tampering.py::test_a_cut_ledger_is_refused",
@@ -346,6 +350,7 @@ BUGS = {
     "::test_looking_first_and_writing_then_is_caught",
     "release before the commit": f"{LEDGER}ledger_crashes.py::test_releasing_before_the_commit_is_caught",
     "synchronous=NORMAL": f"{LEDGER}ledger_crashes.py::test_a_power_cut_shows_a_fast_setting",
+    "rollback under an idle process": f"{LEDGER}ledger_locks.py::test_a_change_that_asks_no_witness_spends_twice",
     "rollback without a witness": f"{LEDGER}ledger_tampering.py::test_without_its_witness_a_backup_looks_right",
     "a database that believes its bytes": f"{LEDGER}ledger_tampering.py::test_a_plain_database_would_not_have_noticed",
     "retry without its id pays twice": f"{LEDGER}ledger_sharing.py::test_retrying_without_the_id_is_caught",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from ledgers import PURE, ask, create, reopen, request
 
-from curador.errors import BudgetExceeded, Failed, InvalidStudy
+from curador.errors import BudgetExceeded, InvalidStudy
 from curador.ledger import opening, pointer, witness
 from curador.ledger.witness import WitnessSlots, witness_of
 
@@ -103,16 +104,68 @@ def test_a_look_at_the_file_would_drop_them(path, monkeypatch):
 
 
 def test_a_witness_of_another_history_is_not_written_over(path):
-    """Two ledgers that charged different things at one place: who comes second is told so."""
-    first = reopen(path)
-    slots = WitnessSlots(witness_of(path), first.id)
-    sequence, hash_ = first.head
-    slots.remember(sequence + 1, "0" * 64)
-    with pytest.raises(Failed, match="witness could not be written"):
-        first.reserve(request(epsilon="0.1"))
-    slots.close()
-    first.close()
-    assert hash_ != "0" * 64
+    """Two ledgers that charged different things at one place: who comes second is told so, and wrote nothing."""
+    with reopen(path) as first:
+        slots = WitnessSlots(witness_of(path), first.id)
+        slots.remember(first.head.sequence + 1, "0" * 64)
+        with pytest.raises(InvalidStudy, match="the same as its witness up to entry 1"):
+            first.reserve(request(epsilon="0.1"))
+        assert first.head.sequence == 0
+        with pytest.raises(OSError, match="the witness saw another entry at this place"):
+            slots.remember(first.head.sequence + 1, "1" * 64)
+        slots.close()
+
+
+@contextlib.contextmanager
+def set_back(path):
+    """Put back what a ledger's file held, in the file itself, as a copy over it does: those who have it open keep it."""
+    tables = ("entry", "answer", "total")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as own:
+        held = {table: own.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+        yield
+        triggers = own.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        own.execute("BEGIN IMMEDIATE")
+        for name, _ in triggers:
+            own.execute(f"DROP TRIGGER {name}")
+        for table, rows in held.items():
+            own.execute(f"DELETE FROM {table} WHERE true")
+            own.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+        for _, text in triggers:
+            own.execute(text)
+        own.execute("COMMIT")
+
+
+def spend_what_was_spent(path, tmp_path, *, others):
+    """Set a ledger back under two who have it open; return what the one who was idle may charge once more.
+
+    others   how many entries are written meanwhile, by a machine whose own witness knows of nothing that is missing
+    """
+    with reopen(path) as busy, reopen(path) as idle:
+        ask(busy, request(epsilon="0.1"))
+        elsewhere = tmp_path / "elsewhere.head"
+        elsewhere.write_bytes(witness_of(path).read_bytes())
+        with set_back(path):
+            for _ in range(2):
+                ask(busy, request(epsilon="0.4"))
+        if others:
+            with reopen(path, witness=elsewhere) as other:
+                for _ in range(others):
+                    other.refresh("simulated")
+        return idle.reserve(request(epsilon="0.8", data_version=1 + others)).entry.sequence
+
+
+@pytest.mark.parametrize("others", [0, 1, 4, 8])
+def test_a_ledger_set_back_while_it_is_open_takes_no_charge(others, path, tmp_path):
+    """Also from a process that was idle, and where others went on from there: the witness beside it knows."""
+    with pytest.raises(InvalidStudy, match="ledger must be the same as its witness up to entry 6"):
+        spend_what_was_spent(path, tmp_path, others=others)
+
+
+@pytest.mark.parametrize("others", [0, 8])
+def test_a_change_that_asks_no_witness_spends_twice(others, path, tmp_path, monkeypatch):
+    """A seeded bug: what was forgotten is sold once more."""
+    monkeypatch.setattr(WitnessSlots, "look", lambda _: None)
+    assert spend_what_was_spent(path, tmp_path, others=others) == 3 + others
 
 
 def test_the_witness_is_asked_before_the_moment_is_chosen(path, monkeypatch):

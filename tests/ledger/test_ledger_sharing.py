@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from fractions import Fraction
@@ -235,37 +236,51 @@ def test_a_service_that_hangs_with_the_file(path, monkeypatch):
 
 
 def test_the_socket_is_the_owners_alone(path):
-    """Its mode, whatever the umask; and whoever is somebody else is sent away unheard."""
+    """Its mode, whatever the umask."""
     before = os.umask(0)
     try:
         with serving(path):
             assert socket_of(path).stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
-    if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
-    for one in (path.parent, *path.parent.parents):
-        if one.stat().st_mode & 0o001 == 0:
-            pytest.skip("another user cannot enter the folder of this test")
-    with serving(path):
-        socket_of(path).chmod(0o666)  # as if the mode had been lost
-        code = f"""
-import socket, sys
-s = socket.socket(socket.AF_UNIX); s.connect({str(socket_of(path))!r}); s.sendall(bytes(16)); sys.exit(len(s.recv(1)))
-"""
-        nobody = pwd.getpwnam("nobody")
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", code],
-            user=nobody.pw_uid,
-            group=nobody.pw_gid,
-            extra_groups=[],
-            check=False,
-            timeout=60,
-            capture_output=True,
-        )
-        assert done.returncode in {0, 1}  # nothing came back; or this user may not run our Python at all
-        with reopen(path, LARGE) as ledger:
-            assert ledger.head.sequence == 0
+
+
+def told_to(place, user):
+    """Whether a process of some user is told anything at a socket. A fork: another user may not run our Python."""
+    request = b'{"act": "nope"}'
+    child = os.fork()
+    if child == 0:
+        told = 2
+        with contextlib.suppress(Exception):
+            os.seteuid(user)
+            with socket.socket(socket.AF_UNIX) as one:
+                one.settimeout(10)
+                one.connect(str(place))
+                with contextlib.suppress(OSError):
+                    told = 0
+                    one.sendall(struct.pack(">Q", len(request)) + request + bytes(8))
+                    told = len(one.recv(1))
+        os.seteuid(0)
+        os._exit(told)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in {0, 1}
+    return bool(code)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize("asks_who", [True, False], ids=["product", "seeded bug"])
+def test_somebody_else_is_sent_away_unheard(asks_who, monkeypatch):
+    """Also where the mode of the socket was lost: the system says whose process it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "a.ledger"
+        create(path, LARGE).close()
+        if not asks_who:
+            monkeypatch.setattr(sharing, "_require_owner", lambda _: None)
+        with serving(path):
+            socket_of(path).chmod(0o666)
+            assert told_to(socket_of(path), 0)
+            assert told_to(socket_of(path), pwd.getpwnam("nobody").pw_uid) == (not asks_who)
 
 
 def test_an_asker_trusts_no_socket_of_somebody_else(path):
@@ -318,6 +333,112 @@ def test_nonsense_harms_nobody(content, path):
                     pass
         assert ledger.head.sequence == 0
         ledger.reserve(request(epsilon=1))
+
+
+@pytest.mark.parametrize("patience", [float("nan"), "5", None, True])
+def test_a_patience_that_no_clock_measures_is_its_own(patience, path, monkeypatch):
+    """It would be judged by the clock of all who share its batch; they are written, and it is told so."""
+    real = sharing._told  # noqa: SLF001 -- what no asker says
+    with serving(path), reopen(path, LARGE) as ledger:
+        monkeypatch.setattr(sharing, "_told", lambda act, _, **how: {**real(act, 5.0, **how), "patience": patience})
+        monkeypatch.setattr(sharing.json, "dumps", lambda body, **_: DUMPS(body))
+        with pytest.raises(Failed, match="could not do this: ValueError"):
+            ledger.reserve(request(epsilon=1))
+        assert ledger.head.sequence == 0
+
+
+DUMPS = json.dumps
+
+
+def test_who_is_interrupted_while_it_waits_leaves_no_connection(path, monkeypatch):
+    """What was handed over may be charged; the next one does not read its reply."""
+    with serving(path), reopen(path, LARGE) as ledger:
+        ledger.reserve(request(epsilon=1))
+        (held,) = ledger._writer._idle  # noqa: SLF001 -- what it asked with
+        with monkeypatch.context() as patch:
+            patch.setattr(sharing, "_receive", interrupt_once())
+            with pytest.raises(KeyboardInterrupt):
+                ledger.reserve(request(epsilon=1))
+        assert held.fileno() == -1
+        assert ledger.reserve(request(epsilon=3)).entry.amounts.epsilon == 3
+
+
+def interrupt_once():
+    """Return what is interrupted in this thread only: the service reads in others."""
+    real, own = sharing._receive, threading.current_thread()  # noqa: SLF001 -- the asker's end
+
+    def receive(connection):
+        if threading.current_thread() is own:
+            raise KeyboardInterrupt
+        return real(connection)
+
+    return receive
+
+
+def test_more_connections_than_are_kept_are_closed(path, monkeypatch):
+    """Where nothing is kept, every request has its own."""
+    monkeypatch.setattr(sharing, "_IDLE", 0)
+    with serving(path), reopen(path, LARGE) as ledger:
+        for _ in range(3):
+            ledger.reserve(request(epsilon=1))
+        assert not ledger._writer._idle  # noqa: SLF001 -- what is kept
+        assert ledger.head.sequence == 3
+
+
+def lose_the_reply(monkeypatch):
+    """Let the asker's end of every connection break when it has handed its request over and was not heard."""
+
+    def lost(*_):
+        raise ConnectionResetError
+
+    monkeypatch.setattr(sharing, "_send", lost)
+
+
+def test_whose_connection_is_lost_is_judged_like_any_other(path, monkeypatch):
+    """The other end is gone: what is refused then is refused, and what somebody else bought is theirs."""
+    with serving(path), reopen(path, LARGE) as ledger:
+        asked = request(epsilon=1)
+        bought = ledger.reserve(asked)
+        lose_the_reply(monkeypatch)
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(request(epsilon=1_000_000))
+        with pytest.raises(AlreadyReserved) as other:
+            ledger.reserve(asked, once=True)
+        assert other.value.entry == bought.entry
+        assert ledger.head.sequence == 1
+
+
+def test_who_belongs_to_somebody_else_is_sent_away(monkeypatch):
+    """By the number of its user, which the system says; both ends ask."""
+    one, other = socket.socketpair()
+    with one, other:
+        sharing._require_owner(one)  # noqa: SLF001 -- our own
+        monkeypatch.setattr(sharing.os, "geteuid", lambda: os.getuid() + 1)
+        with pytest.raises(ConnectionRefusedError, match="somebody else"):
+            sharing._require_owner(one)  # noqa: SLF001 -- idem
+
+
+def test_a_forked_child_stops_nothing(path):
+    """It lets go of the lock and of the socket; the parent serves on, and ends when its block is left."""
+    with reopen(path, LARGE, verify=False) as own:
+        with own.write_for_others() as service:
+            child = os.fork()
+            if child == 0:
+                gone = service._socket.fileno() == -1  # noqa: SLF001 -- what it would hold
+                service.stop()
+                os._exit(0 if gone and socket_of(path).exists() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+            assert socket_of(path).exists()
+            thread = threading.Thread(target=service.serve)
+            thread.start()
+            with reopen(path, LARGE) as ledger:
+                ledger.reserve(request(epsilon=1))
+                assert len(ledger._writer._idle) == 1  # noqa: SLF001 -- it was asked
+            service.interrupt()
+            thread.join()
+        assert not socket_of(path).exists()
+        with pytest.raises(OSError, match="Bad file"):
+            service._socket.getsockname()  # noqa: SLF001 -- closed when the block was left
 
 
 def test_a_long_path_has_a_socket_too(tmp_path):

@@ -4,7 +4,9 @@
 import contextlib
 import multiprocessing
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -453,6 +455,31 @@ def test_an_open_ledger_does_not_follow_a_promotion(installation, own_server, tm
     with reopen(url, tmp_path) as ledger:
         assert ledger.spent().epsilon == Fraction(1, 10)
         ask(ledger, request(epsilon="0.1"))
+
+
+def test_a_server_whose_disk_is_set_back_takes_no_charge(own_server, tmp_path, monkeypatch):
+    """The same server on the same line of history: the witness knows what a process that was idle does not."""
+    make_schema(own_server, "curador")
+    url, copy = own_server.url("writer"), own_server.home / "copy"
+    with create(url, tmp_path) as busy, reopen(url, tmp_path) as idle:
+        ask(busy, request(epsilon="0.1"))
+        own_server.stop("fast")
+        subprocess.run(["cp", "-a", own_server.data, copy], check=True)
+        own_server.start()
+        for _ in range(2):
+            ask(busy, request(epsilon="0.4"))
+        own_server.stop("fast")
+        shutil.rmtree(own_server.data)
+        copy.rename(own_server.data)
+        own_server.start()
+
+        with pytest.raises(InvalidStudy, match="at entry 6 or later"):
+            busy.reserve(request(epsilon="0.1"))
+        with pytest.raises(InvalidStudy, match="the same as its witness up to entry 6"):
+            idle.reserve(request(epsilon="0.8"))
+        assert idle.head.sequence == 2
+        monkeypatch.setattr(idle._own_writer, "_look", lambda: None)  # noqa: SLF001 -- the seeded bug
+        assert idle.reserve(request(epsilon="0.8")).after.epsilon == Fraction(9, 10)
 
 
 # ---- many at once ----------------------------------------------------------------------------------------------------------

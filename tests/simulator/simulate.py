@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import simulated_bugs
-from simulated_product import play, simulated
+from simulated_product import is_found, play, simulated
 
 MOST = 20_000
 
@@ -52,8 +52,8 @@ def score():
     found = 0
     for bug in simulated_bugs.BUGS:
         with simulated(bug) as rules:
-            worlds = ((seed, play(seed, rules).violation) for seed in range(MOST))
-            seed, violation = next((one for one in worlds if one[1] is not None), (None, "not found"))
+            worlds = ((seed, play(seed, rules)) for seed in range(MOST))
+            seed, violation = next(((seed, one.violation) for seed, one in worlds if is_found(one)), (None, "not found"))
         found += seed is not None
         print(f"{bug.__name__:40s} seed {seed}: {str(violation).splitlines()[0]}", flush=True)
     print(f"{found} of {len(simulated_bugs.BUGS)} seeded bugs found within {MOST} seeds; load {os.getloadavg()[0]:.1f}")

@@ -47,8 +47,9 @@ def _writes(patch, *, inside=lambda *_: None, after=lambda *_: None, mirrors=Tru
     def write(self, batch, patience):
         counted, self._counted = self._counted, {}
         try:
+            witnessed = self._look()
             with self._store.writing(patience=patience) as page:
-                self._refuse_what_forgot(page)
+                self._refuse_what_forgot(page, witnessed)
                 begun = page.tip()[0]
                 for ticket in batch:
                     self._perform(page, ticket)
@@ -166,6 +167,11 @@ def one_at_a_time_as_they_come(patch, rules):
 def forgets_what_it_saw(patch, rules):
     """A ledger that was set back under a running process is written to."""
     patch.setattr(Writer, "_refuse_what_forgot", lambda *_: None)
+
+
+def forgets_what_others_saw(patch, rules):
+    """A process that was idle writes to a ledger that forgot what others had written: it does not ask the witness."""
+    patch.setattr(WitnessSlots, "look", lambda _: None)
 
 
 def unknown_is_nothing(patch, rules):
@@ -356,7 +362,7 @@ def dead_though_committed(patch, rules):
     """Who waited looks for the answer first and for the settlement then: what is committed in between is bought again."""
 
     def wait(session, request, other):
-        patience = spending.time.monotonic() + float(session.study.engine.deadline)
+        patience = spending.time.monotonic() + float(session.study.engine.longest)
         while True:
             stored = session.stored(request.question_key, request.data_version)
             if stored is not None:
@@ -568,6 +574,7 @@ BUGS = [
     settlements_last,
     one_at_a_time_as_they_come,
     forgets_what_it_saw,
+    forgets_what_others_saw,
     unknown_is_nothing,
     retry_that_gave_up_is_nothing,
     broken_batch_is_nothing,

@@ -211,22 +211,31 @@ class Faults:
         return False if tip < newest else None
 
     def set_back_running(self, task):
-        """Put an earlier state in place under a process that knows better, while it writes nothing."""
+        """Put an earlier state in place under a process that knows better, or whose witness does, while it writes nothing.
+
+        Others may have gone on from that state, past what was forgotten: as many entries, and not the same.
+        """
         del task
         world = self.world
         found = [
-            (process, [one for one in world.backups if len(one.rows) - 1 < process.told])
+            (process, saw, [one for one in world.backups if len(one.rows) - 1 < saw])
             for process in world.ready()
             if process.ledger._writer._leader is None  # noqa: SLF001 -- whether somebody writes
+            for saw in [max(process.told, _newest(process.machine))]
         ]
-        found = [(process, behind) for process, behind in found if behind]
+        found = [(process, saw, behind) for process, saw, behind in found if behind]
         if not found or world.database.running:
             return False
-        process, behind = self.random.choice(found)
-        held, watch = world.database.seen, world.database.watch
+        process, saw, behind = self.random.choice(found)
+        held, watch, state = world.database.seen, world.database.watch, self.random.choice(behind).copy()
         self.heal()
-        world.opening, world.database.seen, world.database.watch = process, self.random.choice(behind).copy(), lambda _: None
-        self.scheduler.note("SET BACK under", process, "to", len(world.database.seen.rows) - 1, "told", process.told)
+        others = self.random.choice((0, 0, 1, saw))
+        if _newest(process.machine) == saw:  # what a process alone saw, it knows by its number and not by its hash
+            page = SimulatedPage(state, world.database.rules)
+            for _ in range(others):
+                append(page, next_entry(page.head(), EntryKind.REOPENED))
+        world.opening, world.database.seen, world.database.watch = process, state, lambda _: None
+        self.scheduler.note("SET BACK under", process, "to", len(state.rows) - 1, "told", process.told, "seen", saw)
         try:
             process.ledger.refresh("simulated")
         except CuradorError as error:
@@ -236,6 +245,13 @@ class Faults:
         finally:
             world.opening, world.database.seen, world.database.watch = None, held, watch
         return False
+
+
+def _newest(machine):
+    """The last entry that the witness of a machine saw, as far as it can be read."""
+    file = machine.disk.names.get("ledger.head")
+    slots = [] if file is None else witnessed(file.cache)
+    return slots[0][1] if slots else -1
 
 
 def _slot(file, place):

@@ -135,6 +135,11 @@ def simulated(bug=None):
         patch.undo()
 
 
+def is_found(world):
+    """Whether a rule was seen to be broken: an error that nobody caught may be one of the seeded bug's own."""
+    return world.violation is not None and world.violation.__cause__ is None
+
+
 def play(seed, rules, trace=None):
     """Play one history; return its world."""
     STAGE.world = World(seed, trace, rules)

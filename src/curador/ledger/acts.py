@@ -235,11 +235,6 @@ class Serve(Act["Entry | None"]):
     id: str = field(default_factory=_fresh_id)
 
     @property
-    def new_tables(self) -> bool:
-        """Its table is a later one."""
-        return True
-
-    @property
     def line(self) -> tuple[str, str, str]:
         """The commit, the asker and the day: those of one line."""
         return self.own.id, holder_of(self.analyst), self.asked[:10]

@@ -83,7 +83,7 @@ class Ledger:
         self._store = store
         self._places = places
         self._mirror = WitnessSlots(places.witness, first.ledger)
-        self._own_writer = Writer(store, limits, first.ledger, first.sequence, self._mirror.remember)
+        self._own_writer = Writer(store, limits, first.ledger, first.sequence, self._mirror)
         self._writer = SharedWriter(self._own_writer, socket_of(places.ledger))
         self._unsettled: set[str] = set()
         self._plain = plain

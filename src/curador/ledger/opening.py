@@ -210,9 +210,7 @@ def attach(places: LedgerPlaces, server: str) -> None:
     store = PostgresStore(server)
     try:
         with store.reading() as page:
-            first, head = page.at(0), page.head()
-            if first is None:
-                refuse_entry(0, "must be there")
+            first, head = page.at(0) or refuse_entry(0, "must be there"), page.head()
             refuse_other(None if seen is None else seen.ledger, first.ledger)
         read_whole(store, places, first.ledger)
         if seen is None:

@@ -172,12 +172,13 @@ class Register:
             found = [_stat(source) for source in sources]
             mine = {row[0] for row in self._connection.execute("SELECT place FROM source WHERE ledger = ?", [known_to or ""])}
             made: dict[tuple[int | None, ...], str] = {}
-            wanted: list[SeenSource] = []
+            wanted: list[tuple[SeenSource, Path]] = []
             for seen in found:
                 if seen.size and _file_key(seen) not in made:
                     made[_file_key(seen)] = self._remembered(seen)
-                    if contents and not made[_file_key(seen)] and seen.source.place not in mine:
-                        wanted.append(seen)
+                    unread = not made[_file_key(seen)] and seen.source.place not in mine
+                    if contents and unread and seen.source.file is not None:
+                        wanted.append((seen, seen.source.file))
         kept: list[tuple[int | str | None, ...]] = []
         for seen, fingerprint in _read_all(wanted, bytes(self._key), tell):
             made[_file_key(seen)] = fingerprint
@@ -313,15 +314,13 @@ def _is_file(place: str, device: int | None, number: int | None) -> bool:
 
 
 def _read_all(
-    wanted: Sequence[SeenSource], key: bytes, tell: Callable[[str], None] | None
+    wanted: Sequence[tuple[SeenSource, Path]], key: bytes, tell: Callable[[str], None] | None
 ) -> Generator[tuple[SeenSource, str]]:
     """Yield fingerprints of files, and say how far it is where it takes longer than two seconds."""
-    whole, done, told = sum(seen.size or 0 for seen in wanted), 0, time.monotonic()
-    for seen in wanted:
-        if seen.source.file is None:
-            continue
+    whole, done, told = sum(seen.size or 0 for seen, _ in wanted), 0, time.monotonic()
+    for seen, place in wanted:
         digest = hmac.new(key, digestmod=hashlib.sha256)
-        with seen.source.file.open("rb") as file:
+        with place.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
                 done += len(block)

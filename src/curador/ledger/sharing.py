@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import socket
 import stat
@@ -178,6 +179,13 @@ def _understood(body: dict[str, Any], content: bytes, limits: Limits) -> Reserve
     )
     admit(request, limits)
     return Reserve(request, bool(body["once"]), tuple(map(str, body["dead"])), str(body["id"]))
+
+
+def _patience(told: object) -> float:
+    """Return a number of seconds. NaN is judged by no clock, and all who share its batch would be refused with it."""
+    if type(told) not in {int, float} or math.isnan(cast("float", told)):
+        raise ValueError("no patience")
+    return min(max(cast("float", told), 0.0), SETTLING)
 
 
 def _reply(outcome: Spent | Entry) -> dict[str, Any]:
@@ -404,8 +412,8 @@ class WriterService:
         """Do what is told, and return what became of it: a poisoned request is told so, and harms nobody."""
         try:
             act = _understood(body, content, self._limits)
-            patience, again = float(body["patience"]), bool(body["again"])
-            return _reply(self._writer.do(cast("Act[Any]", act), patience=min(max(patience, 0.0), SETTLING), again=again))
+            patience, again = _patience(body["patience"]), bool(body["again"])
+            return _reply(self._writer.do(cast("Act[Any]", act), patience=patience, again=again))
         except Exception as error:  # noqa: BLE001 -- whatever is wrong with it is its asker's
             return {"error": _error_told(error)}
 

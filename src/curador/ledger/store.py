@@ -223,10 +223,9 @@ def tables(dialect: sa.Dialect) -> list[str]:
         made.extend(
             str(CreateIndex(index).compile(dialect=dialect)) for index in sorted(table.indexes, key=lambda one: str(one.name))
         )
-    if dialect.name == "sqlite":
-        for name in APPEND_ONLY:
-            refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-            made.extend(f"CREATE TRIGGER {name}_no_{act} BEFORE {act} ON {name} {refuse}" for act in ("update", "delete"))
+    for name in APPEND_ONLY:
+        refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        made.extend(f"CREATE TRIGGER {name}_no_{act} BEFORE {act} ON {name} {refuse}" for act in ("update", "delete"))
     return made
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import json
 import os
 import re
@@ -78,6 +79,19 @@ class WitnessSlots:
         self._handle: tuple[int, tuple[int, int]] | None = None  # what, which file
         self._synced = -2  # the last entry that is known to be on disk there
         _OPEN.add(self)
+
+    def look(self) -> Head | None:
+        """Return the last entry that any process brought here, as far as it can be read now; None where nothing can.
+
+        Needs   Who compares a ledger with it chooses the ledger's moment afterwards: what stands here was committed by now.
+        """
+        try:
+            handle = self._open() if _identity_at(self.path) is not None else None
+            slots = [] if handle is None else [read_slot(os.pread(handle, SLOT, place * SLOT)) for place in (0, 1)]
+        except OSError:  # what cannot be read cannot be written either: then nothing is told
+            return None
+        heads = [slot.head for slot in slots if slot is not None and slot.ledger == self.ledger and slot.head.sequence >= 0]
+        return max(heads, default=None)
 
     def remember(self, sequence: int, hash_: str) -> None:
         """Mirror the last entry, unless a later one stands there; on disk when this returns. OSError where it cannot be."""
@@ -172,6 +186,7 @@ def slot_of(ledger: str, sequence: int, hash_: str) -> bytes:
     return text.encode("ascii").ljust(SLOT, b" ")
 
 
+@functools.lru_cache(maxsize=16)
 def read_slot(content: bytes) -> WitnessedHead | None:
     """Return what a slot says; None where it is torn."""
     try:

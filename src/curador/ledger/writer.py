@@ -8,7 +8,8 @@ it, and lets the next one lead, for whoever came meanwhile. Alone, it costs what
 
 Claim   Nobody is told anything, neither an outcome nor a refusal, before the transaction that it rests on and the witness are
         on disk. What one act breaks is its own. "Nothing was spent" is said only of what was never taken, or was rolled back.
-        Two writers of one store are two who wait for its lock: each judges by what the other one left.
+        Two writers of one store are two who wait for its lock: each judges by what the other one left. Nothing is written to
+        a ledger that forgot what its witness had seen, by whomever, when the change began.
 Needs   `Store.writing`: all of it is durable when the block is left, or nothing is; `Act.perform`: once, however often tried.
 """
 
@@ -21,7 +22,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from curador.ledger.entry import Entry
     from curador.ledger.limits import Limits
     from curador.ledger.store import Page, Store
+    from curador.ledger.witness import Head, WitnessSlots
 
 Outcome = TypeVar("Outcome")
 
@@ -84,13 +86,14 @@ class Waiter:
 class Writer:
     """Whoever writes to a store does it here, one process at a time; threads and a forked child may share it."""
 
-    def __init__(self, store: Store, limits: Limits, ledger: str, seen: int, mirror: Callable[[int, str], None]) -> None:
+    def __init__(self, store: Store, limits: Limits, ledger: str, seen: int, witness: WitnessSlots) -> None:
         """Write to a store.
 
-        seen    the last entry that is known to be in it: a ledger that forgot it is refused
-        mirror  makes the last entry durable in the witness; OSError where it cannot
+        seen     the last entry that is known to be in it: a ledger that forgot it is refused
+        witness  where the last entry is made durable a second time, and which is asked before anything is written
         """
-        self._store, self._limits, self._ledger, self._mirror = store, limits, ledger, mirror
+        self._store, self._limits, self._ledger = store, limits, ledger
+        self._mirror, self._look = witness.remember, witness.look
         self._seen = seen
         self._mirrored = -1  # the last entry that this object brought to the witness, or found there
         self._start()
@@ -252,8 +255,9 @@ class Writer:
         try:
             if counted or any(ticket.act.new_tables for ticket in batch):
                 self._store.admit_all_kinds()
+            witnessed = self._look()  # before the moment is chosen: others write meanwhile
             with self._store.writing(patience=patience) as page:
-                self._refuse_what_forgot(page)
+                self._refuse_what_forgot(page, witnessed)
                 for ticket in batch:
                     self._perform(page, ticket)
                 for serve in counted.values():
@@ -296,11 +300,21 @@ class Writer:
         except Exception as error:  # noqa: BLE001 -- a poisoned request is told so, and the others go on
             ticket.error = self._store.explain(error) or error
 
-    def _refuse_what_forgot(self, page: Page) -> None:
-        """Refuse a ledger that forgot what this object has seen."""
+    def _refuse_what_forgot(self, page: Page, witnessed: Head | None) -> None:
+        """Refuse a ledger that forgot what this object has seen, or what its witness has.
+
+        The second matters where somebody else wrote what was forgotten: a server whose disk was set back goes on under its
+        old name, and a process that was idle knows of nothing that is missing.
+        """
         head = page.head()
         if head.ledger != self._ledger or head.sequence < self._seen:
             raise InvalidStudy.must_be("ledger", f"at entry {self._seen} or later", head.sequence, "it was replaced")
+        if witnessed is not None:
+            found = head if witnessed.sequence == head.sequence else page.at(witnessed.sequence)
+            if found is None or found.hash != witnessed.hash:
+                rule = f"the same as its witness up to entry {witnessed.sequence}"
+                hint = "it was set back while it was open, and forgot charges; find the right one, and open the study again"
+                raise InvalidStudy.must_be("ledger", rule, self._store.name, hint)
 
     def _recount(self, counted: dict[tuple[str, str, str], Serve]) -> None:
         with self._lock:

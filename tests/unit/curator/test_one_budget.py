@@ -456,7 +456,7 @@ def counted(monkeypatch):
     read, real = [], register._read_all  # noqa: SLF001 -- the one place that reads contents
 
     def count(wanted, *rest):
-        read.extend(one.source.place for one in wanted)
+        read.extend(one.source.place for one, _ in wanted)
         return real(wanted, *rest)
 
     monkeypatch.setattr(register, "_read_all", count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 
 import pytest
 from curator_studies import BY_CITY, COUNT, open_curator
@@ -122,6 +123,30 @@ def test_who_gives_up_leaves_the_queue(monkeypatch):
         assert turn.waiting == 0
     with turn.alone():
         pass
+
+
+def test_who_is_interrupted_before_it_stands_in_the_queue_held_nothing(monkeypatch):
+    """There is nothing to give back and nobody to take out."""
+    turn = Turn(1)
+    monkeypatch.setattr(turn, "_waiting", Unready())
+    with pytest.raises(KeyboardInterrupt), turn.asking():
+        pass
+    assert turn.waiting == 0
+    with turn.alone():
+        pass
+
+
+class Unready(deque):
+    """A queue at which the first one is interrupted."""
+
+    came = False
+
+    def append(self, one):
+        """Not the first one."""
+        if not self.came:
+            self.came = True
+            raise KeyboardInterrupt
+        super().append(one)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

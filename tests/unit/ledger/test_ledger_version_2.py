@@ -262,6 +262,8 @@ def test_looking_changes_no_old_file(old):
         ledger.surveyed()
         ledger.declared("clinic")
         ledger.joined()
+        assert not ledger.given_again()
+        assert ledger.prepared_digest("clinic", 1) is None
         schema = ledger._store.schema()  # noqa: SLF001 -- idem
         ledger.refresh("new")
 

@@ -433,6 +433,84 @@ def test_an_interrupt_anywhere_leaves_nobody_waiting(ledger):
     ledger.reserve(request(epsilon="0.1"))
 
 
+class Interrupting:
+    """A lock at which so many are interrupted, when they take it or when they have it."""
+
+    def __init__(self, lock, places):
+        self.lock, self.places, self.entered = lock, set(places), 0
+
+    def __enter__(self):
+        self.entered += 1
+        if self.entered in self.places:
+            raise KeyboardInterrupt
+        return self.lock.__enter__()
+
+    def __exit__(self, *error):
+        return self.lock.__exit__(*error)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["before it lets go", "while it lets go"])
+def test_who_is_interrupted_when_it_goes_is_gone(inside, ledger, monkeypatch):
+    """What it does when it goes is done once more: who waits behind it leads."""
+    own, real, times = ledger._own_writer, ledger._own_writer._let_go, []
+    behind = Waiter(Reserve(request(epsilon="0.2")), LONG)
+
+    def act(page, head, limits, *, again):  # while the first one is written
+        own._waiting.append(behind)
+
+    def let_go(ticket):
+        times.append(ticket)
+        if inside and len(times) == 1:
+            raise KeyboardInterrupt
+        real(ticket)
+
+    monkeypatch.setattr(own, "_let_go", let_go)
+    if not inside:
+        monkeypatch.setattr(own, "_lock", Interrupting(own._lock, [4]))  # to wait, to take, to write; to go
+    with pytest.raises(KeyboardInterrupt):
+        own.do(Change(lambda page, head: act(page, head, None, again=False)))
+    assert own._leader is behind
+    assert behind.told.is_set()
+    own._lead(behind)
+    own._leave(behind)
+    assert own._leader is None
+    assert ledger.spent().epsilon == Fraction(1, 5)
+
+
+def test_who_is_given_back_twice_waits_once(ledger):
+    """Giving back may be interrupted, and is done again."""
+    own, one = ledger._own_writer, Waiter(Reserve(request(epsilon="0.1")), LONG)
+    own._put_back([one])
+    own._put_back([one])
+    assert list(own._waiting) == [one]
+    assert one.again
+    own._waiting.clear()
+
+
+def test_who_loses_patience_with_an_outcome_that_nobody_knows(ledger, monkeypatch):
+    """It is told so, and not that nothing was spent; who still waits finds what was written."""
+    own, real, lost = ledger._own_writer, ledger._own_writer._write, []
+
+    def write(batch, patience):
+        real(batch, patience)
+        if not lost:
+            lost.append(True)
+            for one in batch:
+                one.done = False
+            raise OutcomeUnknown("nobody knows.")
+
+    monkeypatch.setattr(own, "_write", write)
+    patient = Waiter(Reserve(request(epsilon="0.1")), LONG)
+    hasty = Waiter(Reserve(request(epsilon="0.2")), 0.0)
+    own.write([patient, hasty])
+
+    assert isinstance(hasty.error, Failed)
+    assert "nothing was spent" not in str(hasty.error)
+    assert patient.again
+    assert patient.outcome.entry.amounts.epsilon == Fraction(1, 10)
+    assert ledger.head.sequence == 2
+
+
 def test_who_is_interrupted_when_it_is_to_lead_lets_the_next_one(ledger, monkeypatch):
     """It waited, was handed the lead, and went away: who stands behind it leads."""
     own = ledger._own_writer
