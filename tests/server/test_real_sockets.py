@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import socket
@@ -21,8 +22,11 @@ ASK = {"question": QUESTION, "options": {"spend": "1%"}}
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    """A service on a clock of half a second."""
-    with running(tmp_path_factory.mktemp("wire"), tick="0.5", when_ready=False, workers=1) as one:
+    """A service on a clock of half a second, with a port for operators."""
+    metrics = free_port()
+    flags = ("--metrics-port", str(metrics))
+    with running(tmp_path_factory.mktemp("wire"), *flags, tick="0.5", when_ready=False, workers=1) as one:
+        one.metrics = f"http://127.0.0.1:{metrics}/metrics"
         yield one
 
 
@@ -159,6 +163,28 @@ def test_the_log_of_a_service_holds_no_row_and_no_text(service, token):
     assert CANARY not in written
     assert "SELECT" not in written
     assert {200, 400, 401, 404} <= {one.get("status") for one in lines_of(service.log)}
+
+
+def test_operators_are_told_numbers_alone(service, token):
+    """On loopback: routes, statuses, whole ticks; no label by analyst, token, table or question, and no name of any."""
+    with service.client(token) as client:
+        assert client.post("/previews", json=ASK).status_code == 200
+        assert client.post("/previews", json={**ASK, "question": f"SELECT {CANARY} FROM visits"}).status_code == 400
+        ids = client.get("/me").json()["token"]
+    told = httpx.get(service.metrics, timeout=20).text
+    lines = [line for line in told.splitlines() if not line.startswith("#")]
+    labels = {name for line in lines for name in re.findall(r'[{,]([a-z_]+)="', line)}
+    assert labels <= {"route", "status", "le"}
+    assert any(line.startswith('curador_requests_total{route="/api/v1/previews",status="400"}') for line in lines)
+    ticks = {float(one) for line in lines for one in re.findall(r'le="([^"+]+)"', line)}
+    assert ticks
+    assert all(one == int(one) for one in ticks)
+    ours = [line for line in lines if line.startswith("curador_request_ticks_sum")]
+    assert ours
+    assert all(float(line.rpartition(" ")[2]).is_integer() for line in ours), "no duration is finer than a tick"
+    for text in (ids, "ana", "visits", CANARY, "SELECT", token):
+        assert text not in told.replace("/api/v1/", "")
+    assert httpx.get(f"{service.url}/metrics", timeout=20).status_code == 404
 
 
 # ---- kills ---------------------------------------------------------------------------------------------------------------

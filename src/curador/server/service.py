@@ -107,8 +107,6 @@ class Service:
         self._lock = threading.Lock()
         self._sandboxes = Sandboxes(self.curator.study, settings.made_up)
         self._stopping = False
-        self._checked: tuple[str, dict[str, Any]] | None = None
-        self._checking = threading.Lock()
 
     @classmethod
     def open(cls, study: Path | str, *, settings: ServiceSettings | None = None) -> Service:
